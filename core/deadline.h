@@ -1,0 +1,37 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+namespace tutti {
+
+// A point on the monotonic clock by which something must be over. A timeout becomes a Deadline once, where a
+// call enters the library, and is handed down unchanged: it is end-to-end, not per step.
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static Deadline never() { return Deadline(Clock::time_point::max()); }
+  static Deadline at(Clock::time_point when) { return Deadline(when); }
+  // Durations too long for the clock mean `never`; negative ones are already over.
+  static Deadline after(std::chrono::nanoseconds timeout) {
+    const auto now = Clock::now();
+    return timeout >= Clock::time_point::max() - now ? never() : Deadline(now + timeout);
+  }
+
+  bool is_never() const { return when_ == Clock::time_point::max(); }
+  bool expired() const { return !is_never() && Clock::now() >= when_; }
+  Clock::time_point when() const { return when_; }
+  // Zero if expired; a year if never.
+  std::chrono::nanoseconds remaining() const {
+    if (is_never()) return std::chrono::hours(24 * 365);
+    return std::max(std::chrono::nanoseconds(0), std::chrono::nanoseconds(when_ - Clock::now()));
+  }
+  friend Deadline earlier(Deadline a, Deadline b) { return a.when_ < b.when_ ? a : b; }
+
+ private:
+  explicit Deadline(Clock::time_point when) : when_(when) {}
+  Clock::time_point when_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+
+#include <tutti/core/export.h>
+#include <tutti/core/reduce_op.h>
+#include <tutti/core/types.h>
+
+namespace tutti {
+
+// out[i] = left[i] op right[i]. `out` may equal `left` or `right` exactly; other overlap is not allowed.
+// 16-bit and 8-bit floats are computed in float32 and rounded to nearest even once per call. The bits are the
+// same whatever instruction set the kernel was dispatched to. min and max return NaN if either side is NaN.
+using ReduceKernel = void (*)(const void* left, const void* right, void* out, std::size_t count);
+
+// The kernel for a built-in operation; `avg` and `premultiplied_sum` give the one of `sum`. Null if the operation
+// is not defined on the type, and for `user`.
+TUTTI_API ReduceKernel reduce_kernel(DataType type, ReduceOp::Kind op);
+
+// A combination as the data path carries it: built once per operation, called per fragment.
+struct Reducer {
+  ReduceKernel kernel = nullptr;
+  const ReduceOp::User* user = nullptr;
+  DataType type = DataType::uint8;
+
+  Reducer() = default;
+  Reducer(DataType data_type, const ReduceOp& op)
+      : kernel(reduce_kernel(data_type, op.kind())), user(op.user_function()), type(data_type) {}
+
+  void operator()(const void* left, const void* right, void* out, std::size_t count) const {
+    if (user != nullptr) {
+      user->function(left, right, out, count, type, user->state);
+    } else {
+      kernel(left, right, out, count);
+    }
+  }
+};
+
+// out[i] = in[i] * factor, for premultiplied sums. In place allowed. Integers are truncated towards zero.
+TUTTI_API void scale(const void* in, void* out, std::size_t count, DataType type, double factor);
+// out[i] = in[i] / divisor, the end of an average. In place allowed. Integers are truncated towards zero.
+TUTTI_API void divide(const void* in, void* out, std::size_t count, DataType type, std::size_t divisor);
+
+// The instruction set in use: "avx512", "avx2", "neon" or "generic".
+TUTTI_API const char* reduce_isa();
+
+}  // namespace tutti
