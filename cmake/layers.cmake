@@ -24,7 +24,8 @@ file(CREATE_LINK ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/tutti SYMBO
 
 add_library(tutti_options INTERFACE)
 target_include_directories(tutti_options INTERFACE ${PROJECT_BINARY_DIR}/include)
-target_compile_options(tutti_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+target_compile_options(tutti_options INTERFACE -Wall -Wextra -Wpedantic -Wnon-virtual-dtor
+                                               $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>
                                                $<$<BOOL:${TUTTI_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(tutti_options INTERFACE -Wthread-safety)
