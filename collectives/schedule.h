@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tutti {
+
+// Memory a schedule speaks of. It never holds pointers: those belong to one run of it.
+enum class BufferId : std::uint8_t { input, output, scratch };
+
+// `count` elements from element `offset` of a buffer.
+struct Slice {
+  BufferId buffer = BufferId::input;
+  std::uint64_t offset = 0;
+  std::uint64_t count = 0;
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+enum class StepKind : std::uint8_t {
+  send,         // left -> peer
+  recv,         // peer -> out
+  recv_reduce,  // out = left op message, or message op left: `left` is the local operand
+  copy,         // out = left
+  reduce,       // out = left op right
+  scale,        // out = left * the operation's factor (premultiplied sum)
+  divide,       // out = left / world size (average)
+};
+
+// Which side of a recv_reduce the message is on. Lower ranks' data stands on the left, on every rank, so that
+// all ranks combine the same operands in the same order and get the same bits.
+enum class MessageSide : std::uint8_t { left, right };
+
+struct Step {
+  StepKind kind = StepKind::copy;
+  MessageSide message_side = MessageSide::right;
+  std::int32_t peer = -1;
+  // The how-manieth message this is from its sender to its receiver within the collective, counted in the order
+  // in which the algorithm emitted them on either side. Together with (context, sequence) it matches send and
+  // receive; the order in which steps become ready does not matter.
+  std::uint32_t index = 0;
+  Slice left;
+  Slice right;
+  Slice out;
+  std::uint32_t dependencies = 0;      // steps that must complete before this one may start
+  std::uint32_t first_successor = 0;   // into Schedule::successors
+  std::uint32_t successor_count = 0;
+};
+
+// What one rank does in one collective, as data. Immutable once built; shared by concurrent runs.
+struct Schedule {
+  std::vector<Step> steps;                // in the algorithm's straight-line order
+  std::vector<std::uint32_t> successors;  // grouped by step
+  std::vector<std::uint32_t> ready;       // steps with no dependency
+  std::uint64_t scratch_count = 0;        // elements of scratch a run must provide
+
+  // One line a step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
+  std::string to_string() const;
+};
+
+}  // namespace tutti
