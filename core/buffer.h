@@ -25,24 +25,63 @@ class Registration;
 
 template <class T>
 struct DataTypeOf;
-template <> struct DataTypeOf<std::int8_t> { static constexpr DataType value = DataType::int8; };
-template <> struct DataTypeOf<std::uint8_t> { static constexpr DataType value = DataType::uint8; };
-template <> struct DataTypeOf<char> { static constexpr DataType value = DataType::uint8; };
-template <> struct DataTypeOf<std::byte> { static constexpr DataType value = DataType::uint8; };
-template <> struct DataTypeOf<std::int32_t> { static constexpr DataType value = DataType::int32; };
-template <> struct DataTypeOf<std::uint32_t> { static constexpr DataType value = DataType::uint32; };
-template <> struct DataTypeOf<std::int64_t> { static constexpr DataType value = DataType::int64; };
-template <> struct DataTypeOf<std::uint64_t> { static constexpr DataType value = DataType::uint64; };
-template <> struct DataTypeOf<long long> { static constexpr DataType value = DataType::int64; };
-template <> struct DataTypeOf<unsigned long long> { static constexpr DataType value = DataType::uint64; };
-template <> struct DataTypeOf<float> { static constexpr DataType value = DataType::float32; };
-template <> struct DataTypeOf<double> { static constexpr DataType value = DataType::float64; };
-template <> struct DataTypeOf<bool> { static constexpr DataType value = DataType::boolean; };
+template <>
+struct DataTypeOf<std::int8_t> {
+  static constexpr DataType value = DataType::int8;
+};
+template <>
+struct DataTypeOf<std::uint8_t> {
+  static constexpr DataType value = DataType::uint8;
+};
+template <>
+struct DataTypeOf<char> {
+  static constexpr DataType value = DataType::uint8;
+};
+template <>
+struct DataTypeOf<std::byte> {
+  static constexpr DataType value = DataType::uint8;
+};
+template <>
+struct DataTypeOf<std::int32_t> {
+  static constexpr DataType value = DataType::int32;
+};
+template <>
+struct DataTypeOf<std::uint32_t> {
+  static constexpr DataType value = DataType::uint32;
+};
+template <>
+struct DataTypeOf<std::int64_t> {
+  static constexpr DataType value = DataType::int64;
+};
+template <>
+struct DataTypeOf<std::uint64_t> {
+  static constexpr DataType value = DataType::uint64;
+};
+template <>
+struct DataTypeOf<long long> {
+  static constexpr DataType value = DataType::int64;
+};
+template <>
+struct DataTypeOf<unsigned long long> {
+  static constexpr DataType value = DataType::uint64;
+};
+template <>
+struct DataTypeOf<float> {
+  static constexpr DataType value = DataType::float32;
+};
+template <>
+struct DataTypeOf<double> {
+  static constexpr DataType value = DataType::float64;
+};
+template <>
+struct DataTypeOf<bool> {
+  static constexpr DataType value = DataType::boolean;
+};
 
 template <class R>
-concept ElementRange =
-    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-    requires { DataTypeOf<std::remove_cv_t<std::ranges::range_value_t<R>>>::value; };
+concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && requires {
+  DataTypeOf<std::remove_cv_t<std::ranges::range_value_t<R>>>::value;
+};
 
 // `count` elements of `type` that an operation may write. Not owned; must outlive the operation.
 struct Buffer {
@@ -53,10 +92,10 @@ struct Buffer {
   Registration* registration = nullptr;
 
   Buffer() = default;
-  Buffer(void* pointer, std::size_t elements, DataType data_type) : data(pointer), count(elements), type(data_type) {}
+  Buffer(void* pointer, std::size_t elements, DataType data_type)
+      : data(pointer), count(elements), type(data_type) {}
   template <ElementRange R>
-    requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>)
-  Buffer(R&& range)
+  requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>) Buffer(R&& range)
       : data(std::ranges::data(range)),
         count(std::ranges::size(range)),
         type(DataTypeOf<std::remove_cv_t<std::ranges::range_value_t<R>>>::value) {}
@@ -76,7 +115,11 @@ struct ConstBuffer {
   ConstBuffer(const void* pointer, std::size_t elements, DataType data_type)
       : data(pointer), count(elements), type(data_type) {}
   ConstBuffer(const Buffer& other)
-      : data(other.data), count(other.count), type(other.type), memory(other.memory), registration(other.registration) {}
+      : data(other.data),
+        count(other.count),
+        type(other.type),
+        memory(other.memory),
+        registration(other.registration) {}
   template <ElementRange R>
   ConstBuffer(const R& range)
       : data(std::ranges::data(range)),

@@ -18,19 +18,20 @@ struct CollectiveArgs {
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
   int root = 0;
-  // Elements of one rank's share: the whole vector for all_reduce, reduce, broadcast, scan, exscan; one block for
-  // all_gather, reduce_scatter, all_to_all, gather, scatter; zero for barrier and the _v kinds.
+  // Elements of one rank's share: the whole vector for all_reduce, reduce, broadcast, scan, exscan; one block
+  // for all_gather, reduce_scatter, all_to_all, gather, scatter; zero for barrier and the _v kinds.
   std::uint64_t count = 0;
   const void* input = nullptr;  // equal to `output` when in place
   void* output = nullptr;
   Memory memory = {};
   Registration* input_registration = nullptr;
   Registration* output_registration = nullptr;
-  // The _v kinds: elements per rank on the input and on the output side (unused side empty).
+  // The _v kinds: elements per rank on the input and on the output side (unused side empty): all_gather_v has
+  // only output counts, reduce_scatter_v only input counts.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
-  void* stream = nullptr;        // a CUDA stream to order on, or null
-  std::uint8_t algorithm = 0;    // 0: the selector's choice; otherwise the id of `Algorithm`
+  void* stream = nullptr;      // a CUDA stream to order on, or null
+  std::uint8_t algorithm = 0;  // 0: the selector's choice; otherwise the id of `Algorithm`
 };
 
 // What must be equal on all ranks of a collective. Travels in every message header, so that a rank that calls
@@ -41,11 +42,13 @@ struct Fingerprint {
   ReduceOp::Kind op = ReduceOp::Kind::sum;
   std::uint8_t algorithm = 0;
   std::int32_t root = 0;
-  std::uint64_t count = 0;  // for all_gather_v and reduce_scatter_v a digest of the counts; 0 for other _v kinds
+  std::uint64_t count =
+      0;  // for all_gather_v and reduce_scatter_v a digest of the counts; 0 for other _v kinds
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 static_assert(sizeof(Fingerprint) == 16);
 
+// Fields that mean nothing for the kind (the root of an all_reduce) are left out, so they never differ.
 TUTTI_API Fingerprint fingerprint(const CollectiveArgs& args);
 // "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2, algorithm=3)".
 TUTTI_API std::string to_string(const Fingerprint& call);

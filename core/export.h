@@ -2,4 +2,4 @@
 
 // Marks what the shared library exports; everything else is hidden, so that tutti and what it links
 // never collide with the symbols of a host program.
-#define TUTTI_API __attribute__((visibility("default")))
+#define TUTTI_API [[gnu::visibility("default")]]

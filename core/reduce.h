@@ -13,8 +13,8 @@ namespace tutti {
 // same whatever instruction set the kernel was dispatched to. min and max return NaN if either side is NaN.
 using ReduceKernel = void (*)(const void* left, const void* right, void* out, std::size_t count);
 
-// The kernel for a built-in operation; `avg` and `premultiplied_sum` give the one of `sum`. Null if the operation
-// is not defined on the type, and for `user`.
+// The kernel for a built-in operation; `avg` and `premultiplied_sum` give the one of `sum`. Null if the
+// operation is not defined on the type, and for `user`.
 TUTTI_API ReduceKernel reduce_kernel(DataType type, ReduceOp::Kind op);
 
 // A combination as the data path carries it: built once per operation, called per fragment.

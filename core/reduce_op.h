@@ -19,10 +19,22 @@ namespace tutti {
 //   ReduceOp::user("name", function, commutative)
 //
 // On `boolean`: sum and max are OR, product and min are AND, the bit operations are logical, avg is invalid.
-// `avg` divides the sum by the world size (integers: towards zero). Bit operations need an integer or boolean type.
+// `avg` divides the sum by the world size (integers: towards zero). Bit operations need an integer or boolean
+// type.
 class TUTTI_API ReduceOp {
  public:
-  enum class Kind : std::uint8_t { sum, product, min, max, avg, bit_and, bit_or, bit_xor, premultiplied_sum, user };
+  enum class Kind : std::uint8_t {
+    sum,
+    product,
+    min,
+    max,
+    avg,
+    bit_and,
+    bit_or,
+    bit_xor,
+    premultiplied_sum,
+    user
+  };
 
   // Writes out[i] = left[i] combined with right[i] for `count` elements. `out` may be `left` or `right`.
   // Must be deterministic and must not throw. `state` is what was handed to `user`.
@@ -37,8 +49,8 @@ class TUTTI_API ReduceOp {
 
   static const ReduceOp sum, product, min, max, avg, bit_and, bit_or, bit_xor;
   static ReduceOp premultiplied_sum(double factor);
-  // Every rank must pass the same function under the same name. Operations must be associative; those that are
-  // not commutative are combined in rank order.
+  // Every rank must pass the same function under the same name. Operations must be associative; those that
+  // are not commutative are combined in rank order.
   static ReduceOp user(std::string name, Function function, bool commutative, void* state = nullptr);
 
   Kind kind() const { return kind_; }
@@ -54,7 +66,7 @@ class TUTTI_API ReduceOp {
   }
 
  private:
-  explicit ReduceOp(Kind kind) : kind_(kind) {}
+  constexpr explicit ReduceOp(Kind kind) : kind_(kind) {}
   Kind kind_;
   double factor_ = 1.0;
   std::shared_ptr<const User> user_;

@@ -1,13 +1,22 @@
-#include <tutti/core/status.h>
-
 #include <array>
+
+#include <tutti/core/status.h>
 
 namespace tutti {
 
 std::string_view to_string(Code code) {
-  static constexpr std::array<std::string_view, 12> names = {
-      "ok",          "timeout",     "peer_lost",          "aborted",        "mismatch", "unauthenticated",
-      "unreachable", "invalid_argument", "unsupported", "resource_exhausted", "protocol_error", "internal"};
+  static constexpr std::array<std::string_view, 12> names = {"ok",
+                                                             "timeout",
+                                                             "peer_lost",
+                                                             "aborted",
+                                                             "mismatch",
+                                                             "unauthenticated",
+                                                             "unreachable",
+                                                             "invalid_argument",
+                                                             "unsupported",
+                                                             "resource_exhausted",
+                                                             "protocol_error",
+                                                             "internal"};
   const auto index = static_cast<std::size_t>(code);
   return index < names.size() ? names[index] : "unknown";
 }
