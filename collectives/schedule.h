@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <tutti/transport/message.h>
+
 namespace tutti {
 
 // Memory a schedule speaks of. It never holds pointers: those belong to one run of it.
@@ -27,12 +29,10 @@ enum class StepKind : std::uint8_t {
   divide,       // out = left / world size (average)
 };
 
-// Which side of a recv_reduce the message is on. Lower ranks' data stands on the left, on every rank, so that
-// all ranks combine the same operands in the same order and get the same bits.
-enum class MessageSide : std::uint8_t { left, right };
-
 struct Step {
   StepKind kind = StepKind::copy;
+  // Which operand of a recv_reduce the message is. Lower ranks' data stands on the left, on every rank, so that
+  // all ranks combine the same operands in the same order and get the same bits.
   MessageSide message_side = MessageSide::right;
   std::int32_t peer = -1;
   // The how-manieth message this is from its sender to its receiver within the collective, counted in the order

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <tutti/core/deadline.h>
+#include <tutti/core/status.h>
+#include <tutti/core/thread_annotations.h>
+
+namespace tutti {
+
+// Something that makes progress when it is polled. Everything here is called by whoever drives.
+class Pollable {
+ public:
+  virtual ~Pollable() = default;
+  // Does what can be done without blocking. True if anything was done.
+  virtual bool poll() = 0;
+  // The driver is about to sleep: announce it to whoever must wake us (a shared-memory doorbell, say). True if
+  // there is work after all, and the sleep must not happen.
+  virtual bool prepare_sleep() { return false; }
+  virtual void cancel_sleep() {}
+  // When it must be polled even if nothing happens.
+  virtual Deadline next_deadline() const { return Deadline::never(); }
+};
+
+// Called by whoever drives when a descriptor is ready; `events` are epoll's.
+class DescriptorHandler {
+ public:
+  virtual ~DescriptorHandler() = default;
+  virtual void on_ready(std::uint32_t events) = 0;
+};
+
+// A piece of work handed to whoever drives. Owned by the caller until run; runs exactly once.
+struct DriverTask {
+  void (*run)(DriverTask& task) = nullptr;
+  DriverTask* next = nullptr;
+};
+
+struct DriverOptions {
+  std::chrono::nanoseconds spin{50'000};        // a waiter polls this long before it sleeps; 0 when cores are scarce
+  std::chrono::nanoseconds grace{1'000'000};    // the background thread stays out this long after a caller drove
+  bool background = true;                       // false: only callers drive (hosts with an event loop of their own)
+};
+
+// The one place where progress is made: whoever holds the baton drives, everybody else hands work over or waits.
+// There is one driver per init.
+//
+// A waiting caller takes the baton and drives on its own thread: no hand-over on the latency path. A background
+// thread drives when no caller has for `grace`. It sleeps in the kernel *without* the baton, so that a caller never
+// has to wait for it to wake up. Who leaves wakes another waiter.
+class TUTTI_CAPABILITY("baton") Driver {
+ public:
+  explicit Driver(DriverOptions options);
+  ~Driver();  // stops and joins the background thread; nothing may be registered any more
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  // --- any thread ---
+
+  // Takes the baton if it is free. Never blocks. The holder must `leave`.
+  bool try_enter() TUTTI_TRY_ACQUIRE(true);
+  void leave() TUTTI_RELEASE();
+  // True if the calling thread holds the baton (for "wait inside then" errors).
+  bool driven_by_this_thread() const;
+  // Runs the task as soon as possible by whoever drives; wakes a sleeping driver.
+  void post(DriverTask& task);
+  // Makes a sleeping driver look again. Cheap when nobody sleeps.
+  void wake();
+  // Drives, or waits for whoever does, until `*done` is not zero or the deadline has passed; false in the latter
+  // case. Whoever sets `*done` calls `notify(done)` after it. Must not be called by a thread that already drives.
+  bool wait(const std::atomic<std::uint32_t>& done, Deadline deadline);
+  void notify(const std::atomic<std::uint32_t>& done);
+  // One pass over everything, for event loops of the host; true if anything was done.
+  bool progress();
+  // Becomes readable when `progress` has something to do. Not to be read from.
+  int descriptor() const;
+  // Ends the background thread (it is not restarted). Further driving is by callers only.
+  void stop();
+
+  // --- the driving thread only ---
+
+  void add(Pollable& pollable) TUTTI_REQUIRES(this);
+  void remove(Pollable& pollable) TUTTI_REQUIRES(this);
+  // epoll semantics, level triggered. A handler may remove itself or others while being called.
+  Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) TUTTI_REQUIRES(this);
+  void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) TUTTI_REQUIRES(this);
+  void unwatch(int descriptor) TUTTI_REQUIRES(this);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Holds the baton for a scope, waiting for it if need be (set-up and tear-down; not for the data path).
+class TUTTI_SCOPED_CAPABILITY DriverGuard {
+ public:
+  explicit DriverGuard(Driver& driver) TUTTI_ACQUIRE(driver);
+  ~DriverGuard() TUTTI_RELEASE();
+  DriverGuard(const DriverGuard&) = delete;
+  DriverGuard& operator=(const DriverGuard&) = delete;
+
+ private:
+  Driver& driver_;
+};
+
+}  // namespace tutti

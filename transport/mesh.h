@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tutti/core/status.h>
+#include <tutti/transport/driver.h>
+#include <tutti/transport/message.h>
+#include <tutti/transport/peer.h>
+#include <tutti/transport/transport.h>
+
+namespace tutti {
+
+// What a communicator hears from the mesh about its context. Called by whoever drives.
+class ContextEvents {
+ public:
+  virtual ~ContextEvents() = default;
+  // The local operation with this sequence number: its fingerprint; null if it was not issued yet.
+  // Finished ones are remembered for a while by the communicator; `finished` says so.
+  struct Known {
+    const Fingerprint* call = nullptr;
+    bool finished = false;
+  };
+  virtual Known operation(std::uint64_t sequence) const = 0;
+  // A message arrived that does not fit the local operation of its sequence number (other call, other length, or an
+  // operation that had already finished without expecting it). `why` describes both calls.
+  virtual void on_mismatch(int peer, std::uint64_t sequence, const Status& why) = 0;
+  // A peer says that this context has failed.
+  virtual void on_abort(int peer, const Status& why) = 0;
+  // A peer (world rank) is gone; whether that matters is for the communicator to know.
+  virtual void on_peer_down(int peer, const Status& why) = 0;
+};
+
+struct MeshOptions {
+  int rank = 0;
+  std::vector<PeerInfo> peers;                             // by world rank, ourselves included
+  std::vector<std::unique_ptr<Transport>> transports;      // in order of preference
+  MessageLimits limits;
+  std::chrono::nanoseconds connect_timeout{std::chrono::seconds(30)};
+};
+
+// All ways from this rank to every other, and the one place where messages meet receives: collectives by
+// (context, sequence, index) whoever posts first, user messages by source and tag with wildcards.
+//
+// Connections are made on first use, over the first transport that reaches the peer, and are shared by all
+// communicators. Sending to oneself works. Everything but the constructor is called by whoever drives.
+class Mesh final : public TransportOwner {
+ public:
+  Mesh(Driver& driver, MeshOptions options);
+  ~Mesh() override;  // requires `shutdown`
+
+  Status start();
+  // Says goodbye to all peers and closes; waits (driving) until that has left or the deadline has passed.
+  void shutdown(Deadline deadline);
+
+  void attach(std::uint32_t context, ContextEvents& events);
+  // Discards what arrived for the context and whatever still will.
+  void detach(std::uint32_t context);
+  // The communicator has issued operation `sequence`: messages that arrived early are compared with it now.
+  void on_issued(std::uint32_t context, std::uint64_t sequence);
+
+  // A failed peer or a detached context fails the operation at once (through `done`).
+  void send(int peer, SendOp& op);
+  void recv(RecvOp& op);
+  // Take back what is posted; `done` gets `why` before this returns.
+  void cancel(SendOp& op, int peer, const Status& why);
+  void cancel(RecvOp& op, const Status& why);
+  // Tells all connected peers among `members` (world ranks) that the context has failed.
+  void abort(std::uint32_t context, const std::vector<int>& members, const Status& why);
+
+  Driver& driver() { return driver_; }
+  int rank() const override { return options_.rank; }
+  int size() const override { return static_cast<int>(options_.peers.size()); }
+  const PeerInfo& peer(int rank) const override { return options_.peers[static_cast<std::size_t>(rank)]; }
+  // Ok, or why the peer is gone.
+  const Status& peer_status(int rank) const;
+  // Which transport is (or would be) used for that peer.
+  std::string_view transport_name(int rank) const;
+  // Sums over all channels; per peer if `rank` is not negative.
+  ChannelCounters counters(int rank = -1) const;
+  int open_channels() const;
+
+  // TransportOwner
+  RecvOp* on_arrival(Arrival& arrival) override;
+  void on_abort(int peer, std::uint32_t context, const Status& why) override;
+  void on_channel_down(int peer, const Status& why) override;
+  Channel* on_incoming(int rank, Transport& transport) override;
+
+ private:
+  struct State;
+  Driver& driver_;
+  MeshOptions options_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tutti

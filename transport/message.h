@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <tutti/core/collective_args.h>
+#include <tutti/core/reduce.h>
+#include <tutti/core/status.h>
+
+namespace tutti {
+
+// Names one message between two ranks. Collectives: the communicator's context, the operation's sequence number in
+// it, and the index the schedule gave the message (the k-th from this sender to this receiver). User messages:
+// the context with `user_context_bit`, the user's tag as sequence, index 0; equal ones match in order of sending.
+struct MessageTag {
+  std::uint32_t context = 0;
+  std::uint32_t index = 0;
+  std::uint64_t sequence = 0;
+  friend bool operator==(const MessageTag&, const MessageTag&) = default;
+};
+inline constexpr std::uint32_t user_context_bit = 0x80000000u;
+constexpr bool is_user(const MessageTag& tag) { return (tag.context & user_context_bit) != 0; }
+
+struct MessageHeader {
+  MessageTag tag;
+  Fingerprint call;
+  std::uint64_t bytes = 0;
+};
+
+// Which operand of a reduction the arriving message is.
+enum class MessageSide : std::uint8_t { left, right };
+
+// Where a message's payload goes: copied to `out`, or combined with `local` into `out` as it arrives, straight
+// from the transport's memory.
+struct Sink {
+  std::byte* out = nullptr;
+  const std::byte* local = nullptr;  // the other operand; may equal `out`
+  const Reducer* reducer = nullptr;  // null: copy
+  MessageSide side = MessageSide::right;
+
+  bool copies() const { return reducer == nullptr; }
+  // Takes the bytes at `offset` of the message. When reducing, offset and size are multiples of the element size.
+  void consume(std::uint64_t offset, std::span<const std::byte> bytes) const {
+    if (bytes.empty()) return;
+    if (copies()) {
+      std::memcpy(out + offset, bytes.data(), bytes.size());
+      return;
+    }
+    const std::size_t count = bytes.size() / size_of(reducer->type);
+    const void* left = side == MessageSide::left ? bytes.data() : local + offset;
+    const void* right = side == MessageSide::left ? local + offset : bytes.data();
+    (*reducer)(left, right, out + offset, count);
+  }
+};
+
+class Channel;
+
+// Operations on messages are nodes owned by the caller: nothing is allocated for them, and they must stay where
+// they are until `done` was called. `done` is called exactly once, by whoever drives, possibly from within the
+// call that posted the operation. After it the transport touches neither the node nor its memory.
+struct SendOp {
+  MessageHeader header;
+  const std::byte* data = nullptr;
+  void (*done)(SendOp& op, const Status& status) = nullptr;
+
+  // For the transport while the operation is posted.
+  SendOp* next = nullptr;
+  SendOp* previous = nullptr;
+  std::uint64_t progress = 0;
+  std::uint32_t id = 0;
+  std::uint32_t state = 0;
+};
+
+struct RecvOp {
+  MessageTag tag;
+  Fingerprint call;
+  int peer = -1;             // world rank to receive from; `any_source` for user messages
+  bool any_tag = false;      // user messages only
+  std::uint64_t bytes = 0;   // exact length for collectives, capacity for user messages
+  Sink sink;
+  void (*done)(RecvOp& op, const Status& status) = nullptr;
+
+  // Valid in `done` if the status is ok: where the message came from, its header.
+  int source = -1;
+  MessageHeader received;
+
+  // For the mesh and the transport while the operation is posted.
+  RecvOp* next = nullptr;
+  RecvOp* previous = nullptr;
+  Channel* channel = nullptr;
+  std::uint64_t progress = 0;
+  std::uint32_t id = 0;
+  std::uint32_t state = 0;
+};
+inline constexpr int any_source = -1;
+
+}  // namespace tutti

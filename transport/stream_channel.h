@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <tutti/transport/channel.h>
+#include <tutti/transport/frame.h>
+#include <tutti/transport/transport.h>
+
+namespace tutti {
+
+// A frame on its way out: an encoded header and the payload it stands before.
+struct OutgoingFrame {
+  EncodedFrameHeader header;
+  std::span<const std::byte> payload;
+  SendOp* op = nullptr;  // whose payload this is; null for control frames
+  std::size_t written = 0;  // for the pipe
+  bool owned = false;    // the payload was copied because its operation is gone
+};
+
+// The message protocol over any ordered pipe of frames (a socket, a ring in shared memory, a queue): eager messages
+// under credit, request and clear to send above, fragments of large messages taken in turn, drained aborts.
+// A transport derives from it, moves frames, and is done.
+class StreamChannel : public Channel {
+ public:
+  StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits);
+  ~StreamChannel() override;
+
+  void send(SendOp& op) final;
+  void cancel_send(SendOp& op, const Status& why) final;
+  void claim(Arrival& arrival, RecvOp& op) final;
+  void discard(Arrival& arrival) final;
+  void cancel_recv(RecvOp& op, const Status& why) final;
+  void send_abort(std::uint32_t context, const Status& why) final;
+  void close(const Status& why, bool clean) final;
+  bool drained() const final;
+  const Status& status() const final;
+  const ChannelCounters& counters() const final;
+
+ protected:
+  // --- the pipe implements ---
+
+  // There are frames to take: connect if need be, and write what can be written now.
+  virtual void kick() = 0;
+  // Release the pipe: nothing will be sent or received any more.
+  virtual void close_pipe() = 0;
+
+  // --- the pipe calls, to send ---
+
+  bool has_frames() const;
+  // The next frame to write, or null. It stays valid until `frame_written`; the pipe may hold several and must write
+  // them in order. Asking for the next one is what makes large messages take turns.
+  OutgoingFrame* next_frame();
+  void frame_written(OutgoingFrame& frame);
+
+  // --- the pipe calls, to receive; frames in order ---
+
+  // A frame begins. Not ok: the peer broke the protocol; the channel has failed and closed the pipe.
+  Status begin_frame(const FrameHeader& header);
+  // Where the next payload bytes belong, so that the pipe may read straight into place; empty if they must be
+  // looked at first (reductions, control frames, drained payloads).
+  std::span<std::byte> direct();
+  void direct_filled(std::size_t bytes);
+  // Hands over payload bytes from the pipe's own memory. Returns how many were taken: all of them, except that a
+  // reduction leaves a last incomplete element until the rest of it has come.
+  std::size_t consume(std::span<const std::byte> bytes);
+  std::size_t payload_left() const;
+
+  // --- the pipe calls, at the end ---
+
+  // The pipe broke. After the peer's goodbye this is a clean end.
+  void pipe_failed(const Status& why);
+
+  int peer() const { return peer_; }
+  TransportOwner& owner() { return owner_; }
+  const MessageLimits& limits() const { return limits_; }
+
+ private:
+  struct State;
+  int peer_;
+  TransportOwner& owner_;
+  MessageLimits limits_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <tutti/core/deadline.h>
+#include <tutti/core/status.h>
+#include <tutti/transport/channel.h>
+#include <tutti/transport/driver.h>
+#include <tutti/transport/peer.h>
+
+namespace tutti {
+
+// Sizes that shape the wire; equal on all ranks (compared at init).
+struct MessageLimits {
+  std::uint32_t eager = 32 * 1024;      // up to this a message is sent without asking
+  std::uint32_t credit = 1024 * 1024;   // eager bytes a peer may have in our memory unclaimed
+  std::uint32_t fragment = 128 * 1024;  // a payload travels in pieces of at most this
+};
+
+// Who asks a transport for connections. Implemented by the mesh; called by whoever drives.
+class TransportOwner : public ChannelEvents {
+ public:
+  virtual const PeerInfo& peer(int rank) const = 0;
+  virtual int size() const = 0;
+  virtual int rank() const = 0;
+  // Peer `rank` has connected to us through `transport`: the channel to attach to, opened now if there was none;
+  // null to refuse.
+  virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
+};
+
+// One way to move bytes. Made by a plain function `create(options)` in the transport's folder.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual std::string_view name() const = 0;
+  // What a peer needs to reach us; opaque to everybody else. Valid after creation.
+  virtual std::string address() const = 0;
+  // Why that peer cannot be reached this way, or ok. Judged from the addresses alone; must be symmetrical.
+  virtual Status can_reach(const PeerInfo& peer) const = 0;
+
+  // Starts answering peers. Called once, by whoever drives.
+  virtual Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) = 0;
+  // A channel to that peer; returns at once and connects with the first message, or is found by the peer's connection.
+  // Connecting is given up at the deadline that applied to `start`'s owner: see Mesh::connect_timeout.
+  virtual std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) = 0;
+  // Stops answering. Channels are closed before.
+  virtual void stop() = 0;
+};
+
+}  // namespace tutti
