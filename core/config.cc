@@ -1,0 +1,341 @@
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include <unistd.h>
+
+#include <tutti/core/config.h>
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t most_ranks = std::numeric_limits<std::int32_t>::max();
+
+constexpr Config::Variable table[] = {
+    {.name = "TUTTI_RANK",
+     .member = &Config::rank,
+     .default_value = "",
+     .meaning = "This process's number, from 0. Needs TUTTI_WORLD_SIZE.",
+     .most = most_ranks - 1},
+    {.name = "TUTTI_WORLD_SIZE",
+     .member = &Config::world_size,
+     .default_value = "",
+     .meaning = "The number of processes.",
+     .least = 1,
+     .most = most_ranks},
+    {.name = "TUTTI_LOCAL_RANK",
+     .member = &Config::local_rank,
+     .default_value = "",
+     .meaning = "This process's number among those on its host.",
+     .most = most_ranks - 1},
+    {.name = "TUTTI_LOCAL_WORLD_SIZE",
+     .member = &Config::local_world_size,
+     .default_value = "",
+     .meaning = "The number of processes on this host.",
+     .least = 1,
+     .most = most_ranks},
+    {.name = "TUTTI_INIT_METHOD",
+     .member = &Config::init_method,
+     .default_value = "",
+     .meaning = "Where the processes meet, as a URL: env://, tcp://host:port or file:///path."},
+    {.name = "TUTTI_STORE",
+     .member = &Config::store,
+     .default_value = "",
+     .meaning = "host:port of a store that somebody (the launcher, `tutti store`) already serves."},
+    {.name = "TUTTI_JOB_ID",
+     .member = &Config::job_id,
+     .default_value = "",
+     .meaning = "A name for the job; keeps jobs that share a store or a folder apart."},
+    {.name = "TUTTI_TIMEOUT",
+     .member = &Config::timeout,
+     .default_value = "5m",
+     .meaning = "How long an operation may take when the call does not say."},
+    {.name = "TUTTI_INIT_TIMEOUT",
+     .member = &Config::init_timeout,
+     .default_value = "2m",
+     .meaning = "How long the processes wait for each other at the start."},
+    {.name = "TUTTI_TRANSPORTS",
+     .member = &Config::transports,
+     .default_value = "",
+     .meaning = "The transports to use, in order of preference. Not set: all that can run, fastest first.",
+     .shapes_wire = true},
+    {.name = "TUTTI_SOCKET_IFNAME",
+     .member = &Config::socket_ifname,
+     .default_value = "",
+     .meaning =
+         "Network interfaces: prefixes separated by commas, or a CIDR; a leading ^ excludes, a leading = is "
+         "exact. Not set: the one that routes to the store."},
+    {.name = "TUTTI_BIND_ADDRESS",
+     .member = &Config::bind_address,
+     .default_value = "",
+     .meaning = "The address to listen on. Not set: that of the chosen interface."},
+    {.name = "TUTTI_ADVERTISE_ADDRESS",
+     .member = &Config::advertise_address,
+     .default_value = "",
+     .meaning = "The address that the others are told, where it differs from the one listened on (NAT)."},
+    {.name = "TUTTI_PORT_RANGE",
+     .member = &Config::port_range,
+     .default_value = "",
+     .meaning = "The ports to listen on, for example 20000-21000. Not set: any free one."},
+    {.name = "TUTTI_LOG_LEVEL",
+     .member = &Config::log_level,
+     .default_value = "warn",
+     .meaning = "How much is written to the log."},
+    {.name = "TUTTI_LOG_FILE",
+     .member = &Config::log_file,
+     .default_value = "",
+     .meaning = "The file that the log is appended to. Not set: stderr."},
+    {.name = "TUTTI_ALGORITHM",
+     .member = &Config::algorithm,
+     .default_value = "",
+     .meaning = "Algorithms to use in place of the selector's choice: all_reduce:ring,broadcast:binomial.",
+     .shapes_wire = true},
+    {.name = "TUTTI_DETERMINISTIC",
+     .member = &Config::deterministic,
+     .default_value = "0",
+     .meaning =
+         "Choose algorithms from the shipped cost table instead of measuring, so that every run of the same "
+         "program on the same number of processes combines in the same order.",
+     .shapes_wire = true},
+    {.name = "TUTTI_EAGER_LIMIT",
+     .member = &Config::eager_limit,
+     .default_value = "32K",
+     .meaning = "Messages up to this size are sent at once; larger ones wait until the receiver is ready.",
+     .most = 1 << 30,
+     .shapes_wire = true},
+    {.name = "TUTTI_EAGER_CREDIT",
+     .member = &Config::eager_credit,
+     .default_value = "1M",
+     .meaning = "The most bytes that one peer may send before they are asked for; bounds memory per peer.",
+     .least = 1024,
+     .most = std::uint64_t{1} << 40,
+     .shapes_wire = true},
+    {.name = "TUTTI_TCP_SOCKET_BUFFER",
+     .member = &Config::tcp_socket_buffer,
+     .default_value = "0",
+     .meaning = "The send and receive buffer of each TCP socket. 0: the kernel's choice.",
+     .most = 1 << 30},
+    {.name = "TUTTI_SPIN",
+     .member = &Config::spin,
+     .default_value = "50us",
+     .meaning =
+         "How long a waiting process polls before it sleeps. Hosts with more ranks than cores never poll."},
+    {.name = "TUTTI_FRAGMENT",
+     .member = &Config::fragment,
+     .default_value = "128K",
+     .meaning = "The largest piece in which a message's payload travels.",
+     .least = 1024,
+     .most = 128 * 1024,
+     .shapes_wire = true},
+    {.name = "TUTTI_TOKEN",
+     .member = &Config::token,
+     .default_value = "",
+     .meaning = "The job's shared secret. With it every listener refuses whoever does not know it.",
+     .secret = true},
+    {.name = "TUTTI_TOKEN_FILE",
+     .member = &Config::token_file,
+     .default_value = "",
+     .meaning = "A file that holds the shared secret.",
+     .secret = true},
+};
+
+// What a value of each type looks like, for the table and for messages about bad ones.
+struct TypeName {
+  std::string_view operator()(std::optional<int> Config::*) const { return "integer"; }
+  std::string_view operator()(bool Config::*) const { return "boolean"; }
+  std::string_view operator()(std::uint64_t Config::*) const { return "size"; }
+  std::string_view operator()(std::chrono::nanoseconds Config::*) const { return "duration"; }
+  std::string_view operator()(std::string Config::*) const { return "text"; }
+  std::string_view operator()(std::vector<std::string> Config::*) const { return "list"; }
+  std::string_view operator()(std::optional<PortRange> Config::*) const { return "port range"; }
+  std::string_view operator()(log::Level Config::*) const { return "level"; }
+  std::string_view operator()(std::vector<AlgorithmChoice> Config::*) const { return "algorithms"; }
+};
+
+std::string expectation(const Config::Variable& variable) {
+  const std::string_view type = variable.type_name();
+  if (type == "integer") {
+    return "an integer from " + std::to_string(variable.least) + " to " + std::to_string(variable.most);
+  }
+  if (type == "size") {
+    return "a size from " + format_size(variable.least) + " to " + format_size(variable.most) +
+           ", like 4096, 64K, 1M or 2G";
+  }
+  if (type == "boolean") return "1, 0, true, false, yes, no, on or off";
+  if (type == "duration") return "a duration like 500ms, 10s or 2m";
+  if (type == "port range") return "ports like 20000-21000, between 1 and 65535";
+  if (type == "level") return "off, error, warn, info, debug or trace";
+  return "collective:algorithm pairs like all_reduce:ring,broadcast:binomial, each collective once";
+}
+
+// Sets one member of a Config from text; false if the text does not fit.
+struct Assign {
+  Config& config;
+  const Config::Variable& variable;
+  std::string_view text;
+
+  template <class T, class Parsed>
+  bool take(T Config::*member, Parsed value) const {
+    if (value) config.*member = *std::move(value);
+    return value.has_value();
+  }
+  template <class Number>
+  bool in_bounds(const std::optional<Number>& value) const {
+    return value && *value >= 0 && static_cast<std::uint64_t>(*value) >= variable.least &&
+           static_cast<std::uint64_t>(*value) <= variable.most;
+  }
+
+  bool operator()(std::optional<int> Config::*member) const {
+    const auto value = parse_integer(text);
+    if (!in_bounds(value)) return false;
+    config.*member = static_cast<int>(*value);
+    return true;
+  }
+  bool operator()(std::uint64_t Config::*member) const {
+    const auto value = parse_size(text);
+    return in_bounds(value) && take(member, value);
+  }
+  bool operator()(bool Config::*member) const { return take(member, parse_bool(text)); }
+  bool operator()(std::chrono::nanoseconds Config::*member) const {
+    return take(member, parse_duration(text));
+  }
+  bool operator()(std::string Config::*member) const {
+    return take(member, std::optional<std::string>(text));
+  }
+  bool operator()(std::vector<std::string> Config::*member) const {
+    return take(member, std::optional(parse_list(text)));
+  }
+  bool operator()(std::optional<PortRange> Config::*member) const {
+    return take(member, parse_port_range(text));
+  }
+  bool operator()(log::Level Config::*member) const { return take(member, log::parse_level(text)); }
+  bool operator()(std::vector<AlgorithmChoice> Config::*member) const {
+    return take(member, parse_algorithm_choices(text));
+  }
+};
+
+// The canonical text of a member: equal values give equal text.
+struct Print {
+  const Config& config;
+
+  std::string operator()(std::optional<int> Config::*member) const {
+    return config.*member ? std::to_string(*(config.*member)) : "";
+  }
+  std::string operator()(bool Config::*member) const { return config.*member ? "1" : "0"; }
+  std::string operator()(std::uint64_t Config::*member) const { return format_size(config.*member); }
+  std::string operator()(std::chrono::nanoseconds Config::*member) const {
+    return format_duration(config.*member);
+  }
+  std::string operator()(std::string Config::*member) const { return config.*member; }
+  std::string operator()(std::vector<std::string> Config::*member) const {
+    return format_list(config.*member);
+  }
+  std::string operator()(std::optional<PortRange> Config::*member) const {
+    return config.*member ? format_port_range(*(config.*member)) : "";
+  }
+  std::string operator()(log::Level Config::*member) const { return std::string(to_string(config.*member)); }
+  std::string operator()(std::vector<AlgorithmChoice> Config::*member) const {
+    return format_algorithm_choices(config.*member);
+  }
+};
+
+const Config::Variable* find(std::string_view name) {
+  const auto* found = std::find_if(std::begin(table), std::end(table),
+                                   [&](const Config::Variable& variable) { return variable.name == name; });
+  return found == std::end(table) ? nullptr : found;
+}
+
+// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string
+// alignment).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) above[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(above);
+    above.swap(row);
+  }
+  return above[b.size()];
+}
+
+std::string unknown_name_warning(std::string_view name) {
+  const Config::Variable* nearest = nullptr;
+  std::size_t distance = std::numeric_limits<std::size_t>::max();
+  for (const Config::Variable& variable : table) {
+    const std::size_t candidate = edit_distance(name, variable.name);
+    if (candidate < distance) {
+      distance = candidate;
+      nearest = &variable;
+    }
+  }
+  return std::string(name) + " is not a variable that tutti knows; the nearest name is " +
+         std::string(nearest->name);
+}
+
+}  // namespace
+
+std::string_view Config::Variable::type_name() const { return std::visit(TypeName{}, member); }
+
+Config::Config() {
+  for (const Variable& variable : table) {
+    if (!variable.default_value.empty()) {
+      std::visit(Assign{*this, variable, variable.default_value}, variable.member);
+    }
+  }
+}
+
+Result<Config> Config::from_environment() {
+  std::map<std::string, std::string> values;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (!text.starts_with("TUTTI_") || equals == text.npos) continue;
+    values.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return from_values(values);
+}
+
+Result<Config> Config::from_values(const std::map<std::string, std::string>& values) {
+  Config config;
+  for (const auto& [name, value] : values) {
+    const Variable* variable = find(name);
+    if (variable == nullptr) {
+      if (name.starts_with("TUTTI_")) config.warnings_.push_back(unknown_name_warning(name));
+      continue;
+    }
+    if (value.empty()) continue;
+    if (!std::visit(Assign{config, *variable, value}, variable->member)) {
+      return Status(Code::invalid_argument, name + " is '" + value + "'; expected " + expectation(*variable));
+    }
+    config.given_.insert(name);
+  }
+  return config;
+}
+
+std::span<const Config::Variable> Config::variables() { return table; }
+
+std::vector<Config::Setting> Config::settings() const {
+  std::vector<Setting> result;
+  for (const Variable& variable : table) {
+    std::string value = std::visit(Print{*this}, variable.member);
+    if (variable.secret && !value.empty()) value = "(set)";
+    result.push_back({&variable, std::move(value), given_.contains(std::string(variable.name))});
+  }
+  return result;
+}
+
+std::string Config::wire_digest() const {
+  std::string text;
+  for (const Variable& variable : table) {
+    if (!variable.shapes_wire) continue;
+    text += std::string(variable.name) + "=" + std::visit(Print{*this}, variable.member) + ";";
+  }
+  return text;
+}
+
+}  // namespace tutti

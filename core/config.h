@@ -1,0 +1,102 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <tutti/core/config_values.h>
+#include <tutti/core/export.h>
+#include <tutti/core/log.h>
+#include <tutti/core/status.h>
+
+namespace tutti {
+
+// Every setting that can be made by a `TUTTI_*` variable, with its type. Names, defaults and meanings are in
+// the one table that `variables()` returns; the members start with that table's defaults.
+struct TUTTI_API Config {
+  std::optional<int> rank;
+  std::optional<int> world_size;
+  std::optional<int> local_rank;
+  std::optional<int> local_world_size;
+  std::string init_method;
+  std::string store;
+  std::string job_id;
+  std::chrono::nanoseconds timeout{};
+  std::chrono::nanoseconds init_timeout{};
+  std::vector<std::string> transports;
+  std::string socket_ifname;
+  std::string bind_address;
+  std::string advertise_address;
+  std::optional<PortRange> port_range;
+  log::Level log_level{};
+  std::string log_file;
+  std::vector<AlgorithmChoice> algorithm;
+  bool deterministic{};
+  std::uint64_t eager_limit{};
+  std::uint64_t eager_credit{};
+  std::uint64_t tcp_socket_buffer{};
+  std::chrono::nanoseconds spin{};
+  std::uint64_t fragment{};
+  std::string token;
+  std::string token_file;
+
+  using Member = std::variant<std::optional<int> Config::*, bool Config::*, std::uint64_t Config::*,
+                              std::chrono::nanoseconds Config::*, std::string Config::*,
+                              std::vector<std::string> Config::*, std::optional<PortRange> Config::*,
+                              log::Level Config::*, std::vector<AlgorithmChoice> Config::*>;
+
+  // A row of the table.
+  struct Variable {
+    std::string_view name;
+    Member member;
+    std::string_view default_value;  // as one would write it; empty: not set
+    std::string_view meaning;
+    std::uint64_t least = 0;  // bounds of integers and sizes
+    std::uint64_t most = UINT64_MAX;
+    bool shapes_wire = false;  // must be equal on all ranks; see wire_digest()
+    bool secret = false;       // the value is never printed
+
+    std::string_view type_name() const;
+  };
+
+  // A row of the table, with what it is now.
+  struct Setting {
+    const Variable* variable;
+    std::string value;  // "(set)" for a secret that has one
+    bool from_environment;
+  };
+
+  // All defaults.
+  Config();
+  // From the process's environment. An empty value counts as not set. A value that does not fit is
+  // invalid_argument, naming the variable, the value and what is expected.
+  static Result<Config> from_environment();
+  // The same from given names and values.
+  static Result<Config> from_values(const std::map<std::string, std::string>& values);
+
+  static std::span<const Variable> variables();
+  std::vector<Setting> settings() const;
+  // One line for each `TUTTI_*` name that is not in the table, with the nearest one that is.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  // What ranks compare when they meet: "NAME=value;" of every variable that shapes the wire, in canonical
+  // form.
+  std::string wire_digest() const;
+
+ private:
+  std::set<std::string> given_;  // names that came from the environment
+  std::vector<std::string> warnings_;
+};
+
+// The table as text for a terminal, with the values of `config` and where each came from.
+TUTTI_API std::string describe(const Config& config);
+// The table as Markdown, with defaults: what the documentation shows.
+TUTTI_API std::string variables_markdown();
+
+}  // namespace tutti

@@ -1,0 +1,106 @@
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
+
+#include <tutti/core/log.h>
+
+namespace tutti::log {
+namespace {
+
+constexpr std::array<std::string_view, 6> level_names = {"off", "error", "warn", "info", "debug", "trace"};
+
+std::atomic<Level> threshold{Level::warn};
+std::atomic<std::int64_t> rank_and_size{-1};
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "?";
+}
+
+// The logger is not entered in spdlog's registry, which belongs to the program that we are a guest in.
+std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
+  auto logger = std::make_shared<spdlog::logger>("tutti", std::move(sink));
+  logger->set_level(spdlog::level::trace);
+  logger->flush_on(spdlog::level::trace);
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%f %v");
+  return logger;
+}
+
+struct Sink {
+  std::mutex mutex;
+  std::shared_ptr<spdlog::logger> logger = make_logger(std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  const std::string host = host_name();
+};
+
+// Never destroyed, so that lines written while the process exits find it alive.
+Sink& sink() {
+  static Sink* const instance = new Sink;
+  return *instance;
+}
+
+std::string prefix(Level level) {
+  const std::int64_t where = rank_and_size.load(std::memory_order_relaxed);
+  std::string text(to_string(level));
+  text += " [tutti ";
+  if (where >= 0) text += std::to_string(where >> 32) + "/" + std::to_string(where & 0xffffffff) + " ";
+  return text + sink().host + ":" + std::to_string(getpid()) + "] ";
+}
+
+}  // namespace
+
+std::string_view to_string(Level level) {
+  const auto index = static_cast<std::size_t>(level);
+  return index < level_names.size() ? level_names[index] : "unknown";
+}
+
+std::optional<Level> parse_level(std::string_view name) {
+  for (std::size_t i = 0; i < level_names.size(); ++i) {
+    if (level_names[i] == name) return static_cast<Level>(i);
+  }
+  return std::nullopt;
+}
+
+Status configure(Level level, const std::string& file) {
+  try {
+    spdlog::sink_ptr target;
+    if (file.empty()) {
+      target = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    } else {
+      target = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
+    }
+    auto logger = make_logger(std::move(target));
+    const std::lock_guard lock(sink().mutex);
+    sink().logger = std::move(logger);
+  } catch (const std::exception& problem) {
+    return Status(Code::invalid_argument, "cannot log to '" + file + "': " + problem.what());
+  }
+  threshold.store(level, std::memory_order_relaxed);
+  return {};
+}
+
+void set_rank(int rank, int size) {
+  rank_and_size.store((static_cast<std::int64_t>(rank) << 32) | size, std::memory_order_relaxed);
+}
+
+bool enabled(Level level) {
+  return level != Level::off && level <= threshold.load(std::memory_order_relaxed);
+}
+
+void write(Level level, std::string_view text) {
+  if (!enabled(level)) return;
+  std::shared_ptr<spdlog::logger> logger;
+  {
+    const std::lock_guard lock(sink().mutex);
+    logger = sink().logger;
+  }
+  // spdlog catches what its sinks throw (a full disk) and reports it on stderr once a second at most.
+  logger->log(spdlog::level::info, prefix(level) + std::string(text));
+}
+
+}  // namespace tutti::log
