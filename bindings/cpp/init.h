@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/collectives/communicator.h>
+#include <tutti/core/export.h>
+
+namespace tutti {
+
+class Store;
+
+// What `init` may be told; whatever is left empty comes from the URL, then from the environment.
+struct InitOptions {
+  std::string url = {};  // "env://", "tcp://host:port?rank=0&world_size=2", "file:///path?rank=0&world_size=2"
+  std::optional<int> rank = {};
+  std::optional<int> world_size = {};
+  // For meeting all ranks. Zero: TUTTI_INIT_TIMEOUT.
+  std::chrono::nanoseconds timeout{0};
+  // Transports to use, in order of preference. Empty: TUTTI_TRANSPORTS, else all that work here.
+  std::vector<std::string> transports = {};
+};
+
+// Meets the other ranks and returns the communicator of all of them. Blocks until every rank has come; throws
+// `Error` (timeout names who has not). Without any launcher, URL or variable this is a world of one rank.
+TUTTI_API Communicator init(const InitOptions& options = {});
+TUTTI_API Communicator init(std::string_view url);
+
+// The same over a store that the caller already has, under keys of its own; for embedding.
+TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const InitOptions& options = {});
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include <tutti/core/export.h>
+#include <tutti/core/status.h>
+
+namespace tutti {
+
+class Operation;
+
+// A handle to one operation in flight; copies share it. Dropping every handle does not cancel the operation: it runs
+// to its end, and its buffers must live that long.
+//
+// Any thread may use it. A thread that waits makes progress for all operations of the process while it does.
+class TUTTI_API Work {
+ public:
+  Work() = default;  // already done, successfully
+  Work(const Work& other);
+  Work(Work&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)) {}
+  Work& operator=(Work other) noexcept {
+    std::swap(operation_, other.operation_);
+    return *this;
+  }
+  ~Work();
+
+  // Returns when the operation is over; throws `Error` if it failed. invalid_argument inside a `then` callback.
+  void wait();
+  // As `wait` for at most that long; false if it is still running, which does not disturb it.
+  bool wait_for(std::chrono::nanoseconds timeout);
+  // True when over, successfully or not. Makes no progress by itself.
+  bool done() const;
+  // `ok` while running and after success, else why it failed.
+  Status status() const;
+  // Calls `callback` once when the operation is over, on the thread that finds out; at once if it is over already.
+  // Callbacks must be short, must not throw, and must not wait; issuing operations is fine.
+  void then(std::function<void(const Status&)> callback);
+
+  // After a successful `recv`: what arrived.
+  struct Received {
+    int source = -1;
+    std::uint64_t tag = 0;
+    std::uint64_t bytes = 0;
+  };
+  Received received() const;
+
+ private:
+  friend class Operation;
+  explicit Work(Operation* operation) : operation_(operation) {}
+  Operation* operation_ = nullptr;
+};
+
+}  // namespace tutti
