@@ -18,26 +18,40 @@ if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
-# <tutti/core/status.h> means the same in the tree and once installed.
-file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
-file(CREATE_LINK ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/tutti SYMBOLIC)
+# <tutti/core/status.h> and <tutti/tutti.h> mean the same in the tree and once installed: build/include/tutti is a
+# folder of links into the source tree.
+set(TUTTI_INCLUDE_DIR ${PROJECT_BINARY_DIR}/include)
+if(IS_SYMLINK ${TUTTI_INCLUDE_DIR}/tutti)
+  file(REMOVE ${TUTTI_INCLUDE_DIR}/tutti)
+endif()
+file(MAKE_DIRECTORY ${TUTTI_INCLUDE_DIR}/tutti)
+foreach(folder IN ITEMS core transport rendezvous collectives bindings tools tests)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${TUTTI_INCLUDE_DIR}/tutti/${folder} SYMBOLIC)
+endforeach()
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bindings/cpp/tutti.h ${TUTTI_INCLUDE_DIR}/tutti/tutti.h SYMBOLIC)
 
 add_library(tutti_options INTERFACE)
-target_include_directories(tutti_options INTERFACE ${PROJECT_BINARY_DIR}/include)
+target_include_directories(tutti_options INTERFACE ${TUTTI_INCLUDE_DIR})
 target_compile_options(tutti_options INTERFACE -Wall -Wextra -Wpedantic -Wnon-virtual-dtor
                                                $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>
                                                $<$<BOOL:${TUTTI_WERROR}>:-Werror>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False alarms in std::string's operator+ once optimised (GCC bug 105651).
+  target_compile_options(tutti_options INTERFACE -Wno-restrict)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(tutti_options INTERFACE -Wthread-safety)
 endif()
 if(TUTTI_SANITIZE)
-  target_compile_options(tutti_options INTERFACE -fsanitize=${TUTTI_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(tutti_options INTERFACE -fsanitize=${TUTTI_SANITIZE} -fno-sanitize-recover=all
+                                                 -fno-omit-frame-pointer)
   target_link_options(tutti_options INTERFACE -fsanitize=${TUTTI_SANITIZE})
 endif()
 
-# tutti_layer(NAME SOURCES... DEPENDS...): static library tutti_NAME.
+# tutti_layer(NAME SOURCES... DEPENDS...): static library tutti_NAME. Its objects also go into the installed library
+# (cmake/library.cmake).
 function(tutti_layer name)
-  cmake_parse_arguments(LAYER "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(PARSE_ARGV 1 LAYER "" "" "SOURCES;DEPENDS")
   add_library(tutti_${name} STATIC ${LAYER_SOURCES})
   target_link_libraries(tutti_${name} PUBLIC tutti_options ${LAYER_DEPENDS})
   set_property(GLOBAL APPEND PROPERTY TUTTI_LAYERS tutti_${name})

@@ -1,0 +1,70 @@
+# What users get: tutti::tutti (shared) and tutti::tutti_static, both made of every layer's objects, and the public
+# headers. Included last, when all layers have said what they are.
+include(CMakePackageConfigHelpers)
+
+# The public headers, all of them: a header that is not here is neither installed nor a promise. They may include only
+# each other and the standard library.
+set(TUTTI_PUBLIC_HEADERS
+    core/buffer.h
+    core/deadline.h
+    core/export.h
+    core/reduce_op.h
+    core/status.h
+    core/types.h)
+
+get_property(layers GLOBAL PROPERTY TUTTI_LAYERS)
+list(TRANSFORM layers REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+set(external "")
+foreach(layer IN LISTS layers)
+  get_target_property(libraries ${layer} LINK_LIBRARIES)
+  list(APPEND external ${libraries})
+endforeach()
+list(FILTER external EXCLUDE REGEX "^tutti_")
+list(REMOVE_DUPLICATES external)
+
+add_library(tutti_headers INTERFACE)
+list(TRANSFORM TUTTI_PUBLIC_HEADERS PREPEND ${TUTTI_INCLUDE_DIR}/tutti/ OUTPUT_VARIABLE header_files)
+target_sources(tutti_headers INTERFACE FILE_SET HEADERS BASE_DIRS ${TUTTI_INCLUDE_DIR} FILES ${header_files})
+target_compile_features(tutti_headers INTERFACE cxx_std_20)
+set_target_properties(tutti_headers PROPERTIES EXPORT_NAME headers)
+
+add_library(tutti SHARED ${objects})
+add_library(tutti_static STATIC ${objects})
+foreach(library IN ITEMS tutti tutti_static)
+  add_library(tutti::${library} ALIAS ${library})
+  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(${library} PUBLIC tutti_headers PRIVATE ${external})
+endforeach()
+set_target_properties(tutti PROPERTIES VERSION ${PROJECT_VERSION}
+                                       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+
+# Hidden visibility covers our code; the version script also covers what comes in through templates and archives.
+set(version_script ${PROJECT_SOURCE_DIR}/cmake/tutti.map)
+set_target_properties(tutti PROPERTIES LINK_DEPENDS ${version_script})
+target_link_options(tutti PRIVATE -Wl,--version-script=${version_script} -Wl,--exclude-libs,ALL)
+if(TUTTI_SANITIZE)
+  target_link_options(tutti PRIVATE -fsanitize=${TUTTI_SANITIZE})
+else()
+  target_link_options(tutti PRIVATE -Wl,--no-undefined)
+endif()
+
+if(TUTTI_INSTALL)
+  # Two export sets: who takes the shared library needs none of the packages that it was made with.
+  install(TARGETS tutti tutti_headers EXPORT tutti FILE_SET HEADERS)
+  install(TARGETS tutti_static EXPORT tutti_static)
+  set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tutti)
+  install(EXPORT tutti NAMESPACE tutti:: DESTINATION ${package_dir} FILE tutti-shared.cmake)
+  install(EXPORT tutti_static NAMESPACE tutti:: DESTINATION ${package_dir} FILE tutti-static.cmake)
+
+  # spdlog::spdlog -> spdlog: the packages that tutti_static's users have to find again.
+  list(TRANSFORM external REPLACE "::.*" "" OUTPUT_VARIABLE packages)
+  list(FILTER packages INCLUDE REGEX "^[A-Za-z0-9_-]+$")
+  list(REMOVE_DUPLICATES packages)
+  list(TRANSFORM packages REPLACE "^protobuf$" "Protobuf")
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/tutti-config.cmake.in
+                                ${PROJECT_BINARY_DIR}/tutti-config.cmake INSTALL_DESTINATION ${package_dir})
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/tutti-config-version.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/tutti-config.cmake ${PROJECT_BINARY_DIR}/tutti-config-version.cmake
+          DESTINATION ${package_dir})
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endif()
