@@ -1,0 +1,31 @@
+// Compiled with -mavx512f -mavx512bw -mavx512dq -mavx512vl; runs only where the dispatcher found all of them.
+#include <immintrin.h>
+
+#include <tutti/core/reduce_kernels.h>
+
+namespace tutti {
+namespace {
+
+// AVX512-BF16 is not used: its conversions flush denormals.
+struct Avx512 {
+  static constexpr std::size_t bytes = 64;
+  static constexpr bool converts_float16 = true;
+  // The forms with a mask: g++ 12 warns of an uninitialised register in its own header for those without.
+  static constexpr __mmask16 all = 0xffff;
+  using Floats = kernels::Vector<float, 16>;
+  using Halves = kernels::Vector<std::uint16_t, 16>;
+
+  [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
+    return __builtin_bit_cast(Floats, _mm512_maskz_cvtph_ps(all, __builtin_bit_cast(__m256i, stored)));
+  }
+  [[gnu::always_inline]] static Halves narrow_float16(Floats computed) {
+    return __builtin_bit_cast(
+        Halves, _mm512_maskz_cvtps_ph(all, __builtin_bit_cast(__m512, computed), _MM_FROUND_TO_NEAREST_INT));
+  }
+};
+
+}  // namespace
+
+constinit const KernelTable avx512_kernels = kernels::TableMaker<Avx512>::make("avx512");
+
+}  // namespace tutti
