@@ -5,12 +5,25 @@ include(CMakePackageConfigHelpers)
 # The public headers, all of them: a header that is not here is neither installed nor a promise. They may include only
 # each other and the standard library.
 set(TUTTI_PUBLIC_HEADERS
+    tutti.h
+    bindings/cpp/init.h
+    bindings/cpp/version.h
+    collectives/communicator.h
+    collectives/work.h
     core/buffer.h
     core/deadline.h
     core/export.h
+    core/float16.h
     core/reduce_op.h
     core/status.h
     core/types.h)
+set(present "")
+foreach(header IN LISTS TUTTI_PUBLIC_HEADERS)
+  if(EXISTS ${TUTTI_INCLUDE_DIR}/tutti/${header})
+    list(APPEND present ${header})
+  endif()
+endforeach()
+set(TUTTI_PUBLIC_HEADERS ${present})
 
 get_property(layers GLOBAL PROPERTY TUTTI_LAYERS)
 list(TRANSFORM layers REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)

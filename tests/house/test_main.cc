@@ -1,12 +1,11 @@
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <iostream>
 #include <string>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace {
 
@@ -21,8 +20,9 @@ std::string one_line(const char* text) {
   return line;
 }
 
-// ctest shows nothing of a suite that passed, so what was skipped in it, and why, goes to a file that `./dev test`
-// prints at the end: one line `ran N passed N failed N skipped N` per process and one line for each skip.
+// ctest shows nothing of a suite that passed, so what was skipped in it, and why, goes to a file that `./dev
+// test` prints at the end: one line `ran N passed N failed N skipped N` per process and one line for each
+// skip.
 class Summary : public testing::EmptyTestEventListener {
  public:
   void OnTestEnd(const testing::TestInfo& test) override {
@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
   unit.listeners().Append(new Summary);
   const int result = RUN_ALL_TESTS();
   if (result != 0) return result;
-  if (unit.test_to_run_count() > 0 && unit.skipped_test_count() == unit.test_to_run_count()) return skip_exit_code;
+  if (unit.test_to_run_count() > 0 && unit.skipped_test_count() == unit.test_to_run_count())
+    return skip_exit_code;
   return 0;
 }

@@ -1,0 +1,106 @@
+// The table of folders in docs/architecture.md, "may include", enforced on the #include lines.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tutti/tests/house/source_tree.h>
+
+namespace tutti::house {
+namespace {
+
+// Where a file lives: "transport" is the seam beside "transport/tcp", one of the ways.
+std::string area_of(std::string_view path) {
+  const std::size_t slash = path.find('/');
+  const std::string_view top = path.substr(0, slash);
+  const bool has_parts = top == "transport" || top == "bindings";
+  const std::size_t second = path.find('/', slash + 1);
+  return std::string(has_parts && second != path.npos ? path.substr(0, second) : top);
+}
+
+bool is_public(const std::string& header) {
+  static const std::vector<std::string> headers = build_list("public_headers.txt");
+  return std::ranges::find(headers, header) != headers.end();
+}
+
+bool is_in_the_house(const std::string& area) {
+  return area == "core" || area.starts_with("transport") || area == "rendezvous" || area == "collectives";
+}
+
+// A store by itself: rendezvous/tcp/..., which only rendezvous and bindings/cpp may know.
+bool may_include(const std::string& from, const std::string& header) {
+  const std::string to = area_of(header);
+  if (from == "tests") return true;
+  if (from == "examples") return header == "tutti.h" || to == "examples";
+  if (from == to) return true;
+  if (from == "core") return false;
+  if (from.starts_with("transport/")) return to == "core" || to == "transport";
+  if (from == "transport") return to == "core";
+  if (from == "rendezvous" || from == "collectives") return to == "core" || to == "transport";
+  if (from == "bindings/cpp") return is_in_the_house(to) || is_public(header);
+  if (from == "tools" || from.starts_with("bindings")) return is_public(header);
+  return false;
+}
+
+TEST(IncludeTable, IsKept) {
+  ASSERT_GT(source_tree().size(), 10u);
+  for (const SourceFile& file : source_tree()) {
+    for (const std::string& header : includes_of(file).ours) {
+      EXPECT_TRUE(may_include(area_of(file.path), header)) << file.path << " must not include " << header;
+    }
+  }
+}
+
+// The rules above, on cases that a wrong rule would let through.
+TEST(IncludeTable, KnowsRightFromWrong) {
+  EXPECT_TRUE(may_include(area_of("transport/tcp/transport.cc"), "transport/channel.h"));
+  EXPECT_TRUE(may_include(area_of("bindings/cpp/init.cc"), "transport/tcp/factory.h"));
+  EXPECT_TRUE(may_include(area_of("rendezvous/file/session.cc"), "rendezvous/tcp/client.h"));
+  EXPECT_TRUE(may_include(area_of("tools/main.cc"), "core/status.h"));
+  EXPECT_FALSE(may_include(area_of("core/log.cc"), "transport/channel.h"));
+  EXPECT_FALSE(may_include(area_of("transport/mesh.cc"), "transport/tcp/factory.h"));
+  EXPECT_FALSE(may_include(area_of("transport/tcp/transport.cc"), "transport/inproc/factory.h"));
+  EXPECT_FALSE(may_include(area_of("transport/tcp/transport.cc"), "rendezvous/store.h"));
+  EXPECT_FALSE(may_include(area_of("rendezvous/bootstrap.cc"), "transport/tcp/factory.h"));
+  EXPECT_FALSE(may_include(area_of("collectives/executor.cc"), "transport/tcp/factory.h"));
+  EXPECT_FALSE(may_include(area_of("collectives/executor.cc"), "rendezvous/store.h"));
+  EXPECT_FALSE(may_include(area_of("tools/main.cc"), "transport/tcp/factory.h"));
+  EXPECT_FALSE(may_include(area_of("examples/01_hello.cc"), "core/status.h"));
+}
+
+// What is installed must compile without what is not.
+TEST(IncludeTable, PublicHeadersIncludeOnlyPublicHeaders) {
+  for (const SourceFile& file : source_tree()) {
+    const bool umbrella = file.path == "bindings/cpp/tutti.h";
+    if (!umbrella && !is_public(file.path)) continue;
+    for (const std::string& header : includes_of(file).ours) {
+      EXPECT_TRUE(is_public(header)) << file.path << " is public, " << header << " is not";
+    }
+  }
+}
+
+// One spelling, in the tree and once installed; what protoc writes has its own.
+TEST(IncludeTable, OurHeadersAreIncludedByFullName) {
+  for (const SourceFile& file : source_tree()) {
+    if (area_of(file.path) == "examples") continue;
+    for (const std::string& header : includes_of(file).quoted) {
+      EXPECT_TRUE(header.ends_with(".pb.h"))
+          << file.path << " includes \"" << header << "\": write <tutti/...>";
+    }
+  }
+}
+
+TEST(Headers, EachOneWasCompiledAlone) {
+  std::vector<std::string> headers;
+  for (const SourceFile& file : source_tree()) {
+    if (file.path.ends_with(".h")) headers.push_back(file.path);
+  }
+  std::vector<std::string> compiled = build_list("compiled_headers.txt");
+  std::ranges::sort(compiled);
+  EXPECT_EQ(compiled, headers) << "build again: a header came or went since the build was configured";
+}
+
+}  // namespace
+}  // namespace tutti::house

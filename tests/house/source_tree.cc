@@ -1,0 +1,62 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include <tutti/tests/house/source_tree.h>
+
+namespace tutti::house {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array folders = {"core",     "transport", "rendezvous", "collectives",
+                                "bindings", "tools",     "tests",      "examples"};
+
+SourceFile read(const fs::path& path, const fs::path& root) {
+  SourceFile file{path.lexically_relative(root).string(), {}};
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) file.lines.push_back(line);
+  return file;
+}
+
+std::vector<SourceFile> read_all() {
+  const fs::path root(TUTTI_SOURCE_DIR);
+  std::vector<SourceFile> files;
+  for (const char* folder : folders) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension == ".h" || extension == ".cc") files.push_back(read(entry.path(), root));
+    }
+  }
+  std::ranges::sort(files, {}, &SourceFile::path);
+  return files;
+}
+
+}  // namespace
+
+const std::vector<SourceFile>& source_tree() {
+  static const std::vector<SourceFile> files = read_all();
+  return files;
+}
+
+Includes includes_of(const SourceFile& file) {
+  constexpr std::string_view ours = "#include <tutti/";
+  constexpr std::string_view quoted = "#include \"";
+  Includes includes;
+  for (const std::string& line : file.lines) {
+    if (line.starts_with(ours)) {
+      includes.ours.push_back(line.substr(ours.size(), line.find('>') - ours.size()));
+    } else if (line.starts_with(quoted)) {
+      includes.quoted.push_back(line.substr(quoted.size(), line.rfind('"') - quoted.size()));
+    }
+  }
+  return includes;
+}
+
+std::vector<std::string> build_list(const std::string& name) {
+  return read(fs::path(HOUSE_LISTS) / name, HOUSE_LISTS).lines;
+}
+
+}  // namespace tutti::house
