@@ -1,0 +1,71 @@
+// all_reduce: everybody brings a list of numbers of the same length, and everybody gets the same list back,
+// in which the numbers at each place have been combined: added up, or the largest of them, or their average,
+// ...
+//
+//   tutti run -n 4 -- 02_all_reduce
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "common/options.h"
+#include "common/print.h"
+
+namespace {
+
+template <class T>
+std::string list(const std::vector<T>& values) {
+  std::ostringstream text;
+  for (const T& value : values) text << (text.tellp() > 0 ? ", " : "[") << value;
+  return text.str() + "]";
+}
+
+// Prints a result on rank 0; on any rank it is an error if it is not what it should be.
+template <class T>
+void check(const tutti::Communicator& comm, const std::string& what, const std::vector<T>& result,
+           const std::vector<T>& expected) {
+  if (comm.rank() == 0) print(what, ": ", list(result));
+  if (result != expected) throw std::runtime_error(what + ": " + list(result) + ", not " + list(expected));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const Options options(argc, argv);
+  tutti::Communicator comm = tutti::init(options.init);
+  const float rank = static_cast<float>(comm.rank());
+  const float size = static_cast<float>(comm.size());
+
+  // In place: the result replaces what was brought.
+  std::vector<float> values{1, rank, 10 * rank};
+  print("rank ", comm.rank(), " brings ", list(values));
+  comm.all_reduce(values, tutti::ReduceOp::sum).wait();
+  const float ranks_sum = size * (size - 1) / 2;  // 0 + 1 + ... + (size - 1)
+  check(comm, "sum, in place", values, {size, ranks_sum, 10 * ranks_sum});
+
+  // Out of place: the input stays as it was.
+  const std::vector<float> mine{rank, 0 - rank};
+  std::vector<float> all(2);
+  comm.all_reduce(mine, all, tutti::ReduceOp::max).wait();
+  check(comm, "max", all, {size - 1, 0});
+  comm.all_reduce(mine, all, tutti::ReduceOp::min).wait();
+  check(comm, "min", all, {0, 1 - size});
+  comm.all_reduce(mine, all, tutti::ReduceOp::avg).wait();
+  check(comm, "average", all, {ranks_sum / size, -ranks_sum / size});
+
+  // Every input times a factor, then added up.
+  comm.all_reduce(mine, all, tutti::ReduceOp::premultiplied_sum(0.5)).wait();
+  check(comm, "sum of halves", all, {ranks_sum / 2, -ranks_sum / 2});
+
+  // The element type follows from the container: here 64-bit whole numbers, one bit for each rank.
+  std::vector<std::uint64_t> bits{std::uint64_t{1} << (comm.rank() % 64)};
+  comm.all_reduce(bits, tutti::ReduceOp::bit_or).wait();
+  const std::uint64_t everybody = ~std::uint64_t{0} >> (64 - std::min(comm.size(), 64));
+  check(comm, "bits of all ranks", bits, {everybody});
+  return 0;
+} catch (const std::exception& error) {
+  std::cerr << "02_all_reduce: " << error.what() << std::endl;
+  return 1;
+}

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <fstream>
+#include <initializer_list>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+constexpr int pixels = 64;  // of one image: 8 x 8
+constexpr int classes = 10;
+
+struct Image {
+  std::array<float, pixels> grey;  // 0 (paper) to 1 (ink)
+  int digit;
+};
+
+// The images of data/digits.csv: those to learn from, and those that are only looked at to see what was
+// learnt.
+struct Digits {
+  std::vector<Image> train;
+  std::vector<Image> test;
+};
+
+// From `first` up to, but not including, `last`.
+struct Slice {
+  std::size_t first;
+  std::size_t last;
+  std::size_t size() const { return last - first; }
+};
+
+// The part of `count` things that belongs to `rank`: all parts together are everything, and no two differ in
+// size by more than one.
+inline Slice share(std::size_t count, int rank, int ranks) {
+  return {count * rank / ranks, count * (rank + 1) / ranks};
+}
+
+inline Image parse_image(const std::string& line) {
+  std::istringstream fields(line);
+  Image image{};
+  for (float& grey : image.grey) {
+    char comma = 0;
+    if (!(fields >> grey >> comma) || comma != ',' || grey < 0 || grey > 16)
+      throw std::runtime_error("bad image");
+    grey /= 16;
+  }
+  if (!(fields >> image.digit) || image.digit < 0 || image.digit >= classes)
+    throw std::runtime_error("bad digit");
+  return image;
+}
+
+// Every fifth image is for the test. `paths` are tried in turn.
+inline Digits load_digits(std::initializer_list<std::string> paths) {
+  std::string tried;
+  for (const std::string& path : paths) {
+    if (path.empty()) continue;
+    tried += " " + path;
+    std::ifstream file(path);
+    if (!file) continue;
+    Digits digits;
+    std::string line;
+    for (std::size_t i = 0; std::getline(file, line); ++i) {
+      try {
+        (i % 5 == 4 ? digits.test : digits.train).push_back(parse_image(line));
+      } catch (const std::exception& error) {
+        throw std::runtime_error(path + ", line " + std::to_string(i + 1) + ": " + error.what());
+      }
+    }
+    if (digits.test.empty()) throw std::runtime_error(path + " holds too few images");
+    return digits;
+  }
+  throw std::runtime_error("cannot read the images; looked at" + tried + " (--data PATH names another file)");
+}

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <tutti/tutti.h>
+
+// Adds up the gradients of all ranks while the backward pass is still at work on the layers below.
+//
+// Layers come from the top down, and lie in memory from the bottom up. Neighbours are gathered into buckets,
+// so that few larger messages travel in place of many small ones; a bucket leaves as soon as it is large
+// enough.
+class GradientSum {
+ public:
+  GradientSum(tutti::Communicator& comm, std::size_t bucket_size) : comm_(comm), bucket_size_(bucket_size) {}
+
+  void add(std::span<float> layer) {
+    bucket_ = {layer.data(), bucket_.size() + layer.size()};
+    if (bucket_.size() >= bucket_size_) send();
+  }
+
+  // Afterwards the gradients are the sums over all ranks.
+  void wait() {
+    if (!bucket_.empty()) send();
+    for (tutti::Work& work : in_flight_) work.wait();
+    in_flight_.clear();
+  }
+
+ private:
+  void send() {
+    in_flight_.push_back(comm_.all_reduce(bucket_, tutti::ReduceOp::sum));
+    bucket_ = {};
+  }
+
+  tutti::Communicator& comm_;
+  const std::size_t bucket_size_;
+  std::span<float> bucket_;
+  std::vector<tutti::Work> in_flight_;
+};

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <vector>
+
+// The same numbers from the same seed on every machine, which std::shuffle and std::uniform_real_distribution
+// do not promise.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+
+  // Between -limit and limit.
+  float uniform(float limit) { return limit * (2 * (static_cast<float>(engine_() >> 40) * 0x1p-24f) - 1); }
+
+  template <class T>
+  void shuffle(std::vector<T>& values) {
+    for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[engine_() % i]);
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
