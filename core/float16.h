@@ -28,29 +28,36 @@ struct FloatFormat {
 
   // float32 pattern to narrow pattern. `Lanes` names the types of the lanes (unsigned, signed, float): plain
   // numbers or vectors of them. Always inlined: the kernels compile it for instruction sets that a caller may
-  // lack.
-  template <class Lanes>
+  // lack. With `canonical_nan` the caller promises that the only NaN is the positive quiet one without
+  // payload.
+  template <class Lanes, bool canonical_nan = false>
   [[gnu::always_inline]] static constexpr typename Lanes::U narrow(typename Lanes::U value) {
     using U = typename Lanes::U;
     using I = typename Lanes::I;
     using F = typename Lanes::F;
-    const U sign = value & 0x80000000u;
-    const U size = value ^ sign;
-    const U odd = (size >> shift) & 1u;
-    U result = (size - rebias + ((1u << (shift - 1)) - 1u) + odd) >> shift;
-    if constexpr (Exponent < 8) {
-      // Below the smallest normal number: adding a power of two whose last place is the narrow format's makes
-      // the hardware round there.
-      const F sum = __builtin_bit_cast(F, size) + __builtin_bit_cast(float, magic);
-      result = (I)size < (I)(U{} + smallest_normal) ? __builtin_bit_cast(U, sum) - magic : result;
+    const U odd = (value >> shift) & 1u;
+    if constexpr (Exponent == 8 && canonical_nan) {
+      // The same exponents: rounding the whole pattern carries as it should, and leaves that NaN alone.
+      return (value + ((1u << (shift - 1)) - 1u) + odd) >> shift;
+    } else {
+      const U sign = value & 0x80000000u;
+      const U size = value ^ sign;
+      U result = (size - rebias + ((1u << (shift - 1)) - 1u) + odd) >> shift;
+      if constexpr (Exponent < 8) {
+        // Below the smallest normal number: adding a power of two whose last place is the narrow format's
+        // makes the hardware round there.
+        const F sum = __builtin_bit_cast(F, size) + __builtin_bit_cast(float, magic);
+        result = (I)size < (I)(U{} + smallest_normal) ? __builtin_bit_cast(U, sum) - magic : result;
+        const U limit = U{} + largest;
+        result = (I)result > (I)limit ? limit : result;
+      }
+      if constexpr (Infinity) {
+        U nan = U{} + (largest | (1u << (Mantissa - 1)));
+        if constexpr (!canonical_nan) nan |= (size >> shift) & mantissa_mask;
+        result = (I)size > (I)(U{} + 0x7f800000u) ? nan : result;
+      }
+      return result | (sign >> (31 - Exponent - Mantissa));
     }
-    const U limit = U{} + largest;
-    result = (I)result > (I)limit ? limit : result;
-    if constexpr (Infinity) {
-      const U nan = ((size >> shift) & mantissa_mask) | (largest | (1u << (Mantissa - 1)));
-      result = (I)size > (I)(U{} + 0x7f800000u) ? nan : result;
-    }
-    return result | (sign >> (31 - Exponent - Mantissa));
   }
 
   // Narrow pattern (in the low bits) to float32 pattern; exact.

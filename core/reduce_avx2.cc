@@ -10,7 +10,27 @@ struct Avx2 {
   static constexpr std::size_t bytes = 32;
   static constexpr bool converts_float16 = true;
   using Floats = kernels::Vector<float, 8>;
+  using Words = kernels::Vector<std::uint32_t, 8>;
   using Halves = kernels::Vector<std::uint16_t, 8>;
+  using Bytes = kernels::Vector<std::uint8_t, 8>;
+
+  // In place of the compiler's own conversions: g++ 12 does those of bytes lane by lane.
+  [[gnu::always_inline]] static Words widen_integers(Halves stored) {
+    return __builtin_bit_cast(Words, _mm256_cvtepu16_epi32(__builtin_bit_cast(__m128i, stored)));
+  }
+  [[gnu::always_inline]] static Words widen_integers(Bytes stored) {
+    const __m128i bytes = _mm_cvtsi64_si128(__builtin_bit_cast(long long, stored));
+    return __builtin_bit_cast(Words, _mm256_cvtepu8_epi32(bytes));
+  }
+  [[gnu::always_inline]] static Halves narrow_integers(Words bits, std::uint16_t) {
+    const __m256i words = __builtin_bit_cast(__m256i, bits);
+    return __builtin_bit_cast(
+        Halves, _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+  }
+  [[gnu::always_inline]] static Bytes narrow_integers(Words bits, std::uint8_t) {
+    const __m128i halves = __builtin_bit_cast(__m128i, narrow_integers(bits, std::uint16_t{}));
+    return __builtin_bit_cast(Bytes, _mm_cvtsi128_si64(_mm_packus_epi16(halves, halves)));
+  }
 
   [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
     return __builtin_bit_cast(Floats, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, stored)));

@@ -13,7 +13,22 @@ struct Avx512 {
   // The forms with a mask: g++ 12 warns of an uninitialised register in its own header for those without.
   static constexpr __mmask16 all = 0xffff;
   using Floats = kernels::Vector<float, 16>;
+  using Words = kernels::Vector<std::uint32_t, 16>;
   using Halves = kernels::Vector<std::uint16_t, 16>;
+  using Bytes = kernels::Vector<std::uint8_t, 16>;
+
+  [[gnu::always_inline]] static Words widen_integers(Halves stored) {
+    return __builtin_bit_cast(Words, _mm512_maskz_cvtepu16_epi32(all, __builtin_bit_cast(__m256i, stored)));
+  }
+  [[gnu::always_inline]] static Words widen_integers(Bytes stored) {
+    return __builtin_bit_cast(Words, _mm512_maskz_cvtepu8_epi32(all, __builtin_bit_cast(__m128i, stored)));
+  }
+  [[gnu::always_inline]] static Halves narrow_integers(Words bits, std::uint16_t) {
+    return __builtin_bit_cast(Halves, _mm512_maskz_cvtepi32_epi16(all, __builtin_bit_cast(__m512i, bits)));
+  }
+  [[gnu::always_inline]] static Bytes narrow_integers(Words bits, std::uint8_t) {
+    return __builtin_bit_cast(Bytes, _mm512_maskz_cvtepi32_epi8(all, __builtin_bit_cast(__m512i, bits)));
+  }
 
   [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
     return __builtin_bit_cast(Floats, _mm512_maskz_cvtph_ps(all, __builtin_bit_cast(__m256i, stored)));

@@ -24,6 +24,7 @@ struct VectorOf {
 template <class T, std::size_t N>
 using Vector = typename VectorOf<T, N>::type;
 
+// Unsigned, signed and float lanes of 32 bits.
 template <std::size_t N>
 struct VectorLanes {
   using U = Vector<std::uint32_t, N>;
@@ -59,6 +60,7 @@ struct Native {
   }
 };
 
+// Narrows only what `canonical` has seen.
 template <class Format>
 struct Narrow {
   using Stored = typename Format::Bits;
@@ -71,7 +73,7 @@ struct Narrow {
   template <class Isa>
   [[gnu::always_inline]] static Stored narrow(float computed) {
     const auto bits = __builtin_bit_cast(std::uint32_t, computed);
-    return static_cast<Stored>(Format::template narrow<typename Format::ScalarLanes>(bits));
+    return static_cast<Stored>(Format::template narrow<typename Format::ScalarLanes, true>(bits));
   }
 
   template <class Isa, class V>
@@ -81,7 +83,7 @@ struct Narrow {
     if constexpr (std::is_same_v<Format, Float16Format> && Isa::converts_float16) {
       return Isa::widen_float16(stored);
     } else {
-      const auto bits = __builtin_convertvector(stored, typename Lanes::U);
+      const auto bits = Isa::widen_integers(stored);
       return __builtin_bit_cast(typename Lanes::F, Format::template widen<Lanes>(bits));
     }
   }
@@ -92,8 +94,8 @@ struct Narrow {
     if constexpr (std::is_same_v<Format, Float16Format> && Isa::converts_float16) {
       return Isa::narrow_float16(computed);
     } else {
-      const auto bits = Format::template narrow<Lanes>(__builtin_bit_cast(typename Lanes::U, computed));
-      return __builtin_convertvector(bits, Vector<Stored, lanes>);
+      const auto bits = Format::template narrow<Lanes, true>(__builtin_bit_cast(typename Lanes::U, computed));
+      return Isa::narrow_integers(bits, Stored{});
     }
   }
 };
