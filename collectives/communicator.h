@@ -47,14 +47,15 @@ struct Transfer {
 
 // A group of ranks that compute together.
 //
-// Every rank calls the same collectives in the same order with the same count, type, operation and root; ranks that
-// disagree get `mismatch`, on both sides, with both calls in words. Operations start at once and run concurrently;
-// each returns a `Work`. Buffers are neither copied nor owned: an input must not change and an output not be read
-// until the operation is over; after that they are never touched again, also if it failed. In and out must be
-// disjoint or exactly the same (in place), else `invalid_argument`. Counts are elements. A count of zero is fine.
+// Every rank calls the same collectives in the same order with the same count, type, operation and root;
+// ranks that disagree get `mismatch`, on both sides, with both calls in words. Operations start at once and
+// run concurrently; each returns a `Work`. Buffers are neither copied nor owned: an input must not change and
+// an output not be read until the operation is over; after that they are never touched again, also if it
+// failed. In and out must be disjoint or exactly the same (in place), else `invalid_argument`. Counts are
+// elements. A count of zero is fine.
 //
-// Errors never throw here: they come out of `Work::wait`. A failed collective, a timeout or a lost peer fails the
-// whole communicator: everything pending and everything later ends with that first cause.
+// Errors never throw here: they come out of `Work::wait`. A failed collective, a timeout or a lost peer fails
+// the whole communicator: everything pending and everything later ends with that first cause.
 //
 // Thread rule: any thread may issue, but threads that issue on one communicator must order themselves, since
 // operations match by order of issue. `send` and `recv` match by tag and may be issued concurrently.
@@ -69,7 +70,8 @@ class TUTTI_API Communicator {
   int size() const;
   explicit operator bool() const { return group_ != nullptr; }
 
-  // Every rank: out[i] = in[i] of rank 0 op ... op in[i] of rank size-1. The result has the same bits on all ranks.
+  // Every rank: out[i] = in[i] of rank 0 op ... op in[i] of rank size-1. The result has the same bits on all
+  // ranks.
   Work all_reduce(Buffer in_out, const ReduceOp& op, const CallOptions& options = {});
   Work all_reduce(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options = {});
   // As all_reduce, on `root` only; elsewhere `out` is ignored, and in the in-place form left as it was.
@@ -77,14 +79,15 @@ class TUTTI_API Communicator {
   Work reduce(ConstBuffer in, Buffer out, const ReduceOp& op, int root, const CallOptions& options = {});
   // Every rank's buffer becomes the root's.
   Work broadcast(Buffer in_out, int root, const CallOptions& options = {});
-  // out = in of rank 0, in of rank 1, ...; out.count = size * in.count. In place: a rank's own block of `in_out`
-  // holds its input.
+  // out = in of rank 0, in of rank 1, ...; out.count = size * in.count. In place: a rank's own block of
+  // `in_out` holds its input.
   Work all_gather(ConstBuffer in, Buffer out, const CallOptions& options = {});
   Work all_gather(Buffer in_out, const CallOptions& options = {});
   // counts[r] elements come from rank r; the same counts on all ranks.
-  Work all_gather_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts, const CallOptions& options = {});
-  // Block r of the reduced vector goes to rank r; in.count = size * out.count. In place: the result replaces a
-  // rank's own block of `in_out`, the other blocks are undefined afterwards.
+  Work all_gather_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts,
+                    const CallOptions& options = {});
+  // Block r of the reduced vector goes to rank r; in.count = size * out.count. In place: the result replaces
+  // a rank's own block of `in_out`, the other blocks are undefined afterwards.
   Work reduce_scatter(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options = {});
   Work reduce_scatter(Buffer in_out, const ReduceOp& op, const CallOptions& options = {});
   Work reduce_scatter_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts, const ReduceOp& op,
@@ -92,7 +95,8 @@ class TUTTI_API Communicator {
   // Block r of `in` goes to rank r, block r of `out` comes from it; both hold size equal blocks.
   Work all_to_all(ConstBuffer in, Buffer out, const CallOptions& options = {});
   Work all_to_all(Buffer in_out, const CallOptions& options = {});
-  // in_counts[r] elements go to rank r, out_counts[r] come from it; what one side sends the other must expect.
+  // in_counts[r] elements go to rank r, out_counts[r] come from it; what one side sends the other must
+  // expect.
   Work all_to_all_v(ConstBuffer in, std::span<const std::uint64_t> in_counts, Buffer out,
                     std::span<const std::uint64_t> out_counts, const CallOptions& options = {});
   // As all_gather, on `root` only; elsewhere `out` and `counts` are ignored.
@@ -111,17 +115,18 @@ class TUTTI_API Communicator {
   // Over when every rank has called it.
   Work barrier(const CallOptions& options = {});
 
-  // Point to point, outside of the order of collectives. Messages from one rank with equal tags arrive in order of
-  // sending. A send is over when its buffer may be reused. The receive's buffer may be larger than the message
-  // (Work::received tells); if it is smaller the receive fails with `mismatch`. Tags below 2^63. No message can be
-  // received twice, and a receive from `any_rank` or with `any_tag` takes the earliest that fits.
+  // Point to point, outside of the order of collectives. Messages from one rank with equal tags arrive in
+  // order of sending. A send is over when its buffer may be reused. The receive's buffer may be larger than
+  // the message (Work::received tells); if it is smaller the receive fails with `mismatch`. Tags below 2^63.
+  // No message can be received twice, and a receive from `any_rank` or with `any_tag` takes the earliest that
+  // fits.
   Work send(ConstBuffer buffer, int peer, std::uint64_t tag = 0, const CallOptions& options = {});
   Work recv(Buffer buffer, int peer = any_rank, std::uint64_t tag = any_tag, const CallOptions& options = {});
   // Starts all transfers together; over when the last is, failed if one fails.
   Work batch(std::span<const Transfer> transfers, const CallOptions& options = {});
 
-  // Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, then by rank.
-  // Connections are shared with this one. No value for ranks that pass `no_color`. Throws `Error`.
+  // Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, then by
+  // rank. Connections are shared with this one. No value for ranks that pass `no_color`. Throws `Error`.
   std::optional<Communicator> split(int color, int key = 0);
 
   // Ends everything pending and later on this communicator with `aborted`, here and on all ranks that can be
@@ -135,7 +140,7 @@ class TUTTI_API Communicator {
 
   struct Statistics {
     std::uint64_t operations = 0;
-    std::uint64_t messages_sent = 0;      // of the whole process, as is what follows
+    std::uint64_t messages_sent = 0;  // of the whole process, as is what follows
     std::uint64_t messages_received = 0;
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;

@@ -12,8 +12,8 @@ namespace tutti {
 
 class Operation;
 
-// A handle to one operation in flight; copies share it. Dropping every handle does not cancel the operation: it runs
-// to its end, and its buffers must live that long.
+// A handle to one operation in flight; copies share it. Dropping every handle does not cancel the operation:
+// it runs to its end, and its buffers must live that long.
 //
 // Any thread may use it. A thread that waits makes progress for all operations of the process while it does.
 class TUTTI_API Work {
@@ -27,7 +27,8 @@ class TUTTI_API Work {
   }
   ~Work();
 
-  // Returns when the operation is over; throws `Error` if it failed. invalid_argument inside a `then` callback.
+  // Returns when the operation is over; throws `Error` if it failed. invalid_argument inside a `then`
+  // callback.
   void wait();
   // As `wait` for at most that long; false if it is still running, which does not disturb it.
   bool wait_for(std::chrono::nanoseconds timeout);
@@ -35,8 +36,8 @@ class TUTTI_API Work {
   bool done() const;
   // `ok` while running and after success, else why it failed.
   Status status() const;
-  // Calls `callback` once when the operation is over, on the thread that finds out; at once if it is over already.
-  // Callbacks must be short, must not throw, and must not wait; issuing operations is fine.
+  // Calls `callback` once when the operation is over, on the thread that finds out; at once if it is over
+  // already. Callbacks must be short, must not throw, and must not wait; issuing operations is fine.
   void then(std::function<void(const Status&)> callback);
 
   // After a successful `recv`: what arrived.

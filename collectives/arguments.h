@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <tutti/collectives/communicator.h>
+#include <tutti/collectives/problem.h>
+#include <tutti/core/collective_args.h>
+#include <tutti/core/status.h>
+
+namespace tutti {
+
+// One call as the user made it. Buffers that this rank does not have (the output of a reduce away from its
+// root) are left empty.
+struct Call {
+  CollectiveKind kind = CollectiveKind::barrier;
+  ConstBuffer in = {};
+  Buffer out = {};
+  ReduceOp op = ReduceOp::sum;
+  int root = 0;
+  std::span<const std::uint64_t> in_counts = {};
+  std::span<const std::uint64_t> out_counts = {};
+  bool one_buffer = false;  // the in-place form: `out` is all there is
+};
+
+struct CheckedCall {
+  CollectiveArgs args;
+  Problem problem;
+};
+
+// Checks everything that can be checked on one rank and derives count, type and in-place; invalid_argument
+// says what is wrong.
+Result<CheckedCall> check(const Call& call, int rank, int size);
+
+// A point-to-point leg.
+Status check(const Transfer& transfer, int size);
+
+}  // namespace tutti

@@ -1,0 +1,264 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <tutti/collectives/algorithm.h>
+#include <tutti/collectives/arguments.h>
+#include <tutti/collectives/communicator.h>
+#include <tutti/collectives/group.h>
+#include <tutti/collectives/world.h>
+
+namespace tutti {
+
+namespace {
+
+Fingerprint outline(const Call& call) {
+  CollectiveArgs args;
+  args.kind = call.kind;
+  args.type = call.out.type;
+  args.op = call.op;
+  args.root = call.root;
+  args.count = call.out.count;
+  return fingerprint(args);
+}
+
+Work issue(Group& group, const Call& call, const CallOptions& options) {
+  Result<CheckedCall> checked = check(call, group.rank(), group.size());
+  if (!checked.ok()) return group.refuse(outline(call), checked.status());
+  if (!options.algorithm.empty()) {
+    const Algorithm* algorithm = find_algorithm(call.kind, options.algorithm);
+    if (algorithm == nullptr) {
+      return group.refuse(outline(call),
+                          Status(Code::invalid_argument, "no algorithm \"" + std::string(options.algorithm) +
+                                                             "\" for " + std::string(to_string(call.kind))));
+    }
+    checked->args.algorithm = algorithm->id;
+  }
+  return group.collective(checked->args, checked->problem, options);
+}
+
+}  // namespace
+
+Communicator create_communicator(std::shared_ptr<World> world) {
+  std::vector<int> ranks(static_cast<std::size_t>(world->mesh->size()));
+  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
+  // Equal on all ranks, being the first.
+  const std::uint32_t context = world->contexts.propose();
+  world->contexts.take(context);
+  return Communicator(std::make_shared<Group>(std::move(world), context, std::move(ranks)));
+}
+
+Communicator::Communicator(std::shared_ptr<Group> group) : group_(std::move(group)) {}
+Communicator::~Communicator() = default;
+
+int Communicator::rank() const { return group_->rank(); }
+int Communicator::size() const { return group_->size(); }
+Status Communicator::status() const { return group_->status(); }
+std::string Communicator::describe(int rank) const { return group_->describe(rank); }
+int Communicator::descriptor() const { return group_->world().engine->driver.descriptor(); }
+bool Communicator::progress() { return group_->world().engine->driver.progress(); }
+
+Work Communicator::all_reduce(Buffer in_out, const ReduceOp& op, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::all_reduce, .out = in_out, .op = op, .one_buffer = true},
+               options);
+}
+
+Work Communicator::all_reduce(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::all_reduce, .in = in, .out = out, .op = op}, options);
+}
+
+Work Communicator::reduce(Buffer in_out, const ReduceOp& op, int root, const CallOptions& options) {
+  return issue(*group_,
+               {.kind = CollectiveKind::reduce, .out = in_out, .op = op, .root = root, .one_buffer = true},
+               options);
+}
+
+Work Communicator::reduce(ConstBuffer in, Buffer out, const ReduceOp& op, int root,
+                          const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::reduce, .in = in, .out = out, .op = op, .root = root},
+               options);
+}
+
+Work Communicator::broadcast(Buffer in_out, int root, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::broadcast, .out = in_out, .root = root, .one_buffer = true},
+               options);
+}
+
+Work Communicator::all_gather(ConstBuffer in, Buffer out, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::all_gather, .in = in, .out = out}, options);
+}
+
+Work Communicator::all_gather(Buffer in_out, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::all_gather, .out = in_out, .one_buffer = true}, options);
+}
+
+Work Communicator::all_gather_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts,
+                                const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::all_gather_v, .in = in, .out = out, .out_counts = counts},
+               options);
+}
+
+Work Communicator::reduce_scatter(ConstBuffer in, Buffer out, const ReduceOp& op,
+                                  const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::reduce_scatter, .in = in, .out = out, .op = op}, options);
+}
+
+Work Communicator::reduce_scatter(Buffer in_out, const ReduceOp& op, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::reduce_scatter, .out = in_out, .op = op, .one_buffer = true},
+               options);
+}
+
+Work Communicator::reduce_scatter_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts,
+                                    const ReduceOp& op, const CallOptions& options) {
+  return issue(
+      *group_,
+      {.kind = CollectiveKind::reduce_scatter_v, .in = in, .out = out, .op = op, .in_counts = counts},
+      options);
+}
+
+Work Communicator::all_to_all(ConstBuffer in, Buffer out, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::all_to_all, .in = in, .out = out}, options);
+}
+
+Work Communicator::all_to_all(Buffer in_out, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::all_to_all, .out = in_out, .one_buffer = true}, options);
+}
+
+Work Communicator::all_to_all_v(ConstBuffer in, std::span<const std::uint64_t> in_counts, Buffer out,
+                                std::span<const std::uint64_t> out_counts, const CallOptions& options) {
+  return issue(*group_,
+               {.kind = CollectiveKind::all_to_all_v,
+                .in = in,
+                .out = out,
+                .in_counts = in_counts,
+                .out_counts = out_counts},
+               options);
+}
+
+Work Communicator::gather(ConstBuffer in, Buffer out, int root, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::gather, .in = in, .out = out, .root = root}, options);
+}
+
+Work Communicator::gather_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts, int root,
+                            const CallOptions& options) {
+  return issue(*group_,
+               {.kind = CollectiveKind::gather_v, .in = in, .out = out, .root = root, .out_counts = counts},
+               options);
+}
+
+Work Communicator::scatter(ConstBuffer in, Buffer out, int root, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::scatter, .in = in, .out = out, .root = root}, options);
+}
+
+Work Communicator::scatter_v(ConstBuffer in, std::span<const std::uint64_t> counts, Buffer out, int root,
+                             const CallOptions& options) {
+  return issue(*group_,
+               {.kind = CollectiveKind::scatter_v, .in = in, .out = out, .root = root, .in_counts = counts},
+               options);
+}
+
+Work Communicator::scan(Buffer in_out, const ReduceOp& op, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::scan, .out = in_out, .op = op, .one_buffer = true}, options);
+}
+
+Work Communicator::scan(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::scan, .in = in, .out = out, .op = op}, options);
+}
+
+Work Communicator::exscan(Buffer in_out, const ReduceOp& op, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::exscan, .out = in_out, .op = op, .one_buffer = true},
+               options);
+}
+
+Work Communicator::exscan(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::exscan, .in = in, .out = out, .op = op}, options);
+}
+
+Work Communicator::barrier(const CallOptions& options) {
+  return issue(*group_, {.kind = CollectiveKind::barrier}, options);
+}
+
+Work Communicator::send(ConstBuffer buffer, int peer, std::uint64_t tag, const CallOptions& options) {
+  Transfer transfer{Transfer::Direction::send, {}, peer, tag};
+  transfer.buffer = Buffer(const_cast<void*>(buffer.data), buffer.count, buffer.type);
+  return batch({&transfer, 1}, options);
+}
+
+Work Communicator::recv(Buffer buffer, int peer, std::uint64_t tag, const CallOptions& options) {
+  const Transfer transfer{Transfer::Direction::recv, buffer, peer, tag};
+  return batch({&transfer, 1}, options);
+}
+
+Work Communicator::batch(std::span<const Transfer> transfers, const CallOptions& options) {
+  const bool sends = !transfers.empty() && transfers.front().direction == Transfer::Direction::send;
+  const CollectiveKind kind = sends ? CollectiveKind::send : CollectiveKind::recv;
+  for (const Transfer& transfer : transfers) {
+    Status status = check(transfer, size());
+    if (status.ok()) continue;
+    Fingerprint call;
+    call.kind = kind;
+    call.type = transfer.buffer.type;
+    call.count = transfer.buffer.count;
+    return group_->refuse(call, std::move(status));
+  }
+  return group_->transfers(kind, transfers, options);
+}
+
+namespace {
+
+// What each rank brings to a split.
+struct SplitVote {
+  std::int64_t color = 0;
+  std::int64_t key = 0;
+};
+
+std::vector<int> members_of(const std::vector<SplitVote>& votes, std::int64_t color) {
+  std::vector<int> members;
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    if (votes[i].color == color) members.push_back(static_cast<int>(i));
+  }
+  std::ranges::stable_sort(members, {}, [&](int rank) { return votes[static_cast<std::size_t>(rank)].key; });
+  return members;
+}
+
+}  // namespace
+
+std::optional<Communicator> Communicator::split(int color, int key) {
+  World& world = group_->world();
+  const SplitVote mine{color, key};
+  std::vector<SplitVote> votes(static_cast<std::size_t>(size()));
+  all_gather(ConstBuffer(&mine, 2, DataType::int64), Buffer(votes.data(), votes.size() * 2, DataType::int64))
+      .wait();
+  // A number is free if it is free everywhere: two splits of other communicators may be under way on some
+  // ranks, so what is proposed may be gone when all have heard of it.
+  std::int64_t context = 0;
+  for (bool agreed = false; !agreed;) {
+    context = world.contexts.propose();
+    all_reduce(Buffer(&context, 1, DataType::int64), ReduceOp::max).wait();
+    std::int32_t free = world.contexts.take(static_cast<std::uint32_t>(context)) ? 1 : 0;
+    all_reduce(Buffer(&free, 1, DataType::int32), ReduceOp::min).wait();
+    agreed = free == 1;
+  }
+  if (color == no_color) return std::nullopt;
+  std::vector<int> ranks;
+  for (const int member : members_of(votes, color))
+    ranks.push_back(group_->ranks()[static_cast<std::size_t>(member)]);
+  return Communicator(
+      std::make_shared<Group>(group_->shared_world(), static_cast<std::uint32_t>(context), std::move(ranks)));
+}
+
+void Communicator::abort(const std::string& reason) {
+  group_->abort(Status(Code::aborted, "aborted by " + describe(rank()) + ": " + reason,
+                       group_->ranks()[static_cast<std::size_t>(rank())]));
+}
+
+Communicator::Statistics Communicator::statistics() const {
+  World& world = group_->world();
+  const DriverGuard guard(world.engine->driver);
+  const ChannelCounters counters = world.mesh->counters();
+  return {group_->operations_issued(), counters.messages_sent, counters.messages_received,
+          counters.frames_sent,        counters.bytes_sent,    counters.bytes_received,
+          world.mesh->open_channels()};
+}
+
+}  // namespace tutti

@@ -1,0 +1,364 @@
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <tutti/collectives/group.h>
+
+namespace tutti {
+
+namespace {
+
+constexpr std::size_t initial_window = 256;
+// A clock is read only at every so many polls: a spinning waiter polls every few hundred nanoseconds.
+constexpr std::uint32_t polls_per_clock = 64;
+
+}  // namespace
+
+Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<int> ranks)
+    : world_(std::move(world)),
+      driver_(world_->engine->driver),
+      mesh_(*world_->mesh),
+      context_(context),
+      ranks_(std::move(ranks)),
+      position_(static_cast<std::size_t>(mesh_.size()), -1),
+      cache_(world_->selector),
+      slots_(initial_window) {
+  for (std::size_t i = 0; i < ranks_.size(); ++i)
+    position_[static_cast<std::size_t>(ranks_[i])] = static_cast<int>(i);
+  rank_ = position_[static_cast<std::size_t>(mesh_.rank())];
+  const DriverGuard guard(driver_);
+  driver_.add(*this);
+  mesh_.attach(context_, *this);
+}
+
+Group::~Group() {
+  while (posted_.load(std::memory_order_acquire) != 0) {
+    if (!driver_.progress()) std::this_thread::yield();
+  }
+  const DriverGuard guard(driver_);
+  if (live_ != nullptr) {
+    note_failure(Status(Code::aborted, "the communicator was destroyed on " + describe(rank_) +
+                                           " with operations in flight"));
+  }
+  act_on_failure();
+  mesh_.detach(context_);
+  driver_.remove(*this);
+}
+
+std::string Group::describe(int rank) const {
+  return mesh_.peer(ranks_[static_cast<std::size_t>(rank)]).describe();
+}
+
+Status Group::status() const {
+  if (!failed_.load(std::memory_order_acquire)) return Status();
+  const std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
+Operation* Group::prepare(Operation::Kind kind, const Fingerprint& call, const CallOptions& options) {
+  Operation* operation = Operation::create(world_->engine);
+  operation->kind = kind;
+  operation->group = this;
+  operation->call = call;
+  operation->deadline =
+      Deadline::after(options.timeout.count() > 0 ? options.timeout : world_->default_timeout);
+  issued_.fetch_add(1, std::memory_order_relaxed);
+  return operation;
+}
+
+Work Group::refuse(const Fingerprint& call, Status why) {
+  Operation* operation = prepare(Operation::Kind::transfers, call, {});
+  Work work = Operation::handle(*operation);
+  operation->finish(explain(*operation, why));
+  operation->release();
+  return work;
+}
+
+Work Group::collective(const CollectiveArgs& args, const Problem& problem, const CallOptions& options) {
+  const Fingerprint call = fingerprint(args);
+  // The number is taken first: also an operation that fails here has its place in the order.
+  const std::uint64_t sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed);
+  Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, args.algorithm);
+  if (!schedule.ok()) return refuse(call, schedule.status());
+  Operation* operation = prepare(Operation::Kind::collective, call, options);
+  operation->sequence = sequence;
+  operation->op = args.op;
+  operation->run = (*schedule)->lease();
+  RunBinding& binding = operation->binding;
+  binding = RunBinding{};
+  binding.input = static_cast<const std::byte*>(args.input);
+  binding.output = static_cast<std::byte*>(args.output);
+  binding.reducer = Reducer(args.type, operation->op);
+  binding.factor = args.op.factor();
+  binding.divisor = ranks_.size();
+  binding.context = context_;
+  binding.sequence = sequence;
+  binding.call = call;
+  binding.mesh = &mesh_;
+  binding.ranks = ranks_;
+  binding.owner = operation;
+  binding.finished = [](void* owner, const Status& status) {
+    auto& self = *static_cast<Operation*>(owner);
+    if (status.ok()) {
+      self.group->end(self, status);
+    } else {
+      self.group->note_failure(status);
+    }
+  };
+  return launch(operation);
+}
+
+Work Group::transfers(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options) {
+  Fingerprint call;
+  call.kind = kind;
+  if (!legs.empty()) {
+    call.type = legs.front().buffer.type;
+    call.count = legs.front().buffer.count;
+    call.root = legs.front().peer;
+  }
+  Operation* operation = prepare(Operation::Kind::transfers, call, options);
+  std::size_t sends = 0;
+  for (const Transfer& leg : legs) sends += leg.direction == Transfer::Direction::send ? 1 : 0;
+  operation->sends.resize(sends);
+  operation->recvs.resize(legs.size() - sends);
+  std::size_t next_send = 0;
+  std::size_t next_recv = 0;
+  for (const Transfer& leg : legs) {
+    if (leg.direction == Transfer::Direction::send) {
+      auto& node = operation->sends[next_send++];
+      node = {};
+      node.header.tag = {context_ | user_context_bit, 0, leg.tag};
+      node.header.call = call;
+      node.header.bytes = leg.buffer.bytes();
+      node.data = static_cast<const std::byte*>(leg.buffer.data);
+      node.world_rank = ranks_[static_cast<std::size_t>(leg.peer)];
+      node.operation = operation;
+    } else {
+      auto& node = operation->recvs[next_recv++];
+      node = {};
+      node.tag = {context_ | user_context_bit, 0, leg.tag};
+      node.any_tag = leg.tag == any_tag;
+      node.peer = leg.peer == any_rank ? any_source : ranks_[static_cast<std::size_t>(leg.peer)];
+      node.call = call;
+      node.bytes = leg.buffer.bytes();
+      node.sink.out = static_cast<std::byte*>(leg.buffer.data);
+      node.operation = operation;
+    }
+  }
+  return launch(operation);
+}
+
+// Starts it on this thread if nobody drives; a small message then leaves before this returns.
+Work Group::launch(Operation* operation) {
+  Work work = Operation::handle(*operation);
+  if (driver_.try_enter()) {
+    start(*operation);
+    act_on_failure();
+    driver_.leave();
+  } else {
+    operation->task.operation = operation;
+    operation->task.run = [](DriverTask& task) {
+      Operation& posted = *static_cast<Operation::Task&>(task).operation;
+      Group& group = *posted.group;
+      group.start(posted);
+      group.posted_.fetch_sub(1, std::memory_order_release);
+    };
+    posted_.fetch_add(1, std::memory_order_relaxed);
+    driver_.post(operation->task);
+  }
+  return work;
+}
+
+void Group::start(Operation& operation) {
+  operation.next = live_;
+  operation.previous = nullptr;
+  if (live_ != nullptr) live_->previous = &operation;
+  live_ = &operation;
+  if (failed_.load(std::memory_order_acquire)) {
+    end(operation, status());
+  } else if (operation.kind == Operation::Kind::collective) {
+    start_collective(operation);
+  } else {
+    start_transfers(operation);
+  }
+}
+
+void Group::start_collective(Operation& operation) {
+  remember(operation, Slot::State::live);
+  mesh_.on_issued(context_, operation.sequence);
+  if (!failed_.load(std::memory_order_acquire)) operation.run->start(operation.binding);
+}
+
+void Group::start_transfers(Operation& operation) {
+  // One more than there are, so that it cannot end while legs are still being posted.
+  operation.legs_open = operation.sends.size() + operation.recvs.size() + 1;
+  for (auto& node : operation.recvs) {
+    node.posted = true;
+    node.done = [](RecvOp& op, const Status& status) {
+      auto& self = static_cast<Operation::RecvLeg&>(op);
+      self.posted = false;
+      Operation& owner = *self.operation;
+      if (status.ok()) {
+        owner.received = {owner.group->position_[static_cast<std::size_t>(op.source)],
+                          op.received.tag.sequence, op.received.bytes};
+      }
+      owner.group->leg_done(owner, status);
+    };
+    mesh_.recv(node);
+  }
+  for (auto& node : operation.sends) {
+    node.posted = true;
+    node.done = [](SendOp& op, const Status& status) {
+      auto& self = static_cast<Operation::SendLeg&>(op);
+      self.posted = false;
+      self.operation->group->leg_done(*self.operation, status);
+    };
+    mesh_.send(node.world_rank, node);
+  }
+  leg_done(operation, Status());
+}
+
+void Group::leg_done(Operation& operation, const Status& status) {
+  if (!status.ok() && operation.leg_failure.ok()) operation.leg_failure = status;
+  if (--operation.legs_open == 0) end(operation, operation.leg_failure);
+}
+
+void Group::remember(const Operation& operation, Slot::State state) {
+  Slot* entry = &slot(operation.sequence);
+  while (entry->state == Slot::State::live && entry->sequence != operation.sequence) {
+    // More operations in flight than the window is wide.
+    std::vector<Slot> wider(slots_.size() * 2);
+    for (const Slot& old : slots_) {
+      if (old.state != Slot::State::free) wider[old.sequence % wider.size()] = old;
+    }
+    slots_ = std::move(wider);
+    entry = &slot(operation.sequence);
+  }
+  *entry = {operation.sequence, state, operation.call};
+}
+
+ContextEvents::Known Group::operation(std::uint64_t sequence) const {
+  const Slot& entry = slots_[sequence % slots_.size()];
+  if (entry.state != Slot::State::free && entry.sequence == sequence) {
+    return {&entry.call, entry.state == Slot::State::finished};
+  }
+  // Forgotten long ago, or yet to come.
+  return {nullptr, entry.state != Slot::State::free && entry.sequence > sequence};
+}
+
+void Group::end(Operation& operation, const Status& status) {
+  if (operation.kind == Operation::Kind::collective) remember(operation, Slot::State::finished);
+  if (operation.next != nullptr) operation.next->previous = operation.previous;
+  (operation.previous != nullptr ? operation.previous->next : live_) = operation.next;
+  operation.run.reset();
+  operation.finish(explain(operation, status));
+  operation.release();
+}
+
+Status Group::explain(const Operation& operation, const Status& why) const {
+  if (why.ok()) return why;
+  return why.with_context(describe(rank_) + ": " + operation.describe());
+}
+
+void Group::cancel(Operation& operation, const Status& why) {
+  if (operation.kind == Operation::Kind::collective) {
+    operation.run->cancel(why);
+    end(operation, why);
+    return;
+  }
+  // The last leg that is taken back ends the operation.
+  operation.retain();
+  operation.leg_failure = why;
+  for (auto& node : operation.sends) {
+    if (node.posted) mesh_.cancel(node, node.world_rank, why);
+  }
+  for (auto& node : operation.recvs) {
+    if (node.posted) mesh_.cancel(node, why);
+  }
+  operation.release();
+}
+
+void Group::note_failure(const Status& why) {
+  const std::lock_guard lock(failure_mutex_);
+  if (failed_.load(std::memory_order_relaxed)) return;
+  failure_ = why;
+  failed_.store(true, std::memory_order_release);
+}
+
+void Group::act_on_failure() {
+  if (!failed_.load(std::memory_order_acquire) || acting_) return;
+  acting_ = true;
+  const Status why = status();
+  if (!failure_handled_) {
+    failure_handled_ = true;
+    mesh_.abort(context_, ranks_, why);
+  }
+  while (live_ != nullptr) cancel(*live_, why);
+  acting_ = false;
+}
+
+void Group::abort(const Status& why) {
+  note_failure(why);
+  if (driver_.try_enter()) {
+    act_on_failure();
+    driver_.leave();
+  } else {
+    driver_.wake();
+  }
+}
+
+bool Group::poll() {
+  if (failed_.load(std::memory_order_acquire)) {
+    const bool work = live_ != nullptr || !failure_handled_;
+    act_on_failure();
+    return work;
+  }
+  if (live_ != nullptr && ++polls_ % polls_per_clock == 0) check_deadlines();
+  return false;
+}
+
+void Group::check_deadlines() {
+  for (const Operation* operation = live_; operation != nullptr; operation = operation->next) {
+    if (!operation->deadline.expired()) continue;
+    note_failure(timed_out(*operation));
+    act_on_failure();
+    return;
+  }
+}
+
+Status Group::timed_out(const Operation& operation) const {
+  std::string waiting;
+  if (operation.kind == Operation::Kind::collective) {
+    for (const int rank : operation.run->awaited()) waiting += (waiting.empty() ? "" : ", ") + describe(rank);
+  } else {
+    for (const auto& node : operation.recvs) {
+      if (node.posted && node.peer != any_source)
+        waiting += (waiting.empty() ? "" : ", ") + mesh_.peer(node.peer).describe();
+    }
+  }
+  std::string text = operation.describe() + " on " + describe(rank_) + " was not over in time";
+  if (!waiting.empty()) text += "; still waiting for " + waiting;
+  return Status(Code::timeout, text);
+}
+
+Deadline Group::next_deadline() const {
+  Deadline first = Deadline::never();
+  for (const Operation* operation = live_; operation != nullptr; operation = operation->next) {
+    first = earlier(first, operation->deadline);
+  }
+  return first;
+}
+
+void Group::on_mismatch(int, std::uint64_t, const Status& why) { note_failure(why); }
+
+void Group::on_abort(int peer, const Status& why) {
+  if (member(peer)) note_failure(why);
+}
+
+void Group::on_peer_down(int peer, const Status& why) {
+  // A clean goodbye matters only to operations that still need that peer, and those are failed by the mesh.
+  if (!member(peer) || why.code() == Code::aborted) return;
+  note_failure(why);
+}
+
+}  // namespace tutti

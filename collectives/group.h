@@ -1,0 +1,108 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tutti/collectives/communicator.h>
+#include <tutti/collectives/operation.h>
+#include <tutti/collectives/problem.h>
+#include <tutti/collectives/schedule_cache.h>
+#include <tutti/collectives/world.h>
+#include <tutti/transport/mesh.h>
+
+namespace tutti {
+
+// A communicator's inside: numbers operations, starts them, watches over them, fails them together.
+//
+// Issuing is for any thread; everything marked "driving" is for whoever drives.
+class Group final : public ContextEvents, public Pollable {
+ public:
+  // `ranks`: world rank of each member, in order of their rank here.
+  Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<int> ranks);
+  ~Group() override;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  World& world() { return *world_; }
+  const std::shared_ptr<World>& shared_world() const { return world_; }
+  const std::vector<int>& ranks() const { return ranks_; }
+
+  // Arguments have been checked; `problem` is filled from them.
+  Work collective(const CollectiveArgs& args, const Problem& problem, const CallOptions& options);
+  Work transfers(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options);
+  // A handle to an operation that has failed already.
+  Work refuse(const Fingerprint& call, Status why);
+
+  void abort(const Status& why);
+  Status status() const;
+  std::uint64_t operations_issued() const { return issued_.load(std::memory_order_relaxed); }
+  std::string describe(int rank) const;
+
+  // Pollable, driving.
+  bool poll() override;
+  Deadline next_deadline() const override;
+
+  // ContextEvents, driving.
+  Known operation(std::uint64_t sequence) const override;
+  void on_mismatch(int peer, std::uint64_t sequence, const Status& why) override;
+  void on_abort(int peer, const Status& why) override;
+  void on_peer_down(int peer, const Status& why) override;
+
+ private:
+  struct Slot {
+    enum class State : std::uint8_t { free, live, finished };
+    std::uint64_t sequence = 0;
+    State state = State::free;
+    Fingerprint call;
+  };
+  Operation* prepare(Operation::Kind kind, const Fingerprint& call, const CallOptions& options);
+  Work launch(Operation* operation);
+  void start(Operation& operation);
+  void start_collective(Operation& operation);
+  void start_transfers(Operation& operation);
+  void leg_done(Operation& operation, const Status& status);
+  void end(Operation& operation, const Status& status);
+  void cancel(Operation& operation, const Status& why);
+  void check_deadlines();
+  Status timed_out(const Operation& operation) const;
+  // The first cause wins; acted upon at the next safe point, never from inside a callback of the mesh.
+  void note_failure(const Status& why);
+  void act_on_failure();
+  Slot& slot(std::uint64_t sequence) { return slots_[sequence % slots_.size()]; }
+  void remember(const Operation& operation, Slot::State state);
+  bool member(int world_rank) const { return position_[static_cast<std::size_t>(world_rank)] >= 0; }
+  Status explain(const Operation& operation, const Status& why) const;
+
+  std::shared_ptr<World> world_;
+  Driver& driver_;
+  Mesh& mesh_;
+  const std::uint32_t context_;
+  const std::vector<int> ranks_;
+  std::vector<int> position_;  // world rank -> rank here, or -1
+  int rank_ = 0;
+  ScheduleCache cache_;
+  std::atomic<std::uint64_t> next_sequence_{0};
+  std::atomic<std::uint64_t> issued_{0};
+  std::atomic<std::uint64_t> posted_{0};  // operations handed to the driver and not started yet
+
+  // Driving.
+  Operation* live_ = nullptr;
+  std::vector<Slot> slots_;  // a window over sequence numbers, so that late and early messages can be judged
+  std::uint32_t polls_ = 0;
+  bool acting_ = false;
+
+  mutable std::mutex failure_mutex_;
+  std::atomic<bool> failed_{false};
+  bool failure_handled_ = false;
+  Status failure_;
+};
+
+}  // namespace tutti

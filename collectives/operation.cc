@@ -1,0 +1,92 @@
+#include <cstdio>
+#include <utility>
+
+#include <tutti/collectives/operation.h>
+
+namespace tutti {
+
+OperationPool::~OperationPool() {
+  for (Operation* operation : idle_) delete operation;
+}
+
+Operation* OperationPool::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      Operation* operation = idle_.back();
+      idle_.pop_back();
+      return operation;
+    }
+  }
+  return new Operation;
+}
+
+void OperationPool::give_back(Operation* operation) {
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(operation);
+}
+
+Operation* Operation::create(std::shared_ptr<Engine> engine) {
+  Operation* operation = engine->operations.take();
+  operation->engine_ = std::move(engine);
+  operation->references_.store(1, std::memory_order_relaxed);
+  operation->done_.store(0, std::memory_order_relaxed);
+  operation->status_ = Status();
+  operation->leg_failure = Status();
+  operation->received = {};
+  operation->sends.clear();
+  operation->recvs.clear();
+  operation->legs_open = 0;
+  operation->issued = Deadline::Clock::now();
+  return operation;
+}
+
+Work Operation::handle(Operation& operation) {
+  operation.retain();
+  return Work(&operation);
+}
+
+void Operation::release() {
+  if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  run.reset();
+  op = ReduceOp::sum;
+  // The pool may go with the last engine reference, so that must outlive the call.
+  const std::shared_ptr<Engine> engine = std::move(engine_);
+  engine->operations.give_back(this);
+}
+
+bool Operation::wait(Deadline until) { return is_done() || engine_->driver.wait(done_, until); }
+
+void Operation::then(std::function<void(const Status&)> callback) {
+  {
+    const std::lock_guard lock(callbacks_mutex_);
+    if (!is_done()) {
+      callbacks_.push_back(std::move(callback));
+      return;
+    }
+  }
+  callback(status_);
+}
+
+void Operation::finish(const Status& status) {
+  std::vector<std::function<void(const Status&)>> callbacks;
+  {
+    const std::lock_guard lock(callbacks_mutex_);
+    status_ = status;
+    callbacks.swap(callbacks_);
+    done_.store(1, std::memory_order_release);
+  }
+  engine_->driver.notify(done_);
+  for (auto& callback : callbacks) callback(status);
+}
+
+std::string Operation::describe() const {
+  const double seconds = std::chrono::duration<double>(Deadline::Clock::now() - issued).count();
+  char elapsed[32];
+  std::snprintf(elapsed, sizeof elapsed, " after %.3f s", seconds);
+  std::string text = to_string(call);
+  if (kind == Kind::collective) text += " #" + std::to_string(sequence);
+  return text + elapsed;
+}
+
+}  // namespace tutti

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <tutti/collectives/run.h>
+#include <tutti/collectives/schedule_cache.h>
+#include <tutti/collectives/work.h>
+#include <tutti/core/collective_args.h>
+#include <tutti/core/deadline.h>
+#include <tutti/transport/driver.h>
+
+namespace tutti {
+
+class Group;
+class Operation;
+
+// Operations are recycled: a repeated call allocates nothing.
+class OperationPool {
+ public:
+  OperationPool() = default;
+  ~OperationPool();
+  OperationPool(const OperationPool&) = delete;
+  OperationPool& operator=(const OperationPool&) = delete;
+
+  Operation* take();
+  void give_back(Operation* operation);
+
+ private:
+  std::mutex mutex_;
+  std::vector<Operation*> idle_;
+};
+
+// What a `Work` needs after its communicator is gone: something to wait with, and where its node goes back
+// to.
+struct Engine {
+  explicit Engine(DriverOptions options) : driver(options) {}
+  Driver driver;
+  OperationPool operations;
+};
+
+// One operation in flight: a collective (a run of a schedule) or point-to-point legs. Held by its handles,
+// and by the group until it is over.
+class Operation {
+ public:
+  enum class Kind : std::uint8_t { collective, transfers };
+
+  struct SendLeg : SendOp {
+    Operation* operation = nullptr;
+    int world_rank = -1;
+    bool posted = false;
+  };
+  struct RecvLeg : RecvOp {
+    Operation* operation = nullptr;
+    bool posted = false;
+  };
+  struct Task : DriverTask {
+    Operation* operation = nullptr;
+  };
+
+  Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  // --- any thread ---
+
+  // The first reference is the caller's.
+  static Operation* create(std::shared_ptr<Engine> engine);
+  static Work handle(Operation& operation);
+  void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void release();
+  bool is_done() const { return done_.load(std::memory_order_acquire) != 0; }
+  bool wait(Deadline deadline);
+  // Valid once done.
+  const Status& status() const { return status_; }
+  void then(std::function<void(const Status&)> callback);
+  // Ends it; wakes waiters and runs callbacks. Once.
+  void finish(const Status& status);
+  Engine& engine() { return *engine_; }
+  // "all_reduce(count=4, float32, sum) #17 after 0.123 s"
+  std::string describe() const;
+
+  // Set by the group when it issues.
+  Kind kind = Kind::collective;
+  Group* group = nullptr;
+  Fingerprint call;
+  std::uint64_t sequence = 0;
+  Deadline deadline = Deadline::never();
+  Deadline::Clock::time_point issued;
+  RunBinding binding;
+  ReduceOp op = ReduceOp::sum;  // keeps a user function alive
+  CachedSchedule::Lease run;
+  std::vector<SendLeg> sends;
+  std::vector<RecvLeg> recvs;
+  std::size_t legs_open = 0;
+  Status leg_failure;
+  Task task;
+  Work::Received received;
+
+  // The group's list of operations in flight; for whoever drives.
+  Operation* next = nullptr;
+  Operation* previous = nullptr;
+
+ private:
+  std::shared_ptr<Engine> engine_;
+  std::atomic<std::uint32_t> references_{0};
+  std::atomic<std::uint32_t> done_{0};
+  Status status_;
+  std::mutex callbacks_mutex_;
+  std::vector<std::function<void(const Status&)>> callbacks_;
+};
+
+}  // namespace tutti

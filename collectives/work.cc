@@ -1,0 +1,75 @@
+#include <utility>
+
+#include <tutti/collectives/operation.h>
+#include <tutti/collectives/work.h>
+
+namespace tutti {
+
+namespace {
+
+// A callback runs on the thread that drives: waiting there would wait for itself. In a forked child nobody
+// drives.
+void check_may_wait(Operation& operation) {
+  Driver& driver = operation.engine().driver;
+  if (driver.forked()) {
+    throw Error(
+        Status(Code::unsupported, operation.describe() + ": used in a forked child; call init there anew"));
+  }
+  if (driver.driven_by_this_thread()) {
+    throw Error(Status(Code::invalid_argument, operation.describe() + ": wait inside a `then` callback"));
+  }
+}
+
+void throw_if_failed(const Status& status) {
+  if (!status.ok()) throw Error(status);
+}
+
+}  // namespace
+
+Work::Work(const Work& other) : operation_(other.operation_) {
+  if (operation_ != nullptr) operation_->retain();
+}
+
+Work::~Work() {
+  if (operation_ != nullptr) operation_->release();
+}
+
+void Work::wait() {
+  if (operation_ == nullptr) return;
+  if (!operation_->is_done()) {
+    check_may_wait(*operation_);
+    operation_->wait(Deadline::never());
+  }
+  throw_if_failed(operation_->status());
+}
+
+bool Work::wait_for(std::chrono::nanoseconds timeout) {
+  if (operation_ == nullptr) return true;
+  if (!operation_->is_done()) {
+    check_may_wait(*operation_);
+    if (!operation_->wait(Deadline::after(timeout))) return false;
+  }
+  throw_if_failed(operation_->status());
+  return true;
+}
+
+bool Work::done() const { return operation_ == nullptr || operation_->is_done(); }
+
+Status Work::status() const {
+  if (operation_ == nullptr || !operation_->is_done()) return Status();
+  return operation_->status();
+}
+
+void Work::then(std::function<void(const Status&)> callback) {
+  if (operation_ == nullptr) {
+    callback(Status());
+  } else {
+    operation_->then(std::move(callback));
+  }
+}
+
+Work::Received Work::received() const {
+  return operation_ == nullptr || !operation_->is_done() ? Received{} : operation_->received;
+}
+
+}  // namespace tutti

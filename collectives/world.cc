@@ -1,0 +1,40 @@
+#include <utility>
+
+#include <tutti/collectives/world.h>
+
+namespace tutti {
+
+namespace {
+
+// How long a process that is done waits for its goodbye to leave.
+constexpr std::chrono::seconds goodbye_limit{2};
+
+}  // namespace
+
+std::uint32_t ContextNumbers::propose() {
+  const std::lock_guard lock(mutex_);
+  while (taken_.count(next_) != 0) ++next_;
+  return next_++;
+}
+
+bool ContextNumbers::take(std::uint32_t context) {
+  const std::lock_guard lock(mutex_);
+  return taken_.insert(context).second;
+}
+
+World::World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,
+             Selector algorithm_selector, std::chrono::nanoseconds operation_timeout,
+             std::shared_ptr<void> rendezvous_session)
+    : engine(std::move(shared_engine)),
+      mesh(std::move(started_mesh)),
+      selector(std::move(algorithm_selector)),
+      default_timeout(operation_timeout),
+      session(std::move(rendezvous_session)) {}
+
+World::~World() {
+  mesh->shutdown(Deadline::after(goodbye_limit));
+  engine->driver.stop();
+  mesh.reset();
+}
+
+}  // namespace tutti

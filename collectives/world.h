@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include <tutti/collectives/communicator.h>
+#include <tutti/collectives/operation.h>
+#include <tutti/collectives/selector.h>
+#include <tutti/core/export.h>
+#include <tutti/transport/driver.h>
+#include <tutti/transport/mesh.h>
+
+namespace tutti {
+
+// Hands out the numbers that keep communicators' messages apart. A number is used once per process, and the
+// members of a new communicator agree on one that is free at all of them.
+class ContextNumbers {
+ public:
+  // A number not used here yet.
+  std::uint32_t propose();
+  // Takes `context` for good; false if it is in use here already.
+  bool take(std::uint32_t context);
+
+ private:
+  std::mutex mutex_;
+  std::uint32_t next_ = 1;
+  std::set<std::uint32_t> taken_;
+};
+
+// What all communicators that came out of one `init` share. Lives until the last of them is gone.
+struct World {
+  World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,
+        Selector algorithm_selector, std::chrono::nanoseconds operation_timeout,
+        std::shared_ptr<void> rendezvous_session);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  std::shared_ptr<Engine> engine;
+  std::unique_ptr<Mesh> mesh;
+  Selector selector;
+  std::chrono::nanoseconds default_timeout;
+  ContextNumbers contexts;
+  // Whatever must live as long as the ranks may need it, such as the store that rank 0 serves.
+  std::shared_ptr<void> session;
+};
+
+// The communicator of all ranks of a world whose mesh has been started.
+TUTTI_API Communicator create_communicator(std::shared_ptr<World> world);
+
+}  // namespace tutti
