@@ -176,8 +176,9 @@ struct Assign {
 
   template <class T, class Parsed>
   bool take(T Config::*member, Parsed value) const {
-    if (value) config.*member = *std::move(value);
-    return value.has_value();
+    if (!value) return false;
+    config.*member = *std::move(value);
+    return true;
   }
   template <class Number>
   bool in_bounds(const std::optional<Number>& value) const {
