@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace tutti::test {
+
+// A program run as a user would run it. It starts in a process group of its own; whatever is left of that
+// group is killed when this goes away, and the program itself dies with the test.
+class Process {
+ public:
+  struct Options {
+    // Set on top of the inherited environment, or removed from it (no value).
+    std::map<std::string, std::optional<std::string>> environment = {};
+    std::string directory = {};  // empty: the test's own
+  };
+
+  // `command[0]` is looked up in PATH unless it has a slash. Variables of launchers and of tutti are not
+  // inherited, so that a test means the same wherever it runs. Throws std::runtime_error if nothing can be
+  // started.
+  explicit Process(const std::vector<std::string>& command, const Options& options = {});
+  Process(const std::vector<std::string>& command,
+          std::map<std::string, std::optional<std::string>> environment)
+      : Process(command, Options{.environment = std::move(environment), .directory = {}}) {}
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // Its exit status, 128 + n if signal n ended it; nothing if it still runs after `limit`.
+  std::optional<int> wait(std::chrono::milliseconds limit = std::chrono::seconds(60));
+  // To the program alone; nothing happens if it has ended.
+  void signal(int number);
+
+  // What it has written so far.
+  std::string out() const;
+  std::string err() const;
+  // Waits until it has written `text` to stdout; false if it ended, or `limit` passed, without.
+  bool wait_for_output(std::string_view text, std::chrono::milliseconds limit = std::chrono::seconds(60));
+  // Everything that a failed assertion should show: command, status and both outputs.
+  std::string report() const;
+
+ private:
+  bool poll();
+
+  std::string command_;
+  pid_t pid_ = -1;
+  int out_ = -1;  // anonymous files: no pipe to fill up, no thread to empty it
+  int err_ = -1;
+  std::optional<int> status_;
+};
+
+// A TCP port of the loopback interface that nobody uses at the moment. Somebody else may take it before the
+// caller does, which is unlikely, because the kernel hands ports out in turn.
+std::uint16_t unused_port();
+
+// A new folder, removed with all that is in it when this goes away.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace tutti::test
