@@ -20,8 +20,8 @@ class Pollable {
   virtual ~Pollable() = default;
   // Does what can be done without blocking. True if anything was done.
   virtual bool poll() = 0;
-  // The driver is about to sleep: announce it to whoever must wake us (a shared-memory doorbell, say). True if
-  // there is work after all, and the sleep must not happen.
+  // The driver is about to sleep: announce it to whoever must wake us (a shared-memory doorbell, say). True
+  // if there is work after all, and the sleep must not happen. Followed by `cancel_sleep` in either case.
   virtual bool prepare_sleep() { return false; }
   virtual void cancel_sleep() {}
   // When it must be polled even if nothing happens.
@@ -42,17 +42,26 @@ struct DriverTask {
 };
 
 struct DriverOptions {
-  std::chrono::nanoseconds spin{50'000};        // a waiter polls this long before it sleeps; 0 when cores are scarce
-  std::chrono::nanoseconds grace{1'000'000};    // the background thread stays out this long after a caller drove
-  bool background = true;                       // false: only callers drive (hosts with an event loop of their own)
+  std::chrono::nanoseconds spin{
+      50'000};  // a waiter polls this long before it sleeps; 0 when cores are scarce
+  std::chrono::nanoseconds grace{
+      1'000'000};          // the background thread stays out this long after a caller drove
+  bool background = true;  // false: only callers drive (hosts with an event loop of their own)
 };
 
-// The one place where progress is made: whoever holds the baton drives, everybody else hands work over or waits.
-// There is one driver per init.
+// The one place where progress is made: whoever holds the baton drives, everybody else hands work over or
+// waits. There is one driver per init.
 //
-// A waiting caller takes the baton and drives on its own thread: no hand-over on the latency path. A background
-// thread drives when no caller has for `grace`. It sleeps in the kernel *without* the baton, so that a caller never
-// has to wait for it to wake up. Who leaves wakes another waiter.
+// A waiting caller takes the baton and drives on its own thread: no hand-over on the latency path. A
+// background thread drives when no caller has for `grace`. It sleeps in the kernel *without* the baton, so
+// that a caller never has to wait for it to wake up. Who leaves wakes another waiter.
+//
+// It has an epoll instance of its own rather than an asio::io_context: hosts need a descriptor to sleep on,
+// the one sleep must cover sockets, shared-memory doorbells and completion queues alike, and a spinning
+// waiter must be able to poll without a system call.
+//
+// In a child of fork() nothing works any more: `try_enter` and `wait` return false, all watched descriptors
+// have been replaced by /dev/null (fork_guard.h). `forked` says so.
 class TUTTI_CAPABILITY("baton") Driver {
  public:
   explicit Driver(DriverOptions options);
@@ -60,19 +69,27 @@ class TUTTI_CAPABILITY("baton") Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
+  // Ok, or why this driver cannot work (no descriptors left): `watch` fails with it, `wait` returns false.
+  const Status& status() const;
+
   // --- any thread ---
 
   // Takes the baton if it is free. Never blocks. The holder must `leave`.
   bool try_enter() TUTTI_TRY_ACQUIRE(true);
   void leave() TUTTI_RELEASE();
+  // Takes the baton, asking whoever holds it to leave, and sleeping until then. For set-up and tear-down; not
+  // by a thread that already drives. In a forked child it succeeds at once, so that destructors can run
+  // there.
+  void enter() TUTTI_ACQUIRE();
   // True if the calling thread holds the baton (for "wait inside then" errors).
   bool driven_by_this_thread() const;
   // Runs the task as soon as possible by whoever drives; wakes a sleeping driver.
   void post(DriverTask& task);
   // Makes a sleeping driver look again. Cheap when nobody sleeps.
   void wake();
-  // Drives, or waits for whoever does, until `*done` is not zero or the deadline has passed; false in the latter
-  // case. Whoever sets `*done` calls `notify(done)` after it. Must not be called by a thread that already drives.
+  // Drives, or waits for whoever does, until `done` is not zero or the deadline has passed; false in the
+  // latter case (and at once if not `status().ok()` or `forked()`). Whoever sets `done` calls `notify(done)`
+  // after it, when `done` may be gone already. Must not be called by a thread that already drives.
   bool wait(const std::atomic<std::uint32_t>& done, Deadline deadline);
   void notify(const std::atomic<std::uint32_t>& done);
   // One pass over everything, for event loops of the host; true if anything was done.
@@ -81,6 +98,8 @@ class TUTTI_CAPABILITY("baton") Driver {
   int descriptor() const;
   // Ends the background thread (it is not restarted). Further driving is by callers only.
   void stop();
+  // True in a child of the process that made this driver.
+  bool forked() const;
 
   // --- the driving thread only ---
 
@@ -93,6 +112,28 @@ class TUTTI_CAPABILITY("baton") Driver {
 
  private:
   struct State;
+
+  // Everything once; asks the kernel too if told so. True if anything was done.
+  bool pass(bool ask_kernel) TUTTI_REQUIRES(this);
+  bool run_tasks() TUTTI_REQUIRES(this);
+  // Announce to the pollables that we are going to sleep, or are awake again.
+  bool arm() TUTTI_REQUIRES(this);
+  void disarm() TUTTI_REQUIRES(this);
+  Deadline next_deadline() const TUTTI_REQUIRES(this);
+  // Drives until done, expired, or somebody else must have the baton.
+  void drive(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
+  void sleep(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
+  // Sleeps until done, expired, or the baton is ours: true in the last case. `done` null: only for the baton.
+  bool await_turn(const std::atomic<std::uint32_t>* done, Deadline deadline);
+  // There is something to do: somebody must look.
+  void alert();
+
+  void run_background();
+  // One pass of the background thread, which then leaves; until when it may sleep.
+  Deadline drive_background() TUTTI_RELEASE();
+  // Returns once no caller has driven for a grace period, or at once if something is left undone.
+  void watch_callers();
+
   std::unique_ptr<State> state_;
 };
 

@@ -1,0 +1,326 @@
+#include <algorithm>
+#include <cassert>
+
+#include <sched.h>
+
+#include <tutti/transport/driver.h>
+#include <tutti/transport/driver_state.h>
+#include <tutti/transport/futex.h>
+
+namespace tutti {
+namespace {
+
+// While spinning, the kernel is asked for readiness once in so many passes: pollables look at what is
+// expected.
+constexpr unsigned passes_per_look = 4;
+// A driver that is always busy still looks at the clock once in so many passes.
+constexpr unsigned passes_per_clock = 64;
+// After spinning, the processor is offered to others so many times before going to sleep.
+constexpr unsigned yields_before_sleep = 2;
+// A waiter that finds somebody else driving spins at most this long before it sleeps.
+constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
+
+thread_local char this_thread_mark;
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+bool is_set(const std::atomic<std::uint32_t>& done) { return done.load(std::memory_order_acquire) != 0; }
+
+}  // namespace
+
+// --- the baton ---
+
+bool Driver::try_enter() TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // this *is* the acquisition
+  if (forked()) return false;
+  const void* expected = nullptr;
+  return state_->holder.compare_exchange_strong(expected, &this_thread_mark);
+}
+
+void Driver::enter() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+  if (forked()) {  // whoever held it does not exist here
+    state_->holder.store(&this_thread_mark);
+    return;
+  }
+  if (try_enter()) return;
+  assert(!driven_by_this_thread());
+  state_->claimants.fetch_add(1);
+  state_->ring_if_dozing();
+  while (!await_turn(nullptr, Deadline::never())) {
+  }
+  state_->claimants.fetch_sub(1);
+}
+
+void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+  State& state = *state_;
+  if (forked()) {
+    state.holder.store(nullptr);
+    return;
+  }
+  if (state.tasks.load(std::memory_order_relaxed) != nullptr) run_tasks();
+  if (!state.has_background.load(std::memory_order_relaxed)) {
+    // The host may go to sleep on our descriptor now.
+    state.dozing.store(true);
+    if (arm()) state.ring_if_dozing();
+    state.poller.set_alarm(next_deadline());
+  }
+  state.drives.store(state.drives.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  state.holder.store(nullptr);
+
+  if (state.sleepers.load() != 0) state.queue.wake_next();
+  const bool pending = state.pending();
+  if (!state.has_background.load(std::memory_order_relaxed)) {
+    if (pending) state.ring_if_dozing();
+    return;
+  }
+  const std::uint32_t background = state.background.load();
+  // Its sleep was prepared by pollables that callers have touched since: from now on it watches, and prepares
+  // anew.
+  if (background == background_sleeping || background == background_parked ||
+      (pending && background == background_watching)) {
+    state.rouse_background();
+  }
+}
+
+bool Driver::driven_by_this_thread() const {
+  return state_->holder.load(std::memory_order_relaxed) == &this_thread_mark;
+}
+
+bool Driver::forked() const { return state_->born != fork_generation(); }
+
+const Status& Driver::status() const { return state_->poller.status(); }
+
+int Driver::descriptor() const { return state_->poller.descriptor(); }
+
+// --- handing work over ---
+
+void Driver::post(DriverTask& task) {
+  DriverTask* top = state_->tasks.load(std::memory_order_relaxed);
+  do {
+    task.next = top;
+  } while (!state_->tasks.compare_exchange_weak(top, &task));
+  alert();
+}
+
+void Driver::wake() {
+  state_->attention.store(true);
+  alert();
+}
+
+void Driver::alert() {
+  State& state = *state_;
+  if (state.ring_if_dozing()) return;
+  // Whoever holds the baton looks before or after leaving; so does the background thread before it sleeps.
+  if (state.free() && state.has_background.load(std::memory_order_relaxed)) state.rouse_background();
+}
+
+void Driver::notify(const std::atomic<std::uint32_t>& done) {
+  State& state = *state_;
+  // A read-modify-write, so that either a waiter's own increment sees `done` set, or we see the waiter.
+  if (state.sleepers.fetch_add(0) == 0) return;
+  state.queue.wake_owners(done);
+  if (!driven_by_this_thread()) state.ring_if_dozing();
+}
+
+// --- waiting ---
+
+bool Driver::wait(const std::atomic<std::uint32_t>& done,
+                  Deadline deadline) TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // holds the baton now and then
+  if (is_set(done)) return true;
+  if (forked() || !status().ok()) return false;
+  assert(!driven_by_this_thread());
+  bool mine = state_->claimants.load() == 0 && try_enter();
+  for (;;) {
+    if (mine) {
+      drive(done, deadline);
+      leave();
+    }
+    if (is_set(done)) return true;
+    if (deadline.expired()) return false;
+    mine = await_turn(&done, deadline);
+  }
+}
+
+bool Driver::await_turn(const std::atomic<std::uint32_t>* done,
+                        Deadline deadline) TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // conditional acquisition
+  State& state = *state_;
+  const bool polite = done != nullptr;  // lets those in `enter` go first
+  WaitQueue::Waiter waiter;
+  waiter.done = done;
+  const auto spin = std::min(state.options.spin, longest_spin_beside);
+  for (const Deadline end = Deadline::after(spin); spin.count() > 0 && !end.expired(); relax()) {
+    if (waiter.is_done()) return false;
+    if (state.free() && (!polite || state.claimants.load() == 0) && try_enter()) return true;
+  }
+
+  state.queue.enter(waiter);
+  state.sleepers.fetch_add(1);
+  bool mine = false;
+  for (;;) {
+    waiter.signal.exchange(0);
+    if (waiter.is_done()) break;
+    if ((!polite || state.claimants.load() == 0) && try_enter()) {
+      mine = true;
+      break;
+    }
+    if (deadline.expired()) break;
+    futex_wait(waiter.signal, 0, deadline);
+  }
+  state.queue.leave(waiter);
+  state.sleepers.fetch_sub(1);
+  // We may have been woken to take the baton and do not need it: pass it on.
+  if (!mine && state.free() && state.sleepers.load() != 0) state.queue.wake_next();
+  return mine;
+}
+
+// --- driving ---
+
+void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
+  State& state = *state_;
+  const bool spins = state.options.spin.count() > 0;
+  auto idle_since = Deadline::Clock::time_point();
+  unsigned idle = 0;  // passes since something was done
+  unsigned yields = 0;
+  for (unsigned passes = 1;; ++passes) {
+    const bool did = pass(!spins || yields > 0 || passes % passes_per_look == 0);
+    if (is_set(done) || state.claimants.load(std::memory_order_relaxed) != 0) return;
+    if (did) {
+      idle = yields = 0;
+      if (passes % passes_per_clock == 0 && deadline.expired()) return;
+      continue;
+    }
+    const auto now = Deadline::Clock::now();
+    if (now >= deadline.when()) return;
+    if (idle++ == 0) idle_since = now;
+    if (now - idle_since < state.options.spin) {
+      relax();
+    } else if (yields++ < yields_before_sleep) {
+      sched_yield();
+    } else {
+      sleep(done, deadline);
+      idle = yields = 0;
+      if (is_set(done) || state.claimants.load(std::memory_order_relaxed) != 0) return;
+    }
+  }
+}
+
+void Driver::sleep(const std::atomic<std::uint32_t>& done, Deadline deadline) {
+  State& state = *state_;
+  state.sleepers.fetch_add(1);
+  state.dozing.store(true);
+  const bool work = arm() || is_set(done) || state.pending() || state.claimants.load() != 0;
+  if (!work) state.poller.sleep(earlier(deadline, next_deadline()));
+  state.dozing.store(false);
+  state.sleepers.fetch_sub(1);
+  disarm();
+  state.poller.deliver();
+}
+
+bool Driver::pass(bool ask_kernel) {
+  State& state = *state_;
+  if (state.armed) disarm();
+  if (state.attention.load(std::memory_order_relaxed)) state.attention.exchange(false);
+  bool did = run_tasks();
+  // By index: whoever is polled may add others.
+  for (std::size_t i = 0; i < state.pollables.size(); ++i) {
+    if (Pollable* pollable = state.pollables[i]) did |= pollable->poll();
+  }
+  if (ask_kernel) {
+    state.poller.look();
+    did |= state.poller.deliver();
+  }
+  if (state.pollables_removed) {
+    std::erase(state.pollables, nullptr);
+    state.pollables_removed = false;
+  }
+  return did;
+}
+
+bool Driver::run_tasks() {
+  if (state_->tasks.load(std::memory_order_relaxed) == nullptr) return false;
+  DriverTask* task = state_->tasks.exchange(nullptr);
+  DriverTask* in_order = nullptr;
+  while (task != nullptr) {
+    DriverTask* const following = task->next;
+    task->next = in_order;
+    in_order = task;
+    task = following;
+  }
+  while (in_order != nullptr) {
+    DriverTask* const following = in_order->next;  // read first: the task may go away by running
+    in_order->run(*in_order);
+    in_order = following;
+  }
+  return true;
+}
+
+bool Driver::arm() {
+  if (state_->armed) disarm();
+  state_->armed = true;
+  bool work = false;
+  for (Pollable* pollable : state_->pollables) {
+    if (pollable != nullptr) work |= pollable->prepare_sleep();
+  }
+  return work;
+}
+
+void Driver::disarm() {
+  state_->armed = false;
+  for (Pollable* pollable : state_->pollables) {
+    if (pollable != nullptr) pollable->cancel_sleep();
+  }
+}
+
+Deadline Driver::next_deadline() const {
+  Deadline next = Deadline::never();
+  for (const Pollable* pollable : state_->pollables) {
+    if (pollable != nullptr) next = earlier(next, pollable->next_deadline());
+  }
+  return next;
+}
+
+bool Driver::progress() {
+  if (!status().ok() || !try_enter()) return false;
+  const bool did = pass(true);
+  leave();
+  return did;
+}
+
+// --- what is driven ---
+
+void Driver::add(Pollable& pollable) {
+  if (state_->armed) disarm();  // the new one was not told to prepare
+  state_->pollables.push_back(&pollable);
+}
+
+void Driver::remove(Pollable& pollable) {
+  const auto at = std::find(state_->pollables.begin(), state_->pollables.end(), &pollable);
+  if (at == state_->pollables.end()) return;
+  *at = nullptr;
+  state_->pollables_removed = true;
+}
+
+Status Driver::watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+  if (!status().ok()) return status();
+  return state_->poller.watch(descriptor, events, handler);
+}
+
+void Driver::rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+  state_->poller.rewatch(descriptor, events, handler);
+}
+
+void Driver::unwatch(int descriptor) { state_->poller.unwatch(descriptor); }
+
+// The analysis does not know that `driver_` is the constructor's argument.
+DriverGuard::DriverGuard(Driver& driver) TUTTI_NO_THREAD_SAFETY_ANALYSIS : driver_(driver) {
+  driver_.enter();
+}
+
+DriverGuard::~DriverGuard() TUTTI_NO_THREAD_SAFETY_ANALYSIS { driver_.leave(); }
+
+}  // namespace tutti

@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <tutti/transport/fork_guard.h>
+
+namespace tutti {
+namespace {
+
+constinit std::atomic<std::uint32_t> generation{0};
+
+// fork() is process-wide, and so is this. Never destroyed: threads may still use it while the process exits.
+struct Registry {
+  std::mutex
+      mutex;  // held for a push or an erase only, never across a call that could wait for a forking thread
+  std::vector<int> descriptors;
+
+  Registry();
+};
+
+Registry& registry() {
+  static Registry* const instance = new Registry;
+  return *instance;
+}
+
+void after_fork_in_child() {
+  Registry& all = registry();
+  generation.fetch_add(1, std::memory_order_relaxed);
+  const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere >= 0) {
+    for (const int descriptor : all.descriptors) dup3(nowhere, descriptor, O_CLOEXEC);
+    close(nowhere);
+  }
+  all.descriptors.clear();
+  all.mutex.unlock();
+}
+
+Registry::Registry() {
+  // Fails only without memory; children then merely keep our sockets.
+  static_cast<void>(pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                                   after_fork_in_child));
+}
+
+}  // namespace
+
+void guard_descriptor(int descriptor) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.descriptors.push_back(descriptor);
+}
+
+void release_descriptor(int descriptor) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const auto at = std::find(all.descriptors.begin(), all.descriptors.end(), descriptor);
+  if (at == all.descriptors.end()) return;  // in a child, where the list was emptied
+  *at = all.descriptors.back();
+  all.descriptors.pop_back();
+}
+
+std::uint32_t fork_generation() { return generation.load(std::memory_order_relaxed); }
+
+}  // namespace tutti

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include <tutti/core/deadline.h>
+
+namespace tutti {
+
+// Threads that sleep until what they wait for is done or the baton is handed to them; a part of the Driver.
+// The nodes live on the stacks of the sleepers. The mutex is held for a few instructions and one futex call
+// at most.
+class WaitQueue {
+ public:
+  struct Waiter {
+    const std::atomic<std::uint32_t>* done = nullptr;  // null: wants the baton and nothing else
+    std::atomic<std::uint32_t> signal{0};
+    Waiter* next = nullptr;
+    Waiter* previous = nullptr;
+
+    bool is_done() const { return done != nullptr && done->load(std::memory_order_acquire) != 0; }
+  };
+
+  void enter(Waiter& waiter);
+  void leave(Waiter& waiter);
+  // Wakes those that wait for `done`.
+  void wake_owners(const std::atomic<std::uint32_t>& done);
+  // Wakes one to take the baton: one that wants nothing else, else the one that has waited longest. Nobody if
+  // that one was woken already and is on its way: then it will see to the others.
+  void wake_next();
+
+ private:
+  static void wake(Waiter& waiter);
+
+  std::mutex mutex_;
+  Waiter* first_ = nullptr;
+  Waiter* last_ = nullptr;
+};
+
+}  // namespace tutti
