@@ -5,9 +5,8 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <map>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -27,11 +26,10 @@ namespace tutti::test {
 namespace {
 
 using std::chrono::seconds;
-using testing::AllOf;
 using testing::HasSubstr;
 
 using Arguments = std::vector<std::string>;
-using Environment = std::map<std::string, std::optional<std::string>>;
+using Environment = Process::Environment;
 
 std::string program(const std::string& name) { return std::string(TUTTI_BIN_DIR "/") + name; }
 
@@ -92,20 +90,20 @@ class Example : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(, Example, examples, [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Example, RunsAlone) {
-  Process process(command(GetParam(), {}), Environment{});
+  Process process(command(GetParam(), {}));
   EXPECT_EQ(process.wait(seconds(120)), 0) << process.report();
   EXPECT_THAT(process.out(), HasSubstr(proof(GetParam(), 1)));
   EXPECT_EQ(process.err(), "");
 }
 
 TEST_P(Example, RunsUnderTheLauncher) {
-  Process process({program("tutti"), "run", "-n", "4", "--", program(GetParam())}, Environment{});
+  Process process({program("tutti"), "run", "-n", "4", "--", program(GetParam())});
   EXPECT_EQ(process.wait(seconds(120)), 0) << process.report();
   EXPECT_THAT(process.out(), HasSubstr(proof(GetParam(), 4)));
 }
 
 TEST_P(Example, ExplainsItsOptions) {
-  Process process(command(GetParam(), {"--help"}), Environment{});
+  Process process(command(GetParam(), {"--help"}));
   EXPECT_EQ(process.wait(), 0) << process.report();
   for (const char* option : {"--rank", "--world-size", "--init-method", "--backend"}) {
     EXPECT_THAT(process.out(), HasSubstr(option));
@@ -256,6 +254,8 @@ struct Mistake {
   Environment environment;
   std::vector<std::string> words;  // that the message must hold
 };
+
+void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
 
 class WrongSettings : public testing::TestWithParam<Mistake> {};
 
@@ -425,14 +425,13 @@ TEST(Training, SmallBatchesLeaveRanksWithoutWork) {
 }
 
 TEST(Training, TooLittleTrainingIsAFailure) {
-  Process process(command("05_train_digits", {"--epochs=1"}), Environment{});
+  Process process(command("05_train_digits", {"--epochs=1"}));
   EXPECT_EQ(process.wait(), 1) << process.report();
   EXPECT_THAT(process.out(), HasSubstr("less than 95 %"));
 }
 
 TEST(Training, DataAreWhatTheirReadmeSays) {
-  Process process({"sha256sum", "digits.csv"},
-                  {.environment = {}, .directory = TUTTI_SOURCE_DIR "/examples/data"});
+  Process process({"sha256sum", "digits.csv"}, {}, TUTTI_SOURCE_DIR "/examples/data");
   ASSERT_EQ(process.wait(), 0) << process.report();
   std::ifstream file(TUTTI_SOURCE_DIR "/examples/data/README.md");
   const std::string readme{std::istreambuf_iterator<char>(file), {}};

@@ -48,7 +48,7 @@ bool from_a_launcher(std::string_view name) {
   return false;
 }
 
-std::vector<std::string> child_environment(const std::map<std::string, std::optional<std::string>>& changes) {
+std::vector<std::string> child_environment(const Process::Environment& changes) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
@@ -80,7 +80,8 @@ std::string contents(int file) {
 
 }  // namespace
 
-Process::Process(const std::vector<std::string>& command, const Options& options) {
+Process::Process(const std::vector<std::string>& command, const Environment& environment,
+                 const std::string& directory) {
   for (const std::string& word : command) command_ += (command_.empty() ? "" : " ") + word;
   out_ = memfd_create("stdout", MFD_CLOEXEC);
   err_ = memfd_create("stderr", MFD_CLOEXEC);
@@ -88,7 +89,7 @@ Process::Process(const std::vector<std::string>& command, const Options& options
 
   // All memory is allocated here: between fork and exec only async-signal-safe calls are allowed.
   std::vector<std::string> words = command;
-  std::vector<std::string> variables = child_environment(options.environment);
+  std::vector<std::string> variables = child_environment(environment);
   const std::vector<char*> argv = pointers(words);
   const std::vector<char*> envp = pointers(variables);
   const pid_t parent = getpid();
@@ -102,7 +103,7 @@ Process::Process(const std::vector<std::string>& command, const Options& options
     dup2(nothing, STDIN_FILENO);
     dup2(out_, STDOUT_FILENO);
     dup2(err_, STDERR_FILENO);
-    if (!options.directory.empty() && chdir(options.directory.c_str()) != 0) _exit(127);
+    if (!directory.empty() && chdir(directory.c_str()) != 0) _exit(127);
     execvpe(argv[0], argv.data(), envp.data());
     constexpr std::string_view message = "cannot execute it\n";
     if (write(STDERR_FILENO, message.data(), message.size()) < 0) _exit(126);

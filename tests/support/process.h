@@ -16,19 +16,14 @@ namespace tutti::test {
 // group is killed when this goes away, and the program itself dies with the test.
 class Process {
  public:
-  struct Options {
-    // Set on top of the inherited environment, or removed from it (no value).
-    std::map<std::string, std::optional<std::string>> environment = {};
-    std::string directory = {};  // empty: the test's own
-  };
+  // Set on top of the inherited environment, or removed from it (no value).
+  using Environment = std::map<std::string, std::optional<std::string>>;
 
   // `command[0]` is looked up in PATH unless it has a slash. Variables of launchers and of tutti are not
-  // inherited, so that a test means the same wherever it runs. Throws std::runtime_error if nothing can be
-  // started.
-  explicit Process(const std::vector<std::string>& command, const Options& options = {});
-  Process(const std::vector<std::string>& command,
-          std::map<std::string, std::optional<std::string>> environment)
-      : Process(command, Options{.environment = std::move(environment), .directory = {}}) {}
+  // inherited, so that a test means the same wherever it runs. `directory`: where it runs; empty: where the
+  // test does. Throws std::runtime_error if nothing can be started.
+  explicit Process(const std::vector<std::string>& command, const Environment& environment = {},
+                   const std::string& directory = {});
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
