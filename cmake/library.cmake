@@ -11,12 +11,16 @@ set(TUTTI_PUBLIC_HEADERS
     collectives/communicator.h
     collectives/work.h
     core/buffer.h
+    core/config.h
+    core/config_values.h
     core/deadline.h
     core/export.h
     core/float16.h
+    core/log.h
     core/reduce_op.h
     core/status.h
-    core/types.h)
+    core/types.h
+    rendezvous/store.h)
 set(present "")
 foreach(header IN LISTS TUTTI_PUBLIC_HEADERS)
   if(EXISTS ${TUTTI_INCLUDE_DIR}/tutti/${header})
@@ -25,15 +29,15 @@ foreach(header IN LISTS TUTTI_PUBLIC_HEADERS)
 endforeach()
 set(TUTTI_PUBLIC_HEADERS ${present})
 
-get_property(layers GLOBAL PROPERTY TUTTI_LAYERS)
-list(TRANSFORM layers REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
-set(external "")
-foreach(layer IN LISTS layers)
+get_property(TUTTI_LAYERS GLOBAL PROPERTY TUTTI_LAYERS)
+list(TRANSFORM TUTTI_LAYERS REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+set(TUTTI_EXTERNAL "")
+foreach(layer IN LISTS TUTTI_LAYERS)
   get_target_property(libraries ${layer} LINK_LIBRARIES)
-  list(APPEND external ${libraries})
+  list(APPEND TUTTI_EXTERNAL ${libraries})
 endforeach()
-list(FILTER external EXCLUDE REGEX "^tutti_")
-list(REMOVE_DUPLICATES external)
+list(FILTER TUTTI_EXTERNAL EXCLUDE REGEX "^tutti_")
+list(REMOVE_DUPLICATES TUTTI_EXTERNAL)
 
 add_library(tutti_headers INTERFACE)
 list(TRANSFORM TUTTI_PUBLIC_HEADERS PREPEND ${TUTTI_INCLUDE_DIR}/tutti/ OUTPUT_VARIABLE header_files)
@@ -46,7 +50,7 @@ add_library(tutti_static STATIC ${objects})
 foreach(library IN ITEMS tutti tutti_static)
   add_library(tutti::${library} ALIAS ${library})
   set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX)
-  target_link_libraries(${library} PUBLIC tutti_headers PRIVATE ${external})
+  target_link_libraries(${library} PUBLIC tutti_headers PRIVATE ${TUTTI_EXTERNAL})
 endforeach()
 set_target_properties(tutti PROPERTIES VERSION ${PROJECT_VERSION}
                                        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
@@ -70,8 +74,9 @@ if(TUTTI_INSTALL)
   install(EXPORT tutti_static NAMESPACE tutti:: DESTINATION ${package_dir} FILE tutti-static.cmake)
 
   # spdlog::spdlog -> spdlog: the packages that tutti_static's users have to find again.
-  list(TRANSFORM external REPLACE "::.*" "" OUTPUT_VARIABLE packages)
-  list(FILTER packages INCLUDE REGEX "^[A-Za-z0-9_-]+$")
+  set(packages ${TUTTI_EXTERNAL})
+  list(FILTER packages INCLUDE REGEX "::")
+  list(TRANSFORM packages REPLACE "::.*" "")
   list(REMOVE_DUPLICATES packages)
   list(TRANSFORM packages REPLACE "^protobuf$" "Protobuf")
   configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/tutti-config.cmake.in
