@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tutti/collectives/communicator.h>
+
+namespace tutti::test {
+
+// One collective with known inputs and a known answer: element i of rank r's input is a small whole number,
+// so that every type holds every intermediate result exactly and the answer does not depend on the order of
+// operations.
+struct CollectiveCase {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  DataType type = DataType::float32;
+  ReduceOp op = ReduceOp::sum;
+  std::uint64_t count = 1;  // as Problem::count; for the _v kinds the largest block, others being smaller
+  int root = 0;
+  bool in_place = false;
+  std::string algorithm = {};
+
+  std::string describe() const;
+};
+
+// Whether the collective has an in-place form in the API.
+bool has_in_place(CollectiveKind kind);
+bool has_op(CollectiveKind kind);
+bool has_root(CollectiveKind kind);
+
+// Takes rightmost operand that is not zero: associative, not commutative, so only rank order gives its
+// answer.
+ReduceOp last_nonzero();
+
+// Runs it on this rank and checks what came out: the output, the bytes around it, the input. Empty if all is
+// well, else what is wrong. Every rank of `communicator` calls it with an equal case.
+std::string run_case(Communicator& communicator, const CollectiveCase& test);
+
+// The matrix: every kind with every type and operation that it has, in and out of place, at a few counts and
+// with a moving root. With `covering`, a selection in which every pair of (kind, type), (kind, op) and (type,
+// op) occurs.
+std::vector<CollectiveCase> collective_matrix(int size, bool covering);
+
+}  // namespace tutti::test
