@@ -8,23 +8,27 @@
 
 namespace tutti {
 
-// A message that a peer has announced. Made and owned by the channel, until it is claimed or discarded. Its payload
-// may have been buffered already (eager) or still be at the sender.
+// A message that a peer has announced. Made and owned by the channel, until it is claimed or discarded. Its
+// payload may have been buffered already (eager) or still be at the sender.
 struct Arrival {
   Channel* channel = nullptr;
   int peer = -1;
   MessageHeader header;
-  // For the mesh while no receive has claimed the message.
+  // For the mesh while no receive has claimed the message: its place among those it is matched with, and
+  // among those to be compared once the local operation is issued.
   Arrival* next = nullptr;
   Arrival* previous = nullptr;
+  Arrival* next_early = nullptr;
+  Arrival* previous_early = nullptr;
+  bool early = false;
 };
 
 struct ChannelCounters {
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
-  std::uint64_t bytes_sent = 0;      // payload
+  std::uint64_t bytes_sent = 0;  // payload
   std::uint64_t bytes_received = 0;
-  std::uint64_t frames_sent = 0;     // what went on the wire: one for a small message
+  std::uint64_t frames_sent = 0;  // what went on the wire: one for a small message
 };
 
 // Tagged, ordered, reliable messages with one peer. Everything is called by whoever drives.
@@ -35,26 +39,33 @@ class Channel {
  public:
   virtual ~Channel() = default;
 
-  // Queues a message; connects first if need be. Small messages on an idle channel are written at once, from this
-  // very call.
+  // Queues a message; connects first if need be. Small messages on an idle channel are written at once, from
+  // this very call.
   virtual void send(SendOp& op) = 0;
-  // Takes a send back, or gives up waiting for it: `done` is called with `why` before this returns, and the
-  // operation's memory is not touched afterwards. The peer's receive fails; other messages are not disturbed.
+  // Takes a send back: `done` is called with `why` before this returns, and the operation's memory is not
+  // touched afterwards. If the peer has begun to receive the message, that receive fails (or gets all of it,
+  // if the last of it was on its way already); otherwise the message vanishes. Other messages are not
+  // disturbed.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
 
-  // The receive for a message that was announced earlier.
+  // The receive for a message that was announced earlier. May complete it at once. A message that had arrived
+  // whole can still be claimed after the channel has failed.
   virtual void claim(Arrival& arrival, RecvOp& op) = 0;
-  // Nobody will ever want this message: its payload is drained.
+  // Nobody will ever want this message: its payload is drained. The sender's operation completes as if it had
+  // been received. Allowed from within `on_arrival`.
   virtual void discard(Arrival& arrival) = 0;
-  // Gives up a receive that has been claimed: as cancel_send.
+  // Gives up a receive that has been claimed: `done` is called with `why` before this returns. What still
+  // comes is drained; a send that has not left completely fails with the code of `why`.
   virtual void cancel_recv(RecvOp& op, const Status& why) = 0;
 
-  // Tells the peer that `context` has failed and why; it reaches `ChannelEvents::on_abort` there. Best effort.
+  // Tells the peer that `context` has failed and why; it reaches `ChannelEvents::on_abort` there, possibly
+  // before messages that were sent earlier. Best effort.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
-  // Fails everything pending with `why` and closes. `clean`: a goodbye is sent after what was already queued, so
-  // that the peer knows this is no crash. Returns at once.
+  // Fails everything pending with `why` and closes; no `on_channel_down`. `clean`: frames under way are
+  // completed, and a goodbye follows them, so that the peer knows that this is no crash. Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
-  // True when everything queued, a goodbye included, has left.
+  // After `close`: true when the goodbye has left and the peer has answered it by closing its side (or the
+  // connection has ended), so that the pipe can be dropped without a reset overtaking the goodbye.
   virtual bool drained() const = 0;
   // Pending control traffic aside, nothing may be sent to a channel that has failed; operations fail at once.
   virtual const Status& status() const = 0;
@@ -66,12 +77,15 @@ class Channel {
 class ChannelEvents {
  public:
   virtual ~ChannelEvents() = default;
-  // A message was announced: the receive it belongs to, or null if there is none yet; then the owner keeps the
-  // arrival until it claims or discards it. The length has been checked against the receive by the owner.
+  // A message was announced: the receive it belongs to, or null if there is none yet; then the owner keeps
+  // the arrival until it claims or discards it. The length has been checked against the receive by the owner.
   virtual RecvOp* on_arrival(Arrival& arrival) = 0;
+  // The sender took an announced message back before it was claimed; `arrival` is gone when this returns.
+  virtual void on_withdrawn(Arrival& arrival) = 0;
   virtual void on_abort(int peer, std::uint32_t context, const Status& why) = 0;
-  // The channel is of no use any more: the peer died (peer_lost), broke the protocol (protocol_error), could not be
-  // reached (unreachable) or left cleanly (aborted; nothing pending was lost). Pending operations fail after this.
+  // The channel is of no use any more: the peer died (peer_lost), broke the protocol (protocol_error), could
+  // not be reached (unreachable) or left cleanly (aborted; nothing pending was lost). Pending operations fail
+  // after this.
   virtual void on_channel_down(int peer, const Status& why) = 0;
 };
 

@@ -11,18 +11,18 @@
 
 namespace tutti {
 
-// A frame on its way out: an encoded header and the payload it stands before.
+// A frame on its way out: an encoded header and the payload it stands before. Between two writes the payload
+// may be moved elsewhere (its operation was cancelled), so the pipe must look at `payload` anew each time.
 struct OutgoingFrame {
   EncodedFrameHeader header;
   std::span<const std::byte> payload;
-  SendOp* op = nullptr;  // whose payload this is; null for control frames
-  std::size_t written = 0;  // for the pipe
-  bool owned = false;    // the payload was copied because its operation is gone
+  SendOp* op = nullptr;     // whose payload this is; null for control frames and when the operation is gone
+  std::size_t written = 0;  // for the pipe: header and payload bytes that have left
 };
 
-// The message protocol over any ordered pipe of frames (a socket, a ring in shared memory, a queue): eager messages
-// under credit, request and clear to send above, fragments of large messages taken in turn, drained aborts.
-// A transport derives from it, moves frames, and is done.
+// The message protocol over any ordered pipe of frames (a socket, a ring in shared memory, a queue): eager
+// messages under credit, request and clear to send above, fragments of large messages taken in turn, drained
+// aborts. A transport derives from it, moves frames, and is done.
 class StreamChannel : public Channel {
  public:
   StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits);
@@ -42,16 +42,19 @@ class StreamChannel : public Channel {
  protected:
   // --- the pipe implements ---
 
-  // There are frames to take: connect if need be, and write what can be written now.
+  // There are frames to take: connect if need be, and write what can be written now. Never called from within
+  // itself, but possibly from within any of the calls below, the writing ones included (an operation's `done`
+  // sends something): a pipe that is writing already returns at once and asks `next_frame` again later.
   virtual void kick() = 0;
-  // Release the pipe: nothing will be sent or received any more.
+  // Release the pipe: nothing will be sent or received any more. Called at most once, possibly from within
+  // any of the calls below; the pipe must stop its loops then. Frames that it holds are void.
   virtual void close_pipe() = 0;
 
   // --- the pipe calls, to send ---
 
   bool has_frames() const;
-  // The next frame to write, or null. It stays valid until `frame_written`; the pipe may hold several and must write
-  // them in order. Asking for the next one is what makes large messages take turns.
+  // The next frame to write, or null. It stays valid until `frame_written`; the pipe may hold several and
+  // must write them in order. Asking for the next one is what makes large messages take turns.
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
 
@@ -63,14 +66,15 @@ class StreamChannel : public Channel {
   // looked at first (reductions, control frames, drained payloads).
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes);
-  // Hands over payload bytes from the pipe's own memory. Returns how many were taken: all of them, except that a
-  // reduction leaves a last incomplete element until the rest of it has come.
+  // Hands over payload bytes from the pipe's own memory. Returns how many were taken: all of them, except
+  // that a reduction leaves a last incomplete element until the rest of it has come.
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const;
 
   // --- the pipe calls, at the end ---
 
-  // The pipe broke. After the peer's goodbye this is a clean end.
+  // The pipe broke or was closed by the peer, or could not be made. After a goodbye of either side this is a
+  // clean end. Calls `close_pipe`.
   void pipe_failed(const Status& why);
 
   int peer() const { return peer_; }
@@ -79,6 +83,14 @@ class StreamChannel : public Channel {
 
  private:
   struct State;
+  void flush();
+  void judge(bool room_for_control);
+  void after_receiving();
+  Status violation(const char* what) const;
+  void end(const Status& why);
+  void end_pipe();
+  void fail(const Status& why);
+
   int peer_;
   TransportOwner& owner_;
   MessageLimits limits_;
