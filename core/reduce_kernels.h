@@ -233,13 +233,12 @@ void divide_floats(const void* in, void* out, std::size_t count, std::size_t div
   map_floats<Isa, Element, true>(in, out, count, static_cast<typename Element::Computed>(divisor));
 }
 
-// Through float64, towards zero; what does not fit becomes the nearest end of the type's range, NaN becomes
-// 0.
+// Through float64, towards zero; what does not fit becomes the nearest end of the range, NaN becomes 0.
 template <class Isa, class T>
 void scale_integers(const void* in, void* out, std::size_t count, double factor) {
   constexpr int bits = 8 * static_cast<int>(sizeof(T)) - (std::is_signed_v<T> ? 1 : 0);
-  constexpr T most =
-      static_cast<T>(~static_cast<std::make_unsigned_t<T>>(0) >> (std::is_signed_v<T> ? 1 : 0));
+  using Unsigned = std::make_unsigned_t<T>;
+  constexpr T most = static_cast<T>(static_cast<Unsigned>(-1) >> (std::is_signed_v<T> ? 1 : 0));
   constexpr T least = std::is_signed_v<T> ? static_cast<T>(-most - 1) : T{0};
   constexpr double beyond = 2.0 * static_cast<double>(std::uint64_t{1} << (bits - 1));
   const auto* from = static_cast<const std::byte*>(in);
