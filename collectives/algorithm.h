@@ -4,19 +4,26 @@
 #include <span>
 #include <string_view>
 
+#include <tutti/collectives/cost_model.h>
 #include <tutti/collectives/problem.h>
 #include <tutti/collectives/schedule_builder.h>
 
 namespace tutti {
 
-// One way to carry out one kind of collective. `emit` is a pure function of its arguments.
+// Which fields of Tuning make a difference to an algorithm.
+enum Knob : std::uint8_t { radix_knob = 1, segment_knob = 2, window_knob = 4 };
+
+// One way to carry out one kind of collective. `emit` and `cost` are pure functions of their arguments.
 struct Algorithm {
-  std::uint8_t id;         // unique, never 0, stable: travels in fingerprints
-  std::string_view name;   // "ring", "recursive_doubling", ...; unique within a kind
+  std::uint8_t id;        // unique, never 0, stable: travels in fingerprints
+  std::string_view name;  // "ring", "recursive_doubling", ...; unique within a kind
   CollectiveKind kind;
-  bool rank_order;         // combines strictly in rank order: fit for non-commutative operations
+  bool rank_order;  // combines strictly in rank order: fit for non-commutative operations
+  unsigned knobs;   // sum of Knob
   // Whether it can do this problem at all (besides `rank_order`); depends only on what all ranks know.
   bool (*applies)(const Problem& problem);
+  // Estimated seconds until the last rank has finished, in closed form; must not look at `problem.rank`.
+  double (*cost)(const Problem& problem, const Tuning& tuning, const CostModel& model);
   void (*emit)(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning);
 };
 

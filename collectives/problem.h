@@ -26,23 +26,33 @@ struct Problem {
   std::uint64_t count = 0;
   std::uint32_t element_size = 1;
   bool commutative = true;
-  bool average = false;         // divide at the end
-  bool premultiplied = false;   // scale at the start
-  // In place: all_reduce, reduce (root), broadcast, scan, exscan, all_to_all: input is output. all_gather, gather
-  // (root): input is the rank's own block of output. reduce_scatter, scatter (root): output is the rank's own
-  // block of input. Changes local steps only, never messages.
+  bool average = false;        // divide at the end
+  bool premultiplied = false;  // scale at the start
+  // In place: all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v): input is output. all_gather(_v),
+  // gather(_v) (root): input is the rank's own block of output. reduce_scatter(_v), scatter(_v) (root): output is
+  // the rank's own block of input, and the other blocks stay as they are. Changes local steps only, never messages.
   bool in_place = false;
-  // all_gather_v, reduce_scatter_v: counts of every rank, known to all. gather_v, scatter_v: known at the root;
-  // elsewhere only counts[rank] is. all_to_all_v: what this rank sends to each, and receives from each.
+  // all_gather_v (output), reduce_scatter_v (input): counts of every rank, known to all. gather_v (output), scatter_v
+  // (input): known at the root; elsewhere only the entry of this rank is looked at. all_to_all_v: what this rank
+  // sends to each, and receives from each.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
 };
 
 // Knobs of an algorithm, agreed by all ranks.
 struct Tuning {
-  std::uint32_t radix = 2;           // k of k-nomial and of dissemination
-  std::uint64_t segment_bytes = 0;   // pipeline unit; 0: do not segment
-  std::uint32_t window = 8;          // messages in flight for windowed exchanges
+  std::uint32_t radix = 2;          // k of k-nomial and of dissemination
+  std::uint64_t segment_bytes = 0;  // pipeline unit; 0: do not segment
+  std::uint32_t window = 8;         // messages in flight for windowed exchanges
 };
+
+// Elements of this rank's input and of its output; 0 where it has none.
+std::uint64_t input_count(const Problem& problem);
+std::uint64_t output_count(const Problem& problem);
+// Where this rank's own block starts in the side that holds a block of every rank (all_gather, gather,
+// reduce_scatter, scatter and their _v forms); 0 for other kinds.
+std::uint64_t own_block_offset(const Problem& problem);
+// Whether ranks combine elements.
+bool is_reduction(CollectiveKind kind);
 
 }  // namespace tutti

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include <tutti/collectives/problem.h>
@@ -34,16 +36,34 @@ class ScheduleBuilder {
   void scale(Slice from, Slice to);
   void divide(Slice from, Slice to);
 
-  // From here on, what an algorithm calls `input` is this slice of scratch (premultiplied sums).
+  // From here on, what an algorithm calls `input` is this slice of scratch, and no longer shares addresses with
+  // the output (premultiplied sums; exchanges in place whose blocks overlap).
   void redirect_input(Slice to);
+  // From here on a send waits for the send emitted `window` sends before it, and a receive likewise: bounds what a
+  // rank has in flight where nothing else would.
+  void limit_in_flight(std::uint32_t window);
+  // From here on a send waits for every receive emitted so far: for messages without content, which leave no trace
+  // in memory to derive that from.
+  void fence();
 
   Schedule finish() &&;
 
  private:
   class Hazards;
-  Problem problem_;
+  Slice resolve(Slice slice) const;
+  void message(StepKind kind, int peer, Slice left, Slice out, MessageSide side);
+  void local(StepKind kind, Slice left, Slice right, Slice out);
+  void add(Step step);
+
+  std::uint32_t element_size_;
   Schedule schedule_;
   std::unique_ptr<Hazards> hazards_;
+  std::unordered_map<int, std::uint32_t> sent_, received_;  // messages numbered so far, by peer
+  std::optional<Slice> input_;                              // where `input` was redirected to
+  std::uint32_t window_ = 0;                                // 0: no limit
+  std::vector<std::uint32_t> sends_, receives_;             // steps since the limit, and since the start
+  std::size_t limited_receives_ = 0;                        // receives_ before the limit
+  std::size_t fenced_ = 0;                                  // receives_ that sends wait for
 };
 
 }  // namespace tutti

@@ -1,22 +1,22 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include <tutti/collectives/selector.h>
+#include <tutti/collectives/algorithm.h>
 
 namespace tutti {
 
 struct Simulation {
-  double seconds = 0;               // until the last rank has finished
-  std::uint64_t messages = 0;       // over all ranks
-  std::uint64_t bytes = 0;          // over all ranks
-  std::uint64_t max_rank_bytes = 0; // sent by the busiest rank
+  double seconds = 0;                // until the last rank has finished
+  std::uint64_t messages = 0;        // over all ranks
+  std::uint64_t bytes = 0;           // over all ranks
+  std::uint64_t max_rank_bytes = 0;  // sent by the busiest rank
 };
 
-// Runs the schedules of all `problem.size` ranks on a model machine: each rank has one port to send and one to
-// receive (a message of n bytes occupies either for n * beta and arrives alpha later) and one core (gamma a byte
-// for combining). Event driven; deterministic.
+// Runs the schedules of all `problem.size` ranks on the model machine (see CostModel): each rank has one port to
+// send and one to receive, each in first come, first served order, and one core for combining and copying.
+// `problem.rank` is ignored; counts of the _v kinds are those of all ranks. Event driven; deterministic.
+// all_to_all_v, whose counts a single problem cannot hold, gives zeros.
 Simulation simulate(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning, const CostModel& model);
 
 }  // namespace tutti

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace tutti {
+
+// Who touched which elements of one address space last: disjoint intervals, each with the step that wrote it and
+// the steps that have read it since. Steps must be handed in in straight-line order. A read splits at most two
+// intervals and a write merges all that it covers, so n steps cost about n log n.
+class AccessHistory {
+ public:
+  // Notes the access by `step` and appends the steps that it must follow (with repetitions, never itself).
+  void read(std::uint64_t begin, std::uint64_t end, std::uint32_t step, std::vector<std::uint32_t>& after);
+  void write(std::uint64_t begin, std::uint64_t end, std::uint32_t step, std::vector<std::uint32_t>& after);
+
+ private:
+  static constexpr std::uint32_t nobody = UINT32_MAX;
+  struct Interval {
+    std::uint64_t end;
+    std::uint32_t writer = nobody;
+    std::vector<std::uint32_t> readers;
+  };
+  using Intervals = std::map<std::uint64_t, Interval>;  // by where they begin
+
+  void split(std::uint64_t at);
+
+  Intervals intervals_;
+};
+
+}  // namespace tutti

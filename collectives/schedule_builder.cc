@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <span>
+
+#include <tutti/collectives/hazards.h>
+#include <tutti/collectives/schedule_builder.h>
+
+namespace tutti {
+
+// Translates slices to addresses (input and output may share them) and keeps every step's predecessors.
+class ScheduleBuilder::Hazards {
+ public:
+  explicit Hazards(const Problem& problem) {
+    if (!problem.in_place) return;
+    switch (problem.kind) {
+      case CollectiveKind::all_gather:
+      case CollectiveKind::all_gather_v:
+        shift_[index(BufferId::input)] = own_block_offset(problem);
+        break;
+      case CollectiveKind::reduce_scatter:
+      case CollectiveKind::reduce_scatter_v:
+        shift_[index(BufferId::output)] = own_block_offset(problem);
+        break;
+      case CollectiveKind::gather:
+      case CollectiveKind::gather_v:
+        if (problem.rank != problem.root) return;
+        shift_[index(BufferId::input)] = own_block_offset(problem);
+        break;
+      case CollectiveKind::scatter:
+      case CollectiveKind::scatter_v:
+        if (problem.rank != problem.root) return;
+        shift_[index(BufferId::output)] = own_block_offset(problem);
+        break;
+      case CollectiveKind::reduce:
+      case CollectiveKind::broadcast:
+        if (problem.rank != problem.root) return;
+        break;
+      default:
+        break;
+    }
+    space_[index(BufferId::input)] = index(BufferId::output);
+  }
+
+  bool same_place(const Slice& a, const Slice& b) const {
+    return a.count == b.count && space_[index(a.buffer)] == space_[index(b.buffer)] && begin(a) == begin(b);
+  }
+
+  void read(const Slice& slice, std::uint32_t step) {
+    if (slice.count != 0) history(slice).read(begin(slice), begin(slice) + slice.count, step, after_);
+  }
+  void write(const Slice& slice, std::uint32_t step) {
+    if (slice.count != 0) history(slice).write(begin(slice), begin(slice) + slice.count, step, after_);
+  }
+  void after(std::uint32_t step) { after_.push_back(step); }
+
+  // Closes the step: keeps what it has to follow, without what follows from the rest.
+  std::uint32_t close_step() {
+    std::sort(after_.begin(), after_.end());
+    after_.erase(std::unique(after_.begin(), after_.end()), after_.end());
+    const std::size_t first = predecessors_.size();
+    for (std::size_t i = 0; i < after_.size(); ++i) {
+      if (!implied(i)) predecessors_.push_back(after_[i]);
+    }
+    first_.push_back(predecessors_.size());
+    after_.clear();
+    return static_cast<std::uint32_t>(predecessors_.size() - first);
+  }
+
+  std::span<const std::uint32_t> predecessors(std::size_t step) const {
+    return std::span(predecessors_).subspan(first_[step], first_[step + 1] - first_[step]);
+  }
+
+ private:
+  static std::size_t index(BufferId buffer) { return static_cast<std::size_t>(buffer); }
+  std::uint64_t begin(const Slice& slice) const { return slice.offset + shift_[index(slice.buffer)]; }
+  AccessHistory& history(const Slice& slice) { return histories_[space_[index(slice.buffer)]]; }
+
+  // Whether a later predecessor has after_[i] among its own. Not worth looking for in long lists.
+  bool implied(std::size_t i) const {
+    if (after_.size() > 16) return false;
+    for (std::size_t j = i + 1; j < after_.size(); ++j) {
+      const auto earlier = predecessors(after_[j]);
+      if (std::binary_search(earlier.begin(), earlier.end(), after_[i])) return true;
+    }
+    return false;
+  }
+
+  std::array<std::size_t, 3> space_ = {0, 1, 2};
+  std::array<std::uint64_t, 3> shift_ = {0, 0, 0};
+  std::array<AccessHistory, 3> histories_;
+  std::vector<std::uint32_t> after_;         // of the step being added
+  std::vector<std::uint32_t> predecessors_;  // grouped by step, ascending
+  std::vector<std::size_t> first_ = {0};
+};
+
+ScheduleBuilder::ScheduleBuilder(const Problem& problem)
+    : element_size_(std::max<std::uint32_t>(problem.element_size, 1)),
+      hazards_(std::make_unique<Hazards>(problem)) {}
+
+ScheduleBuilder::~ScheduleBuilder() = default;
+
+Slice ScheduleBuilder::scratch(std::uint64_t count) {
+  const Slice slice{BufferId::scratch, schedule_.scratch_count, count};
+  // Slices start on cache lines, for the kernels' sake.
+  const std::uint64_t line = std::max<std::uint64_t>(64 / element_size_, 1);
+  schedule_.scratch_count += (count + line - 1) / line * line;
+  return slice;
+}
+
+Slice ScheduleBuilder::resolve(Slice slice) const {
+  if (!input_ || slice.buffer != BufferId::input) return slice;
+  assert(slice.offset + slice.count <= input_->count);
+  return {input_->buffer, input_->offset + slice.offset, slice.count};
+}
+
+void ScheduleBuilder::send(int peer, Slice from) { message(StepKind::send, peer, from, {}, MessageSide::right); }
+
+void ScheduleBuilder::recv(int peer, Slice to) { message(StepKind::recv, peer, {}, to, MessageSide::right); }
+
+void ScheduleBuilder::recv_reduce(int peer, Slice local_operand, Slice out, MessageSide side) {
+  message(StepKind::recv_reduce, peer, local_operand, out, side);
+}
+
+void ScheduleBuilder::copy(Slice from, Slice to) { local(StepKind::copy, from, {}, to); }
+
+void ScheduleBuilder::reduce(Slice left, Slice right, Slice out) { local(StepKind::reduce, left, right, out); }
+
+void ScheduleBuilder::scale(Slice from, Slice to) { local(StepKind::scale, from, {}, to); }
+
+void ScheduleBuilder::divide(Slice from, Slice to) { local(StepKind::divide, from, {}, to); }
+
+void ScheduleBuilder::redirect_input(Slice to) { input_ = to; }
+
+void ScheduleBuilder::limit_in_flight(std::uint32_t window) {
+  window_ = window;
+  sends_.clear();
+  limited_receives_ = receives_.size();
+}
+
+void ScheduleBuilder::fence() { fenced_ = receives_.size(); }
+
+void ScheduleBuilder::message(StepKind kind, int peer, Slice left, Slice out, MessageSide side) {
+  const bool sending = kind == StepKind::send;
+  Step step;
+  step.kind = kind;
+  step.message_side = side;
+  step.peer = peer;
+  step.index = (sending ? sent_ : received_)[peer]++;
+  step.left = resolve(left);
+  step.out = resolve(out);
+  const std::size_t unlimited = sending ? 0 : limited_receives_;
+  auto& list = sending ? sends_ : receives_;
+  if (window_ != 0 && list.size() >= unlimited + window_) hazards_->after(list[list.size() - window_]);
+  if (sending) {
+    for (std::size_t i = 0; i < fenced_; ++i) hazards_->after(receives_[i]);
+  }
+  list.push_back(static_cast<std::uint32_t>(schedule_.steps.size()));
+  add(step);
+}
+
+void ScheduleBuilder::local(StepKind kind, Slice left, Slice right, Slice out) {
+  if (out.count == 0) return;
+  Step step;
+  step.kind = kind;
+  step.left = resolve(left);
+  step.right = resolve(right);
+  step.out = resolve(out);
+  assert(step.left.count == step.out.count && (kind != StepKind::reduce || step.right.count == step.out.count));
+  if (kind == StepKind::copy && hazards_->same_place(step.left, step.out)) return;
+  add(step);
+}
+
+void ScheduleBuilder::add(Step step) {
+  const auto id = static_cast<std::uint32_t>(schedule_.steps.size());
+  hazards_->read(step.left, id);
+  hazards_->read(step.right, id);
+  hazards_->write(step.out, id);
+  step.dependencies = hazards_->close_step();
+  schedule_.steps.push_back(step);
+}
+
+Schedule ScheduleBuilder::finish() && {
+  auto& steps = schedule_.steps;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].dependencies == 0) schedule_.ready.push_back(static_cast<std::uint32_t>(i));
+    for (const std::uint32_t before : hazards_->predecessors(i)) ++steps[before].successor_count;
+  }
+  std::uint32_t total = 0;
+  for (Step& step : steps) {
+    step.first_successor = total;
+    total += step.successor_count;
+    step.successor_count = 0;
+  }
+  schedule_.successors.resize(total);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    for (const std::uint32_t before : hazards_->predecessors(i)) {
+      Step& step = steps[before];
+      schedule_.successors[step.first_successor + step.successor_count++] = static_cast<std::uint32_t>(i);
+    }
+  }
+  return std::move(schedule_);
+}
+
+}  // namespace tutti
