@@ -9,20 +9,6 @@ namespace {
 
 Status invalid(std::string text) { return Status(Code::invalid_argument, std::move(text)); }
 
-bool reduces(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::reduce:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::reduce_scatter_v:
-    case CollectiveKind::scan:
-    case CollectiveKind::exscan:
-      return true;
-    default:
-      return false;
-  }
-}
-
 std::uint64_t total(std::span<const std::uint64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
@@ -248,7 +234,7 @@ Result<CheckedCall> check(const Call& given, int rank, int size) {
     return invalid("in is " + std::string(to_string(call.in.type)) + ", out is " +
                    std::string(to_string(call.out.type)));
   }
-  if (reduces(call.kind) && !call.op.supports(type)) {
+  if (is_reduction(call.kind) && !call.op.supports(type)) {
     return Status(Code::unsupported, call.op.name() + " is not defined on " + std::string(to_string(type)));
   }
   if (shape.has_in) status = check_size("in", call.in.count, shape.in, call.in.data);
@@ -280,6 +266,15 @@ Result<CheckedCall> check(const Call& given, int rank, int size) {
   problem.in_place = in_place;
   problem.input_counts = call.in_counts;
   problem.output_counts = call.out_counts;
+  const bool own_count_only = (call.kind == CollectiveKind::gather_v && !context.is_root()) ||
+                              (call.kind == CollectiveKind::scatter_v && !context.is_root());
+  if (own_count_only) {
+    const bool gathers = call.kind == CollectiveKind::gather_v;
+    checked.own_counts.assign(context.p(), 0);
+    checked.own_counts[static_cast<std::size_t>(rank)] = gathers ? shape.in : shape.out;
+    problem.input_counts = gathers ? std::span<const std::uint64_t>() : checked.own_counts;
+    problem.output_counts = gathers ? checked.own_counts : std::span<const std::uint64_t>();
+  }
   return checked;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <tutti/collectives/communicator.h>
 #include <tutti/collectives/problem.h>
@@ -26,6 +27,9 @@ struct Call {
 struct CheckedCall {
   CollectiveArgs args;
   Problem problem;
+  // What the counts of `problem` point to where the user gave none: away from the root of gather_v and
+  // scatter_v.
+  std::vector<std::uint64_t> own_counts;
 };
 
 // Checks everything that can be checked on one rank and derives count, type and in-place; invalid_argument

@@ -32,7 +32,7 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
 }
 
 Group::~Group() {
-  while (posted_.load(std::memory_order_acquire) != 0) {
+  while (posted_.load(std::memory_order_acquire) != 0 && !driver_.forked()) {
     if (!driver_.progress()) std::this_thread::yield();
   }
   const DriverGuard guard(driver_);
@@ -155,6 +155,9 @@ Work Group::launch(Operation* operation) {
     start(*operation);
     act_on_failure();
     driver_.leave();
+  } else if (driver_.forked()) {
+    operation->finish(explain(*operation, forked_child()));
+    operation->release();
   } else {
     operation->task.operation = operation;
     operation->task.run = [](DriverTask& task) {

@@ -5,6 +5,10 @@
 
 namespace tutti {
 
+Status forked_child() {
+  return Status(Code::unsupported, "a communicator does not work in a forked child; call init there anew");
+}
+
 OperationPool::~OperationPool() {
   for (Operation* operation : idle_) delete operation;
 }

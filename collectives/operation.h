@@ -20,6 +20,9 @@ namespace tutti {
 class Group;
 class Operation;
 
+// What a communicator of its parent answers in a forked child.
+Status forked_child();
+
 // Operations are recycled: a repeated call allocates nothing.
 class OperationPool {
  public:

@@ -7,17 +7,18 @@ namespace tutti {
 
 namespace {
 
-// A callback runs on the thread that drives: waiting there would wait for itself. In a forked child nobody
-// drives.
+// A callback runs on the thread that drives: waiting there would wait for itself.
 void check_may_wait(Operation& operation) {
-  Driver& driver = operation.engine().driver;
-  if (driver.forked()) {
-    throw Error(
-        Status(Code::unsupported, operation.describe() + ": used in a forked child; call init there anew"));
-  }
-  if (driver.driven_by_this_thread()) {
+  if (operation.engine().driver.driven_by_this_thread()) {
     throw Error(Status(Code::invalid_argument, operation.describe() + ": wait inside a `then` callback"));
   }
+}
+
+// Why a wait without a deadline came back empty-handed: there is no progress to be had.
+Status stuck(Operation& operation) {
+  Driver& driver = operation.engine().driver;
+  if (driver.forked()) return forked_child().with_context(operation.describe());
+  return driver.status().with_context(operation.describe());
 }
 
 void throw_if_failed(const Status& status) {
@@ -38,7 +39,7 @@ void Work::wait() {
   if (operation_ == nullptr) return;
   if (!operation_->is_done()) {
     check_may_wait(*operation_);
-    operation_->wait(Deadline::never());
+    if (!operation_->wait(Deadline::never())) throw Error(stuck(*operation_));
   }
   throw_if_failed(operation_->status());
 }
@@ -47,7 +48,10 @@ bool Work::wait_for(std::chrono::nanoseconds timeout) {
   if (operation_ == nullptr) return true;
   if (!operation_->is_done()) {
     check_may_wait(*operation_);
-    if (!operation_->wait(Deadline::after(timeout))) return false;
+    if (!operation_->wait(Deadline::after(timeout))) {
+      throw_if_failed(stuck(*operation_));
+      return false;
+    }
   }
   throw_if_failed(operation_->status());
   return true;

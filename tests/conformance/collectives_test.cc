@@ -1,0 +1,142 @@
+// Every collective, type and operation over every transport, against a plain computation of the answer.
+
+#include <cstdlib>
+#include <string>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include <tutti/collectives/algorithm.h>
+#include <tutti/tests/support/cluster.h>
+#include <tutti/tests/support/collective_case.h>
+
+namespace tutti::test {
+namespace {
+
+// Sanitizers are an order of magnitude slower: they get a selection that covers all pairs, unless all is
+// asked for.
+bool covering() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return std::getenv("TUTTI_TEST_ALL") == nullptr;
+#else
+  return false;
+#endif
+}
+
+class Collectives : public testing::TestWithParam<std::tuple<std::string, int>> {
+ protected:
+  std::string transport() const { return std::get<0>(GetParam()); }
+  int size() const { return std::get<1>(GetParam()); }
+  Cluster cluster(ClusterOptions options = {}) const {
+    options.transport = transport();
+    return Cluster(size(), options);
+  }
+};
+
+void run_all(Cluster& cluster, const std::vector<CollectiveCase>& cases) {
+  cluster.run([&](Communicator& comm) {
+    for (const CollectiveCase& test : cases) {
+      const std::string wrong = run_case(comm, test);
+      ASSERT_EQ(wrong, "");
+    }
+  });
+}
+
+TEST_P(Collectives, EveryKindTypeAndOperation) {
+  Cluster ranks(size(), {.transport = transport()});
+  run_all(ranks, collective_matrix(size(), covering()));
+}
+
+TEST_P(Collectives, EveryAlgorithm) {
+  Cluster ranks(size(), {.transport = transport()});
+  std::vector<CollectiveCase> cases;
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{37}, std::uint64_t{20'000}}) {
+      for (const bool in_place : {false, true}) {
+        if (in_place && !has_in_place(algorithm.kind)) continue;
+        CollectiveCase test;
+        test.kind = algorithm.kind;
+        test.type = DataType::int32;
+        test.op = algorithm.rank_order ? last_nonzero() : ReduceOp::sum;
+        test.count = count;
+        test.root = size() - 1;
+        test.in_place = in_place;
+        test.algorithm = algorithm.name;
+        Problem problem;
+        problem.kind = test.kind;
+        problem.size = size();
+        problem.count = count;
+        problem.element_size = 4;
+        problem.commutative = test.op.commutative();
+        if (algorithm.applies(problem)) cases.push_back(test);
+      }
+    }
+  }
+  run_all(ranks, cases);
+}
+
+// Large enough for every path: requests, fragments, pipelines.
+TEST_P(Collectives, LargeCounts) {
+  Cluster ranks(size(),
+                {.transport = transport(), .limits = {.eager = 256, .credit = 4096, .fragment = 4096}});
+  std::vector<CollectiveCase> cases;
+  for (int k = 0; k < collective_kind_count; ++k) {
+    CollectiveCase test;
+    test.kind = static_cast<CollectiveKind>(k);
+    if (test.kind == CollectiveKind::send || test.kind == CollectiveKind::recv) continue;
+    test.type = k % 2 == 0 ? DataType::float32 : DataType::int64;
+    test.count = covering() ? 10'007 : 50'021;
+    test.root = k % size();
+    cases.push_back(test);
+  }
+  run_all(ranks, cases);
+}
+
+TEST_P(Collectives, ManyInFlightMatchByOrderOfIssue) {
+  Cluster ranks(size(), {.transport = transport()});
+  ranks.run([&](Communicator& comm) {
+    constexpr std::size_t operations = 64;
+    std::vector<std::vector<std::int64_t>> data(operations);
+    std::vector<Work> works;
+    for (std::size_t i = 0; i < operations; ++i) {
+      data[i].assign(i * 97 % 5000 + 1, static_cast<std::int64_t>(i) + comm.rank());
+      works.push_back(comm.all_reduce(data[i], ReduceOp::sum));
+    }
+    // Waiting in another order than that of issue, and not at all for some.
+    for (std::size_t i = operations; i-- > 0;) works[i].wait();
+    const std::int64_t ranks_sum = comm.size() * (comm.size() - 1) / 2;
+    for (std::size_t i = 0; i < operations; ++i) {
+      for (const std::int64_t value : data[i]) {
+        ASSERT_EQ(value, static_cast<std::int64_t>(i) * comm.size() + ranks_sum);
+      }
+    }
+  });
+}
+
+TEST_P(Collectives, BitwiseEqualResults) {
+  Cluster ranks(size(), {.transport = transport()});
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.kind != CollectiveKind::all_reduce) continue;
+    std::vector<std::vector<float>> results(static_cast<std::size_t>(size()));
+    ranks.run([&](Communicator& comm) {
+      std::vector<float> data(4099);
+      std::uint32_t state = 12345u + static_cast<std::uint32_t>(comm.rank());
+      for (float& value : data) {
+        state = state * 1664525u + 1013904223u;
+        value = static_cast<float>(state >> 8) * 1e-5f - 50.0f;
+      }
+      comm.all_reduce(data, ReduceOp::sum, {.algorithm = algorithm.name}).wait();
+      results[static_cast<std::size_t>(comm.rank())] = data;
+    });
+    for (const auto& result : results) EXPECT_EQ(result, results.front()) << algorithm.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Collectives, testing::Combine(testing::Values("inproc", "tcp"), testing::Values(1, 2, 3, 4, 7, 8)),
+    [](const auto& parameter) {
+      return std::get<0>(parameter.param) + "_" + std::to_string(std::get<1>(parameter.param));
+    });
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,310 @@
+// What a communicator promises besides right answers: errors, point to point, splitting, ending.
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <tutti/tests/support/cluster.h>
+#include <tutti/tests/support/collective_case.h>
+
+namespace tutti::test {
+namespace {
+
+class CommunicatorTest : public testing::TestWithParam<std::string> {
+ protected:
+  ClusterOptions options() const { return {.transport = GetParam()}; }
+};
+
+Status outcome(Work work) {
+  try {
+    work.wait();
+    return Status();
+  } catch (const Error& error) {
+    return error.status();
+  }
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_P(CommunicatorTest, SmallAllReduceOnTwoRanksIsOneFrameEachWay) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::int64_t value = comm.rank();
+    comm.all_reduce(std::span(&value, 1), ReduceOp::sum).wait();  // connects
+    comm.barrier().wait();
+    const auto before = comm.statistics();
+    constexpr int rounds = 10;
+    for (int i = 0; i < rounds; ++i) comm.all_reduce(std::span(&value, 1), ReduceOp::sum).wait();
+    const auto after = comm.statistics();
+    EXPECT_EQ(after.messages_sent - before.messages_sent, rounds);
+    EXPECT_EQ(after.messages_received - before.messages_received, rounds);
+    EXPECT_EQ(after.frames_sent - before.frames_sent, rounds);
+    EXPECT_EQ(after.bytes_sent - before.bytes_sent, rounds * sizeof(value));
+    EXPECT_EQ(after.connections, 1);
+  });
+}
+
+TEST_P(CommunicatorTest, DifferentCallsAreAMismatchOnBothSides) {
+  struct Variant {
+    const char* name;
+    std::function<Work(Communicator&, std::vector<float>&, bool)> call;
+  };
+  const std::vector<Variant> variants = {
+      {"kind", [](Communicator& c, auto& v,
+                  bool odd) { return odd ? c.broadcast(v, 0) : c.all_reduce(v, ReduceOp::sum); }},
+      {"count",
+       [](Communicator& c, auto& v, bool odd) {
+         return c.all_reduce(Buffer(v.data(), odd ? 3 : 4, DataType::float32), ReduceOp::sum);
+       }},
+      {"type",
+       [](Communicator& c, auto& v, bool odd) {
+         return c.all_reduce(Buffer(v.data(), 4, odd ? DataType::int32 : DataType::float32), ReduceOp::sum);
+       }},
+      {"op", [](Communicator& c, auto& v,
+                bool odd) { return c.all_reduce(v, odd ? ReduceOp::max : ReduceOp::min); }},
+      {"root", [](Communicator& c, auto& v, bool odd) { return c.reduce(v, ReduceOp::sum, odd ? 1 : 0); }},
+      {"algorithm",
+       [](Communicator& c, auto& v, bool odd) {
+         return c.all_reduce(v, ReduceOp::sum, {.algorithm = odd ? "ring" : "recursive_doubling"});
+       }},
+  };
+  for (const Variant& variant : variants) {
+    Cluster ranks(2, options());
+    ranks.run([&](Communicator& comm) {
+      std::vector<float> data(4, 1.0f);
+      Status status = outcome(variant.call(comm, data, comm.rank() == 1));
+      // A side that needs nothing from the other may have finished before it could know; then its next call
+      // tells.
+      if (status.ok()) status = outcome(comm.barrier());
+      EXPECT_EQ(status.code(), Code::mismatch) << variant.name << ": " << status.to_string();
+      EXPECT_EQ(comm.status().code(), Code::mismatch);
+    });
+  }
+}
+
+TEST_P(CommunicatorTest, ATimeoutNamesWhoIsMissingAndAborts) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(4, 1.0f);
+    if (comm.rank() == 0) {
+      const Status status =
+          outcome(comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::milliseconds(200)}));
+      EXPECT_EQ(status.code(), Code::timeout) << status.to_string();
+      EXPECT_TRUE(contains(status.message(), "rank 1 (host test, pid 1001)")) << status.message();
+      EXPECT_TRUE(contains(status.message(), "all_reduce(")) << status.message();
+      EXPECT_EQ(outcome(comm.barrier()).code(), Code::timeout);
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));
+      EXPECT_EQ(outcome(comm.all_reduce(data, ReduceOp::sum)).code(), Code::timeout);
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, WaitForOnlyReturns) {
+  Cluster ranks(2, options());
+  std::atomic<bool> go{false};
+  ranks.run([&](Communicator& comm) {
+    std::vector<float> data(4, 1.0f);
+    if (comm.rank() == 0) {
+      Work work = comm.all_reduce(data, ReduceOp::sum);
+      EXPECT_FALSE(work.wait_for(std::chrono::milliseconds(20)));
+      EXPECT_FALSE(work.done());
+      go = true;
+      work.wait();
+    } else {
+      while (!go) std::this_thread::yield();
+      comm.all_reduce(data, ReduceOp::sum).wait();
+    }
+    EXPECT_EQ(data[0], 2.0f);
+  });
+}
+
+TEST_P(CommunicatorTest, AbortEndsEveryWait) {
+  Cluster ranks(3, options());
+  ranks.run([](Communicator& comm) {
+    comm.barrier().wait();
+    std::vector<float> data(4, 1.0f);
+    if (comm.rank() == 2) {
+      comm.abort("enough");
+      EXPECT_EQ(outcome(comm.barrier()).code(), Code::aborted);
+      return;
+    }
+    const Status status = outcome(comm.all_reduce(data, ReduceOp::sum));
+    EXPECT_EQ(status.code(), Code::aborted) << status.to_string();
+    EXPECT_TRUE(contains(status.message(), "enough")) << status.message();
+    EXPECT_TRUE(contains(status.message(), "rank 2")) << status.message();
+  });
+}
+
+TEST_P(CommunicatorTest, CallbacksRunOnceAndMustNotWait) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(4, 1.0f);
+    std::atomic<int> calls{0};
+    std::atomic<bool> refused{false};
+    Work first = comm.all_reduce(data, ReduceOp::sum);
+    std::vector<float> more(4, 1.0f);
+    Work second;
+    std::atomic<bool> issued{false};
+    first.then([&](const Status& status) {
+      EXPECT_TRUE(status.ok());
+      ++calls;
+      second = comm.all_reduce(more, ReduceOp::sum);
+      try {
+        second.wait();
+      } catch (const Error& error) {
+        refused = error.code() == Code::invalid_argument;
+      }
+      issued = true;
+    });
+    first.wait();
+    while (!issued) std::this_thread::yield();
+    second.wait();
+    EXPECT_EQ(more[0], 2.0f);
+    EXPECT_EQ(calls, 1);
+    int late = 0;
+    first.then([&](const Status&) { ++late; });
+    EXPECT_EQ(late, 1);
+  });
+}
+
+TEST_P(CommunicatorTest, NobodyWaitsAndItStillProgresses) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(100'000, 1.0f);
+    std::atomic<bool> over{false};
+    Work work = comm.all_reduce(data, ReduceOp::sum);
+    work.then([&](const Status&) { over = true; });
+    for (int i = 0; i < 60'000 && !over; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(over);
+    EXPECT_TRUE(work.done());
+    EXPECT_EQ(data[99'999], 2.0f);
+  });
+}
+
+TEST_P(CommunicatorTest, PointToPoint) {
+  Cluster ranks(3, options());
+  ranks.run([](Communicator& comm) {
+    const int next = (comm.rank() + 1) % comm.size();
+    const int previous = (comm.rank() + comm.size() - 1) % comm.size();
+    std::vector<std::int32_t> out(1000, comm.rank());
+    std::vector<std::int32_t> in(2000, -1);
+    Work receive = comm.recv(in, previous, 7);
+    comm.send(out, next, 7).wait();
+    receive.wait();
+    EXPECT_EQ(in[999], previous);
+    EXPECT_EQ(in[1000], -1);
+    EXPECT_EQ(receive.received().source, previous);
+    EXPECT_EQ(receive.received().tag, 7u);
+    EXPECT_EQ(receive.received().bytes, 4000u);
+    // Any source, any tag, to oneself too.
+    for (int peer = 0; peer < comm.size(); ++peer) comm.send(std::span(out).first(1), peer, 100 + peer);
+    int sum = 0;
+    for (int i = 0; i < comm.size(); ++i) {
+      std::int32_t value = -1;
+      Work any = comm.recv(std::span(&value, 1));
+      any.wait();
+      EXPECT_EQ(any.received().source, value);
+      EXPECT_EQ(any.received().tag, 100u + static_cast<unsigned>(comm.rank()));
+      sum += value;
+    }
+    EXPECT_EQ(sum, 3);
+  });
+}
+
+TEST_P(CommunicatorTest, ATooSmallReceiveFailsAlone) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<char> data(comm.rank() == 0 ? 100 : 10);
+    if (comm.rank() == 0) {
+      outcome(comm.send(data, 1));
+    } else {
+      EXPECT_EQ(outcome(comm.recv(data, 0)).code(), Code::mismatch);
+    }
+    comm.barrier().wait();
+    EXPECT_TRUE(comm.status().ok());
+  });
+}
+
+TEST_P(CommunicatorTest, BatchExchangesWithEverybody) {
+  Cluster ranks(4, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<std::vector<double>> out(4, std::vector<double>(30'000, comm.rank()));
+    std::vector<std::vector<double>> in(4, std::vector<double>(30'000));
+    std::vector<Transfer> transfers;
+    for (int peer = 0; peer < 4; ++peer) {
+      transfers.push_back({Transfer::Direction::send, out[static_cast<std::size_t>(peer)], peer, 1});
+      transfers.push_back({Transfer::Direction::recv, in[static_cast<std::size_t>(peer)], peer, 1});
+    }
+    comm.batch(transfers).wait();
+    for (int peer = 0; peer < 4; ++peer) EXPECT_EQ(in[static_cast<std::size_t>(peer)].back(), peer);
+  });
+}
+
+TEST_P(CommunicatorTest, SplitSharesConnections) {
+  Cluster ranks(4, options());
+  ranks.run([](Communicator& comm) {
+    std::optional<Communicator> half = comm.split(comm.rank() % 2, -comm.rank());
+    ASSERT_TRUE(half.has_value());
+    EXPECT_EQ(half->size(), 2);
+    EXPECT_EQ(half->rank(), comm.rank() < 2 ? 1 : 0);  // ordered by key: the higher rank first
+    std::int32_t value = comm.rank();
+    half->all_reduce(std::span(&value, 1), ReduceOp::sum).wait();
+    EXPECT_EQ(value, comm.rank() % 2 == 0 ? 2 : 4);
+    std::optional<Communicator> some = comm.split(comm.rank() == 3 ? no_color : 0);
+    EXPECT_EQ(some.has_value(), comm.rank() != 3);
+    // One fails, the other lives on over the same connections.
+    comm.barrier().wait();
+    if (comm.rank() == 0) half->abort("only this one");
+    if (comm.rank() == 2) EXPECT_EQ(outcome(half->barrier()).code(), Code::aborted);
+    comm.barrier().wait();
+    EXPECT_TRUE(comm.status().ok());
+  });
+}
+
+TEST_P(CommunicatorTest, DestroyedWithOperationsInFlight) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(1'000'000, 1.0f);
+    if (comm.rank() == 0) {
+      Work work = comm.all_reduce(data, ReduceOp::sum);
+      comm = Communicator();
+      EXPECT_TRUE(work.done());
+      EXPECT_EQ(work.status().code(), Code::aborted);
+    } else {
+      EXPECT_FALSE(outcome(comm.barrier()).ok());
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, InvalidArgumentsAreRefusedLocally) {
+  Cluster ranks(1, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(10);
+    std::vector<double> doubles(10);
+    std::vector<std::uint64_t> counts(3);
+    const std::span<float> all(data);
+    EXPECT_EQ(outcome(comm.all_reduce(data, doubles, ReduceOp::sum)).code(), Code::invalid_argument);
+    EXPECT_EQ(outcome(comm.all_reduce(all.first(9), all.last(9), ReduceOp::sum)).code(),
+              Code::invalid_argument);
+    EXPECT_EQ(outcome(comm.all_reduce(data, ReduceOp::bit_and)).code(), Code::unsupported);
+    EXPECT_EQ(outcome(comm.broadcast(data, 1)).code(), Code::invalid_argument);
+    EXPECT_EQ(outcome(comm.all_gather_v(data, data, counts)).code(), Code::invalid_argument);
+    EXPECT_EQ(outcome(comm.all_reduce(Buffer(nullptr, 3, DataType::float32), ReduceOp::sum)).code(),
+              Code::invalid_argument);
+    EXPECT_EQ(outcome(comm.all_reduce(data, ReduceOp::sum, {.algorithm = "no_such"})).code(),
+              Code::invalid_argument);
+    EXPECT_EQ(outcome(comm.send(data, 5)).code(), Code::invalid_argument);
+    EXPECT_TRUE(comm.status().ok());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorTest, testing::Values("inproc", "tcp"),
+                         [](const auto& parameter) { return parameter.param; });
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,77 @@
+#include <thread>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <tutti/tests/support/cluster.h>
+#include <tutti/transport/inproc/factory.h>
+#include <tutti/transport/tcp/factory.h>
+
+namespace tutti::test {
+
+namespace {
+
+std::unique_ptr<Transport> make_transport(const std::string& name, const std::shared_ptr<inproc::Hub>& hub,
+                                          int rank) {
+  if (name == "inproc") return inproc::create({.hub = hub, .rank = rank});
+  tcp::Options options;
+  options.bind_address = "127.0.0.1";
+  return tcp::create(options).take();
+}
+
+template <class Body>
+void on_each(std::size_t count, Body body) {
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+Cluster::Cluster(int size, ClusterOptions options) {
+  const auto count = static_cast<std::size_t>(size);
+  const auto hub = std::make_shared<inproc::Hub>();
+  std::vector<std::vector<std::unique_ptr<Transport>>> transports(count);
+  std::vector<PeerInfo> peers(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    peers[i].rank = static_cast<int>(i);
+    peers[i].host = "test";
+    peers[i].pid = static_cast<std::int64_t>(i) + 1000;
+    transports[i].push_back(make_transport(options.transport, hub, peers[i].rank));
+    peers[i].addresses[options.transport] = transports[i].front()->address();
+  }
+  communicators_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    auto engine = std::make_shared<Engine>(options.driver);
+    MeshOptions mesh_options;
+    mesh_options.rank = static_cast<int>(i);
+    mesh_options.peers = peers;
+    mesh_options.transports = std::move(transports[i]);
+    mesh_options.limits = options.limits;
+    auto mesh = std::make_unique<Mesh>(engine->driver, std::move(mesh_options));
+    {
+      const DriverGuard guard(engine->driver);
+      const Status started = mesh->start();
+      if (!started.ok()) throw Error(started);
+    }
+    communicators_[i] = create_communicator(std::make_shared<World>(
+        engine, std::move(mesh), Selector::create(CostModel{}, options.algorithms).take(), options.timeout,
+        nullptr));
+  }
+}
+
+Cluster::~Cluster() {
+  on_each(communicators_.size(), [this](std::size_t i) { communicators_[i] = Communicator(); });
+}
+
+void Cluster::run(const std::function<void(Communicator&)>& body) {
+  on_each(communicators_.size(), [&](std::size_t i) {
+    try {
+      body(communicators_[i]);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << "rank " << i << ": " << error.what();
+    }
+  });
+}
+
+}  // namespace tutti::test

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tutti/collectives/world.h>
+
+namespace tutti::test {
+
+struct ClusterOptions {
+  std::string transport = "inproc";  // or "tcp"
+  MessageLimits limits = {};
+  std::string algorithms = {};  // as TUTTI_ALGORITHM
+  std::chrono::nanoseconds timeout = std::chrono::seconds(120);
+  DriverOptions driver = {.spin = std::chrono::microseconds(20)};
+};
+
+// A world of ranks that are threads of this process, each with a driver, mesh and communicator of its own:
+// what differs from real processes is only that they share memory.
+class Cluster {
+ public:
+  explicit Cluster(int size, ClusterOptions options = {});
+  ~Cluster();  // communicators go in parallel, as processes would end
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  int size() const { return static_cast<int>(communicators_.size()); }
+  Communicator& communicator(int rank) { return communicators_[static_cast<std::size_t>(rank)]; }
+  // Calls `body` on every rank's thread and waits for all; what a rank throws becomes a test failure.
+  void run(const std::function<void(Communicator&)>& body);
+
+ private:
+  std::vector<Communicator> communicators_;
+};
+
+}  // namespace tutti::test
