@@ -31,7 +31,10 @@ struct Avx512 {
   }
 
   [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
-    return __builtin_bit_cast(Floats, _mm512_maskz_cvtph_ps(all, __builtin_bit_cast(__m256i, stored)));
+    __m512 value = _mm512_maskz_cvtph_ps(all, __builtin_bit_cast(__m256i, stored));
+    // Hides where the value comes from: Clang would pull a comparison back into float16, lane by lane.
+    asm("" : "+v"(value));
+    return __builtin_bit_cast(Floats, value);
   }
   [[gnu::always_inline]] static Halves narrow_float16(Floats computed) {
     return __builtin_bit_cast(

@@ -109,7 +109,8 @@ TEST(Float8, E5M2HasInfinity) {
 
 #if defined(__x86_64__)
 __attribute__((target("f16c"))) std::uint16_t hardware_narrow(float value) {
-  return _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
+  return static_cast<std::uint16_t>(
+      _mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(value), _MM_FROUND_TO_NEAREST_INT)));
 }
 __attribute__((target("f16c"))) std::uint32_t hardware_widen(std::uint16_t bits) {
   return std::bit_cast<std::uint32_t>(_cvtsh_ss(bits));
