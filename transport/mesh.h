@@ -25,8 +25,8 @@ class ContextEvents {
     bool finished = false;
   };
   virtual Known operation(std::uint64_t sequence) const = 0;
-  // A message arrived that does not fit the local operation of its sequence number (other call, other length, or an
-  // operation that had already finished without expecting it). `why` describes both calls.
+  // A message arrived that does not fit the local operation of its sequence number (other call, other length,
+  // or an operation that had already finished without expecting it). `why` describes both calls.
   virtual void on_mismatch(int peer, std::uint64_t sequence, const Status& why) = 0;
   // A peer says that this context has failed.
   virtual void on_abort(int peer, const Status& why) = 0;
@@ -36,8 +36,8 @@ class ContextEvents {
 
 struct MeshOptions {
   int rank = 0;
-  std::vector<PeerInfo> peers;                             // by world rank, ourselves included
-  std::vector<std::unique_ptr<Transport>> transports;      // in order of preference
+  std::vector<PeerInfo> peers;                         // by world rank, ourselves included
+  std::vector<std::unique_ptr<Transport>> transports;  // in order of preference
   MessageLimits limits;
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(30)};
 };
@@ -46,18 +46,26 @@ struct MeshOptions {
 // (context, sequence, index) whoever posts first, user messages by source and tag with wildcards.
 //
 // Connections are made on first use, over the first transport that reaches the peer, and are shared by all
-// communicators. Sending to oneself works. Everything but the constructor is called by whoever drives.
+// communicators. Sending to oneself works. Everything but the constructor and `shutdown` is called by whoever
+// drives.
+//
+// A receive from any source is not failed when a rank is lost: who else might send is for the communicator to
+// know, which hears `on_peer_down` and cancels it if need be.
 class Mesh final : public TransportOwner {
  public:
   Mesh(Driver& driver, MeshOptions options);
   ~Mesh() override;  // requires `shutdown`
 
   Status start();
-  // Says goodbye to all peers and closes; waits (driving) until that has left or the deadline has passed.
+  // Fails everything pending, says goodbye to all peers and closes; waits until they have answered or the
+  // deadline has passed. By a thread that does not drive; contexts hear nothing more. Does nothing the second
+  // time.
   void shutdown(Deadline deadline);
 
+  // Messages that came before are kept until now (within the sender's credit). May call `on_abort` at once.
   void attach(std::uint32_t context, ContextEvents& events);
-  // Discards what arrived for the context and whatever still will.
+  // Discards what arrived for the context and whatever still will; receives that are still posted fail. A
+  // context's number is not used again.
   void detach(std::uint32_t context);
   // The communicator has issued operation `sequence`: messages that arrived early are compared with it now.
   void on_issued(std::uint32_t context, std::uint64_t sequence);
@@ -68,6 +76,8 @@ class Mesh final : public TransportOwner {
   // Take back what is posted; `done` gets `why` before this returns.
   void cancel(SendOp& op, int peer, const Status& why);
   void cancel(RecvOp& op, const Status& why);
+  // Somebody else found out that a peer is gone (missed heartbeats, say): as if its connection had broken.
+  void fail_peer(int peer, const Status& why);
   // Tells all connected peers among `members` (world ranks) that the context has failed.
   void abort(std::uint32_t context, const std::vector<int>& members, const Status& why);
 
@@ -77,20 +87,33 @@ class Mesh final : public TransportOwner {
   const PeerInfo& peer(int rank) const override { return options_.peers[static_cast<std::size_t>(rank)]; }
   // Ok, or why the peer is gone.
   const Status& peer_status(int rank) const;
-  // Which transport is (or would be) used for that peer.
+  // Which transport is (or would be) used for that peer; "none" if none reaches it, "self" for this rank.
   std::string_view transport_name(int rank) const;
   // Sums over all channels; per peer if `rank` is not negative.
   ChannelCounters counters(int rank = -1) const;
+  // Connections to other ranks, made or being made.
   int open_channels() const;
 
   // TransportOwner
   RecvOp* on_arrival(Arrival& arrival) override;
+  void on_withdrawn(Arrival& arrival) override;
   void on_abort(int peer, std::uint32_t context, const Status& why) override;
   void on_channel_down(int peer, const Status& why) override;
   Channel* on_incoming(int rank, Transport& transport) override;
 
  private:
   struct State;
+  enum OpState : std::uint32_t { idle, posted, failing, claimed };
+
+  Status choose(int peer);
+  Channel* open(int peer);
+  void fail_posted();
+  RecvOp* match_collective(std::uint32_t context, Arrival& arrival);
+  RecvOp* match_user(std::uint32_t context, Arrival& arrival);
+  void deliver(std::uint32_t context, RecvOp& op, Arrival& arrival);
+  bool length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival);
+  void report(std::uint32_t context, Arrival& arrival, const ContextEvents::Known& known, RecvOp* op);
+
   Driver& driver_;
   MeshOptions options_;
   std::unique_ptr<State> state_;

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tutti {
+
+// A hash table of nodes that bring their own links and keys. It allocates only while it grows.
+// `Traits`: `hash(node)`, and the links `next(node)` and `previous(node)` as references to pointers.
+template <class T, class Traits>
+class IntrusiveHash {
+ public:
+  std::size_t size() const { return size_; }
+
+  void insert(T& node) {
+    if (size_ >= buckets_.size()) grow();
+    link(node);
+    ++size_;
+  }
+
+  void remove(T& node) {
+    T* next = Traits::next(node);
+    T* previous = Traits::previous(node);
+    (previous != nullptr ? Traits::next(*previous) : bucket(Traits::hash(node))) = next;
+    if (next != nullptr) Traits::previous(*next) = previous;
+    Traits::next(node) = Traits::previous(node) = nullptr;
+    --size_;
+  }
+
+  // The first node of that hash for which `matches(node)`, or null.
+  template <class Matches>
+  T* find(std::uint64_t hash, Matches matches) {
+    if (size_ == 0) return nullptr;
+    T* node = bucket(hash);
+    while (node != nullptr && !matches(*node)) node = Traits::next(*node);
+    return node;
+  }
+
+  // Any node, or null.
+  T* any() {
+    if (size_ == 0) return nullptr;
+    return *std::find_if(buckets_.begin(), buckets_.end(), [](T* head) { return head != nullptr; });
+  }
+
+  // `visit(node)` may remove that node, and only that.
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (T* head : buckets_) {
+      for (T* node = head; node != nullptr;) {
+        T* next = Traits::next(*node);
+        visit(*node);
+        node = next;
+      }
+    }
+  }
+
+ private:
+  // The upper bits: multiplicative hashes are best there.
+  T*& bucket(std::uint64_t hash) { return buckets_[(hash >> 32) & (buckets_.size() - 1)]; }
+
+  void link(T& node) {
+    T*& head = bucket(Traits::hash(node));
+    Traits::next(node) = head;
+    Traits::previous(node) = nullptr;
+    if (head != nullptr) Traits::previous(*head) = &node;
+    head = &node;
+  }
+
+  void grow() {
+    std::vector<T*> old(std::max<std::size_t>(16, 2 * buckets_.size()), nullptr);
+    old.swap(buckets_);
+    for (T* node : old) {
+      while (node != nullptr) {
+        T* next = Traits::next(*node);
+        link(*node);
+        node = next;
+      }
+    }
+  }
+
+  std::vector<T*> buckets_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include <tutti/transport/context_table.h>
+#include <tutti/transport/mesh.h>
+
+namespace tutti {
+
+struct Mesh::State {
+  struct Peer {
+    std::unique_ptr<Channel> channel;
+    Transport* transport = nullptr;  // once chosen
+    Status status;
+  };
+  // An abort that came before its context was attached.
+  struct EarlyAbort {
+    std::uint32_t context;
+    int peer;
+    Status why;
+  };
+  static constexpr std::size_t max_early_aborts = 64;
+
+  std::vector<Peer> peers;
+  std::unordered_map<std::uint32_t, std::unique_ptr<ContextTable>> contexts;
+  ClosedContexts closed;
+  std::vector<EarlyAbort> early_aborts;
+  IntrusiveList<RecvOp> failing;  // receives from lost peers on their way to `done`
+  bool started = false;
+  bool shut = false;
+
+  // The last one found: nearly always the next one asked for.
+  std::uint32_t recent_number = 0;
+  ContextTable* recent = nullptr;
+
+  ContextTable* find(std::uint32_t context) {
+    if (recent != nullptr && recent_number == context) return recent;
+    const auto found = contexts.find(context);
+    if (found == contexts.end()) return nullptr;
+    recent_number = context;
+    recent = found->second.get();
+    return recent;
+  }
+  // The context if it is attached and in use.
+  ContextTable* attached(std::uint32_t context) {
+    ContextTable* table = find(context);
+    return table != nullptr && table->events != nullptr ? table : nullptr;
+  }
+  // The context, made now if messages for it are to be kept; null if they are not wanted.
+  ContextTable* find_or_make(std::uint32_t context) {
+    if (ContextTable* table = find(context)) return table->detaching ? nullptr : table;
+    if (shut || closed.contains(context)) return nullptr;
+    return (contexts[context] = std::make_unique<ContextTable>()).get();
+  }
+  void erase(std::uint32_t context) {
+    recent = nullptr;
+    contexts.erase(context);
+  }
+};
+
+inline constexpr std::uint32_t context_of(const MessageTag& tag) { return tag.context & ~user_context_bit; }
+
+}  // namespace tutti
