@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/socket.h>
+
+#include <tutti/core/deadline.h>
+#include <tutti/core/export.h>
+#include <tutti/core/status.h>
+
+namespace tutti {
+
+// An IPv4 or IPv6 address with a port, as the socket calls take it.
+struct TUTTI_API SocketAddress {
+  sockaddr_storage storage = {};
+  socklen_t length = 0;
+
+  const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+  std::uint16_t port() const;
+  void set_port(std::uint16_t port);
+  // The address alone: "10.0.0.1", "fe80::1%eth0".
+  std::string host() const;
+  // "10.0.0.1:29500", "[::1]:29500".
+  std::string text() const;
+  bool is_loopback() const;
+};
+
+// From a literal address ("10.0.0.1", "::1", "[::1]", "fe80::1%eth0"); none for a name.
+TUTTI_API std::optional<SocketAddress> parse_address(const std::string& literal, std::uint16_t port);
+
+// The addresses of a literal or of a name, best first. Blocks up to the deadline at most, however long the
+// name service takes. `unreachable` names the host and what the name service said.
+TUTTI_API Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port,
+                                                     Deadline deadline);
+
+// The local address of packets to `target`, by the routing table; sends nothing. None if there is no route.
+TUTTI_API std::optional<SocketAddress> route_source(const SocketAddress& target);
+
+// A literal loopback address, "localhost", or a name under it.
+TUTTI_API bool names_loopback(const std::string& host);
+
+// "host:port", with brackets around an IPv6 address.
+TUTTI_API std::string format_endpoint(const std::string& host, std::uint16_t port);
+
+}  // namespace tutti

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <tutti/core/deadline.h>
+#include <tutti/core/export.h>
+#include <tutti/core/status.h>
+#include <tutti/rendezvous/environment.h>
+#include <tutti/rendezvous/exchange.h>
+#include <tutti/rendezvous/peer_info.h>
+#include <tutti/rendezvous/session.h>
+
+namespace tutti {
+
+struct JoinOptions {
+  SessionOptions session;
+  // Keeps meetings in the same store apart: the job, and the how-manieth communicator of the process this is.
+  std::string prefix = "tutti/0";
+  std::string wire_digest;  // "NAME=value;" of each setting that must be equal on all ranks
+  std::string version;
+  // The addresses of this rank's transports by name, once it is known how the store is reached. Called once
+  // for each attempt.
+  std::function<Result<std::map<std::string, std::string>>(const Session&)> addresses = {};
+};
+
+struct Joined {
+  PeerInfo self;
+  std::vector<PeerInfo> peers;  // all ranks, `self` included
+  Session session;              // may be dropped at once
+};
+
+// The whole way from a launch to knowing everybody: serves or connects, and exchanges. Starts over, until the
+// deadline, when the store turns out to belong to a session that is over or ending.
+TUTTI_API Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline deadline);
+
+}  // namespace tutti

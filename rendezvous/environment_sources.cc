@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <limits>
+
+#include <tutti/core/config_values.h>
+#include <tutti/rendezvous/environment_sources.h>
+#include <tutti/rendezvous/slurm.h>
+
+namespace tutti::launch {
+namespace {
+
+constexpr std::uint16_t default_port = 29500;
+
+void note(Source& source, const std::optional<Found>& found) {
+  if (found) source.names.push_back(found->from);
+}
+
+void note_missing(Source& source, const std::string& what) {
+  source.missing += (source.missing.empty() ? "" : " and ") + what;
+}
+
+// Rank and size under the given names; a half is reported as missing the other.
+Source read_identity(Reader& reader, const std::string& rank, const std::string& size,
+                     const std::string& local_rank, const std::string& local_size) {
+  Source source;
+  source.rank = reader.number(rank, 0);
+  source.world_size = reader.number(size, 1);
+  source.local_rank = reader.number(local_rank, 0);
+  source.local_world_size = reader.number(local_size, 1);
+  note(source, source.rank);
+  note(source, source.world_size);
+  if (!source.is_present()) return source;
+  if (!source.rank) note_missing(source, rank);
+  if (!source.world_size) note_missing(source, size);
+  return source;
+}
+
+Source read_plain(Reader& reader, const std::vector<std::string>&) {
+  Source source = read_identity(reader, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+  if (source.is_present()) read_master(reader, source);
+  return source;
+}
+
+Source read_open_mpi(Reader& reader, const std::vector<std::string>&) {
+  Source source = read_identity(reader, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
+  if (source.is_present()) read_master(reader, source);
+  return source;
+}
+
+Source read_pmi(Reader& reader, const std::vector<std::string>&) {
+  Source source = read_identity(reader, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
+  if (source.is_present()) read_master(reader, source);
+  return source;
+}
+
+// Only in a step: a batch script and `salloc`'s shell have SLURM_PROCID too, but are not what was launched.
+Source read_slurm(Reader& reader, const std::vector<std::string>&) {
+  const std::optional<std::string> step = reader.text("SLURM_STEP_ID");
+  if (!step) return {};
+  const char* size = reader.text("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+  Source source = read_identity(reader, "SLURM_PROCID", size, "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE");
+  if (!source.is_present()) return source;
+  std::string host = first_slurm_host(reader.text("SLURM_STEP_NODELIST").value_or(""));
+  if (host.empty()) host = reader.text("SLURM_LAUNCH_NODE_IPADDR").value_or("");
+  const std::optional<std::string> job = reader.text("SLURM_JOB_ID");
+  read_master(reader, source, host, job ? slurm_port(*job, *step) : std::uint16_t{0});
+  return source;
+}
+
+// An Indexed Job says who we are but not how many; WORLD_SIZE and MASTER_ADDR are the user's to set.
+Source read_kubernetes(Reader& reader, const std::vector<std::string>&) {
+  Source source;
+  source.rank = reader.number("JOB_COMPLETION_INDEX", 0);
+  if (!source.rank) return {};
+  source.world_size = reader.number("WORLD_SIZE", 1);
+  note(source, source.rank);
+  note(source, source.world_size);
+  if (!source.world_size) note_missing(source, "WORLD_SIZE");
+  read_master(reader, source, {}, default_port);
+  return source;
+}
+
+// One process per host; the place of an own address in the list is the rank.
+Source read_node_list(Reader& reader, const std::vector<std::string>& own_addresses) {
+  Source source;
+  const std::optional<std::string> ips = reader.text("NODES_IPS");
+  if (!ips) return {};
+  source.names.push_back("NODES_IPS");
+  std::string separated = *ips;
+  std::ranges::replace(separated, ' ', ',');
+  const std::vector<std::string> nodes = parse_list(separated);
+  source.world_size = reader.number("NODES_NUM", 1);
+  note(source, source.world_size);
+  if (!source.world_size) note_missing(source, "NODES_NUM");
+  if (source.world_size && static_cast<std::size_t>(source.world_size->value) != nodes.size()) {
+    reader.fail("NODES_NUM is '" + std::to_string(source.world_size->value) + "' but NODES_IPS '" + *ips +
+                "' lists " + std::to_string(nodes.size()));
+  }
+  source.rank = reader.number("NODE_RANK", 0);
+  note(source, source.rank);
+  for (std::size_t i = 0; i < nodes.size() && !source.rank; ++i) {
+    if (std::ranges::find(own_addresses, nodes[i]) != own_addresses.end()) {
+      source.rank = Found{static_cast<int>(i), "NODES_IPS"};
+    }
+  }
+  if (!source.rank) note_missing(source, "NODE_RANK (and no address of this host is in NODES_IPS)");
+  const std::optional<std::uint16_t> port = reader.port("NODE_PORT");
+  if (!port) {
+    note_missing(source, "NODE_PORT");
+  } else if (!nodes.empty()) {
+    source.names.push_back("NODE_PORT");
+    source.store = {StoreLocation::Kind::tcp, nodes.front(), *port, false, {}};
+    source.store_from = "NODES_IPS and NODE_PORT";
+  }
+  return source;
+}
+
+}  // namespace
+
+std::optional<std::string> Reader::text(const std::string& name) const {
+  const auto found = environment_.find(name);
+  if (found == environment_.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
+void Reader::fail(const std::string& message) {
+  if (status_.ok()) status_ = Status(Code::invalid_argument, message);
+}
+
+std::optional<Found> Reader::number(const std::string& name, int least) {
+  const std::optional<std::string> value = text(name);
+  if (!value) return std::nullopt;
+  const std::optional<std::int64_t> number = parse_integer(*value);
+  if (number && *number >= least && *number <= std::numeric_limits<int>::max()) {
+    return Found{static_cast<int>(*number), name};
+  }
+  fail(name + " is '" + *value + "'; expected an integer of at least " + std::to_string(least));
+  return std::nullopt;
+}
+
+std::optional<std::uint16_t> Reader::port(const std::string& name) {
+  const std::optional<std::string> value = text(name);
+  if (!value) return std::nullopt;
+  const std::optional<std::int64_t> number = parse_integer(*value);
+  if (number && *number >= 1 && *number <= 65535) return static_cast<std::uint16_t>(*number);
+  fail(name + " is '" + *value + "'; expected a port from 1 to 65535");
+  return std::nullopt;
+}
+
+void read_master(Reader& reader, Source& source, const std::string& fallback_host,
+                 std::uint16_t fallback_port) {
+  const std::optional<std::string> host = reader.text("MASTER_ADDR");
+  const std::optional<std::uint16_t> port = reader.port("MASTER_PORT");
+  if (host) source.names.push_back("MASTER_ADDR");
+  if (port) source.names.push_back("MASTER_PORT");
+  const std::string chosen_host = host.value_or(fallback_host);
+  const std::uint16_t chosen_port = port.value_or(fallback_port);
+  // A world of one meets nobody.
+  const bool needed = !source.world_size || source.world_size->value > 1;
+  if (chosen_host.empty() && needed) note_missing(source, "MASTER_ADDR");
+  if (chosen_port == 0 && needed) note_missing(source, "MASTER_PORT");
+  if (chosen_host.empty() || chosen_port == 0) return;
+  source.store = {StoreLocation::Kind::tcp, chosen_host, chosen_port, false, {}};
+  source.store_from = "MASTER_ADDR and MASTER_PORT";
+}
+
+const std::vector<ReadSource>& outer_sources() {
+  static const std::vector<ReadSource> sources = {read_plain, read_open_mpi,   read_pmi,
+                                                  read_slurm, read_kubernetes, read_node_list};
+  return sources;
+}
+
+std::string list_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  }
+  return text;
+}
+
+std::string describe(const Source& source) {
+  const bool several_missing = source.missing.find(" and ") != std::string::npos;
+  return list_names(source.names) + (source.names.size() > 1 ? " are" : " is") + " set but " +
+         source.missing + (several_missing ? " are not" : " is not");
+}
+
+}  // namespace tutti::launch

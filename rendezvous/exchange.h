@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <tutti/core/deadline.h>
+#include <tutti/core/export.h>
+#include <tutti/rendezvous/peer_info.h>
+#include <tutti/rendezvous/store.h>
+
+namespace tutti {
+
+struct ExchangeOptions {
+  // The store is served by rank 0 for this one meeting. Then rank 0 returns only after everybody has the
+  // table (it may stop serving at once), and the table stays, so that whoever comes too late can tell.
+  // Otherwise the last rank to leave removes all keys but the counter `present`, and the same store and keys
+  // serve the next meeting.
+  bool single_use = false;
+  // Called by rank 0 about ten times a second while it waits for ranks.
+  std::function<void()> while_waiting = {};
+};
+
+// Every rank says who it is and learns who the others are. The keys:
+//   present  how many ranks are between entering and leaving
+//   session  the PeerInfo of the first to come: what all others have to agree with
+//   rank/<r> the PeerInfo of rank r
+//   table    what rank 0 made of them; or why it came to nothing, by whoever noticed, so that all ranks fail
+//   at
+//            once with the same words
+//   done     (single_use) all have left
+// Each rank makes a constant number of requests; only rank 0 reads all.
+//
+// Fails with `mismatch` for ranks that are taken twice, different world sizes, settings or versions, naming
+// both sides; `timeout`, naming the ranks that have not come; `peer_lost`, the store is gone; `unreachable`,
+// with single_use: the meeting in this store is over and it was without us. May be repeated with the same
+// `self`.
+TUTTI_API Result<std::vector<PeerInfo>> exchange(Store& store, const PeerInfo& self,
+                                                 const ExchangeOptions& options, Deadline deadline);
+
+}  // namespace tutti

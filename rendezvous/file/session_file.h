@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/core/export.h>
+#include <tutti/core/status.h>
+
+// `file:///path`: the file only says where rank 0's TCP store is. Nothing is ever locked, since shared file
+// systems grant one lock to two hosts; a file appears whole, by rename, or not at all. What it says is
+// believed only as far as the store at that place confirms it with the nonce.
+namespace tutti::file {
+
+struct Endpoint {
+  std::string address;
+  std::uint16_t port = 0;
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+// A text of at most `max_session_bytes`, one "name value" a line, in this order: "tutti-session 1", nonce,
+// token, boot, endpoint (one or more), "end".
+struct SessionText {
+  std::string nonce;    // of rank 0's store server, 32 hex digits
+  std::string token;    // 64 hex digits; the reason for mode 0600
+  std::string boot_id;  // of rank 0's host: its loopback endpoint is only meant for the same host
+  std::vector<Endpoint> endpoints;
+};
+
+inline constexpr std::size_t max_session_bytes = 4096;
+
+TUTTI_API std::string format_session(const SessionText& session);
+// `protocol_error` says what is wrong with the text.
+TUTTI_API Result<SessionText> parse_session(std::string_view text);
+
+// Reads and parses. `unreachable`: there is no such file yet, or what is there is no session; it may become
+// one. `invalid_argument`: it never will (the path is a folder, or its folder does not exist).
+TUTTI_API Result<SessionText> read_session(const std::string& path);
+
+// A session file of this process, with mode 0600; removed on destruction if it is still the same one.
+class TUTTI_API PublishedSession {
+ public:
+  // Replaces whatever is at the path. `invalid_argument` names the path and why it cannot be written.
+  static Result<PublishedSession> publish(const std::string& path, const SessionText& session);
+  PublishedSession(PublishedSession&& other) noexcept;
+  PublishedSession& operator=(PublishedSession&&) = delete;
+  ~PublishedSession();
+
+  // Publishes again if the file has vanished: an earlier run that ends may remove ours in place of its own.
+  void restore_if_missing() const;
+
+ private:
+  PublishedSession(std::string path, SessionText session);
+
+  std::string path_;  // empty: moved from
+  SessionText session_;
+  int owner_;  // pid: a forked child does not remove the file
+};
+
+}  // namespace tutti::file

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tutti/core/export.h>
+#include <tutti/core/status.h>
+#include <tutti/rendezvous/address.h>
+
+namespace tutti {
+
+// A network interface that is up.
+struct Interface {
+  std::string name;
+  bool loopback = false;
+  std::vector<SocketAddress> addresses;  // port 0; IPv4 first, link-local IPv6 last
+};
+
+TUTTI_API Result<std::vector<Interface>> list_interfaces();
+
+// What users say about interfaces, and which variable said it.
+struct InterfaceFilter {
+  std::string text;  // empty: nothing was said
+  std::string variable;
+};
+
+// The first that is not empty: TUTTI_SOCKET_IFNAME (given), NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME (from the
+// process's environment).
+TUTTI_API InterfaceFilter interface_filter(const std::string& tutti_socket_ifname);
+
+// The interfaces to use, best first, each only with the addresses to use.
+//
+// With a filter: those that match, in its order. It is a comma list of name prefixes and CIDR blocks
+// ("10.0.0.0/8"); a leading ^ takes all but those (and never loopback), a leading = compares whole names.
+// `invalid_argument` if nothing matches, naming the variable and what there is.
+//
+// Without: the one that owns `route`, the local address of packets to the store (none: not known). Bridges
+// and virtual cards of containers and hypervisors are passed over; loopback is taken only if the route is
+// loopback, or if there is nothing else.
+TUTTI_API Result<std::vector<Interface>> select_interfaces(std::span<const Interface> all,
+                                                           const InterfaceFilter& filter,
+                                                           const std::optional<SocketAddress>& route);
+
+}  // namespace tutti

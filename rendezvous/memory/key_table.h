@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <tutti/core/status.h>
+
+namespace tutti {
+
+// The table behind the in-process and the TCP store: what the operations of `Store` mean, without waiting.
+// Not thread-safe. Ordered, not hashed: strangers choose the keys, and no choice of theirs makes it slow.
+class KeyTable {
+ public:
+  // `max_bytes` bounds the sum of all keys and values; what would pass it is `resource_exhausted`.
+  explicit KeyTable(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  Status set(std::string_view key, std::string_view value);
+  // Null if there is no such key; valid until the next change of that key.
+  const std::string* find(std::string_view key) const;
+  Result<std::int64_t> add(std::string_view key, std::int64_t delta);
+  Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired);
+  bool erase(std::string_view key);
+
+ private:
+  static constexpr std::size_t entry_overhead = 128;
+
+  std::map<std::string, std::string, std::less<>> entries_;
+  const std::size_t max_bytes_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace tutti

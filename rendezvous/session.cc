@@ -1,0 +1,287 @@
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <tutti/core/log.h>
+#include <tutti/rendezvous/file/session_file.h>
+#include <tutti/rendezvous/memory/memory_store.h>
+#include <tutti/rendezvous/peer_info.h>
+#include <tutti/rendezvous/random.h>
+#include <tutti/rendezvous/session.h>
+#include <tutti/rendezvous/tcp/store_client.h>
+#include <tutti/rendezvous/tcp/store_server.h>
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+// An earlier session of the same job may take a moment to let go of its port.
+constexpr milliseconds port_patience{1500};
+constexpr milliseconds first_pause{20};
+constexpr milliseconds longest_pause{250};
+constexpr milliseconds endpoint_limit{2000};
+constexpr std::size_t token_bytes = 32;
+
+// What serving on `host` would look like from here.
+Result<std::vector<std::string>> addresses_to_serve(const std::string& host, const SessionOptions& options,
+                                                    Deadline deadline) {
+  if (!options.bind_address.empty()) return std::vector{options.bind_address};
+  // A name that does not resolve here may still do so for the others (a Service that waits for us to be up).
+  Result<std::vector<SocketAddress>> resolved = resolve(host, 0, deadline);
+  if (!resolved.ok()) return resolved.status();
+  Result<std::vector<Interface>> interfaces = list_interfaces();
+  if (!interfaces.ok()) return interfaces.status();
+  std::vector<std::string> addresses = listen_addresses(host, *resolved, *interfaces);
+  if (addresses.front().empty()) {
+    log::debug("the store listens on all addresses, since '", host,
+               "' does not name exactly one of this host");
+  }
+  return addresses;
+}
+
+Result<std::unique_ptr<tcp::StoreServer>> serve_on(const tcp::StoreServerOptions& options,
+                                                   Deadline deadline) {
+  const Deadline patience = earlier(deadline, Deadline::after(port_patience));
+  for (;;) {
+    Result<std::unique_ptr<tcp::StoreServer>> server = tcp::StoreServer::create(options);
+    if (server.ok() || server.status().code() != Code::resource_exhausted || patience.expired())
+      return server;
+    std::this_thread::sleep_for(longest_pause);
+  }
+}
+
+// The first of the server's endpoints that one can connect to from here.
+Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer& server, Deadline deadline) {
+  const tcp::StoreServer::Endpoint& endpoint = server.endpoints().front();
+  std::string address = endpoint.address;
+  if (address == "::") address = "::1";
+  if (address == "0.0.0.0") address = "127.0.0.1";
+  return tcp::connect_store(address, endpoint.port, deadline, server.nonce());
+}
+
+std::optional<SocketAddress> useful_route(const std::string& host, const SocketAddress& local) {
+  if (local.is_loopback() && !names_loopback(host)) return std::nullopt;
+  return local;
+}
+
+std::string session_error(const std::string& path, const Status& last) {
+  return "no session at file://" + path + " within the time given (is rank 0 running?): " + last.message();
+}
+
+}  // namespace
+
+struct Session::Serving {
+  // In the order of their destruction from last to first: nobody should find a file that leads nowhere.
+  std::unique_ptr<tcp::StoreServer> server;
+  std::optional<file::PublishedSession> file;
+};
+
+Session::Session() = default;
+Session::Session(Session&& other) noexcept = default;
+Session& Session::operator=(Session&& other) noexcept = default;
+Session::~Session() { store = nullptr; }
+
+void Session::keep_alive() const {
+  if (serving_ != nullptr && serving_->file) serving_->file->restore_if_missing();
+}
+
+std::vector<std::string> listen_addresses(const std::string& host, const std::vector<SocketAddress>& resolved,
+                                          const std::vector<Interface>& interfaces) {
+  std::vector<std::string> addresses;
+  for (const SocketAddress& address : resolved) {
+    if (std::ranges::find(addresses, address.host()) == addresses.end()) addresses.push_back(address.host());
+  }
+  if (names_loopback(host)) {
+    // IPv6 may be off although the name service knows ::1.
+    if (addresses.size() > 1) std::erase(addresses, "::1");
+    return {addresses.front()};
+  }
+  const auto is_own = [&](const std::string& address) {
+    return std::ranges::any_of(interfaces, [&](const Interface& interface) {
+      return std::ranges::find(interface.addresses, address, &SocketAddress::host) !=
+             interface.addresses.end();
+    });
+  };
+  const bool exact = addresses.size() == 1 && !resolved.front().is_loopback() && is_own(addresses.front());
+  return exact ? addresses : std::vector<std::string>{""};
+}
+
+// Makes sessions of each kind.
+class SessionMaker {
+ public:
+  SessionMaker(const Launch& launch, const SessionOptions& options, Deadline deadline)
+      : launch_(launch), options_(options), deadline_(deadline) {}
+
+  Result<Session> make() const {
+    if (launch_.store.kind == StoreLocation::Kind::tcp) {
+      return launch_.rank == 0 && !launch_.store.served ? serve_tcp() : connect_tcp();
+    }
+    if (launch_.store.kind == StoreLocation::Kind::file)
+      return launch_.rank == 0 ? serve_file() : connect_file();
+    if (launch_.world_size > 1) {
+      return Status(Code::invalid_argument, "a world of " + std::to_string(launch_.world_size) +
+                                                " ranks needs a place to meet (a tcp:// or file:// URL)");
+    }
+    Session session;
+    session.store = std::make_shared<MemoryStore>();
+    return session;
+  }
+
+ private:
+  Result<Session> serve_tcp() const;
+  Result<Session> connect_tcp() const;
+  Result<Session> serve_file() const;
+  Result<Session> connect_file() const;
+  Result<std::shared_ptr<tcp::StoreClient>> follow_file() const;
+  Result<std::vector<std::string>> file_addresses() const;
+  file::SessionText describe(const tcp::StoreServer& server) const;
+  static Result<Session> session_of(std::unique_ptr<tcp::StoreServer> server, Deadline deadline);
+
+  const Launch& launch_;
+  const SessionOptions& options_;
+  const Deadline deadline_;
+};
+
+Result<Session> SessionMaker::session_of(std::unique_ptr<tcp::StoreServer> server, Deadline deadline) {
+  Result<std::shared_ptr<tcp::StoreClient>> store = connect_to_own(*server, deadline);
+  if (!store.ok()) return store.status().with_context("cannot connect to the store that this process serves");
+  Session session;
+  session.store = *std::move(store);
+  session.single_use = true;
+  session.serving_ = std::make_unique<Session::Serving>();
+  session.serving_->server = std::move(server);
+  return session;
+}
+
+Result<Session> SessionMaker::serve_tcp() const {
+  const StoreLocation& place = launch_.store;
+  Result<std::vector<std::string>> addresses = addresses_to_serve(place.host, options_, deadline_);
+  if (!addresses.ok()) return addresses.status();
+  tcp::StoreServerOptions server_options;
+  server_options.addresses = *std::move(addresses);
+  server_options.port = place.port;
+  Result<std::unique_ptr<tcp::StoreServer>> server = serve_on(server_options, deadline_);
+  if (!server.ok())
+    return server.status().with_context("rank 0 cannot serve the store at " + to_string(place));
+  const std::string bound = (*server)->address();
+  Result<Session> session = session_of(*std::move(server), deadline_);
+  if (!session.ok()) return session;
+  const std::optional<SocketAddress> local = parse_address(bound, 0);
+  const bool is_any = bound == "::" || bound == "0.0.0.0";
+  if (local && !is_any) session->route = useful_route(place.host, *local);
+  return session;
+}
+
+Result<Session> SessionMaker::connect_tcp() const {
+  const StoreLocation& place = launch_.store;
+  Result<std::shared_ptr<tcp::StoreClient>> store = tcp::connect_store(place.host, place.port, deadline_);
+  if (!store.ok()) {
+    return place.served ? store.status()
+                        : store.status().with_context("rank " + std::to_string(launch_.rank) +
+                                                      " waited for rank 0, which serves the store");
+  }
+  Session session;
+  session.route = useful_route(place.host, (*store)->local_address());
+  session.single_use = !place.served;
+  session.store = *std::move(store);
+  return session;
+}
+
+// Loopback for ranks on this host, and one address of each chosen interface for others.
+Result<std::vector<std::string>> SessionMaker::file_addresses() const {
+  if (!options_.bind_address.empty()) return std::vector{options_.bind_address};
+  Result<std::vector<Interface>> all = list_interfaces();
+  if (!all.ok()) return all.status();
+  Result<std::vector<Interface>> chosen = select_interfaces(*all, options_.interfaces, std::nullopt);
+  if (!chosen.ok()) return chosen.status();
+  std::vector<std::string> addresses;
+  for (const Interface& interface : *all) {
+    if (interface.loopback && addresses.empty()) addresses.push_back(interface.addresses.front().host());
+  }
+  for (const Interface& interface : *chosen) {
+    const std::string address = interface.addresses.front().host();
+    if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
+  }
+  return addresses;
+}
+
+file::SessionText SessionMaker::describe(const tcp::StoreServer& server) const {
+  file::SessionText text{server.nonce(), random_hex(token_bytes), boot_id(), {}};
+  if (text.boot_id.empty()) text.boot_id = "unknown";
+  for (const tcp::StoreServer::Endpoint& endpoint : server.endpoints()) {
+    const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
+    const bool stays = options_.advertise_address.empty() || (address && address->is_loopback());
+    text.endpoints.push_back({stays ? endpoint.address : options_.advertise_address, endpoint.port});
+  }
+  return text;
+}
+
+Result<Session> SessionMaker::serve_file() const {
+  Result<std::vector<std::string>> addresses = file_addresses();
+  if (!addresses.ok()) return addresses.status();
+  tcp::StoreServerOptions server_options;
+  server_options.addresses = *std::move(addresses);
+  server_options.port = options_.first_port;
+  server_options.last_port = options_.last_port;
+  Result<std::unique_ptr<tcp::StoreServer>> server = serve_on(server_options, deadline_);
+  if (!server.ok())
+    return server.status().with_context("rank 0 cannot serve the store of " + to_string(launch_.store));
+  const file::SessionText text = describe(**server);
+  Result<Session> session = session_of(*std::move(server), deadline_);
+  if (!session.ok()) return session;
+  Result<file::PublishedSession> published = file::PublishedSession::publish(launch_.store.path, text);
+  if (!published.ok()) return published.status();
+  session->serving_->file.emplace(*std::move(published));
+  return session;
+}
+
+// One attempt: what the file says now, confirmed by the store it leads to.
+Result<std::shared_ptr<tcp::StoreClient>> SessionMaker::follow_file() const {
+  Result<file::SessionText> session = file::read_session(launch_.store.path);
+  if (!session.ok()) return session.status();
+  Status last(Code::unreachable, "it is meant for another host");
+  const bool same_host = session->boot_id == boot_id();
+  for (const file::Endpoint& endpoint : session->endpoints) {
+    const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
+    // Another host's loopback is not ours. An advertised name is resolved.
+    if (address && address->is_loopback() && !same_host) continue;
+    const Deadline limit = earlier(deadline_, Deadline::after(endpoint_limit));
+    Result<std::vector<SocketAddress>> targets = resolve(endpoint.address, endpoint.port, limit);
+    if (!targets.ok()) last = targets.status();
+    if (!targets.ok()) continue;
+    for (const SocketAddress& target : *targets) {
+      Result<std::shared_ptr<tcp::StoreClient>> store = tcp::try_connect_store(target, limit, session->nonce);
+      if (store.ok() || store.status().code() == Code::mismatch) return store;
+      last = store.status();
+    }
+  }
+  return last.with_context("the session file is of a run that has ended, or its rank 0 cannot be reached");
+}
+
+Result<Session> SessionMaker::connect_file() const {
+  milliseconds pause = first_pause;
+  for (;;) {
+    Result<std::shared_ptr<tcp::StoreClient>> store = follow_file();
+    if (store.ok()) {
+      Session session;
+      const SocketAddress local = (*store)->local_address();
+      if (!local.is_loopback()) session.route = local;
+      session.single_use = true;
+      session.store = *std::move(store);
+      return session;
+    }
+    if (store.status().code() != Code::unreachable) return store.status();
+    if (deadline_.remaining() <= pause) {
+      return Status(Code::unreachable, session_error(launch_.store.path, store.status()));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, longest_pause);
+  }
+}
+
+Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline) {
+  return SessionMaker(launch, options, deadline).make();
+}
+
+}  // namespace tutti

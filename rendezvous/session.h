@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <tutti/core/deadline.h>
+#include <tutti/core/export.h>
+#include <tutti/core/status.h>
+#include <tutti/rendezvous/address.h>
+#include <tutti/rendezvous/environment.h>
+#include <tutti/rendezvous/interfaces.h>
+#include <tutti/rendezvous/store.h>
+
+namespace tutti {
+
+struct SessionOptions {
+  std::string bind_address;                     // literal; empty: derived from where the ranks meet
+  std::string advertise_address;                // file sessions: told to the others in place of the bound one
+  std::uint16_t first_port = 0, last_port = 0;  // for ports that we may choose; 0: any
+  InterfaceFilter interfaces;                   // file sessions: where to listen besides loopback
+};
+
+// The store of one meeting, and what rank 0 needs to serve it: on destruction the server stops and the
+// session file goes. Destroy it only after `exchange`, or the others lose the store.
+class TUTTI_API Session {
+ public:
+  Session();
+  Session(Session&& other) noexcept;
+  Session& operator=(Session&& other) noexcept;
+  ~Session();
+
+  std::shared_ptr<Store> store;
+  // The store exists for this meeting only; see ExchangeOptions.
+  bool single_use = false;
+  // The local address of packets to the store, where that says something about which interface reaches the
+  // others: on rank 0, and where a host name means loopback on its own host (Debian's 127.0.1.1), it may not.
+  std::optional<SocketAddress> route;
+
+  // Rank 0, while it waits: puts a vanished session file back.
+  void keep_alive() const;
+
+ private:
+  friend class SessionMaker;
+  struct Serving;
+  std::unique_ptr<Serving> serving_;
+};
+
+// Rank 0 serves the store, unless somebody does; everybody connects to it. Retries until the deadline.
+// A world of one rank gets a store in memory.
+TUTTI_API Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options,
+                                           Deadline deadline);
+
+// Which addresses rank 0 listens on, given where the others will look for it and what that resolves to: a
+// literal or "localhost" loopback, or the one address of this host; otherwise everything (returned as ""),
+// because the name means something else elsewhere (127.0.1.1, several addresses) or is not ours at all (NAT,
+// a Service).
+TUTTI_API std::vector<std::string> listen_addresses(const std::string& host,
+                                                    const std::vector<SocketAddress>& resolved,
+                                                    const std::vector<Interface>& interfaces);
+
+}  // namespace tutti

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/core/deadline.h>
+#include <tutti/core/export.h>
+#include <tutti/core/status.h>
+
+namespace tutti {
+
+inline constexpr std::size_t max_store_key_bytes = 1024;
+inline constexpr std::size_t max_store_value_bytes = std::size_t{8} << 20;
+
+// A small key-value table that all ranks of a job reach: how they meet before they are connected. Never used
+// to move data.
+//
+// Every call may be made from any thread. A call that has to wait for a key waits until its deadline and then
+// fails with `timeout`, naming keys that are missing; a deadline that is already over makes it a poll, which
+// still answers when everything is there. `peer_lost`: the store is gone, and nothing is known about whether
+// the call took effect. `invalid_argument`: a key or value over the limits above, or an empty key.
+//
+// Values are arbitrary bytes. The operations are those of c10d's Store, so that one can stand in for the
+// other.
+class TUTTI_API Store {
+ public:
+  Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  virtual ~Store() = default;
+
+  virtual Status set(std::string_view key, std::string_view value, Deadline deadline) = 0;
+
+  // Waits for the key to exist.
+  virtual Result<std::string> get(std::string_view key, Deadline deadline) = 0;
+
+  // Waits until all keys exist at the same time.
+  virtual Status wait(std::span<const std::string> keys, Deadline deadline) = 0;
+
+  // Adds to the number that the key holds as decimal text (a missing key counts as 0) and returns the sum.
+  // `invalid_argument` if the key holds something else or the sum leaves 64 bits.
+  virtual Result<std::int64_t> add(std::string_view key, std::int64_t delta, Deadline deadline) = 0;
+
+  // Sets the key to `desired` if it holds `expected`, or if it is missing and `expected` is empty. Returns
+  // what the key holds afterwards; for a missing key that was not set, `expected`.
+  virtual Result<std::string> compare_set(std::string_view key, std::string_view expected,
+                                          std::string_view desired, Deadline deadline) = 0;
+
+  // Whether there was such a key.
+  virtual Result<bool> delete_key(std::string_view key, Deadline deadline) = 0;
+
+  // Whether there is such a key now; does not wait for it.
+  virtual Result<bool> exists(std::string_view key, Deadline deadline) = 0;
+
+  // Waits for all keys and returns their values in the same order. Stores that can do it in fewer round trips
+  // than one per key do so.
+  virtual Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline);
+};
+
+// What every store applies before it looks at its table.
+TUTTI_API Status check_store_key(std::string_view key);
+TUTTI_API Status check_store_value(std::string_view key, std::string_view value);
+
+// The `timeout` of a wait: names the first few of the keys.
+TUTTI_API Status missing_keys(std::span<const std::string> missing);
+
+}  // namespace tutti

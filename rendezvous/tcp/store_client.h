@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <tutti/rendezvous/address.h>
+#include <tutti/rendezvous/store.h>
+
+namespace tutti::tcp {
+
+// The Store at the other end of a TCP connection to a `StoreServer`.
+//
+// Blocking, without a thread of its own: one request at a time is on the connection, so a call that waits for
+// a key holds up the calls of other threads on the same object; connect once more for those. Once the
+// connection is lost every call fails with `peer_lost`. In a forked child every call fails with
+// `unsupported`.
+class TUTTI_API StoreClient : public Store {
+ public:
+  // The session nonce of the server, in hex: another server at the same address has another one.
+  virtual std::string nonce() const = 0;
+  // The local end: which of our addresses routes to the store.
+  virtual SocketAddress local_address() const = 0;
+};
+
+// Resolves and connects, again and again until it works or the deadline has passed; `unreachable` then says
+// what failed last: the name, the connection, or that something else than a store answers. If `nonce` is
+// given, only a server with that nonce will do.
+TUTTI_API Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
+                                                             Deadline deadline,
+                                                             const std::string& nonce = {});
+
+// One attempt, at one address.
+TUTTI_API Result<std::shared_ptr<StoreClient>> try_connect_store(const SocketAddress& address,
+                                                                 Deadline deadline,
+                                                                 const std::string& nonce = {});
+
+}  // namespace tutti::tcp

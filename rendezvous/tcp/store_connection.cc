@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <utility>
+
+#include <asio/buffer.hpp>
+#include <asio/read.hpp>
+#include <asio/write.hpp>
+
+#include <tutti/rendezvous/tcp/store_connection.h>
+
+namespace tutti::store_wire {
+namespace {
+
+// Longer waits than this are cut to it, so that the clock's arithmetic cannot overflow.
+constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 366);
+
+}  // namespace
+
+StoreConnection::StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Closed closed)
+    : socket_(std::move(socket)), timer_(socket_.get_executor()), state_(state), closed_(std::move(closed)) {}
+
+void StoreConnection::start() {
+  set_timer(state_.options.greeting_timeout, &StoreConnection::close);
+  asio::async_read(socket_, asio::buffer(&client_hello_, sizeof(client_hello_)),
+                   [self = shared_from_this()](asio::error_code error, std::size_t) {
+                     if (error || self->client_hello_.magic != magic) return self->close();
+                     self->greet();
+                   });
+}
+
+void StoreConnection::greet() {
+  server_hello_.version = little_endian16(version);
+  server_hello_.nonce = state_.nonce;
+  asio::async_write(socket_, asio::buffer(&server_hello_, sizeof(server_hello_)),
+                    [self = shared_from_this()](asio::error_code error, std::size_t) {
+                      // A client of another version has been told ours and can say so to its user.
+                      if (error || little_endian16(self->client_hello_.version) != version)
+                        return self->close();
+                      self->await_request();
+                    });
+}
+
+void StoreConnection::await_request() {
+  stop_timer();
+  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](asio::error_code error) {
+    if (error) return self->close();
+    self->set_timer(self->state_.options.frame_timeout, &StoreConnection::close);
+    self->read_length();
+  });
+}
+
+void StoreConnection::read_length() {
+  asio::async_read(socket_, asio::buffer(&length_, sizeof(length_)),
+                   [self = shared_from_this()](asio::error_code error, std::size_t) {
+                     if (error) return self->close();
+                     self->length_ = little_endian32(self->length_);
+                     if (self->length_ == 0 || self->length_ > max_frame_bytes) return self->close();
+                     self->body_.clear();
+                     self->read_body(self->length_);
+                   });
+}
+
+void StoreConnection::read_body(std::size_t missing) {
+  if (missing == 0) return serve();
+  const std::size_t step = std::min(missing, receive_step);
+  const std::size_t before = body_.size();
+  if (!reserve(step)) return close();
+  body_.resize(before + step);
+  asio::async_read(socket_, asio::buffer(body_.data() + before, step),
+                   [self = shared_from_this(), missing, step](asio::error_code error, std::size_t) {
+                     if (error) return self->close();
+                     self->read_body(missing - step);
+                   });
+}
+
+void StoreConnection::serve() {
+  stop_timer();
+  const std::unique_ptr<wire::StoreRequest> request = parse_request(body_);
+  if (request == nullptr) return close();
+  // Small buffers are kept for the next request.
+  if (body_.size() > receive_step) std::string().swap(body_);
+  release();
+  parked_.answer = [this](Frame frame) { reply(std::move(frame)); };
+  Frame response = state_.service.handle(*request, parked_);
+  if (response != nullptr) return reply(std::move(response));
+  const auto limit = static_cast<std::uint64_t>(longest_wait.count());
+  park(std::chrono::milliseconds(std::min(request->wait_milliseconds(), limit)));
+}
+
+void StoreConnection::park(std::chrono::milliseconds wait) {
+  set_timer(wait, &StoreConnection::parked_expired);
+  // A client has nothing to say while it waits for a response: if it does, or closes, it is dropped.
+  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](asio::error_code) {
+    if (self->parked_.is_parked) self->close();
+  });
+}
+
+void StoreConnection::parked_expired() { reply(state_.service.expire(parked_)); }
+
+void StoreConnection::reply(Frame frame) {
+  asio::error_code ignored;
+  socket_.cancel(ignored);  // the watch of a parked request
+  if (frame->size() > receive_step && is_over_budget()) return close();
+  response_ = std::move(frame);
+  set_timer(state_.options.frame_timeout, &StoreConnection::close);
+  asio::async_write(socket_, asio::buffer(*response_),
+                    [self = shared_from_this()](asio::error_code error, std::size_t) {
+                      self->response_ = nullptr;
+                      if (error) return self->close();
+                      self->await_request();
+                    });
+}
+
+void StoreConnection::set_timer(std::chrono::milliseconds limit, void (StoreConnection::*action)()) {
+  const std::uint64_t round = ++timer_round_;
+  timer_.expires_after(limit);
+  // An expiry that was already on its way when the timer was set again belongs to an earlier round.
+  timer_.async_wait([self = shared_from_this(), round, action](asio::error_code error) {
+    if (!error && round == self->timer_round_ && !self->is_closed_) (self.get()->*action)();
+  });
+}
+
+void StoreConnection::stop_timer() {
+  ++timer_round_;
+  timer_.cancel();
+}
+
+bool StoreConnection::is_over_budget() const {
+  return state_.buffered_bytes + state_.service.frame_bytes() > state_.options.max_buffered_bytes;
+}
+
+bool StoreConnection::reserve(std::size_t bytes) {
+  if (is_over_budget()) return false;
+  state_.buffered_bytes += bytes;
+  reserved_ += bytes;
+  return true;
+}
+
+void StoreConnection::release() { state_.buffered_bytes -= std::exchange(reserved_, 0); }
+
+void StoreConnection::close() {
+  if (std::exchange(is_closed_, true)) return;
+  stop_timer();
+  state_.service.forget(parked_);
+  release();
+  asio::error_code ignored;
+  socket_.close(ignored);
+  closed_(*this);
+}
+
+}  // namespace tutti::store_wire

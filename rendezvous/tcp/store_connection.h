@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+
+#include <tutti/rendezvous/tcp/store_server.h>
+#include <tutti/rendezvous/tcp/store_service.h>
+#include <tutti/rendezvous/tcp/wire.h>
+
+namespace tutti::store_wire {
+
+// What all connections of a server share. Used by the server's thread only.
+struct ServerState {
+  tcp::StoreServerOptions options;
+  Nonce nonce = {};
+  StoreService service;
+  std::size_t buffered_bytes = 0;  // of requests; responses are counted by the service
+
+  ServerState(const tcp::StoreServerOptions& server_options, const Nonce& server_nonce)
+      : options(server_options), nonce(server_nonce), service(server_options.max_bytes) {}
+};
+
+// One client, as a cycle: greeting, then wait for a request, read it, park it if need be, write the response.
+// One timer bounds whatever it is at. Lives as long as the server knows it or a handler is under way.
+class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
+ public:
+  using Closed = std::function<void(StoreConnection&)>;
+
+  StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Closed closed);
+
+  void start();
+  // Drops the client; calls `closed` once.
+  void close();
+
+ private:
+  void greet();
+  void await_request();
+  void read_length();
+  void read_body(std::size_t missing);
+  void serve();
+  void park(std::chrono::milliseconds wait);
+  void reply(Frame frame);
+  // From now on `action` happens after `limit`, unless the timer is set or stopped before.
+  void set_timer(std::chrono::milliseconds limit, void (StoreConnection::*action)());
+  void stop_timer();
+  void parked_expired();
+  bool is_over_budget() const;
+  bool reserve(std::size_t bytes);
+  void release();
+
+  asio::ip::tcp::socket socket_;
+  asio::steady_timer timer_;
+  std::uint64_t timer_round_ = 0;
+  ServerState& state_;
+  Closed closed_;
+  bool is_closed_ = false;
+  std::size_t reserved_ = 0;
+
+  ClientHello client_hello_;
+  ServerHello server_hello_;
+  std::uint32_t length_ = 0;
+  std::string body_;
+  StoreService::Parked parked_;
+  Frame response_;
+};
+
+}  // namespace tutti::store_wire

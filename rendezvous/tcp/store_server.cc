@@ -1,0 +1,272 @@
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <list>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <tutti/rendezvous/address.h>
+#include <tutti/rendezvous/random.h>
+#include <tutti/rendezvous/tcp/store_connection.h>
+#include <tutti/rendezvous/tcp/store_server.h>
+#include <tutti/rendezvous/tcp/stream.h>
+
+namespace tutti::tcp {
+namespace {
+
+using store_wire::ServerState;
+using store_wire::StoreConnection;
+
+// A pause instead of a busy loop while the process has no descriptors left.
+constexpr std::chrono::milliseconds accept_pause{100};
+constexpr int accepts_per_turn = 64;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+struct Bound {
+  Descriptor socket;
+  StoreServer::Endpoint endpoint;
+};
+
+Status bind_failure(const SocketAddress& address, int error) {
+  const std::string where = "port " + std::to_string(address.port()) + " on " + address.host();
+  switch (error) {
+    case EADDRINUSE:
+      return Status(Code::resource_exhausted,
+                    where +
+                        " is in use: another process listens there (an earlier run, or "
+                        "a second rank 0?); choose another port");
+    case EADDRNOTAVAIL:
+      return Status(Code::invalid_argument,
+                    "cannot listen on " + address.host() + ": it is no address of this host");
+    case EACCES:
+      return Status(Code::invalid_argument, "cannot listen on " + where + ": not permitted");
+    default:
+      return Status(Code::resource_exhausted, "cannot listen on " + where + ": " + std::strerror(error));
+  }
+}
+
+Result<Bound> bind_one(SocketAddress address, bool both_families) {
+  Descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.get() < 0) return bind_failure(address, errno);
+  const int on = 1, v6_only = both_families ? 0 : 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (address.family() == AF_INET6) {
+    setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
+  }
+  if (::bind(socket.get(), address.raw(), address.length) != 0) return bind_failure(address, errno);
+  if (::listen(socket.get(), SOMAXCONN) != 0) return bind_failure(address, errno);
+  address.length = sizeof(address.storage);
+  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.length);
+  return Bound{std::move(socket), {address.host(), address.port()}};
+}
+
+Result<Bound> bind_port(const std::string& host, std::uint16_t port) {
+  if (host.empty()) {
+    // Hosts without IPv6 refuse the socket or its address, but a port in use is a port in use.
+    Result<Bound> all = bind_one(*parse_address("::", port), true);
+    if (all.ok() || all.status().message().find("is in use") != std::string::npos) return all;
+    return bind_one(*parse_address("0.0.0.0", port), false);
+  }
+  const std::optional<SocketAddress> address = parse_address(host, port);
+  if (!address)
+    return Status(Code::invalid_argument, "cannot listen on '" + host + "': it is not an address");
+  return bind_one(*address, false);
+}
+
+Result<Bound> bind_range(const std::string& host, std::uint16_t first, std::uint16_t last) {
+  if (last <= first) return bind_port(host, first);
+  for (unsigned port = first; port <= last; ++port) {
+    Result<Bound> bound = bind_port(host, static_cast<std::uint16_t>(port));
+    if (bound.ok() || bound.status().code() != Code::resource_exhausted) return bound;
+  }
+  return Status(Code::resource_exhausted, "no port of " + std::to_string(first) + "-" + std::to_string(last) +
+                                              " is free on " + (host.empty() ? "this host" : host));
+}
+
+}  // namespace
+
+class StoreServer::Impl {
+ public:
+  Impl(const StoreServerOptions& options, const store_wire::Nonce& nonce) : state_(options, nonce) {}
+
+  void listen_on(Descriptor socket);
+  void start();
+  void stop();
+  std::size_t connections() const { return count_.load(std::memory_order_relaxed); }
+  bool is_ours() const { return getpid() == owner_; }
+
+ private:
+  struct Listener {
+    explicit Listener(asio::io_context& context) : acceptor(context), pause(context) {}
+    asio::ip::tcp::acceptor acceptor;
+    asio::steady_timer pause;
+  };
+
+  void await_client(Listener& listener);
+  void accept_some(Listener& listener);
+  void pause_accepting(Listener& listener);
+  void adopt(int fd);
+
+  const pid_t owner_ = getpid();
+  asio::io_context context_{1};
+  ServerState state_;
+  std::list<Listener> listeners_;
+  std::unordered_map<StoreConnection*, std::shared_ptr<StoreConnection>> clients_;
+  std::atomic<std::size_t> count_ = 0;
+  std::thread thread_;
+};
+
+void StoreServer::Impl::listen_on(Descriptor socket) {
+  Listener& listener = listeners_.emplace_back(context_);
+  listener.acceptor.assign(asio::ip::tcp::v4(),
+                           socket.get());  // the family only matters to calls we do not make
+  socket.release();
+  await_client(listener);
+}
+
+void StoreServer::Impl::start() {
+  // The program's signal handlers must not run on our thread.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const auto restore = [&] { pthread_sigmask(SIG_SETMASK, &before, nullptr); };
+  try {
+    thread_ = std::thread([this] { context_.run(); });
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
+}
+
+void StoreServer::Impl::stop() {
+  asio::post(context_, [this] {
+    for (Listener& listener : listeners_) {
+      asio::error_code ignored;
+      listener.acceptor.close(ignored);
+      listener.pause.cancel();
+    }
+    const auto clients = std::exchange(clients_, {});
+    for (const auto& [key, client] : clients) client->close();
+  });
+  if (thread_.joinable()) thread_.join();
+}
+
+void StoreServer::Impl::await_client(Listener& listener) {
+  listener.acceptor.async_wait(asio::ip::tcp::acceptor::wait_read, [this, &listener](asio::error_code error) {
+    if (!error) accept_some(listener);
+  });
+}
+
+void StoreServer::Impl::accept_some(Listener& listener) {
+  for (int i = 0; i < accepts_per_turn; ++i) {
+    const int fd = accept4(listener.acceptor.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) {
+      adopt(fd);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      break;
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return pause_accepting(listener);
+    }
+    // Anything else is the fate of that one connection.
+  }
+  await_client(listener);
+}
+
+void StoreServer::Impl::pause_accepting(Listener& listener) {
+  listener.pause.expires_after(accept_pause);
+  listener.pause.async_wait([this, &listener](asio::error_code error) {
+    if (!error) await_client(listener);
+  });
+}
+
+void StoreServer::Impl::adopt(int fd) {
+  Descriptor descriptor(fd);
+  if (clients_.size() >= state_.options.max_connections) return;
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  store_wire::set_keepalive(fd);
+  asio::ip::tcp::socket socket(context_);
+  asio::error_code error;
+  socket.assign(asio::ip::tcp::v4(), fd, error);
+  if (error) return;
+  descriptor.release();
+  const auto closed = [this](StoreConnection& connection) {
+    clients_.erase(&connection);
+    count_.store(clients_.size(), std::memory_order_relaxed);
+  };
+  auto client = std::make_shared<StoreConnection>(std::move(socket), state_, closed);
+  clients_.emplace(client.get(), client);
+  count_.store(clients_.size(), std::memory_order_relaxed);
+  client->start();
+}
+
+Result<std::unique_ptr<StoreServer>> StoreServer::create(const StoreServerOptions& options) {
+  std::vector<Bound> bound;
+  for (const std::string& address : options.addresses) {
+    Result<Bound> one = bind_range(address, options.port, options.last_port);
+    if (!one.ok()) return one.status();
+    bound.push_back(*std::move(one));
+  }
+  if (bound.empty()) return Status(Code::invalid_argument, "a store server needs an address to listen on");
+  store_wire::Nonce nonce;
+  fill_random(nonce);
+  try {
+    auto impl = std::make_unique<Impl>(options, nonce);
+    std::vector<Endpoint> endpoints;
+    for (Bound& one : bound) {
+      endpoints.push_back(one.endpoint);
+      impl->listen_on(std::move(one.socket));
+    }
+    impl->start();
+    return std::unique_ptr<StoreServer>(
+        new StoreServer(std::move(impl), std::move(endpoints), to_hex(nonce)));
+  } catch (const std::system_error& error) {
+    return Status(Code::resource_exhausted, std::string("cannot start the store's server: ") + error.what());
+  }
+}
+
+StoreServer::StoreServer(std::unique_ptr<Impl> impl, std::vector<Endpoint> endpoints, std::string nonce)
+    : impl_(std::move(impl)), endpoints_(std::move(endpoints)), nonce_(std::move(nonce)) {}
+
+StoreServer::~StoreServer() {
+  if (impl_->is_ours()) {
+    impl_->stop();
+  } else {
+    // A forked child shares the parent's epoll descriptor; tearing down would unregister the parent's
+    // sockets.
+    static_cast<void>(impl_.release());
+  }
+}
+
+std::size_t StoreServer::connections() const { return impl_->connections(); }
+
+}  // namespace tutti::tcp

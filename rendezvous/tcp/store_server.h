@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tutti/core/export.h>
+#include <tutti/core/status.h>
+
+namespace tutti::tcp {
+
+struct StoreServerOptions {
+  // Literal addresses of this host to listen on; an empty one means all of them, IPv4 and IPv6.
+  std::vector<std::string> addresses = {"127.0.0.1"};
+  // 0: any free port. With `last_port`, the first free one of port..last_port.
+  std::uint16_t port = 0;
+  std::uint16_t last_port = 0;
+
+  std::size_t max_connections = 16384;
+  std::size_t max_bytes = std::size_t{1} << 30;           // of keys and values
+  std::size_t max_buffered_bytes = std::size_t{1} << 29;  // of requests and responses under way
+  // How long a stranger may keep us waiting for its greeting, and a client for the rest of a request it began
+  // or for taking a response.
+  std::chrono::milliseconds greeting_timeout{10'000};
+  std::chrono::milliseconds frame_timeout{30'000};
+};
+
+// Serves a store to `StoreClient`s, on one thread of its own. A client that sends garbage, stops in the
+// middle or dies loses its connection; nobody else notices.
+//
+// Destruction closes all connections and joins the thread. In a forked child a server does nothing, and its
+// destruction leaves the parent's sockets alone.
+class TUTTI_API StoreServer {
+ public:
+  struct Endpoint {
+    std::string address;  // as bound; "0.0.0.0" or "::" for all
+    std::uint16_t port;
+  };
+
+  // `resource_exhausted` if the port is in use; `invalid_argument` if it cannot be listened on at all.
+  static Result<std::unique_ptr<StoreServer>> create(const StoreServerOptions& options);
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+  ~StoreServer();
+
+  // Of the first address.
+  const std::string& address() const { return endpoints_.front().address; }
+  std::uint16_t port() const { return endpoints_.front().port; }
+  const std::vector<Endpoint>& endpoints() const { return endpoints_; }
+  // Random for each server, in hex; what `StoreClient::nonce` returns.
+  const std::string& nonce() const { return nonce_; }
+  // At this moment, strangers included.
+  std::size_t connections() const;
+
+ private:
+  class Impl;
+
+  StoreServer(std::unique_ptr<Impl> impl, std::vector<Endpoint> endpoints, std::string nonce);
+
+  std::unique_ptr<Impl> impl_;
+  std::vector<Endpoint> endpoints_;
+  std::string nonce_;
+};
+
+}  // namespace tutti::tcp

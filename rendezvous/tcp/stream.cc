@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <tutti/rendezvous/tcp/stream.h>
+#include <tutti/rendezvous/tcp/wire.h>
+
+namespace tutti::store_wire {
+namespace {
+
+Status lost(const char* what, int error) {
+  return Status(Code::peer_lost, std::string(what) + ": " + std::strerror(error));
+}
+
+int poll_milliseconds(Deadline deadline) {
+  using std::chrono::milliseconds;
+  const auto left = std::chrono::ceil<milliseconds>(deadline.remaining());
+  return static_cast<int>(std::min<milliseconds::rep>(left.count(), 60'000));
+}
+
+}  // namespace
+
+void set_keepalive(int fd) {
+  const int on = 1, idle_seconds = 15, interval_seconds = 5, probes = 3;
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof(idle_seconds));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof(interval_seconds));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
+Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline) {
+  const auto failed = [&](int error) {
+    return Status(Code::unreachable, "cannot connect to " + address.text() + ": " + std::strerror(error));
+  };
+  Stream stream(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!stream.is_open()) return failed(errno);
+  const int on = 1;
+  setsockopt(stream.fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  set_keepalive(stream.fd_);
+  if (::connect(stream.fd_, address.raw(), address.length) != 0) {
+    if (errno != EINPROGRESS && errno != EINTR) return failed(errno);
+    if (!stream.wait_for(POLLOUT, deadline).ok()) return failed(ETIMEDOUT);
+    int error = 0;
+    socklen_t length = sizeof(error);
+    getsockopt(stream.fd_, SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) return failed(error);
+  }
+  // A connect to an ephemeral port of this very host can meet itself (simultaneous open).
+  const SocketAddress local = stream.local_address();
+  if (local.port() == address.port() && local.host() == address.host()) return failed(ECONNREFUSED);
+  return stream;
+}
+
+void Stream::close() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+Status Stream::wait_for(short events, Deadline deadline) const {
+  pollfd entry = {fd_, events, 0};
+  for (;;) {
+    const int ready = ::poll(&entry, 1, poll_milliseconds(deadline));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return lost("poll", errno);
+    if (deadline.expired()) return Status(Code::timeout, "the other side does not answer");
+  }
+}
+
+Status Stream::send(const void* data, std::size_t bytes, Deadline deadline) {
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t sent = ::send(fd_, next, bytes, MSG_NOSIGNAL);
+    if (sent >= 0) {
+      next += sent;
+      bytes -= static_cast<std::size_t>(sent);
+    } else if (errno == EAGAIN) {
+      if (Status status = wait_for(POLLOUT, deadline); !status.ok()) return status;
+    } else if (errno != EINTR) {
+      return lost("send", errno);
+    }
+  }
+  return {};
+}
+
+Status Stream::receive(void* data, std::size_t bytes, Deadline deadline) {
+  char* next = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t got = ::recv(fd_, next, bytes, 0);
+    if (got > 0) {
+      next += got;
+      bytes -= static_cast<std::size_t>(got);
+    } else if (got == 0) {
+      return Status(Code::peer_lost, "the connection was closed by the other side");
+    } else if (errno == EAGAIN) {
+      if (Status status = wait_for(POLLIN, deadline); !status.ok()) return status;
+    } else if (errno != EINTR) {
+      return lost("receive", errno);
+    }
+  }
+  return {};
+}
+
+Status Stream::receive(std::string& data, std::size_t bytes, Deadline deadline) {
+  while (bytes > 0) {
+    const std::size_t step = std::min(bytes, receive_step);
+    const std::size_t before = data.size();
+    data.resize(before + step);
+    if (Status status = receive(data.data() + before, step, deadline); !status.ok()) return status;
+    bytes -= step;
+  }
+  return {};
+}
+
+SocketAddress Stream::local_address() const {
+  SocketAddress address;
+  address.length = sizeof(address.storage);
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) return {};
+  return address;
+}
+
+}  // namespace tutti::store_wire

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <tutti/core/deadline.h>
+#include <tutti/core/status.h>
+#include <tutti/rendezvous/address.h>
+
+namespace tutti::store_wire {
+
+// Half a minute after the other host has vanished without a word, the connection fails.
+void set_keepalive(int fd);
+
+// A TCP connection used by blocking calls with deadlines, from one thread at a time. Close-on-exec, never
+// raises SIGPIPE, carries on after EINTR. After any failed call the position in the stream is unknown: close
+// it.
+class Stream {
+ public:
+  Stream() = default;
+  Stream(Stream&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Stream() { close(); }
+
+  // `unreachable` with the system's reason if the address cannot be connected to.
+  static Result<Stream> connect(const SocketAddress& address, Deadline deadline);
+
+  bool is_open() const { return fd_ >= 0; }
+  void close();
+
+  // `timeout` or `peer_lost`.
+  Status send(const void* data, std::size_t bytes, Deadline deadline);
+  Status receive(void* data, std::size_t bytes, Deadline deadline);
+  // Appends to `data`, which grows as bytes arrive and not by what was announced.
+  Status receive(std::string& data, std::size_t bytes, Deadline deadline);
+
+  // The address of this end; family AF_UNSPEC if unknown.
+  SocketAddress local_address() const;
+
+ private:
+  explicit Stream(int fd) : fd_(fd) {}
+  Status wait_for(short events, Deadline deadline) const;
+
+  int fd_ = -1;
+};
+
+}  // namespace tutti::store_wire

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include <tutti/rendezvous/store.h>
+
+// What goes over a store connection before and around the messages of store.proto. The client speaks first.
+// Both greetings have a fixed size, so that a stranger is recognised before anything it says is interpreted.
+namespace tutti::store_wire {
+
+inline constexpr std::array<char, 8> magic = {'T', 'U', 'T', 'T', 'I', 'S', 'T', '\n'};
+inline constexpr std::uint16_t version = 1;
+
+struct ClientHello {
+  std::array<char, 8> magic = store_wire::magic;
+  std::uint16_t version = store_wire::version;  // little endian, as everything here
+  std::array<std::uint8_t, 6> reserved = {};
+};
+static_assert(sizeof(ClientHello) == 16);
+
+using Nonce = std::array<std::uint8_t, 16>;
+
+struct ServerHello {
+  std::array<char, 8> magic = store_wire::magic;
+  std::uint16_t version = store_wire::version;
+  std::array<std::uint8_t, 6> reserved = {};
+  Nonce nonce = {};  // random for each server: tells a session from an earlier one at the same address
+};
+static_assert(sizeof(ServerHello) == 32);
+
+inline constexpr std::size_t length_bytes = 4;
+// A key, two values of the largest size and what surrounds them.
+inline constexpr std::size_t max_frame_bytes = 2 * max_store_value_bytes + (std::size_t{64} << 10);
+// Buffers grow by this much as bytes come in, whatever length was announced.
+inline constexpr std::size_t receive_step = std::size_t{256} << 10;
+inline constexpr std::size_t max_keys_per_request = 1024;
+
+inline std::uint16_t little_endian16(std::uint16_t value) {
+  if constexpr (std::endian::native == std::endian::big) return __builtin_bswap16(value);
+  return value;
+}
+inline std::uint32_t little_endian32(std::uint32_t value) {
+  if constexpr (std::endian::native == std::endian::big) return __builtin_bswap32(value);
+  return value;
+}
+
+}  // namespace tutti::store_wire

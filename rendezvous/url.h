@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <tutti/core/export.h>
+#include <tutti/core/status.h>
+
+namespace tutti {
+
+// Where ranks meet, as users write it:
+//   env://
+//   tcp://host:port?rank=0&world_size=2&timeout=30s     (tcp://[::1]:29500 for IPv6)
+//   file:///path?rank=0&world_size=2
+struct InitUrl {
+  enum class Scheme { env, tcp, file };
+
+  Scheme scheme = Scheme::env;
+  std::string host;  // without brackets
+  std::uint16_t port = 0;
+  std::string path;
+  std::optional<int> rank;
+  std::optional<int> world_size;
+  std::optional<std::chrono::nanoseconds> timeout;
+};
+
+// `invalid_argument` names the URL and what is wrong with it.
+TUTTI_API Result<InitUrl> parse_url(const std::string& url);
+
+}  // namespace tutti
