@@ -23,13 +23,11 @@ bool ContextNumbers::take(std::uint32_t context) {
 }
 
 World::World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,
-             Selector algorithm_selector, std::chrono::nanoseconds operation_timeout,
-             std::shared_ptr<void> rendezvous_session)
+             Selector algorithm_selector, std::chrono::nanoseconds operation_timeout)
     : engine(std::move(shared_engine)),
       mesh(std::move(started_mesh)),
       selector(std::move(algorithm_selector)),
-      default_timeout(operation_timeout),
-      session(std::move(rendezvous_session)) {}
+      default_timeout(operation_timeout) {}
 
 World::~World() {
   mesh->shutdown(Deadline::after(goodbye_limit));

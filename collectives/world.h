@@ -33,8 +33,7 @@ class ContextNumbers {
 // What all communicators that came out of one `init` share. Lives until the last of them is gone.
 struct World {
   World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,
-        Selector algorithm_selector, std::chrono::nanoseconds operation_timeout,
-        std::shared_ptr<void> rendezvous_session);
+        Selector algorithm_selector, std::chrono::nanoseconds operation_timeout);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -44,8 +43,6 @@ struct World {
   Selector selector;
   std::chrono::nanoseconds default_timeout;
   ContextNumbers contexts;
-  // Whatever must live as long as the ranks may need it, such as the store that rank 0 serves.
-  std::shared_ptr<void> session;
 };
 
 // The communicator of all ranks of a world whose mesh has been started.

@@ -16,7 +16,8 @@ class Store;
 
 // What `init` may be told; whatever is left empty comes from the URL, then from the environment.
 struct InitOptions {
-  std::string url = {};  // "env://", "tcp://host:port?rank=0&world_size=2", "file:///path?rank=0&world_size=2"
+  std::string url =
+      {};  // "env://", "tcp://host:port?rank=0&world_size=2", "file:///path?rank=0&world_size=2"
   std::optional<int> rank = {};
   std::optional<int> world_size = {};
   // For meeting all ranks. Zero: TUTTI_INIT_TIMEOUT.
@@ -31,6 +32,7 @@ TUTTI_API Communicator init(const InitOptions& options = {});
 TUTTI_API Communicator init(std::string_view url);
 
 // The same over a store that the caller already has, under keys of its own; for embedding.
-TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const InitOptions& options = {});
+TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_size,
+                            const InitOptions& options = {});
 
 }  // namespace tutti

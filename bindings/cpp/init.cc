@@ -1,0 +1,114 @@
+#include <tutti/bindings/cpp/init.h>
+
+#include <memory>
+#include <utility>
+
+#include <tutti/bindings/cpp/transports.h>
+#include <tutti/bindings/cpp/version.h>
+#include <tutti/collectives/world.h>
+#include <tutti/core/config.h>
+#include <tutti/core/log.h>
+#include <tutti/rendezvous/bootstrap.h>
+#include <tutti/rendezvous/prefix_store.h>
+
+namespace tutti {
+
+namespace {
+
+// Everything that one `init` collects on its way.
+struct Setup {
+  Config config;
+  InitOptions options;
+  std::vector<std::unique_ptr<Transport>> transports = {};
+
+  const std::vector<std::string>& transport_names() const {
+    return options.transports.empty() ? config.transports : options.transports;
+  }
+  std::string prefix() const { return "tutti/" + config.job_id; }
+  // The transports are made anew for every attempt to meet: each may be bound to another interface.
+  Result<std::map<std::string, std::string>> addresses(int rank, const std::optional<SocketAddress>& route) {
+    transports.clear();
+    auto made = make_transports(transport_names(), {config, rank, route});
+    if (!made.ok()) return made.status();
+    transports = std::move(made).take();
+    std::map<std::string, std::string> named;
+    for (const auto& transport : transports) named[std::string(transport->name())] = transport->address();
+    return named;
+  }
+};
+
+Setup configure(const InitOptions& options) {
+  Setup setup{Config::from_environment().take(), options};
+  const Status logging = log::configure(setup.config.log_level, setup.config.log_file);
+  if (!logging.ok()) throw Error(logging);
+  for (const std::string& warning : setup.config.warnings()) log::warn(warning);
+  return setup;
+}
+
+Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nanoseconds>& from_url) {
+  if (setup.options.timeout.count() > 0) return Deadline::after(setup.options.timeout);
+  return Deadline::after(from_url.value_or(setup.config.init_timeout));
+}
+
+Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
+  const int size = static_cast<int>(peers.size());
+  log::set_rank(rank, size);
+  auto engine = std::make_shared<Engine>(DriverOptions{.spin = setup.config.spin});
+  MeshOptions options;
+  options.rank = rank;
+  options.peers = std::move(peers);
+  options.transports = std::move(setup.transports);
+  options.limits = {.eager = static_cast<std::uint32_t>(setup.config.eager_limit),
+                    .credit = static_cast<std::uint32_t>(setup.config.eager_credit),
+                    .fragment = static_cast<std::uint32_t>(setup.config.fragment)};
+  auto mesh = std::make_unique<Mesh>(engine->driver, std::move(options));
+  {
+    const DriverGuard guard(engine->driver);
+    const Status started = mesh->start();
+    if (!started.ok()) throw Error(started);
+  }
+  Selector selector = Selector::create(CostModel{}, setup.config.algorithm).take();
+  return create_communicator(
+      std::make_shared<World>(std::move(engine), std::move(mesh), std::move(selector), setup.config.timeout));
+}
+
+}  // namespace
+
+Communicator init(const InitOptions& given) {
+  Setup setup = configure(given);
+  const Launch launch =
+      discover({.url = given.url, .rank = given.rank, .world_size = given.world_size}).take();
+  log::debug("rank ", launch.rank, " of ", launch.world_size, " by ", launch.source, ", meeting at ",
+             to_string(launch.store));
+  JoinOptions join_options;
+  join_options.session.bind_address = setup.config.bind_address;
+  join_options.session.advertise_address = setup.config.advertise_address;
+  join_options.session.interfaces = interface_filter(setup.config.socket_ifname);
+  if (setup.config.port_range) {
+    join_options.session.first_port = setup.config.port_range->first;
+    join_options.session.last_port = setup.config.port_range->last;
+  }
+  join_options.prefix = setup.prefix();
+  join_options.wire_digest = setup.config.wire_digest();
+  join_options.version = version();
+  join_options.addresses = [&](const Session& session) { return setup.addresses(launch.rank, session.route); };
+  Joined joined = join(launch, join_options, init_deadline(setup, launch.timeout)).take();
+  return build_world(std::move(setup), launch.rank, std::move(joined.peers));
+}
+
+Communicator init(std::string_view url) { return init(InitOptions{.url = std::string(url)}); }
+
+Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const InitOptions& given) {
+  Setup setup = configure(given);
+  PeerInfo self = describe_this_process();
+  self.rank = rank;
+  self.world_size = world_size;
+  self.wire_digest = setup.config.wire_digest();
+  self.version = version();
+  self.addresses = setup.addresses(rank, std::nullopt).take();
+  PrefixStore keys(std::move(store), setup.prefix());
+  std::vector<PeerInfo> peers = exchange(keys, self, {}, init_deadline(setup, std::nullopt)).take();
+  return build_world(std::move(setup), rank, std::move(peers));
+}
+
+}  // namespace tutti
