@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+
+#include <CLI/CLI.hpp>
+
+#include <tutti/tools/commands.h>
+
+namespace tutti::tools {
+
+// What a shell expects of a command.
+inline constexpr int exit_failure = 1;
+inline constexpr int exit_usage = 2;
+inline constexpr int exit_cannot_execute = 126;
+inline constexpr int exit_not_found = 127;
+inline constexpr int exit_signal_base = 128;
+
+// Reads the arguments into the variables that `app` is bound to. If that ends the command (help was asked
+// for, or the arguments are wrong), says so to the user and returns the exit status.
+std::optional<int> parse(CLI::App& app, const Arguments& arguments);
+
+// Prints "NAME: message" to stderr and returns exit_usage.
+int usage_error(const CLI::App& app, const std::string& message);
+
+}  // namespace tutti::tools

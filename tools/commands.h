@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+// The subcommands of `tutti`. Each takes what follows its name on the command line and returns the exit
+// status.
+namespace tutti::tools {
+
+using Arguments = std::vector<std::string>;
+
+int run_command(const Arguments& arguments);
+int store_command(const Arguments& arguments);
+
+}  // namespace tutti::tools

@@ -1,0 +1,53 @@
+#include <exception>
+#include <iostream>
+#include <string_view>
+
+#include <tutti/tools/command_line.h>
+#include <tutti/tools/commands.h>
+
+namespace {
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  int (*run)(const tutti::tools::Arguments& arguments);
+};
+
+constexpr Command commands[] = {
+    {"run", "start a program as many ranks that find each other", tutti::tools::run_command},
+    {"store", "serve the store at which ranks meet", tutti::tools::store_command},
+};
+
+void print_usage(std::ostream& out) {
+  out << "Usage: tutti COMMAND [OPTIONS]...\n\n";
+  for (const Command& command : commands) {
+    out << "  " << command.name << std::string(10 - command.name.size(), ' ') << command.summary << "\n";
+  }
+  out << "\n`tutti COMMAND --help` tells more; `tutti --version` prints the version.\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_usage(std::cout);
+    return 0;
+  }
+  if (name == "--version") {
+    std::cout << "tutti " TUTTI_VERSION "\n";
+    return 0;
+  }
+  for (const Command& command : commands) {
+    if (command.name != name) continue;
+    try {
+      return command.run(tutti::tools::Arguments(argv + 2, argv + argc));
+    } catch (const std::exception& error) {
+      std::cerr << "tutti " << name << ": " << error.what() << "\n";
+      return tutti::tools::exit_failure;
+    }
+  }
+  if (!name.empty()) std::cerr << "tutti: unknown command `" << name << "`\n";
+  print_usage(std::cerr);
+  return tutti::tools::exit_usage;
+}

@@ -1,0 +1,292 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <asio/post.hpp>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tutti/tools/command_line.h>
+#include <tutti/tools/run/agent.h>
+#include <tutti/tools/run/descendants.h>
+
+namespace tutti::tools {
+namespace {
+
+constexpr std::size_t read_size = 64 * 1024;
+// More than a pipe holds. What a rank's descendants go on writing is read later, in turn.
+constexpr std::size_t most_drained = 1024 * 1024;
+
+// Closes what has not been taken out.
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+  int take() { return std::exchange(fd, -1); }
+};
+
+// A pipe that we read without blocking and a rank writes as if to any other pipe.
+bool open_pipe(Descriptor& ours, Descriptor& theirs) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  ours.fd = ends[0];
+  theirs.fd = ends[1];
+  return fcntl(ours.fd, F_SETFL, O_NONBLOCK) == 0;
+}
+
+StartFailure cannot_start(const AgentTask& task, int problem) {
+  const std::string& name = task.program.front();
+  if (problem == ENOENT) {
+    const bool searched = name.find('/') == std::string::npos;
+    return {exit_not_found, name + ": not found" + (searched ? " in PATH" : "")};
+  }
+  const bool is_programs_fault = problem == EACCES || problem == ENOEXEC || problem == EISDIR;
+  return {is_programs_fault ? exit_cannot_execute : exit_failure,
+          "cannot start " + name + ": " + std::strerror(problem)};
+}
+
+}  // namespace
+
+Agent::Agent(asio::io_context& io, AgentEvents& events)
+    : io_(io),
+      events_(events),
+      defaults_(SpawnDefaults::of_this_process()),
+      child_signal_(io, SIGCHLD),
+      kill_timer_(io),
+      buffer_(read_size) {
+  await_children();
+}
+
+std::optional<StartFailure> Agent::start(const AgentTask& task) {
+  kill_grace_ = task.kill_grace;
+  // Two pipes and a process descriptor per rank; the ranks get the limit that we were given.
+  rlimit open_files = defaults_.open_files;
+  open_files.rlim_cur = open_files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &open_files);
+
+  const auto path_variable = task.environment.find("PATH");
+  int problem = 0;
+  const std::string path = find_program(
+      task.program.front(),
+      path_variable == task.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path_variable->second,
+      problem);
+  if (path.empty()) return cannot_start(task, problem);
+  for (int local_rank = 0; local_rank < task.local_ranks; ++local_rank) {
+    if (auto failure = start_rank(task, path, local_rank)) return failure;
+  }
+  return std::nullopt;
+}
+
+std::optional<StartFailure> Agent::start_rank(const AgentTask& task, const std::string& path,
+                                              int local_rank) {
+  RankPlace place{task.first_rank + local_rank, task.world_size, local_rank, task.local_ranks};
+  Environment environment = task.environment;
+  set_rank_variables(environment, place);
+  limit_spinning(environment, task.local_ranks);
+
+  Descriptor ours[2];
+  Descriptor theirs[2];
+  Descriptor nothing;
+  const bool has_input = place.rank == 0 && task.input >= 0;
+  if (!has_input) nothing.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if ((!has_input && nothing.fd < 0) || !open_pipe(ours[0], theirs[0]) ||
+      (!task.merge_stderr && !open_pipe(ours[1], theirs[1]))) {
+    return cannot_start(task, errno);
+  }
+  SpawnRequest request;
+  request.path = path;
+  request.arguments = task.program;
+  request.environment = to_strings(environment);
+  request.input = has_input ? task.input : nothing.fd;
+  request.output = theirs[0].fd;
+  request.error = task.merge_stderr ? theirs[0].fd : theirs[1].fd;
+  const pid_t pid = spawn(request, defaults_);
+  if (pid < 0) return cannot_start(task, -pid);
+
+  locals_.push_back(std::make_unique<Local>(io_));
+  Local& local = *locals_.back();
+  local.rank = place.rank;
+  local.pid = pid;
+  local.running = true;
+  ++running_;
+  for (const Stream stream : {Stream::out, Stream::err}) {
+    Pipe& pipe = local.pipes[static_cast<std::size_t>(stream)];
+    pipe.owner = &local;
+    pipe.stream = stream;
+    Descriptor& end = ours[static_cast<int>(stream)];
+    if (end.fd < 0) continue;
+    pipe.end.assign(end.take());
+    await_output(pipe);
+  }
+  await_exit(local);
+  return std::nullopt;
+}
+
+// One descriptor per process tells in which order they end; SIGCHLD alone does not. Where the kernel has no
+// such descriptors SIGCHLD has to do.
+void Agent::await_exit(Local& local) {
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, local.pid, 0));
+  if (fd < 0) return;
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  local.exit.assign(fd);
+  local.exit.async_wait(asio::posix::stream_descriptor::wait_read,
+                        [this, &local](const asio::error_code& error) {
+                          if (error || !local.running) return;
+                          int status = 0;
+                          if (waitpid(local.pid, &status, WNOHANG) == local.pid) ended(local, status);
+                        });
+}
+
+void Agent::await_children() {
+  child_signal_.async_wait([this](const asio::error_code& error, int) {
+    if (error) return;
+    await_children();
+    // Behind the exits that are known already, so that these are seen in their order.
+    asio::post(io_, [this] { reap(); });
+  });
+}
+
+void Agent::await_output(Pipe& pipe) {
+  if (pipe.waiting || !reading_ || !pipe.end.is_open()) return;
+  pipe.waiting = true;
+  pipe.end.async_wait(asio::posix::stream_descriptor::wait_read,
+                      [this, &pipe](const asio::error_code& error) {
+                        pipe.waiting = false;
+                        if (error) return;
+                        if (reading_) read_some(pipe);
+                        await_output(pipe);
+                      });
+}
+
+// False if there is nothing now, or nothing any more.
+bool Agent::read_some(Pipe& pipe) {
+  if (!pipe.end.is_open()) return false;
+  const ssize_t bytes = read(pipe.end.native_handle(), buffer_.data(), buffer_.size());
+  if (bytes > 0) {
+    const std::string_view text(buffer_.data(), static_cast<std::size_t>(bytes));
+    if (events_.on_output(pipe.owner->rank, pipe.stream, text)) return true;
+  } else if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) {
+    return false;
+  }
+  asio::error_code ignored;
+  pipe.end.close(ignored);
+  return false;
+}
+
+void Agent::drain(Local& local) {
+  for (Pipe& pipe : local.pipes) {
+    for (std::size_t rounds = most_drained / read_size; rounds > 0 && read_some(pipe); --rounds) {
+    }
+  }
+}
+
+void Agent::ended(Local& local, int wait_status) {
+  local.running = false;
+  --running_;
+  asio::error_code ignored;
+  local.exit.close(ignored);
+  drain(local);
+  events_.on_exit(local.rank, local.pid, ExitStatus(wait_status));
+  if (running_ == 0) asio::post(io_, [this] { reap(); });
+}
+
+Agent::Local* Agent::find(pid_t pid) {
+  for (const auto& local : locals_) {
+    if (local->running && local->pid == pid) return local.get();
+  }
+  return nullptr;
+}
+
+// Everybody who has ended, ranks and orphans that came to us.
+void Agent::reap() {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid == 0) break;
+    if (pid < 0) {
+      if (errno != ECHILD) continue;
+      if (running_ == 0) finish();
+      return;
+    }
+    if (Local* local = find(pid)) ended(*local, status);
+  }
+  if (running_ == 0) end_leftovers();
+}
+
+// The ranks are gone, and something that they started is still there.
+void Agent::end_leftovers() {
+  if (killing_) {
+    kill();
+  } else if (stopping_) {
+    signal_leftovers(SIGTERM);
+  } else {
+    stop();
+  }
+}
+
+// Once each: they may take their time, but they need not be told again.
+void Agent::signal_leftovers(int number) {
+  for (const pid_t pid : leftovers()) {
+    if (signalled_.insert(pid).second) ::kill(pid, number);
+  }
+}
+
+std::vector<pid_t> Agent::leftovers() {
+  std::vector<pid_t> result = living_children();
+  std::erase_if(result, [this](pid_t pid) { return find(pid) != nullptr; });
+  return result;
+}
+
+void Agent::signal(int number) {
+  for (const auto& local : locals_) {
+    if (local->running) ::kill(-local->pid, number);
+  }
+}
+
+void Agent::stop(int number) {
+  if (stopping_ || done_) return;
+  stopping_ = true;
+  signal(number);
+  signal(SIGCONT);  // who is stopped cannot take a signal
+  signal_leftovers(number);
+  kill_timer_.expires_after(kill_grace_);
+  kill_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) kill();
+  });
+  if (running_ == 0) asio::post(io_, [this] { reap(); });
+}
+
+void Agent::kill() {
+  if (done_) return;
+  stopping_ = killing_ = true;
+  signal(SIGKILL);
+  for (const pid_t pid : leftovers()) ::kill(pid, SIGKILL);
+}
+
+void Agent::set_reading(bool reading) {
+  if (reading_ == reading) return;
+  reading_ = reading;
+  if (!reading_) return;
+  for (const auto& local : locals_) {
+    for (Pipe& pipe : local->pipes) await_output(pipe);
+  }
+}
+
+void Agent::finish() {
+  if (done_) return;
+  done_ = true;
+  kill_timer_.cancel();
+  child_signal_.cancel();
+  for (const auto& local : locals_) {
+    drain(*local);
+    asio::error_code ignored;
+    for (Pipe& pipe : local->pipes) pipe.end.close(ignored);
+  }
+  events_.on_done();
+}
+
+}  // namespace tutti::tools

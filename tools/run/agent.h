@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
+
+#include <tutti/tools/run/agent_events.h>
+#include <tutti/tools/run/environment.h>
+#include <tutti/tools/run/spawn.h>
+
+namespace tutti::tools {
+
+// The part of a job that runs on this host.
+struct AgentTask {
+  std::vector<std::string> program;
+  Environment environment;  // of the job; the agent adds what differs from rank to rank
+  int first_rank = 0;
+  int local_ranks = 1;
+  int world_size = 1;
+  int input = -1;  // rank 0's stdin; the others read nothing
+  bool merge_stderr = false;
+  std::chrono::nanoseconds kill_grace{0};
+};
+
+// Why not all ranks could be started, and the exit status that a shell would give for it.
+struct StartFailure {
+  int exit_status;
+  std::string message;
+};
+
+// Starts the local ranks and watches them: their output, their ends, and that nothing of them stays behind.
+// Knows nothing of terminals, files or other hosts. Waits on `io`, whose thread must be the only one to use
+// it; expects that orphans are adopted (adopt_orphans) and that this process has no other children.
+class Agent {
+ public:
+  Agent(asio::io_context& io, AgentEvents& events);
+
+  // After a failure some ranks may be running: `stop` ends those.
+  std::optional<StartFailure> start(const AgentTask& task);
+  // To every rank and its process group.
+  void signal(int number);
+  // Ends everything: `number`, and after the task's grace SIGKILL. `on_done` follows.
+  void stop(int number = SIGTERM);
+  void kill();
+  // While off, the ranks' output waits in their pipes, and they for room in these.
+  void set_reading(bool reading);
+
+ private:
+  struct Local;
+  struct Pipe {
+    explicit Pipe(asio::io_context& io) : end(io) {}
+    Local* owner = nullptr;
+    Stream stream = Stream::out;
+    asio::posix::stream_descriptor end;
+    bool waiting = false;
+  };
+  struct Local {
+    explicit Local(asio::io_context& io) : exit(io), pipes{Pipe(io), Pipe(io)} {}
+    int rank = 0;
+    pid_t pid = -1;
+    bool running = false;
+    asio::posix::stream_descriptor exit;  // readable once the process has ended
+    std::array<Pipe, 2> pipes;
+  };
+
+  std::optional<StartFailure> start_rank(const AgentTask& task, const std::string& path, int local_rank);
+  void await_exit(Local& local);
+  void await_children();
+  void await_output(Pipe& pipe);
+  bool read_some(Pipe& pipe);
+  void drain(Local& local);
+  void ended(Local& local, int wait_status);
+  void reap();
+  void end_leftovers();
+  void finish();
+  Local* find(pid_t pid);
+  void signal_leftovers(int number);
+  std::vector<pid_t> leftovers();
+
+  asio::io_context& io_;
+  AgentEvents& events_;
+  const SpawnDefaults defaults_;
+  asio::signal_set child_signal_;
+  asio::steady_timer kill_timer_;
+  std::chrono::nanoseconds kill_grace_{0};
+  std::vector<std::unique_ptr<Local>> locals_;
+  std::set<pid_t> signalled_;  // leftovers that have been asked to end
+  std::vector<char> buffer_;
+  int running_ = 0;
+  bool reading_ = true;
+  bool stopping_ = false;
+  bool killing_ = false;
+  bool done_ = false;
+};
+
+}  // namespace tutti::tools

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+#include <sys/wait.h>
+
+namespace tutti::tools {
+
+enum class Stream { out, err };
+
+// How a process ended.
+struct ExitStatus {
+  int code = 0;
+  int signal = 0;  // 0: it ended by itself, with `code`
+
+  explicit ExitStatus(int wait_status)
+      : code(WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0),
+        signal(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0) {}
+  bool success() const { return code == 0 && signal == 0; }
+};
+
+// What an agent tells whoever runs the job: here the same process, on other hosts a connection's other end.
+class AgentEvents {
+ public:
+  // False: nobody wants any more of this stream. Its writers then see it closed, as they would without us.
+  virtual bool on_output(int rank, Stream stream, std::string_view bytes) = 0;
+  // Everything that the rank itself has written has been delivered before. In order of exit.
+  virtual void on_exit(int rank, pid_t pid, ExitStatus status) = 0;
+  // Nothing is left: neither ranks nor any descendants of them.
+  virtual void on_done() = 0;
+
+ protected:
+  ~AgentEvents() = default;
+};
+
+}  // namespace tutti::tools

@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tutti/tools/run/descendants.h>
+
+namespace tutti::tools {
+namespace {
+
+struct ProcessState {
+  char state = 'X';
+  pid_t parent = 0;
+};
+
+// From /proc/PID/stat: "PID (name) state parent ...", where the name may hold anything, parentheses too.
+ProcessState state_of(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  std::string text;
+  std::getline(file, text, '\0');
+  const std::size_t end_of_name = text.rfind(')');
+  ProcessState result;
+  if (end_of_name == std::string::npos || end_of_name + 4 > text.size()) return result;
+  result.state = text[end_of_name + 2];
+  result.parent = static_cast<pid_t>(std::strtol(text.c_str() + end_of_name + 3, nullptr, 10));
+  return result;
+}
+
+}  // namespace
+
+void adopt_orphans() {
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+    throw std::system_error(errno, std::generic_category(), "prctl(PR_SET_CHILD_SUBREAPER)");
+  }
+}
+
+std::vector<pid_t> living_children() {
+  std::vector<pid_t> result;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc"), closedir);
+  if (directory == nullptr) return result;
+  const pid_t self = getpid();
+  while (const dirent* entry = readdir(directory.get())) {
+    const std::string name = entry->d_name;
+    if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;
+    const ProcessState process = state_of(name);
+    if (process.parent == self && process.state != 'Z' && process.state != 'X') {
+      result.push_back(static_cast<pid_t>(std::stol(name)));
+    }
+  }
+  return result;
+}
+
+void kill_all_children() {
+  for (;;) {
+    for (const pid_t child : living_children()) kill(child, SIGKILL);
+    // A child's own children are ours before it can be waited for, so the next round finds them.
+    const pid_t ended = waitpid(-1, nullptr, 0);
+    if (ended < 0 && errno == ECHILD) return;
+  }
+}
+
+}  // namespace tutti::tools

@@ -1,0 +1,121 @@
+#include <random>
+#include <system_error>
+
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <tutti/tools/run/environment.h>
+
+extern char** environ;
+
+namespace tutti::tools {
+namespace {
+
+constexpr int first_port = 20000;
+constexpr int last_port = 32767;  // the kernel's own range begins at 32768
+
+// Whether a server that listens on all addresses, as PyTorch's store does, could have the port.
+bool is_free(int port) {
+  int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 any6 = {};
+  any6.sin6_family = AF_INET6;
+  any6.sin6_port = htons(static_cast<std::uint16_t>(port));
+  sockaddr_in any4 = {};
+  any4.sin_family = AF_INET;
+  any4.sin_port = any6.sin6_port;
+  int bound = -1;
+  if (fd >= 0) {
+    bound = bind(fd, reinterpret_cast<const sockaddr*>(&any6), sizeof any6);
+  } else {
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) bound = bind(fd, reinterpret_cast<const sockaddr*>(&any4), sizeof any4);
+  }
+  if (fd >= 0) close(fd);
+  return bound == 0;
+}
+
+int usable_cores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return CPU_COUNT(&cores);
+  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+}  // namespace
+
+Environment environment_of_this_process() {
+  Environment result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos && equals > 0)
+      result.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return result;
+}
+
+std::vector<std::string> to_strings(const Environment& environment) {
+  std::vector<std::string> result;
+  for (const auto& [name, value] : environment) result.push_back(name + "=" + value);
+  return result;
+}
+
+std::vector<std::string> apply_exports(Environment& environment, const std::vector<std::string>& exports) {
+  std::vector<std::string> missing;
+  for (const std::string& entry : exports) {
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string::npos) {
+      environment[entry.substr(0, equals)] = entry.substr(equals + 1);
+    } else if (!environment.contains(entry)) {
+      missing.push_back(entry);
+    }
+  }
+  return missing;
+}
+
+void set_job_variables(Environment& environment, const JobPlace& job) {
+  environment["MASTER_ADDR"] = job.master_address;
+  environment["MASTER_PORT"] = std::to_string(job.master_port);
+  environment["TUTTI_STORE"] = job.store;
+  environment["TUTTI_JOB_ID"] = job.id;
+}
+
+void set_rank_variables(Environment& environment, const RankPlace& place) {
+  for (const std::string prefix : {"", "TUTTI_"}) {
+    environment[prefix + "RANK"] = std::to_string(place.rank);
+    environment[prefix + "WORLD_SIZE"] = std::to_string(place.world_size);
+    environment[prefix + "LOCAL_RANK"] = std::to_string(place.local_rank);
+    environment[prefix + "LOCAL_WORLD_SIZE"] = std::to_string(place.local_world_size);
+  }
+}
+
+void limit_spinning(Environment& environment, int local_ranks) {
+  if (local_ranks > usable_cores()) environment.try_emplace("TUTTI_SPIN", "0");
+}
+
+int find_free_port() {
+  std::random_device random;
+  std::uniform_int_distribution<int> any_port(first_port, last_port);
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    const int port = any_port(random);
+    if (is_free(port)) return port;
+  }
+  return 0;
+}
+
+std::string random_id() {
+  unsigned char bytes[8];
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) {
+    throw std::system_error(errno, std::generic_category(), "getrandom");
+  }
+  std::string id;
+  for (const unsigned char byte : bytes) {
+    id += "0123456789abcdef"[byte >> 4];
+    id += "0123456789abcdef"[byte & 15];
+  }
+  return id;
+}
+
+}  // namespace tutti::tools

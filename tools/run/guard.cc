@@ -1,0 +1,84 @@
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <system_error>
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tutti/tools/command_line.h>
+#include <tutti/tools/run/descendants.h>
+#include <tutti/tools/run/guard.h>
+
+namespace tutti::tools {
+namespace {
+
+[[noreturn]] void run_child(pid_t parent, const sigset_t& mask, const std::function<int()>& body) {
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(exit_failure);  // it died before it could be noticed
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  int status = exit_failure;
+  try {
+    status = body();
+  } catch (const std::exception& error) {
+    std::cerr << "tutti run: " << error.what() << std::endl;
+  }
+  std::cout.flush();
+  _exit(status);
+}
+
+// Its wait status, once it has ended.
+int wait_handing_on(pid_t child, const sigset_t& signals) {
+  for (;;) {
+    siginfo_t info;
+    const int signal = sigwaitinfo(&signals, &info);
+    if (signal == SIGCHLD) {
+      int status = 0;
+      if (waitpid(child, &status, WNOHANG) == child) return status;
+    } else if (signal > 0) {
+      kill(child, signal);
+      // The child stops the ranks and stays awake; the shell sees us stop.
+      if (signal == SIGTSTP) raise(SIGSTOP);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<int> signals_to_handle() {
+  std::vector<int> result = {
+      SIGTERM};  // in any case: it is how the child learns that this process was killed
+  for (const int number : {SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT}) {
+    struct sigaction action;
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) result.push_back(number);
+  }
+  return result;
+}
+
+int run_guarded(const std::function<int()>& body) {
+  adopt_orphans();
+  sigset_t signals;
+  sigset_t previous;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCHLD);
+  for (const int number : signals_to_handle()) sigaddset(&signals, number);
+  sigprocmask(SIG_BLOCK, &signals, &previous);
+
+  const pid_t self = getpid();
+  const pid_t child = fork();
+  if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  if (child == 0) run_child(self, previous, body);
+
+  const int status = wait_handing_on(child, signals);
+  kill_all_children();
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  std::cerr << "tutti run: the process that watches the ranks was ended by signal " << WTERMSIG(status)
+            << " (" << strsignal(WTERMSIG(status)) << "); so were the ranks\n";
+  return exit_signal_base + WTERMSIG(status);
+}
+
+}  // namespace tutti::tools

@@ -1,0 +1,159 @@
+#include <cstring>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <tutti/rendezvous/address.h>
+#include <tutti/tools/command_line.h>
+#include <tutti/tools/run/guard.h>
+#include <tutti/tools/run/job.h>
+
+namespace tutti::tools {
+namespace {
+
+constexpr const char* loopback = "127.0.0.1";
+// Output that our reader has yet to take; beyond it the ranks have to wait.
+constexpr std::size_t most_backlog = 1024 * 1024;
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string describe(ExitStatus status) {
+  if (status.signal == 0) return "exited with status " + std::to_string(status.code);
+  return "was ended by signal " + std::to_string(status.signal) + " (" + strsignal(status.signal) + ")";
+}
+
+bool ends_job(int number) {
+  return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+}
+
+}  // namespace
+
+Job::Job(RunOptions options)
+    : options_(std::move(options)), signals_(io_), output_(io_, options_.output), agent_(io_, *this) {
+  output_.on_progress([this] {
+    if (done_ && output_.backlog() == 0) io_.stop();
+    agent_.set_reading(output_.backlog() < most_backlog);
+  });
+}
+
+int Job::run() {
+  for (const int number : signals_to_handle()) signals_.add(number);
+  await_signals();
+  // A reader of our output that goes away is an error to be seen, not a reason to leave the ranks alone. The
+  // agent has noted before what the ranks are to inherit.
+  signal(SIGPIPE, SIG_IGN);
+
+  AgentTask task;
+  if (!prepare(task)) return exit_failure;
+  if (const auto failure = agent_.start(task)) fail_to_start(*failure);
+  io_.run();
+  return exit_status();
+}
+
+bool Job::prepare(AgentTask& task) {
+  JobPlace place;
+  auto store = tcp::StoreServer::create({.addresses = {loopback}});
+  Status problem = store.status();
+  if (store.ok()) problem = output_.open(options_.ranks);
+  if (problem.ok()) {
+    store_ = std::move(*store);
+    place.master_port = find_free_port();
+    if (place.master_port == 0) problem = Status(Code::resource_exhausted, "no free port for MASTER_PORT");
+  }
+  if (!problem.ok()) {
+    output_.note("tutti run: " + problem.message() + "\n");
+    return false;
+  }
+  place.id = random_id();
+  place.store = format_endpoint(loopback, store_->port());
+  place.master_address = loopback;
+
+  task.environment = environment_of_this_process();
+  for (const std::string& name : apply_exports(task.environment, options_.exports)) {
+    output_.note("tutti run: -x " + name + ": not set here, so the ranks do not have it either\n");
+  }
+  set_job_variables(task.environment, place);
+  task.program = options_.program;
+  task.local_ranks = task.world_size = options_.ranks;
+  task.input = STDIN_FILENO;
+  task.merge_stderr = options_.output.merge_stderr;
+  task.kill_grace = options_.kill_grace;
+  return true;
+}
+
+void Job::fail_to_start(const StartFailure& failure) {
+  output_.note("tutti run: " + failure.message + "\n");
+  failure_ = failure.exit_status;
+  agent_.stop();
+}
+
+bool Job::on_output(int rank, Stream stream, std::string_view bytes) {
+  const bool wanted = output_.write(rank, stream, bytes);
+  if (output_.backlog() >= most_backlog) agent_.set_reading(false);
+  return wanted;
+}
+
+void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
+  output_.finish(rank);
+  if (status.success()) return;
+  all_succeeded_ = false;
+  // What happens after the first failure, or after we were asked to end, is its consequence.
+  if (failure_ || ending_signal_) return;
+  failure_ = status.signal != 0 ? exit_signal_base + status.signal : status.code;
+  report_failure(rank, pid, status);
+  agent_.stop();
+}
+
+void Job::report_failure(int rank, pid_t pid, ExitStatus status) {
+  std::string text = "tutti run: rank " + std::to_string(rank) + " (host " + host_name() + ", pid " +
+                     std::to_string(pid) + ") " + describe(status);
+  const auto lines = output_.last_lines(rank);
+  const char* stream = options_.output.merge_stderr ? "output" : "stderr";
+  if (lines.empty()) text += std::string(" and wrote nothing to ") + stream;
+  if (options_.ranks > 1) text += "; the others are being ended";
+  text += lines.empty() ? "\n" : std::string(". Its last lines on ") + stream + ":\n";
+  for (const std::string& line : lines) text += "  rank " + std::to_string(rank) + "| " + line + "\n";
+  output_.note(text);
+}
+
+void Job::on_done() {
+  done_ = true;
+  if (output_.backlog() == 0) io_.stop();
+}
+
+void Job::await_signals() {
+  signals_.async_wait([this](const asio::error_code& error, int number) {
+    if (error) return;
+    on_signal(number);
+    await_signals();
+  });
+}
+
+void Job::on_signal(int number) {
+  if (number == SIGTSTP) {
+    agent_.signal(SIGSTOP);  // their sessions have no terminal, where SIGTSTP would stop nobody
+  } else if (!ends_job(number)) {
+    agent_.signal(number);
+  } else if (done_) {
+    io_.stop();  // only our reader still keeps us
+  } else if (ending_signal_) {
+    agent_.kill();
+    output_.discard_backlog();
+  } else {
+    ending_signal_ = number;
+    output_.note(std::string("tutti run: ") + strsignal(number) + ": ending the ranks\n");
+    agent_.stop(number);
+  }
+}
+
+int Job::exit_status() const {
+  if (failure_) return *failure_;
+  if (ending_signal_ && !all_succeeded_) return exit_signal_base + *ending_signal_;
+  return 0;
+}
+
+}  // namespace tutti::tools

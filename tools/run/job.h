@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+
+#include <tutti/rendezvous/tcp/store_server.h>
+#include <tutti/tools/run/agent.h>
+#include <tutti/tools/run/agent_events.h>
+#include <tutti/tools/run/options.h>
+#include <tutti/tools/run/output.h>
+
+namespace tutti::tools {
+
+// One world, from its start to its end: hosts the store, has the ranks started, decides when all is over and
+// with which exit status.
+class Job final : private AgentEvents {
+ public:
+  explicit Job(RunOptions options);
+  // Returns when nothing is left of the job.
+  int run();
+
+ private:
+  bool on_output(int rank, Stream stream, std::string_view bytes) override;
+  void on_exit(int rank, pid_t pid, ExitStatus status) override;
+  void on_done() override;
+
+  // False if the user has been told why not.
+  bool prepare(AgentTask& task);
+  void await_signals();
+  void on_signal(int number);
+  void report_failure(int rank, pid_t pid, ExitStatus status);
+  void fail_to_start(const StartFailure& failure);
+  int exit_status() const;
+
+  const RunOptions options_;
+  asio::io_context io_{1};
+  asio::signal_set signals_;
+  Output output_;
+  Agent agent_;
+  std::unique_ptr<tcp::StoreServer> store_;
+  bool done_ = false;
+  bool all_succeeded_ = true;
+  std::optional<int> failure_;        // the exit status of the first rank to fail
+  std::optional<int> ending_signal_;  // by which we were asked to end
+};
+
+}  // namespace tutti::tools

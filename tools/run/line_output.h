@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+
+#include <tutti/tools/run/terminal.h>
+
+namespace tutti::tools {
+
+// Somebody whose words go to a LineOutput. Owned by the caller.
+struct LineSource {
+  std::string tag;      // in front of each line
+  std::string partial;  // a line that has not ended
+  std::uint64_t total = 0;
+  bool aged = false;  // `partial` has not grown since the last look
+  bool watched = false;
+};
+
+// Puts the words of many sources on one terminal so that a line never holds those of two.
+//
+// A line is shown when it is complete. An unfinished one is shown when it gets too long to keep, or when its
+// source falls silent (progress bars, prompts); if somebody else speaks then, that starts on a new line.
+// Silence after a whole number of pages is no reason: that is a program whose stdio empties its buffer in the
+// middle of a line.
+class LineOutput {
+ public:
+  LineOutput(asio::io_context& io, Terminal& terminal, bool timestamp);
+
+  void write(LineSource& source, std::string_view bytes);
+  // The source has ended: shows what is left of it.
+  void finish(LineSource& source);
+  // Whole lines of our own.
+  void note(std::string_view lines);
+
+ private:
+  void show(LineSource& source, std::string_view text);
+  void leave_open_line(const LineSource* next);
+  std::string prefix(const LineSource& source) const;
+  void watch(LineSource& source);
+  void look();
+
+  Terminal& terminal_;
+  const bool timestamp_;
+  const LineSource* open_ = nullptr;  // whose unfinished line the cursor is in
+  bool open_returned_ = false;        // ... at its beginning, after a carriage return
+  asio::steady_timer timer_;
+  std::vector<LineSource*> watched_;
+};
+
+}  // namespace tutti::tools

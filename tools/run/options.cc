@@ -1,0 +1,99 @@
+#include <tutti/core/config_values.h>
+#include <tutti/tools/command_line.h>
+#include <tutti/tools/run/options.h>
+
+namespace tutti::tools {
+namespace {
+
+constexpr std::string_view no_copy = ":nocopy";
+
+// The launcher's own options end at the first word that is neither an option nor an option's value, or at
+// `--`; what follows belongs to the program, options included.
+struct SplitArguments {
+  Arguments own;
+  std::vector<std::string> program;
+};
+
+bool takes_value(const CLI::App& app, const std::string& word) {
+  const CLI::Option* option = app.get_option_no_throw(word);
+  return option != nullptr && option->get_items_expected_max() > 0;
+}
+
+SplitArguments split(const CLI::App& app, const Arguments& arguments) {
+  SplitArguments result;
+  std::size_t i = 0;
+  for (; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--") {
+      ++i;
+      break;
+    }
+    if (word.size() < 2 || word[0] != '-') break;
+    // mpirun's other names for it, which everybody's fingers know.
+    result.own.push_back(word == "-np" || word == "--np" ? "-n" : word);
+    if (takes_value(app, result.own.back()) && i + 1 < arguments.size()) result.own.push_back(arguments[++i]);
+  }
+  result.program.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
+  return result;
+}
+
+class UsageOfRun : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "Usage: tutti run -n N [OPTIONS] [--] PROGRAM [ARGUMENTS]...\n";
+  }
+};
+
+std::string check_exports(const std::vector<std::string>& exports) {
+  for (const std::string& entry : exports) {
+    if (entry.empty() || entry[0] == '=') return "-x needs VAR or VAR=VALUE, not `" + entry + "`";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
+  CLI::App app(
+      "Starts a program as N ranks on this machine, serves the store at which they meet, and ends all\n"
+      "of them when one fails. The exit status is that of the first rank to fail, 128+n for signal n.",
+      "tutti run");
+  app.formatter(std::make_shared<UsageOfRun>());
+  RunOptions options;
+  std::string output;
+  std::string grace = "2s";
+  app.add_option("-n", options.ranks, "The number of ranks")->required()->check(CLI::Range(1, 1 << 20));
+  app.add_option("-x", options.exports,
+                 "Set VAR for the ranks (VAR=VALUE); VAR alone keeps its value of here")
+      ->type_name("VAR[=VALUE]")
+      ->allow_extra_args(false);
+  app.add_option("--output-filename", output,
+                 "Also write the ranks' output to DIR/1/rank.N/stdout and stderr; with :nocopy only there")
+      ->type_name("DIR[:nocopy]");
+  app.add_flag("--merge-stderr-to-stdout", options.output.merge_stderr, "Treat the ranks' stderr as stdout");
+  app.add_flag("--tag-output", options.output.tag,
+               "Start each line with [1,RANK]<stdout>: or [1,RANK]<stderr>:");
+  app.add_flag("--timestamp-output", options.output.timestamp, "Start each line with the time");
+  app.add_option("--kill-grace", grace, "Time between SIGTERM and SIGKILL when the ranks are to end")
+      ->type_name("DURATION")
+      ->capture_default_str();
+
+  SplitArguments words = split(app, arguments);
+  if (const auto status = parse(app, words.own)) return *status;
+  if (const std::string problem = check_exports(options.exports); !problem.empty())
+    return usage_error(app, problem);
+  if (words.program.empty()) return usage_error(app, "no program given");
+  const auto duration = parse_duration(grace);
+  if (!duration)
+    return usage_error(app, "--kill-grace needs a duration like 500ms or 10s, not `" + grace + "`");
+  options.kill_grace = *duration;
+  if (output.size() > no_copy.size() && output.ends_with(no_copy)) {
+    output.resize(output.size() - no_copy.size());
+    options.output.to_terminal = false;
+  }
+  options.output.directory = std::move(output);
+  options.program = std::move(words.program);
+  return options;
+}
+
+}  // namespace tutti::tools

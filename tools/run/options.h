@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <tutti/tools/commands.h>
+
+namespace tutti::tools {
+
+struct OutputOptions {
+  std::string directory;  // log files go here; empty: none
+  bool to_terminal = true;
+  bool merge_stderr = false;
+  bool tag = false;
+  bool timestamp = false;
+};
+
+// What `tutti run` has been asked to do.
+struct RunOptions {
+  int ranks = 0;
+  std::vector<std::string> exports;  // "VAR" or "VAR=VALUE", as given to -x
+  OutputOptions output;
+  std::chrono::nanoseconds kill_grace = std::chrono::seconds(2);
+  std::vector<std::string> program;
+};
+
+// The options, or the exit status with which to end at once; the user has been told why.
+std::variant<RunOptions, int> parse_run_options(const Arguments& arguments);
+
+}  // namespace tutti::tools

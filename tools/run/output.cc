@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tutti/tools/run/output.h>
+
+namespace tutti::tools {
+namespace {
+
+constexpr std::size_t tail_bytes = 8 * 1024;
+constexpr std::size_t tail_lines = 10;
+constexpr const char* stream_names[] = {"stdout", "stderr"};
+
+bool same_file(int a, int b) {
+  struct stat first;
+  struct stat second;
+  return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+}  // namespace
+
+// A log file: the bytes as they come. Once it cannot be written (a full disk) the rest is lost, and we say so
+// once.
+class Output::LogFile {
+ public:
+  LogFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  ~LogFile() {
+    if (fd_ >= 0) close(fd_);
+  }
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  // Empty, or what went wrong just now.
+  std::string write(std::string_view bytes) {
+    while (fd_ >= 0 && !bytes.empty()) {
+      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+      if (written >= 0) {
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+      } else if (errno != EINTR) {
+        const std::string problem = std::strerror(errno);
+        close(fd_);
+        fd_ = -1;
+        return "tutti run: cannot write " + path_ + ": " + problem + "; it ends here\n";
+      }
+    }
+    return {};
+  }
+
+ private:
+  const std::string path_;
+  int fd_;
+};
+
+Output::Output(asio::io_context& io, const OutputOptions& options)
+    : options_(options), out_(io, STDOUT_FILENO), out_lines_(io, out_, options.timestamp) {
+  if (same_file(STDOUT_FILENO, STDERR_FILENO)) return;
+  err_.emplace(io, STDERR_FILENO);
+  err_lines_.emplace(io, *err_, options.timestamp);
+}
+
+Output::~Output() = default;
+
+Status Output::open(int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    ranks_.push_back(std::make_unique<Rank>());
+    for (const Stream stream : {Stream::out, Stream::err}) {
+      if (stream == Stream::err && options_.merge_stderr) continue;
+      const char* name = stream_names[static_cast<int>(stream)];
+      RankStream& target = ranks_.back()->streams[static_cast<int>(stream)];
+      if (options_.tag) target.source.tag = "[1," + std::to_string(rank) + "]<" + name + ">:";
+      if (const Status status = open_file(target, rank, name); !status.ok()) return status;
+    }
+  }
+  return {};
+}
+
+// DIR/1/rank.N/stdout, as mpirun names them: 1 is the number of the application, of which there is one.
+Status Output::open_file(RankStream& stream, int rank, const char* name) {
+  if (options_.directory.empty()) return {};
+  const std::string folder = options_.directory + "/1/rank." + std::to_string(rank);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Status(Code::invalid_argument, "cannot create " + folder + ": " + error.message());
+  const std::string path = folder + "/" + name;
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return Status(Code::invalid_argument, "cannot write " + path + ": " + std::strerror(errno));
+  stream.file = std::make_unique<LogFile>(path, fd);
+  return {};
+}
+
+bool Output::write(int rank, Stream stream, std::string_view bytes) {
+  Rank& source = *ranks_[static_cast<std::size_t>(rank)];
+  RankStream& target = source.streams[static_cast<int>(stream)];
+  const bool keep_tail = stream == Stream::err || options_.merge_stderr;
+  if (keep_tail) {
+    source.tail.append(bytes);
+    if (source.tail.size() > 2 * tail_bytes) source.tail.erase(0, source.tail.size() - tail_bytes);
+  }
+  if (target.file) {
+    if (const std::string problem = target.file->write(bytes); !problem.empty()) note(problem);
+  }
+  if (!options_.to_terminal) return true;
+  lines(stream).write(target.source, bytes);
+  return keep_tail || target.file || !out_.broken();
+}
+
+void Output::finish(int rank) {
+  for (const Stream stream : {Stream::out, Stream::err}) {
+    lines(stream).finish(ranks_[static_cast<std::size_t>(rank)]->streams[static_cast<int>(stream)].source);
+  }
+}
+
+std::vector<std::string> Output::last_lines(int rank) const {
+  std::string_view tail = ranks_[static_cast<std::size_t>(rank)]->tail;
+  while (tail.ends_with('\n')) tail.remove_suffix(1);
+  std::vector<std::string> result;
+  while (!tail.empty() && result.size() < tail_lines) {
+    const std::size_t newline = tail.rfind('\n');
+    const std::size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
+    result.emplace_back(tail.substr(begin));
+    tail = tail.substr(0, newline == std::string_view::npos ? 0 : newline);
+  }
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
+void Output::note(const std::string& lines_of_text) { lines(Stream::err).note(lines_of_text); }
+
+std::size_t Output::backlog() const { return out_.backlog() + (err_ ? err_->backlog() : 0); }
+
+void Output::discard_backlog() {
+  out_.discard();
+  if (err_) err_->discard();
+}
+
+void Output::on_progress(const std::function<void()>& callback) {
+  out_.on_progress(callback);
+  if (err_) err_->on_progress(callback);
+}
+
+}  // namespace tutti::tools

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <asio/io_context.hpp>
+
+#include <tutti/core/status.h>
+#include <tutti/tools/run/agent_events.h>
+#include <tutti/tools/run/line_output.h>
+#include <tutti/tools/run/options.h>
+#include <tutti/tools/run/terminal.h>
+
+namespace tutti::tools {
+
+// Where the ranks' words go: to our own stdout and stderr, to log files, and the last of them into memory,
+// for the report about a rank that failed.
+class Output {
+ public:
+  Output(asio::io_context& io, const OutputOptions& options);
+  ~Output();
+
+  // Prepares for ranks 0..ranks-1: creates the log files. A failure names the file.
+  Status open(int ranks);
+  // False if nobody wants any more of it; see AgentEvents.
+  bool write(int rank, Stream stream, std::string_view bytes);
+  // The rank says no more.
+  void finish(int rank);
+  // The last lines of its stderr, or of stdout where the two are merged.
+  std::vector<std::string> last_lines(int rank) const;
+  // Lines of the launcher itself, on stderr.
+  void note(const std::string& lines);
+
+  // What the readers of our stdout and stderr have yet to take.
+  std::size_t backlog() const;
+  void discard_backlog();
+  void on_progress(const std::function<void()>& callback);
+
+ private:
+  class LogFile;
+  struct RankStream {
+    LineSource source;
+    std::unique_ptr<LogFile> file;
+  };
+  struct Rank {
+    RankStream streams[2];
+    std::string tail;
+  };
+
+  Status open_file(RankStream& stream, int rank, const char* name);
+  LineOutput& lines(Stream stream) { return stream == Stream::err && err_lines_ ? *err_lines_ : out_lines_; }
+
+  const OutputOptions options_;
+  Terminal out_;
+  LineOutput out_lines_;
+  // Absent where stdout and stderr are the same file: then they must share the bookkeeping about lines.
+  std::optional<Terminal> err_;
+  std::optional<LineOutput> err_lines_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace tutti::tools

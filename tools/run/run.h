@@ -1,0 +1,10 @@
+#pragma once
+
+#include <tutti/tools/run/options.h>
+
+namespace tutti::tools {
+
+// Runs the job to its end and returns the exit status for it. To be called while the process has one thread.
+int launch(const RunOptions& options);
+
+}  // namespace tutti::tools

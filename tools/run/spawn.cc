@@ -1,0 +1,144 @@
+#include <cerrno>
+#include <initializer_list>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tutti/tools/run/spawn.h>
+
+namespace tutti::tools {
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (const std::string& string : strings) result.push_back(const_cast<char*>(string.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+// Only what is safe between fork and exec while other threads exist: no allocation, no locks.
+struct Child {
+  const char* path;
+  char* const* arguments;
+  char* const* environment;
+  int descriptors[3];
+  int failure;  // where the errno goes if this comes to nothing
+  pid_t parent;
+  const SpawnDefaults& defaults;
+
+  [[noreturn]] void run() const {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    setsid();
+    if (connect_descriptors() && reset_signals()) {
+      setrlimit(RLIMIT_NOFILE, &defaults.open_files);
+      execve(path, arguments, environment);
+    }
+    const int problem = errno;
+    if (write(failure, &problem, sizeof problem) < 0) _exit(2);
+    _exit(1);
+  }
+
+  bool connect_descriptors() const {
+    for (int target = 0; target < 3; ++target) {
+      if (dup2(descriptors[target], target) < 0) return false;
+    }
+    return true;
+  }
+
+  // What the parent handles would run its handlers here until exec puts in the defaults; what it inherited as
+  // ignored stays so.
+  bool reset_signals() const {
+    for (int signal = 1; signal < NSIG; ++signal) {
+      struct sigaction action;
+      if (sigaction(signal, nullptr, &action) != 0) continue;
+      if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
+      action = {};
+      action.sa_handler = SIG_DFL;
+      sigaction(signal, &action, nullptr);
+    }
+    sigaction(SIGPIPE, &defaults.broken_pipe, nullptr);
+    return sigprocmask(SIG_SETMASK, &defaults.mask, nullptr) == 0;
+  }
+};
+
+// Nothing if the program was executed: exec closes the other end.
+int read_failure(int fd) {
+  int problem = 0;
+  ssize_t bytes;
+  do {
+    bytes = read(fd, &problem, sizeof problem);
+  } while (bytes < 0 && errno == EINTR);
+  return bytes == sizeof problem ? problem : 0;
+}
+
+// 0, or why it cannot be executed.
+int check_executable(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return errno == ENOTDIR ? ENOENT : errno;
+  if (S_ISDIR(status.st_mode) || access(path.c_str(), X_OK) != 0) return EACCES;
+  return 0;
+}
+
+}  // namespace
+
+SpawnDefaults SpawnDefaults::of_this_process() {
+  SpawnDefaults result = {};
+  sigprocmask(SIG_SETMASK, nullptr, &result.mask);
+  sigaction(SIGPIPE, nullptr, &result.broken_pipe);
+  getrlimit(RLIMIT_NOFILE, &result.open_files);
+  return result;
+}
+
+pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults) {
+  const std::vector<char*> arguments = pointers(request.arguments);
+  const std::vector<char*> environment = pointers(request.environment);
+  int failure[2];
+  if (pipe2(failure, O_CLOEXEC) != 0) return -errno;
+  const Child child{request.path.c_str(),
+                    arguments.data(),
+                    environment.data(),
+                    {request.input, request.output, request.error},
+                    failure[1],
+                    getpid(),
+                    defaults};
+
+  sigset_t all;
+  sigset_t previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  const pid_t pid = fork();
+  if (pid == 0) child.run();
+  const int fork_problem = errno;
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+
+  close(failure[1]);
+  const int problem = pid < 0 ? fork_problem : read_failure(failure[0]);
+  close(failure[0]);
+  if (problem == 0) return pid;
+  if (pid > 0) waitpid(pid, nullptr, 0);
+  return -problem;
+}
+
+std::string find_program(const std::string& name, const std::string& path, int& problem) {
+  problem = ENOENT;
+  if (name.find('/') != std::string::npos) {
+    problem = check_executable(name);
+    return problem == 0 ? name : std::string();
+  }
+  for (std::size_t begin = 0; begin <= path.size() && !name.empty();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    const std::string folder = path.substr(begin, end - begin);
+    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    const int found = check_executable(candidate);
+    if (found == 0) return candidate;
+    if (found == EACCES) problem = EACCES;
+    begin = end + 1;
+  }
+  return {};
+}
+
+}  // namespace tutti::tools

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+namespace tutti::tools {
+
+// A program to start. Descriptors stay the caller's.
+struct SpawnRequest {
+  std::string path;
+  std::vector<std::string> arguments;  // the program's name included
+  std::vector<std::string> environment;
+  int input = -1;
+  int output = -1;
+  int error = -1;
+};
+
+// What a started program inherits from us but should have as if it had been started by the shell.
+struct SpawnDefaults {
+  sigset_t mask;
+  struct sigaction broken_pipe;
+  rlimit open_files;
+
+  static SpawnDefaults of_this_process();
+};
+
+// Its process id, or why it could not be executed (an errno, negative). The process leads a session and a
+// process group of its own, and is killed by the kernel if the calling thread dies.
+pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults);
+
+// Where the shell would find the program: by PATH, unless the name has a slash. Empty if there is none; then
+// `problem` is ENOENT or EACCES.
+std::string find_program(const std::string& name, const std::string& path, int& problem);
+
+}  // namespace tutti::tools

@@ -1,0 +1,94 @@
+#include <cerrno>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tutti/tools/run/terminal.h>
+
+namespace tutti::tools {
+
+Terminal::Terminal(asio::io_context& io, int fd) : fd_(fd) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) {
+    broken_ = true;
+    return;
+  }
+  if (S_ISSOCK(status.st_mode)) {
+    kind_ = Kind::socket;
+  } else if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
+    // Opened once more, because flags belong to the open file, not to the descriptor. Where that is not
+    // permitted (a terminal of another user) we write as any program would.
+    const std::string path = "/proc/self/fd/" + std::to_string(fd);
+    const int own = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (own >= 0) {
+      kind_ = Kind::own;
+      fd_ = own;
+    }
+  }
+  if (kind_ == Kind::blocking) return;
+  const int watch = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event = {};
+  event.events = EPOLLOUT;
+  if (watch < 0 || epoll_ctl(watch, EPOLL_CTL_ADD, fd_, &event) != 0) {
+    // A device that cannot be waited for (/dev/null) is always ready.
+    if (watch >= 0) close(watch);
+    return;
+  }
+  writable_.emplace(io, watch);
+}
+
+Terminal::~Terminal() {
+  if (kind_ == Kind::own) close(fd_);
+}
+
+ssize_t Terminal::write_some(std::string_view text) const {
+  if (kind_ == Kind::socket) return send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  return ::write(fd_, text.data(), text.size());
+}
+
+void Terminal::write(std::string_view text) {
+  if (broken_ || text.empty()) return;
+  backlog_.append(text);
+  if (!waiting_) write_backlog();
+}
+
+void Terminal::write_backlog() {
+  while (backlog() > 0) {
+    const ssize_t bytes = write_some(std::string_view(backlog_).substr(written_));
+    if (bytes > 0) {
+      written_ += static_cast<std::size_t>(bytes);
+    } else if (errno == EAGAIN && writable_) {
+      await_writable();
+      break;
+    } else if (errno == EAGAIN) {
+      // Somebody who shares it has made it non-blocking.
+      pollfd wanted = {fd_, POLLOUT, 0};
+      poll(&wanted, 1, -1);
+    } else if (errno != EINTR) {
+      broken_ = true;
+      break;
+    }
+  }
+  if (broken_ || backlog() == 0) discard();
+}
+
+void Terminal::await_writable() {
+  waiting_ = true;
+  writable_->async_wait(asio::posix::stream_descriptor::wait_read, [this](const asio::error_code& error) {
+    waiting_ = false;
+    if (error) return;
+    write_backlog();
+    if (progress_) progress_();
+  });
+}
+
+void Terminal::discard() {
+  backlog_.clear();
+  written_ = 0;
+}
+
+}  // namespace tutti::tools

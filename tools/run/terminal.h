@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+
+namespace tutti::tools {
+
+// Writes to one of our standard streams without ever blocking on its reader: a full pipe or a stopped
+// terminal must not keep us from ending ranks. The stream's own flags are left alone, since the shell and
+// others share them. What cannot be written yet is kept; who fills it watches `backlog`.
+class Terminal {
+ public:
+  Terminal(asio::io_context& io, int fd);
+  ~Terminal();
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  void write(std::string_view text);
+  std::size_t backlog() const { return backlog_.size() - written_; }
+  // The reader is gone: everything is dropped from now on.
+  bool broken() const { return broken_; }
+  void discard();
+  // Called whenever the backlog has shrunk, or was dropped.
+  void on_progress(std::function<void()> callback) { progress_ = std::move(callback); }
+
+ private:
+  ssize_t write_some(std::string_view text) const;
+  void write_backlog();
+  void await_writable();
+
+  int fd_;
+  enum class Kind { blocking, own, socket } kind_ = Kind::blocking;
+  // Readable when `fd_` can be written: asio itself would switch the shared socket to non-blocking.
+  std::optional<asio::posix::stream_descriptor> writable_;
+  bool waiting_ = false;
+  bool broken_ = false;
+  std::string backlog_;
+  std::size_t written_ = 0;  // bytes at the front of the backlog
+  std::function<void()> progress_;
+};
+
+}  // namespace tutti::tools

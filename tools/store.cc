@@ -1,0 +1,46 @@
+#include <iostream>
+
+#include <signal.h>
+
+#include <tutti/rendezvous/address.h>
+#include <tutti/rendezvous/tcp/store_server.h>
+#include <tutti/tools/command_line.h>
+
+namespace tutti::tools {
+
+int store_command(const Arguments& arguments) {
+  CLI::App app(
+      "Serves the store at which ranks meet, until SIGTERM or SIGINT. Ranks find it by "
+      "TUTTI_STORE=HOST:PORT.",
+      "tutti store");
+  tcp::StoreServerOptions options;
+  std::string address = options.addresses.front();
+  app.add_option("--port", options.port, "The port to listen on; 0: any free one")->required();
+  app.add_option("--bind", address, "The address to listen on; empty: all of this host")
+      ->capture_default_str();
+  if (const auto status = parse(app, arguments)) return *status;
+  if (!address.empty() && !parse_address(address, options.port)) {
+    return usage_error(app, "--bind needs an address like 10.0.0.1 or ::1, not `" + address + "`");
+  }
+  options.addresses = {address};
+
+  // Blocked before the server's thread begins, so that they can only be taken here.
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  sigprocmask(SIG_BLOCK, &ending, nullptr);
+  const auto server = tcp::StoreServer::create(options);
+  if (!server.ok()) {
+    std::cerr << "tutti store: " << server.status().message() << "\n";
+    return exit_failure;
+  }
+  for (const auto& endpoint : (*server)->endpoints()) {
+    std::cout << "serving at " << format_endpoint(endpoint.address, endpoint.port) << std::endl;
+  }
+  int signal = 0;
+  sigwait(&ending, &signal);
+  return 0;
+}
+
+}  // namespace tutti::tools
