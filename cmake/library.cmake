@@ -20,14 +20,9 @@ set(TUTTI_PUBLIC_HEADERS
     core/reduce_op.h
     core/status.h
     core/types.h
-    rendezvous/store.h)
-set(present "")
-foreach(header IN LISTS TUTTI_PUBLIC_HEADERS)
-  if(EXISTS ${TUTTI_INCLUDE_DIR}/tutti/${header})
-    list(APPEND present ${header})
-  endif()
-endforeach()
-set(TUTTI_PUBLIC_HEADERS ${present})
+    rendezvous/address.h
+    rendezvous/store.h
+    rendezvous/tcp/store_server.h)
 
 get_property(TUTTI_LAYERS GLOBAL PROPERTY TUTTI_LAYERS)
 list(TRANSFORM TUTTI_LAYERS REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)

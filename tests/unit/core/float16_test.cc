@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "reference.h"
 #include <tutti/core/float16.h>
+#include <tutti/tests/unit/core/reference.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>

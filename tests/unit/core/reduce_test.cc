@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "reference.h"
 #include <tutti/core/float16.h>
 #include <tutti/core/reduce.h>
 #include <tutti/core/reduce_tables.h>
+#include <tutti/tests/unit/core/reference.h>
 
 namespace tutti {
 namespace {
