@@ -49,11 +49,13 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_TIMEOUT",
      .member = &Config::timeout,
      .default_value = "5m",
-     .meaning = "How long an operation may take when the call does not say."},
+     .meaning = "How long an operation may take when the call does not say.",
+     .least = 1},
     {.name = "TUTTI_INIT_TIMEOUT",
      .member = &Config::init_timeout,
      .default_value = "2m",
-     .meaning = "How long the processes wait for each other at the start."},
+     .meaning = "How long the processes wait for each other at the start.",
+     .least = 1},
     {.name = "TUTTI_TRANSPORTS",
      .member = &Config::transports,
      .default_value = "",
@@ -162,7 +164,9 @@ std::string expectation(const Config::Variable& variable) {
            ", like 4096, 64K, 1M or 2G";
   }
   if (type == "boolean") return "1, 0, true, false, yes, no, on or off";
-  if (type == "duration") return "a duration like 500ms, 10s or 2m";
+  if (type == "duration") {
+    return std::string("a duration like 500ms, 10s or 2m") + (variable.least > 0 ? ", longer than 0" : "");
+  }
   if (type == "port range") return "ports like 20000-21000, between 1 and 65535";
   if (type == "level") return "off, error, warn, info, debug or trace";
   return "collective:algorithm pairs like all_reduce:ring,broadcast:binomial, each collective once";
@@ -198,7 +202,8 @@ struct Assign {
   }
   bool operator()(bool Config::*member) const { return take(member, parse_bool(text)); }
   bool operator()(std::chrono::nanoseconds Config::*member) const {
-    return take(member, parse_duration(text));
+    const auto value = parse_duration(text);
+    return value && in_bounds(std::optional(value->count())) && take(member, value);
   }
   bool operator()(std::string Config::*member) const {
     return take(member, std::optional<std::string>(text));

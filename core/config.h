@@ -58,7 +58,7 @@ struct TUTTI_API Config {
     Member member;
     std::string_view default_value;  // as one would write it; empty: not set
     std::string_view meaning;
-    std::uint64_t least = 0;  // bounds of integers and sizes
+    std::uint64_t least = 0;  // bounds of integers, sizes and (in nanoseconds) durations
     std::uint64_t most = UINT64_MAX;
     bool shapes_wire = false;  // must be equal on all ranks; see wire_digest()
     bool secret = false;       // the value is never printed

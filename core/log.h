@@ -21,7 +21,7 @@ std::optional<Level> parse_level(std::string_view name);
 // From now on lines up to `level` go to `file`, or to stderr if that is empty. Before the first call:
 // warnings and errors, to stderr. On failure (invalid_argument, naming the file) nothing changes.
 Status configure(Level level, const std::string& file = {});
-// From now on lines carry "rank/size".
+// From now on the lines of this process carry "rank/size".
 void set_rank(int rank, int size);
 
 // One relaxed load.

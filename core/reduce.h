@@ -9,8 +9,11 @@
 namespace tutti {
 
 // out[i] = left[i] op right[i]. `out` may equal `left` or `right` exactly; other overlap is not allowed.
-// 16-bit and 8-bit floats are computed in float32 and rounded to nearest even once per call. The bits are the
-// same whatever instruction set the kernel was dispatched to. min and max return NaN if either side is NaN.
+// Pointers need no alignment. Integers wrap around. 16-bit and 8-bit floats are computed in float32 and
+// rounded to nearest even once per call (float16.h says what becomes of numbers that are too large). min and
+// max return NaN if either side is NaN; every NaN that is returned is the positive quiet one. So the bits are
+// the same whatever instruction set the kernel was dispatched to, provided that the calling thread rounds to
+// nearest and keeps denormals, as threads do by default.
 using ReduceKernel = void (*)(const void* left, const void* right, void* out, std::size_t count);
 
 // The kernel for a built-in operation; `avg` and `premultiplied_sum` give the one of `sum`. Null if the
@@ -36,9 +39,12 @@ struct Reducer {
   }
 };
 
-// out[i] = in[i] * factor, for premultiplied sums. In place allowed. Integers are truncated towards zero.
+// out[i] = in[i] * factor, for premultiplied sums. In place allowed. The factor is rounded to the type that
+// is computed in. Integers are truncated towards zero and end at the bounds of their type. Does nothing on
+// boolean.
 TUTTI_API void scale(const void* in, void* out, std::size_t count, DataType type, double factor);
 // out[i] = in[i] / divisor, the end of an average. In place allowed. Integers are truncated towards zero.
+// Does nothing on boolean.
 TUTTI_API void divide(const void* in, void* out, std::size_t count, DataType type, std::size_t divisor);
 
 // The instruction set in use: "avx512", "avx2", "neon" or "generic".

@@ -16,8 +16,8 @@
 // On data: only touched while holding the capability (PT: what the pointer points at).
 #define TUTTI_GUARDED_BY(...) TUTTI_THREAD_ANNOTATION(guarded_by(__VA_ARGS__))
 #define TUTTI_PT_GUARDED_BY(...) TUTTI_THREAD_ANNOTATION(pt_guarded_by(__VA_ARGS__))
-// On functions: the caller holds it; gets it; gives it up; gets it if the result is the first argument; must not
-// hold it; promises at run time to hold it.
+// On functions: the caller holds it; gets it; gives it up; gets it if the result is the first argument; must
+// not hold it; promises at run time to hold it.
 #define TUTTI_REQUIRES(...) TUTTI_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define TUTTI_ACQUIRE(...) TUTTI_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define TUTTI_RELEASE(...) TUTTI_THREAD_ANNOTATION(release_capability(__VA_ARGS__))

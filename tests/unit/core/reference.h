@@ -1,11 +1,10 @@
 #pragma once
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <vector>
 
 #include <tutti/core/reduce_op.h>
 #include <tutti/core/types.h>
