@@ -19,7 +19,8 @@ bool is_over(const Status& status) {
   return status.code() == Code::peer_lost || status.code() == Code::unreachable;
 }
 
-Result<Joined> attempt(const Launch& launch, const JoinOptions& options, PeerInfo self, Deadline deadline) {
+Result<Joined> attempt(const Launch& launch, const JoinOptions& options, Introduction self,
+                       Deadline deadline) {
   Result<Session> session = serve_or_connect(launch, options.session, deadline);
   if (!session.ok()) return session.status();
   if (options.addresses) {
@@ -37,7 +38,7 @@ Result<Joined> attempt(const Launch& launch, const JoinOptions& options, PeerInf
 }  // namespace
 
 Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline deadline) {
-  PeerInfo self = describe_this_process();
+  Introduction self = describe_this_process();
   self.rank = launch.rank;
   self.world_size = launch.world_size;
   self.wire_digest = options.wire_digest;

@@ -10,7 +10,7 @@
 #include <tutti/core/status.h>
 #include <tutti/rendezvous/environment.h>
 #include <tutti/rendezvous/exchange.h>
-#include <tutti/rendezvous/peer_info.h>
+#include <tutti/rendezvous/introduction.h>
 #include <tutti/rendezvous/session.h>
 
 namespace tutti {
@@ -27,7 +27,7 @@ struct JoinOptions {
 };
 
 struct Joined {
-  PeerInfo self;
+  Introduction self;
   std::vector<PeerInfo> peers;  // all ranks, `self` included
   Session session;              // may be dropped at once
 };

@@ -26,8 +26,8 @@ enum class Entry { entered, stale };
 
 class Exchange {
  public:
-  Exchange(Store& store, const PeerInfo& self, const ExchangeOptions& options, Deadline deadline)
-      : store_(store), self_(self), own_(encode_peer(self)), options_(options), deadline_(deadline) {}
+  Exchange(Store& store, const Introduction& self, const ExchangeOptions& options, Deadline deadline)
+      : store_(store), self_(self), own_(encode_introduction(self)), options_(options), deadline_(deadline) {}
 
   Result<std::vector<PeerInfo>> run();
 
@@ -40,9 +40,9 @@ class Exchange {
   Result<Round> one_round();
   Result<Round> meet();
   Result<Entry> enter();
-  Result<Entry> claim(const std::string& key, Status (Exchange::*conflict)(const PeerInfo& holder) const);
-  Status disagreement(const PeerInfo& first) const { return check_compatible(first, self_); }
-  Status duplicate(const PeerInfo& holder) const;
+  Result<Entry> claim(const std::string& key, Status (Exchange::*conflict)(const Introduction& holder) const);
+  Status disagreement(const Introduction& first) const { return check_compatible(first, self_); }
+  Status duplicate(const Introduction& holder) const;
   Result<std::optional<std::string>> current_table();
   Status publish_failure(const Status& failure);
   void leave(bool failed);
@@ -56,7 +56,7 @@ class Exchange {
   std::vector<int> missing_ranks();
 
   Store& store_;
-  const PeerInfo& self_;
+  const Introduction& self_;
   const std::string own_;
   const ExchangeOptions& options_;
   const Deadline deadline_;
@@ -74,7 +74,7 @@ Result<std::vector<PeerInfo>> Exchange::run() {
     if (options_.single_use) {
       return Status(Code::unreachable,
                     "the ranks of the session in this store have already come together, without " +
-                        self_.text() + (taken_by_.empty() ? "" : " but with " + taken_by_));
+                        self_.describe() + (taken_by_.empty() ? "" : " but with " + taken_by_));
     }
     if (deadline_.remaining() <= pause) {
       return Status(Code::timeout,
@@ -102,15 +102,22 @@ Result<Exchange::Round> Exchange::meet() {
   if (*entry == Entry::stale) return Round{{}, true};
   const Result<std::string> table = self_.rank == 0 ? make_table() : await_table();
   if (!table.ok()) return table.status();
-  Result<std::vector<PeerInfo>> peers = decode_table(*table);
+  Result<std::vector<Introduction>> peers = decode_table(*table);
   if (!peers.ok()) return peers.status();
   const auto rank = static_cast<std::size_t>(self_.rank);
   if (peers->size() <= rank) return Round{{}, true};
   if ((*peers)[rank].nonce != self_.nonce) {
-    taken_by_ = (*peers)[rank].text();
+    taken_by_ = (*peers)[rank].describe();
     return Round{{}, true};
   }
-  return Round{*std::move(peers), false};
+  for (std::size_t i = 0; i < peers->size(); ++i) {
+    if (static_cast<std::size_t>((*peers)[i].rank) == i) continue;
+    return Status(Code::protocol_error, "the table of ranks is out of order");
+  }
+  if (peers->size() != static_cast<std::size_t>(self_.world_size)) {
+    return Status(Code::protocol_error, "the table of ranks has " + std::to_string(peers->size()) + " entries");
+  }
+  return Round{std::vector<PeerInfo>(peers->begin(), peers->end()), false};
 }
 
 Result<Entry> Exchange::enter() {
@@ -119,8 +126,9 @@ Result<Entry> Exchange::enter() {
   return claim(rank_key(self_.rank), &Exchange::duplicate);
 }
 
-// Puts our PeerInfo under the key unless another is there that is in `conflict` with us.
-Result<Entry> Exchange::claim(const std::string& key, Status (Exchange::*conflict)(const PeerInfo&) const) {
+// Puts our Introduction under the key unless another is there that is in `conflict` with us.
+Result<Entry> Exchange::claim(const std::string& key,
+                              Status (Exchange::*conflict)(const Introduction&) const) {
   std::string seen;
   for (;;) {
     Result<std::string> held = store_.compare_set(key, "", own_, deadline_);
@@ -129,7 +137,7 @@ Result<Entry> Exchange::claim(const std::string& key, Status (Exchange::*conflic
       holds_rank_ = holds_rank_ || key != "session";
       return Entry::entered;
     }
-    const Result<PeerInfo> holder = decode_peer(*held);
+    const Result<Introduction> holder = decode_introduction(*held);
     if (!holder.ok()) return holder.status().with_context("store key '" + key + "'");
     if (holder->nonce == self_.nonce && key != "session") {
       // We ourselves, in an attempt that ended with a lost connection.
@@ -143,7 +151,7 @@ Result<Entry> Exchange::claim(const std::string& key, Status (Exchange::*conflic
     const Result<std::optional<std::string>> table = current_table();
     if (!table.ok()) return table.status();
     if (*table) {
-      const Result<std::vector<PeerInfo>> peers = decode_table(**table);
+      const Result<std::vector<Introduction>> peers = decode_table(**table);
       return peers.ok() ? Result<Entry>(Entry::stale) : Result<Entry>(peers.status());
     }
     if (seen == *held) return publish_failure(status);
@@ -151,7 +159,7 @@ Result<Entry> Exchange::claim(const std::string& key, Status (Exchange::*conflic
   }
 }
 
-Status Exchange::duplicate(const PeerInfo& holder) const {
+Status Exchange::duplicate(const Introduction& holder) const {
   return Status(Code::mismatch,
                 "rank " + std::to_string(self_.rank) + " is taken twice: on host " + holder.host +
                     " by pid " + std::to_string(holder.pid) + " and on host " + self_.host + " by pid " +
@@ -174,7 +182,7 @@ Status Exchange::publish_failure(const Status& failure) {
   const Result<std::string> table =
       store_.compare_set("table", "", encode_failure(failure), Deadline::after(grace));
   if (!table.ok()) return failure;
-  const Result<std::vector<PeerInfo>> published = decode_table(*table);
+  const Result<std::vector<Introduction>> published = decode_table(*table);
   return published.ok() ? failure : published.status();
 }
 
@@ -240,11 +248,11 @@ Result<std::optional<std::string>> Exchange::gather(int first, int last, std::ve
 
 Status Exchange::check_gathered(const std::vector<std::string>& encoded) const {
   for (std::size_t rank = 0; rank < encoded.size(); ++rank) {
-    const Result<PeerInfo> peer = decode_peer(encoded[rank]);
+    const Result<Introduction> peer = decode_introduction(encoded[rank]);
     if (!peer.ok()) return peer.status().with_context("rank " + std::to_string(rank));
     if (static_cast<std::size_t>(peer->rank) != rank) {
       return Status(Code::protocol_error,
-                    "the key of rank " + std::to_string(rank) + " holds " + peer->text());
+                    "the key of rank " + std::to_string(rank) + " holds " + peer->describe());
     }
     if (Status status = check_compatible(self_, *peer); !status.ok()) return status;
   }
@@ -264,7 +272,7 @@ Status Exchange::not_arrived() {
   const std::vector<int> missing = missing_ranks();
   const auto waited = Deadline::Clock::now() - start_;
   const std::string tail = " within " + format_duration(std::chrono::round<milliseconds>(waited)) +
-                           " (as seen by " + self_.text() + ", world size " +
+                           " (as seen by " + self_.describe() + ", world size " +
                            std::to_string(self_.world_size) + ")";
   if (missing.empty()) return Status(Code::timeout, "not all ranks met" + tail);
   std::string text = missing.size() == 1 ? "rank " : "ranks ";
@@ -296,7 +304,7 @@ std::vector<int> Exchange::missing_ranks() {
 
 }  // namespace
 
-Result<std::vector<PeerInfo>> exchange(Store& store, const PeerInfo& self, const ExchangeOptions& options,
+Result<std::vector<PeerInfo>> exchange(Store& store, const Introduction& self, const ExchangeOptions& options,
                                        Deadline deadline) {
   if (self.rank < 0 || self.rank >= self.world_size) {
     return Status(Code::invalid_argument, "rank " + std::to_string(self.rank) +

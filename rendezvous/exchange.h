@@ -5,7 +5,7 @@
 
 #include <tutti/core/deadline.h>
 #include <tutti/core/export.h>
-#include <tutti/rendezvous/peer_info.h>
+#include <tutti/rendezvous/introduction.h>
 #include <tutti/rendezvous/store.h>
 
 namespace tutti {
@@ -22,8 +22,8 @@ struct ExchangeOptions {
 
 // Every rank says who it is and learns who the others are. The keys:
 //   present  how many ranks are between entering and leaving
-//   session  the PeerInfo of the first to come: what all others have to agree with
-//   rank/<r> the PeerInfo of rank r
+//   session  the Introduction of the first to come: what all others have to agree with
+//   rank/<r> the Introduction of rank r
 //   table    what rank 0 made of them; or why it came to nothing, by whoever noticed, so that all ranks fail
 //   at
 //            once with the same words
@@ -34,7 +34,7 @@ struct ExchangeOptions {
 // both sides; `timeout`, naming the ranks that have not come; `peer_lost`, the store is gone; `unreachable`,
 // with single_use: the meeting in this store is over and it was without us. May be repeated with the same
 // `self`.
-TUTTI_API Result<std::vector<PeerInfo>> exchange(Store& store, const PeerInfo& self,
+TUTTI_API Result<std::vector<PeerInfo>> exchange(Store& store, const Introduction& self,
                                                  const ExchangeOptions& options, Deadline deadline);
 
 }  // namespace tutti

@@ -4,8 +4,8 @@
 
 #include <tutti/core/log.h>
 #include <tutti/rendezvous/file/session_file.h>
+#include <tutti/rendezvous/introduction.h>
 #include <tutti/rendezvous/memory/memory_store.h>
-#include <tutti/rendezvous/peer_info.h>
 #include <tutti/rendezvous/random.h>
 #include <tutti/rendezvous/session.h>
 #include <tutti/rendezvous/tcp/store_client.h>

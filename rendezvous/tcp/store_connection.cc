@@ -4,6 +4,7 @@
 #include <asio/buffer.hpp>
 #include <asio/read.hpp>
 #include <asio/write.hpp>
+#include <rendezvous/tcp/store.pb.h>
 
 #include <tutti/rendezvous/tcp/store_connection.h>
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include <google/protobuf/io/coded_stream.h>
+#include <rendezvous/tcp/store.pb.h>
 
 #include <tutti/rendezvous/store.h>
 #include <tutti/rendezvous/tcp/store_service.h>

@@ -8,9 +8,12 @@
 #include <string>
 #include <vector>
 
-#include <rendezvous/tcp/store.pb.h>
-
 #include <tutti/rendezvous/memory/key_table.h>
+
+namespace tutti::wire {
+class StoreRequest;
+class StoreResponse;
+}  // namespace tutti::wire
 
 namespace tutti::store_wire {
 

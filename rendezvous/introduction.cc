@@ -2,11 +2,11 @@
 #include <fstream>
 #include <limits>
 
-#include <rendezvous/peer_info.pb.h>
+#include <rendezvous/introduction.pb.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tutti/rendezvous/peer_info.h>
+#include <tutti/rendezvous/introduction.h>
 #include <tutti/rendezvous/random.h>
 
 namespace tutti {
@@ -31,15 +31,11 @@ std::string shown(const std::map<std::string_view, std::string_view>& settings, 
   return setting->second.empty() ? "not set" : "'" + std::string(setting->second) + "'";
 }
 
-Status mismatch(const std::string& what, const PeerInfo& other) {
+Status mismatch(const std::string& what, const Introduction& other) {
   return Status(Code::mismatch, what, other.rank);
 }
 
 }  // namespace
-
-std::string PeerInfo::text() const {
-  return "rank " + std::to_string(rank) + " (host " + host + ", pid " + std::to_string(pid) + ")";
-}
 
 std::string boot_id() {
   std::string id;
@@ -47,8 +43,8 @@ std::string boot_id() {
   return id;
 }
 
-PeerInfo describe_this_process() {
-  PeerInfo peer;
+Introduction describe_this_process() {
+  Introduction peer;
   char name[256] = "";
   if (gethostname(name, sizeof(name) - 1) == 0) peer.host = name;
   peer.pid = getpid();
@@ -59,8 +55,8 @@ PeerInfo describe_this_process() {
   return peer;
 }
 
-std::string encode_peer(const PeerInfo& peer) {
-  wire::Peer message;
+std::string encode_introduction(const Introduction& peer) {
+  wire::Introduction message;
   message.set_rank(static_cast<std::uint32_t>(peer.rank));
   message.set_world_size(static_cast<std::uint32_t>(peer.world_size));
   message.set_host(peer.host);
@@ -74,14 +70,14 @@ std::string encode_peer(const PeerInfo& peer) {
   return message.SerializeAsString();
 }
 
-Result<PeerInfo> decode_peer(std::string_view text) {
-  wire::Peer message;
+Result<Introduction> decode_introduction(std::string_view text) {
+  wire::Introduction message;
   constexpr std::uint32_t most = std::numeric_limits<std::int32_t>::max();
   if (!message.ParseFromArray(text.data(), static_cast<int>(text.size())) || message.rank() > most ||
       message.world_size() > most || message.world_size() == 0) {
     return Status(Code::protocol_error, "what a rank published about itself cannot be parsed");
   }
-  PeerInfo peer;
+  Introduction peer;
   peer.rank = static_cast<int>(message.rank());
   peer.world_size = static_cast<int>(message.world_size());
   peer.host = message.host();
@@ -95,9 +91,9 @@ Result<PeerInfo> decode_peer(std::string_view text) {
   return peer;
 }
 
-Status check_compatible(const PeerInfo& a, const PeerInfo& b) {
+Status check_compatible(const Introduction& a, const Introduction& b) {
   const auto sides = [&](const std::string& left, const std::string& right) {
-    return left + " on " + a.text() + " but " + right + " on " + b.text();
+    return left + " on " + a.describe() + " but " + right + " on " + b.describe();
   };
   if (a.world_size != b.world_size) {
     return mismatch("world size " + std::to_string(a.world_size) + " vs " + std::to_string(b.world_size) +
@@ -115,9 +111,9 @@ Status check_compatible(const PeerInfo& a, const PeerInfo& b) {
   return {};
 }
 
-std::string encode_table(const std::vector<std::string>& encoded_peers) {
+std::string encode_table(const std::vector<std::string>& encoded_introductions) {
   wire::Table table;
-  for (const std::string& peer : encoded_peers) table.add_peers(peer);
+  for (const std::string& peer : encoded_introductions) table.add_ranks(peer);
   return table.SerializeAsString();
 }
 
@@ -129,7 +125,7 @@ std::string encode_failure(const Status& failure) {
   return table.SerializeAsString();
 }
 
-Result<std::vector<PeerInfo>> decode_table(std::string_view text) {
+Result<std::vector<Introduction>> decode_table(std::string_view text) {
   wire::Table table;
   if (!table.ParseFromArray(text.data(), static_cast<int>(text.size()))) {
     return Status(Code::protocol_error, "the table of ranks cannot be parsed");
@@ -140,9 +136,9 @@ Result<std::vector<PeerInfo>> decode_table(std::string_view text) {
     return Status(known ? static_cast<Code>(code) : Code::internal, table.failure().message(),
                   table.failure().peer());
   }
-  std::vector<PeerInfo> peers;
-  for (const std::string& encoded : table.peers()) {
-    Result<PeerInfo> peer = decode_peer(encoded);
+  std::vector<Introduction> peers;
+  for (const std::string& encoded : table.ranks()) {
+    Result<Introduction> peer = decode_introduction(encoded);
     if (!peer.ok()) return peer.status();
     peers.push_back(*std::move(peer));
   }
