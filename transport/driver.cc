@@ -91,6 +91,8 @@ bool Driver::driven_by_this_thread() const {
   return state_->holder.load(std::memory_order_relaxed) == &this_thread_mark;
 }
 
+void Driver::assert_driven() const { assert(driven_by_this_thread()); }
+
 bool Driver::forked() const { return state_->born != fork_generation(); }
 
 const Status& Driver::status() const { return state_->poller.status(); }

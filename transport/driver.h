@@ -83,6 +83,9 @@ class TUTTI_CAPABILITY("baton") Driver {
   void enter() TUTTI_ACQUIRE();
   // True if the calling thread holds the baton (for "wait inside then" errors).
   bool driven_by_this_thread() const;
+  // Where the analysis cannot see that the caller drives (behind an interface); checked at run time with
+  // assertions.
+  void assert_driven() const TUTTI_ASSERT_CAPABILITY(this);
   // Runs the task as soon as possible by whoever drives; wakes a sleeping driver.
   void post(DriverTask& task);
   // Makes a sleeping driver look again. Cheap when nobody sleeps.

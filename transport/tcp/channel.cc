@@ -1,0 +1,247 @@
+#include <algorithm>
+#include <cstring>
+
+#include <asio/buffer.hpp>
+#include <sys/epoll.h>
+
+#include <tutti/transport/tcp/address.h>
+#include <tutti/transport/tcp/channel.h>
+#include <tutti/transport/tcp/transport.h>
+
+namespace tutti::tcp {
+namespace {
+
+// Bytes in flight between two looks at what else there is to send: large messages take turns by frames.
+constexpr std::size_t hold_bytes = 64 * 1024;
+// Work for one peer before others have their turn.
+constexpr std::size_t write_budget = 1024 * 1024;
+constexpr std::size_t read_budget = 512 * 1024;
+// Payloads from this size on are read into place; below, one read into the scratch for many frames costs
+// less.
+constexpr std::size_t direct_bytes = 4096;
+// Read behind a large payload: the next header, and a small frame perhaps. More would have to be copied.
+constexpr std::size_t behind_direct_bytes = 2048;
+
+std::size_t frame_bytes(const OutgoingFrame& frame) { return frame.header.size() + frame.payload.size(); }
+
+}  // namespace
+
+TcpChannel::TcpChannel(TcpTransport& transport, Hub& hub, int peer, std::chrono::nanoseconds connect_timeout)
+    : StreamChannel(peer, *hub.owner, hub.limits),
+      transport_(transport),
+      hub_(hub),
+      connect_timeout_(connect_timeout),
+      socket_(hub.io) {}
+
+TcpChannel::~TcpChannel() {
+  TcpChannel::close_pipe();
+  transport_.forget(peer(), *this);
+}
+
+// --- connecting ---
+
+void TcpChannel::kick() {
+  if (open_) {
+    write_frames();
+  } else if (!status().ok()) {
+    pipe_failed(status());  // closed before there was a connection: nobody needs a goodbye
+  } else if (connector_ == nullptr) {
+    connect();
+  }
+}
+
+void TcpChannel::connect() {
+  auto endpoints = transport_.endpoints_of(peer());
+  if (!endpoints.ok()) {
+    pipe_failed(endpoints.status());
+    return;
+  }
+  connector_ = std::make_unique<Connector>(hub_, peer(), *std::move(endpoints), connect_timeout_, *this);
+  connector_->start();
+}
+
+// Both sides may connect at the same time. Exactly one connection survives: the lower rank's. The higher rank
+// takes it and drops its own; the lower refuses the other's as long as its own attempt can still succeed.
+Verdict TcpChannel::judge_incoming() const {
+  if (!status().ok()) return Verdict::gone;
+  if (open_) return Verdict::connected;
+  const bool ours_wins = hub_.owner->rank() < peer();
+  if (ours_wins && connector_ != nullptr && connector_->in_progress()) return Verdict::wait;
+  return Verdict::welcome;
+}
+
+void TcpChannel::attach(Socket socket) {
+  connector_.reset();
+  const Status watched = hub_.watch(socket.native_handle(), EPOLLIN, *this);
+  if (!watched.ok()) {
+    pipe_failed(watched);
+    return;
+  }
+  socket_ = std::move(socket);
+  open_ = true;
+  write_frames();
+}
+
+void TcpChannel::close_pipe() {
+  connector_.reset();
+  if (!open_) return;
+  open_ = false;
+  hub_.unwatch(socket_.native_handle());
+  asio::error_code error;
+  socket_.close(error);
+}
+
+void TcpChannel::on_ready(std::uint32_t events) {
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read_frames();
+  if (open_ && (events & EPOLLOUT) != 0) {
+    waits_writable_ = false;
+    write_frames();
+    if (open_ && !waits_writable_) hub_.rewatch(socket_.native_handle(), EPOLLIN, *this);
+  }
+}
+
+// --- writing ---
+
+void TcpChannel::write_frames() {
+  // A frame that was written completes an operation, which may send the next: it is found by the loop below.
+  if (writing_ || waits_writable_ || write_error_) return;
+  writing_ = true;
+  for (std::size_t budget = write_budget; open_;) {
+    hold_frames();
+    if (held_count_ == 0) break;
+    const std::size_t written = budget == 0 ? 0 : write_held(write_error_);
+    // What the peer said before it went is still to be read; that tells, too, how it went.
+    if (write_error_) break;
+    if (written == 0) {
+      want_writable();
+      break;
+    }
+    budget -= std::min(budget, written);
+    release_written(written);
+  }
+  writing_ = false;
+}
+
+void TcpChannel::hold_frames() {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < held_count_; ++i) bytes += frame_bytes(*held_[i]);
+  while (held_count_ < max_held && bytes < hold_bytes) {
+    OutgoingFrame* const frame = next_frame();
+    if (frame == nullptr) return;
+    held_[held_count_++] = frame;
+    bytes += frame_bytes(*frame);
+  }
+}
+
+// How many bytes the socket took; zero if it is full.
+std::size_t TcpChannel::write_held(asio::error_code& error) {
+  std::array<asio::const_buffer, 2 * max_held> buffers;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < held_count_; ++i) {
+    const OutgoingFrame& frame = *held_[i];
+    const std::size_t header_left = frame.header.size() - std::min(frame.written, frame.header.size());
+    if (header_left > 0) {
+      buffers[count++] = asio::buffer(frame.header.data() + frame.header.size() - header_left, header_left);
+    }
+    const std::size_t payload_written = frame.written + header_left - frame.header.size();
+    if (payload_written < frame.payload.size()) {
+      const auto left = frame.payload.subspan(payload_written);
+      buffers[count++] = asio::buffer(left.data(), left.size());
+    }
+  }
+  const std::size_t written = socket_.write_some(std::span(buffers).first(count), error);
+  if (error == asio::error::would_block || error == asio::error::interrupted) error = {};
+  return written;
+}
+
+void TcpChannel::release_written(std::size_t bytes) {
+  std::size_t whole = 0;
+  for (; whole < held_count_; ++whole) {
+    OutgoingFrame& frame = *held_[whole];
+    const std::size_t left = frame_bytes(frame) - frame.written;
+    frame.written += std::min(bytes, left);
+    if (bytes < left) break;
+    bytes -= left;
+  }
+  const auto written = held_;
+  std::copy(held_.begin() + static_cast<std::ptrdiff_t>(whole),
+            held_.begin() + static_cast<std::ptrdiff_t>(held_count_), held_.begin());
+  held_count_ -= whole;
+  for (std::size_t i = 0; i < whole && open_; ++i) frame_written(*written[i]);
+}
+
+void TcpChannel::want_writable() {
+  waits_writable_ = true;
+  hub_.rewatch(socket_.native_handle(), EPOLLIN | EPOLLOUT, *this);
+}
+
+// --- reading ---
+
+void TcpChannel::read_frames() {
+  for (std::size_t budget = read_budget; open_ && budget > 0;) {
+    asio::error_code error;
+    const std::size_t got = read_once(error);
+    if (!open_ || error == asio::error::interrupted) return;
+    if (error == asio::error::would_block && !write_error_) return;
+    if (error == asio::error::eof) {
+      pipe_failed(lost("its side of the connection was closed without a goodbye"));
+    } else if (error) {
+      pipe_failed(lost((write_error_ ? write_error_ : error).message()));
+    }
+    budget -= std::min(budget, got);
+  }
+}
+
+// One system call, and all that follows from what it brought.
+std::size_t TcpChannel::read_once(asio::error_code& error) {
+  std::byte* const scratch = hub_.scratch.get();
+  if (rest_bytes_ == 0) {
+    const std::span<std::byte> place = direct();
+    if (place.size() >= direct_bytes) {
+      const std::array<asio::mutable_buffer, 2> buffers = {asio::buffer(place.data(), place.size()),
+                                                           asio::buffer(scratch, behind_direct_bytes)};
+      const std::size_t got = socket_.read_some(buffers, error);
+      const std::size_t placed = std::min(got, place.size());
+      bulk_ = true;
+      if (placed > 0) direct_filled(placed);
+      if (open_) take({scratch, got - placed});
+      return got;
+    }
+  }
+  std::memcpy(scratch, rest_.data(), rest_bytes_);
+  const std::size_t room = bulk_ && payload_left() == 0 ? behind_direct_bytes : Hub::scratch_bytes;
+  const std::size_t got = socket_.read_some(asio::buffer(scratch + rest_bytes_, room - rest_bytes_), error);
+  bulk_ = false;
+  if (got > 0) take({scratch, rest_bytes_ + got});
+  return got;
+}
+
+void TcpChannel::take(std::span<const std::byte> bytes) {
+  rest_bytes_ = 0;
+  while (open_ && !bytes.empty()) {
+    std::size_t taken = 0;
+    if (payload_left() > 0) {
+      taken = consume(bytes);
+    } else if (bytes.size() >= frame_header_bytes) {
+      FrameHeader header;
+      if (!decode(bytes.first<frame_header_bytes>(), header)) {
+        pipe_failed(Status(Code::protocol_error,
+                           owner().peer(peer()).describe() + " sent something that is not a frame", peer()));
+        return;
+      }
+      if (!begin_frame(header).ok()) return;
+      taken = frame_header_bytes;
+    }
+    if (taken == 0) break;
+    bytes = bytes.subspan(taken);
+  }
+  if (!open_) return;
+  std::copy(bytes.begin(), bytes.end(), rest_.begin());
+  rest_bytes_ = bytes.size();
+}
+
+Status TcpChannel::lost(const std::string& why) const {
+  return Status(Code::peer_lost, hub_.owner->peer(peer()).describe() + ": " + why, peer());
+}
+
+}  // namespace tutti::tcp

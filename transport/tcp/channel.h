@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include <tutti/transport/stream_channel.h>
+#include <tutti/transport/tcp/connector.h>
+#include <tutti/transport/tcp/handshake.h>
+#include <tutti/transport/tcp/hub.h>
+#include <tutti/transport/tcp/socket.h>
+
+namespace tutti::tcp {
+
+class TcpTransport;
+
+// Frames over one socket. Written from the calling thread while the socket takes them; read when the driver
+// says so, large payloads straight into place.
+class TcpChannel final : public StreamChannel, public DescriptorHandler, public ConnectorEvents {
+ public:
+  TcpChannel(TcpTransport& transport, Hub& hub, int peer, std::chrono::nanoseconds connect_timeout);
+  ~TcpChannel() override;
+
+  // The peer has connected to us and said hello: what to answer. After `welcome` it is attached.
+  Verdict judge_incoming() const;
+  void attach(Socket socket);
+
+ private:
+  // Frames that are on their way out together: one system call for several small ones.
+  static constexpr std::size_t max_held = 8;
+
+  void kick() override;
+  void close_pipe() override;
+  void on_ready(std::uint32_t events) override;
+  void on_connected(Socket socket) override { attach(std::move(socket)); }
+  void on_connect_failed(const Status& why) override { pipe_failed(why); }
+
+  void connect();
+  void write_frames();
+  void hold_frames();
+  std::size_t write_held(asio::error_code& error);
+  void release_written(std::size_t bytes);
+  void want_writable();
+
+  void read_frames();
+  std::size_t read_once(asio::error_code& error);
+  void take(std::span<const std::byte> bytes);
+  Status lost(const std::string& why) const;
+
+  TcpTransport& transport_;
+  Hub& hub_;
+  const std::chrono::nanoseconds connect_timeout_;
+  std::unique_ptr<Connector> connector_;  // while we are connecting
+  Socket socket_;
+  bool open_ = false;
+
+  std::array<OutgoingFrame*, max_held> held_{};
+  std::size_t held_count_ = 0;
+  bool writing_ = false;         // on the stack already
+  bool waits_writable_ = false;  // the socket is full: the driver will tell
+  asio::error_code write_error_;
+
+  // What the last read left over: a header or an element that is not complete yet.
+  std::array<std::byte, frame_header_bytes> rest_{};
+  std::size_t rest_bytes_ = 0;
+  bool bulk_ = false;  // large payloads are coming straight into place; a fragment's header will be next
+};
+
+}  // namespace tutti::tcp

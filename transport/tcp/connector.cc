@@ -1,0 +1,202 @@
+#include <algorithm>
+
+#include <asio/buffer.hpp>
+#include <sys/epoll.h>
+
+#include <tutti/core/log.h>
+#include <tutti/transport/tcp/connector.h>
+
+namespace tutti::tcp {
+namespace {
+
+using std::chrono::milliseconds;
+
+// 10, 20, 40, 80 ms between the rounds that must all be refused before a peer counts as dead.
+constexpr int refused_rounds_until_lost = 5;
+constexpr milliseconds first_pause{10};
+constexpr milliseconds longest_pause{1000};
+// Another connection of the same pair is on its way; this is only in case it never comes.
+constexpr milliseconds pause_for_theirs{100};
+
+// Where packets vanish, the time for one attempt; then the peer's own attempts get a chance, see
+// Channel::judge.
+std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
+  return std::clamp<std::chrono::nanoseconds>(timeout / 6, milliseconds(200), milliseconds(5000));
+}
+
+}  // namespace
+
+Connector::Connector(Hub& hub, int peer, std::vector<Endpoint> endpoints, std::chrono::nanoseconds timeout,
+                     ConnectorEvents& events)
+    : hub_(hub),
+      peer_(peer),
+      endpoints_(std::move(endpoints)),
+      deadline_(Deadline::after(timeout)),
+      attempt_timeout_(attempt_timeout(timeout)),
+      events_(events),
+      socket_(hub.io) {}
+
+Connector::~Connector() {
+  hub_.timers.cancel(*this);
+  drop_socket();
+}
+
+void Connector::start() { try_next(); }
+
+void Connector::try_next() {
+  phase_ = Phase::connecting;
+  asio::error_code error;
+  socket_ = begin_connect(hub_.io, endpoints_[next_endpoint_], hub_.options.socket_buffer, error);
+  if (!error) {
+    greet();
+    return;
+  }
+  if (error != asio::error::in_progress) {
+    attempt_failed(error);
+    return;
+  }
+  watching_ = hub_.watch(socket_.native_handle(), EPOLLOUT, *this).ok();
+  if (watching_) {
+    hub_.timers.set(*this, earlier(deadline_, Deadline::after(attempt_timeout_)));
+  } else {
+    attempt_failed(asio::error::no_memory);
+  }
+}
+
+void Connector::on_ready(std::uint32_t) {
+  if (phase_ == Phase::greeting) {
+    read_answer();
+    return;
+  }
+  if (const asio::error_code error = connect_result(socket_)) {
+    attempt_failed(error);
+  } else {
+    greet();
+  }
+}
+
+void Connector::greet() {
+  phase_ = Phase::greeting;
+  have_ = 0;
+  tune(socket_);
+  Hello hello;
+  hello.version = handshake_version;
+  hello.from = static_cast<std::uint32_t>(hub_.owner->rank());
+  hello.to = static_cast<std::uint32_t>(peer_);
+  hello.session = hub_.options.session;
+  const auto bytes = encode(hello);
+  asio::error_code error;
+  const std::size_t sent = socket_.write_some(asio::buffer(bytes), error);
+  if (!error && sent != bytes.size()) error = asio::error::no_buffer_space;
+  if (!error && !watching_) {
+    watching_ = hub_.watch(socket_.native_handle(), EPOLLIN, *this).ok();
+    if (!watching_) error = asio::error::no_memory;
+  } else if (!error) {
+    hub_.rewatch(socket_.native_handle(), EPOLLIN, *this);
+  }
+  if (error) {
+    attempt_failed(error);
+    return;
+  }
+  // The peer may welcome us at any moment from now on, so this attempt is only given up with the whole.
+  hub_.timers.set(*this, deadline_);
+}
+
+void Connector::read_answer() {
+  asio::error_code error;
+  // Not a byte more than the answer: frames may follow.
+  have_ += socket_.read_some(asio::buffer(answer_.data() + have_, answer_.size() - have_), error);
+  if (error == asio::error::would_block || error == asio::error::interrupted) return;
+  if (error) {
+    attempt_failed(error);
+    return;
+  }
+  if (have_ < answer_.size()) return;
+  if (const auto verdict = decode_answer(answer_)) {
+    judge(*verdict);
+  } else {
+    attempt_failed(asio::error::connection_refused);  // some other program has the port now
+  }
+}
+
+void Connector::judge(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::welcome: {
+      Socket socket = std::move(socket_);
+      hub_.unwatch(socket.native_handle());
+      watching_ = false;
+      hub_.timers.cancel(*this);
+      events_.on_connected(std::move(socket));
+      return;
+    }
+    case Verdict::wait:
+      drop_socket();
+      pause(pause_for_theirs);
+      return;
+    case Verdict::connected:
+      return fail(Code::unreachable, "it has a connection with another process that has our rank");
+    case Verdict::other_session:
+      return fail(Code::unreachable, "its port belongs to another job now");
+    case Verdict::wrong_rank:
+      return fail(Code::unreachable, "its port belongs to another rank now");
+    case Verdict::wrong_version:
+      return fail(Code::protocol_error, "it speaks another version of the protocol");
+    case Verdict::gone:
+      return fail(Code::peer_lost, "it has left, or given us up");
+  }
+}
+
+void Connector::attempt_failed(const asio::error_code& error) {
+  drop_socket();
+  last_error_ = error;
+  if (error == asio::error::connection_refused) ++refused_in_round_;
+  if (++next_endpoint_ < endpoints_.size()) {
+    pause(milliseconds(0));
+  } else {
+    round_failed();
+  }
+}
+
+void Connector::round_failed() {
+  refused_rounds_ = refused_in_round_ == endpoints_.size() ? refused_rounds_ + 1 : 0;
+  refused_in_round_ = 0;
+  next_endpoint_ = 0;
+  if (refused_rounds_ >= refused_rounds_until_lost) {
+    fail(Code::peer_lost, "nobody listens at " + format_endpoints(endpoints_) + " any more");
+    return;
+  }
+  pause(std::min(first_pause * (1 << std::min(rounds_++, 7)), longest_pause));
+}
+
+void Connector::pause(milliseconds delay) {
+  phase_ = Phase::pausing;
+  hub_.timers.set(*this, earlier(deadline_, Deadline::after(delay)));
+}
+
+void Connector::on_timer() {
+  if (deadline_.expired()) {
+    const std::string last = last_error_ ? ", last: " + last_error_.message() : std::string();
+    const bool scarce = is_scarcity(last_error_);
+    fail(scarce ? Code::resource_exhausted : Code::unreachable,
+         "no connection to " + format_endpoints(endpoints_) + " in time" + last);
+  } else if (phase_ == Phase::pausing) {
+    try_next();
+  } else {
+    attempt_failed(asio::error::timed_out);
+  }
+}
+
+void Connector::drop_socket() {
+  if (watching_) hub_.unwatch(socket_.native_handle());
+  watching_ = false;
+  asio::error_code error;
+  socket_.close(error);
+}
+
+void Connector::fail(Code code, const std::string& why) {
+  drop_socket();
+  hub_.timers.cancel(*this);
+  events_.on_connect_failed(Status(code, "cannot connect to " + describe() + ": " + why, peer_));
+}
+
+}  // namespace tutti::tcp

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include <tutti/transport/tcp/address.h>
+#include <tutti/transport/tcp/handshake.h>
+#include <tutti/transport/tcp/hub.h>
+#include <tutti/transport/tcp/socket.h>
+
+namespace tutti::tcp {
+
+// Told once; the connector may be destroyed from within.
+class ConnectorEvents {
+ public:
+  virtual ~ConnectorEvents() = default;
+  virtual void on_connected(Socket socket) = 0;
+  virtual void on_connect_failed(const Status& why) = 0;
+};
+
+// Tries to get a connection to one peer, address by address, round after round, until it is welcome or the
+// deadline has passed. Destroying it gives up.
+//
+// A refused connection is not tried for long: the peer's listener existed before its address was known, so
+// nobody is there any more. When descriptors or local ports run out, later rounds may fare better.
+class Connector final : public DescriptorHandler, public Timer {
+ public:
+  Connector(Hub& hub, int peer, std::vector<Endpoint> endpoints, std::chrono::nanoseconds timeout,
+            ConnectorEvents& events);
+  ~Connector() override;
+
+  void start();
+  // Whether the peer may get a hello of ours, or has got it and may welcome us. Between rounds it cannot.
+  bool in_progress() const { return phase_ != Phase::pausing; }
+
+  void on_ready(std::uint32_t events) override;
+  void on_timer() override;
+
+ private:
+  enum class Phase { pausing, connecting, greeting };
+
+  void try_next();
+  void greet();
+  void read_answer();
+  void judge(Verdict verdict);
+  void attempt_failed(const asio::error_code& error);
+  void round_failed();
+  void pause(std::chrono::milliseconds delay);
+  void drop_socket();
+  void fail(Code code, const std::string& why);
+  std::string describe() const { return hub_.owner->peer(peer_).describe(); }
+
+  Hub& hub_;
+  const int peer_;
+  const std::vector<Endpoint> endpoints_;
+  const Deadline deadline_;
+  const std::chrono::nanoseconds attempt_timeout_;
+  ConnectorEvents& events_;
+
+  Phase phase_ = Phase::pausing;
+  Socket socket_;
+  bool watching_ = false;
+  std::size_t next_endpoint_ = 0;
+  std::size_t refused_in_round_ = 0;
+  int refused_rounds_ = 0;
+  int rounds_ = 0;
+  asio::error_code last_error_;
+  std::size_t have_ = 0;
+  std::array<std::byte, answer_bytes> answer_{};
+};
+
+}  // namespace tutti::tcp

@@ -1,0 +1,19 @@
+#include <system_error>
+
+#include <tutti/transport/tcp/factory.h>
+#include <tutti/transport/tcp/transport.h>
+
+namespace tutti::tcp {
+
+Result<std::unique_ptr<Transport>> create(const Options& options) {
+  try {
+    auto transport = std::make_unique<TcpTransport>(options);
+    const Status listening = transport->listen();
+    if (!listening.ok()) return listening;
+    return std::unique_ptr<Transport>(std::move(transport));
+  } catch (const std::system_error& error) {  // Asio's context needs descriptors of its own
+    return Status(Code::resource_exhausted, std::string("tcp: ") + error.what());
+  }
+}
+
+}  // namespace tutti::tcp

@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <cstring>
+
+#include <tutti/transport/tcp/handshake.h>
+
+namespace tutti::tcp {
+namespace {
+
+// The line end shows a gateway that translates text. Two of them, since a connection to a port where nobody
+// listens any more can, on one host, be answered by itself.
+constexpr char hello_magic[magic_bytes + 1] = "tutti?\r\n";
+constexpr char answer_magic[magic_bytes + 1] = "tutti!\r\n";
+
+std::uint32_t load(const std::byte* from) {
+  std::uint32_t value = 0;
+  for (int i = 3; i >= 0; --i) value = value << 8 | std::to_integer<std::uint32_t>(from[i]);
+  return value;
+}
+
+void store(std::byte* to, std::uint32_t value) {
+  for (int i = 0; i < 4; ++i, value >>= 8) to[i] = static_cast<std::byte>(value & 0xff);
+}
+
+}  // namespace
+
+std::array<std::byte, hello_bytes> encode(const Hello& hello) {
+  std::array<std::byte, hello_bytes> bytes{};
+  std::memcpy(bytes.data(), hello_magic, magic_bytes);
+  store(&bytes[8], hello.version);
+  store(&bytes[12], hello.from);
+  store(&bytes[16], hello.to);
+  std::copy(hello.session.begin(), hello.session.end(), bytes.begin() + 24);
+  return bytes;
+}
+
+std::array<std::byte, answer_bytes> encode(Verdict verdict) {
+  std::array<std::byte, answer_bytes> bytes{};
+  std::memcpy(bytes.data(), answer_magic, magic_bytes);
+  store(&bytes[8], handshake_version);
+  store(&bytes[12], static_cast<std::uint32_t>(verdict));
+  return bytes;
+}
+
+std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> from) {
+  if (!begins_like_hello(from)) return std::nullopt;
+  Hello hello;
+  hello.version = load(&from[8]);
+  hello.from = load(&from[12]);
+  hello.to = load(&from[16]);
+  if (hello.version == handshake_version && load(&from[20]) != 0) return std::nullopt;
+  std::copy_n(from.begin() + 24, hello.session.size(), hello.session.begin());
+  return hello;
+}
+
+std::optional<Verdict> decode_answer(std::span<const std::byte, answer_bytes> from) {
+  if (std::memcmp(from.data(), answer_magic, magic_bytes) != 0) return std::nullopt;
+  const std::uint32_t verdict = load(&from[12]);
+  if (verdict < static_cast<std::uint32_t>(Verdict::welcome) ||
+      verdict > static_cast<std::uint32_t>(Verdict::gone)) {
+    return std::nullopt;
+  }
+  if (load(&from[8]) != handshake_version) return Verdict::wrong_version;
+  return static_cast<Verdict>(verdict);
+}
+
+bool begins_like_hello(std::span<const std::byte> bytes) {
+  return std::memcmp(bytes.data(), hello_magic, std::min(bytes.size(), magic_bytes)) == 0;
+}
+
+}  // namespace tutti::tcp

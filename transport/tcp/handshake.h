@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace tutti::tcp {
+
+// The first bytes on a connection: whoever connected says hello, the other side answers, and no frame is sent
+// before a welcome. Little-endian, fixed sizes, nothing that could ask for memory.
+//
+//   hello:  magic 8 | version 4 | from 4 | to 4 | zero 4 | session 16
+//   answer: magic 8 | version 4 | verdict 4
+struct Hello {
+  std::uint32_t version = 0;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::array<std::byte, 16> session{};
+};
+
+enum class Verdict : std::uint32_t {
+  welcome = 1,        // frames may follow, from either side
+  wait = 2,           // our own connection to you is on its way; the lower rank's wins
+  connected = 3,      // we have a connection with your rank
+  other_session = 4,  // we belong to another job
+  wrong_rank = 5,     // we are not the rank that you meant, or there is no rank like yours
+  wrong_version = 6,
+  gone = 7,  // we have closed, or given your rank up
+};
+
+inline constexpr std::uint32_t handshake_version = 1;
+inline constexpr std::size_t hello_bytes = 40;
+inline constexpr std::size_t answer_bytes = 16;
+inline constexpr std::size_t magic_bytes = 8;
+
+std::array<std::byte, hello_bytes> encode(const Hello& hello);
+std::array<std::byte, answer_bytes> encode(Verdict verdict);
+// Nothing if it is something else. A version that is not ours is for the caller to judge; then only the
+// fields up to it mean anything.
+std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> from);
+std::optional<Verdict> decode_answer(std::span<const std::byte, answer_bytes> from);
+// Whether what has come so far could become a hello: strangers are recognised by their first bytes.
+bool begins_like_hello(std::span<const std::byte> bytes);
+
+}  // namespace tutti::tcp

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <asio/io_context.hpp>
+
+#include <tutti/transport/driver.h>
+#include <tutti/transport/tcp/factory.h>
+#include <tutti/transport/tcp/timers.h>
+#include <tutti/transport/transport.h>
+
+namespace tutti::tcp {
+
+// What the parts of one tcp transport share. Touched by whoever drives, once started.
+struct Hub {
+  // Received bytes that do not go straight into place pass through here; a channel keeps nothing in it
+  // between two calls, so one buffer serves all, and it is warm.
+  static constexpr std::size_t scratch_bytes = 128 * 1024;
+
+  explicit Hub(const Options& from)
+      : options(from), scratch(new (std::align_val_t(64)) std::byte[scratch_bytes]) {}
+
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t(64)); }
+  };
+
+  // For whoever drives, as everything here.
+  Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+    driver->assert_driven();
+    return driver->watch(descriptor, events, handler);
+  }
+  void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+    driver->assert_driven();
+    driver->rewatch(descriptor, events, handler);
+  }
+  void unwatch(int descriptor) {
+    driver->assert_driven();
+    driver->unwatch(descriptor);
+  }
+
+  const Options options;
+  asio::io_context io{ASIO_CONCURRENCY_HINT_UNSAFE};  // never run, see socket.h
+  Timers timers;
+  std::unique_ptr<std::byte[], Free> scratch;
+  Driver* driver = nullptr;
+  TransportOwner* owner = nullptr;
+  MessageLimits limits;
+};
+
+}  // namespace tutti::tcp

@@ -1,0 +1,147 @@
+#include <asio/buffer.hpp>
+#include <sys/epoll.h>
+
+#include <tutti/core/log.h>
+#include <tutti/transport/tcp/listener.h>
+
+namespace tutti::tcp {
+namespace {
+
+constexpr int accepts_per_call = 32;  // then others have their turn
+constexpr std::chrono::milliseconds pause_when_scarce{100};
+
+}  // namespace
+
+// A connection before its hello is complete.
+class Listener::Stranger final : public DescriptorHandler, public Timer {
+ public:
+  Stranger(Listener& listener, Socket socket) : listener_(listener), socket_(std::move(socket)) {}
+  ~Stranger() override {
+    listener_.hub_.timers.cancel(*this);
+    if (watching_) listener_.hub_.unwatch(socket_.native_handle());
+  }
+
+  // The hello is usually here with the connection, so this looks before it watches. May be gone afterwards.
+  void listen_to() {
+    if (!read()) return;
+    const Status watched = listener_.hub_.watch(socket_.native_handle(), EPOLLIN, *this);
+    if (!watched.ok()) {
+      listener_.drop(*this, watched.message().c_str());
+      return;
+    }
+    watching_ = true;
+    listener_.hub_.timers.set(*this, Deadline::after(listener_.hub_.options.handshake_timeout));
+  }
+
+  void on_ready(std::uint32_t) override { static_cast<void>(read()); }
+  void on_timer() override { listener_.drop(*this, "it says nothing"); }
+
+  Socket take_socket() {
+    if (watching_) listener_.hub_.unwatch(socket_.native_handle());
+    watching_ = false;
+    return std::move(socket_);
+  }
+
+  std::list<std::unique_ptr<Stranger>>::iterator place;
+
+ private:
+  // False if this stranger is gone: known by now, or dropped.
+  bool read() {
+    asio::error_code error;
+    // Not a byte more than the hello: what follows belongs to the channel.
+    have_ += socket_.read_some(asio::buffer(bytes_.data() + have_, bytes_.size() - have_), error);
+    if (error == asio::error::would_block || error == asio::error::interrupted) return true;
+    if (error) {
+      listener_.drop(*this, "it went away");
+      return false;
+    }
+    if (!begins_like_hello(std::span(bytes_).first(have_))) {
+      listener_.drop(*this, "it does not speak our protocol");
+      return false;
+    }
+    if (have_ < bytes_.size()) return true;
+    if (const auto hello = decode_hello(bytes_)) {
+      listener_.finish(*this, *hello);
+    } else {
+      listener_.drop(*this, "its hello makes no sense");
+    }
+    return false;
+  }
+
+  Listener& listener_;
+  Socket socket_;
+  bool watching_ = false;
+  std::size_t have_ = 0;
+  std::array<std::byte, hello_bytes> bytes_{};
+};
+
+Listener::Listener(Hub& hub, Acceptor acceptor, HelloHandler& handler)
+    : hub_(hub), acceptor_(std::move(acceptor)), handler_(handler) {}
+
+Listener::~Listener() { stop(); }
+
+Endpoint Listener::endpoint() const {
+  asio::error_code error;
+  return acceptor_.local_endpoint(error);
+}
+
+Status Listener::start() {
+  const Status watched = hub_.watch(acceptor_.native_handle(), EPOLLIN, *this);
+  watching_ = watched.ok();
+  return watched;
+}
+
+void Listener::stop() {
+  strangers_.clear();
+  hub_.timers.cancel(*this);
+  if (watching_) hub_.unwatch(acceptor_.native_handle());
+  watching_ = false;
+  asio::error_code error;
+  acceptor_.close(error);
+}
+
+void Listener::on_ready(std::uint32_t) {
+  for (int i = 0; i < accepts_per_call; ++i) {
+    asio::error_code error;
+    Socket socket = accept(hub_.io, acceptor_, error);
+    if (!error) {
+      admit(std::move(socket));
+    } else if (error == asio::error::would_block) {
+      return;
+    } else if (is_scarcity(error)) {
+      log::warn("tcp: cannot accept a connection now: ", error.message());
+      pause();
+      return;
+    }
+    // Anything else concerns a connection that is gone already.
+  }
+}
+
+// Without this, a listener that cannot accept would keep the driver busy.
+void Listener::pause() {
+  hub_.rewatch(acceptor_.native_handle(), 0, *this);
+  hub_.timers.set(*this, Deadline::after(pause_when_scarce));
+}
+
+void Listener::on_timer() { hub_.rewatch(acceptor_.native_handle(), EPOLLIN, *this); }
+
+void Listener::admit(Socket socket) {
+  if (strangers_.size() >= max_strangers) drop(*strangers_.front(), "too many others came after it");
+  strangers_.push_back(std::make_unique<Stranger>(*this, std::move(socket)));
+  Stranger& stranger = *strangers_.back();
+  stranger.place = std::prev(strangers_.end());
+  stranger.listen_to();
+}
+
+void Listener::drop(Stranger& stranger, const char* why) {
+  log::debug("tcp: a connection was closed before it was one of ours: ", why);
+  strangers_.erase(stranger.place);
+}
+
+void Listener::finish(Stranger& stranger, const Hello& hello) {
+  Socket socket = stranger.take_socket();
+  strangers_.erase(stranger.place);
+  handler_.on_hello(hello, std::move(socket));
+}
+
+}  // namespace tutti::tcp

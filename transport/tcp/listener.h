@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <list>
+#include <memory>
+
+#include <tutti/transport/tcp/handshake.h>
+#include <tutti/transport/tcp/hub.h>
+#include <tutti/transport/tcp/socket.h>
+
+namespace tutti::tcp {
+
+// Told of connections that have said a proper hello.
+class HelloHandler {
+ public:
+  virtual ~HelloHandler() = default;
+  virtual void on_hello(const Hello& hello, Socket socket) = 0;
+};
+
+// Accepts, and listens to strangers until they have said who they are. Whoever says something else, or
+// nothing for too long, is closed; there is a limit on their number, beyond which the oldest goes: it had the
+// most time, and a peer whose hello was late tries again.
+class Listener final : public DescriptorHandler, public Timer {
+ public:
+  static constexpr std::size_t max_strangers = 256;
+
+  Listener(Hub& hub, Acceptor acceptor, HelloHandler& handler);
+  ~Listener() override;
+
+  Endpoint endpoint() const;
+  Status start();
+  void stop();
+
+  void on_ready(std::uint32_t events) override;
+  void on_timer() override;
+
+ private:
+  class Stranger;
+
+  void admit(Socket socket);
+  void drop(Stranger& stranger, const char* why);
+  void finish(Stranger& stranger, const Hello& hello);
+  void pause();
+
+  Hub& hub_;
+  Acceptor acceptor_;
+  HelloHandler& handler_;
+  bool watching_ = false;
+  std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
+};
+
+}  // namespace tutti::tcp

@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <cerrno>
+
+#include <asio/ip/v6_only.hpp>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <tutti/transport/tcp/socket.h>
+
+namespace tutti::tcp {
+namespace {
+
+// Dead hosts are the heartbeats' business; these only see to it that no connection stays for ever. Not
+// shorter: a peer that does not read for a while (a debugger, a long computation without our thread) is not
+// dead.
+constexpr int keepalive_idle_s = 30;
+constexpr int keepalive_interval_s = 10;
+constexpr int keepalive_probes = 6;
+constexpr unsigned user_timeout_ms = 120'000;
+constexpr int backlog = 4096;  // the kernel takes the smaller of this and net.core.somaxconn
+
+asio::error_code last_error() { return {errno, asio::error::get_system_category()}; }
+
+template <class T>
+void set_option(int descriptor, int level, int name, T value) {
+  // What the kernel refuses, it refuses; nothing here is needed for correctness.
+  static_cast<void>(setsockopt(descriptor, level, name, &value, sizeof value));
+}
+
+int open_socket(const Endpoint& endpoint, int socket_buffer) {
+  const int family = endpoint.protocol().family();
+  const int descriptor = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+  if (descriptor >= 0 && socket_buffer > 0) {
+    set_option(descriptor, SOL_SOCKET, SO_SNDBUF, socket_buffer);
+    set_option(descriptor, SOL_SOCKET, SO_RCVBUF, socket_buffer);
+  }
+  return descriptor;
+}
+
+void adopt(Socket& socket, const Endpoint& endpoint, int descriptor, asio::error_code& error) {
+  socket.assign(endpoint.protocol(), descriptor, error);
+  if (error) {
+    ::close(descriptor);
+    return;
+  }
+  socket.non_blocking(true, error);
+}
+
+asio::error_code listen_on(Acceptor& acceptor, const Endpoint& endpoint, int socket_buffer) {
+  asio::error_code error;
+  const int descriptor = open_socket(endpoint, socket_buffer);
+  if (descriptor < 0) return last_error();
+  acceptor.assign(endpoint.protocol(), descriptor, error);
+  if (error) {
+    ::close(descriptor);
+    return error;
+  }
+  // A port of an earlier run whose connections linger may be taken; one with a living listener may not.
+  acceptor.set_option(Acceptor::reuse_address(endpoint.port() != 0), error);
+  if (endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
+  acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(backlog, error);
+  if (!error) acceptor.non_blocking(true, error);
+  return error;
+}
+
+}  // namespace
+
+Result<Acceptor> listen(asio::io_context& io, const asio::ip::address& address, std::uint16_t first_port,
+                        std::uint16_t last_port, int socket_buffer) {
+  asio::error_code error;
+  for (std::uint32_t port = first_port; port <= std::max(first_port, last_port); ++port) {
+    Acceptor acceptor(io);
+    error = listen_on(acceptor, Endpoint(address, static_cast<std::uint16_t>(port)), socket_buffer);
+    if (!error) return acceptor;
+    if (error != asio::error::address_in_use && error != asio::error::access_denied) break;
+  }
+  std::string where = address.to_string();
+  if (first_port != 0) where += " port " + std::to_string(first_port);
+  if (last_port > first_port) where += "-" + std::to_string(last_port);
+  return Status(is_scarcity(error) ? Code::resource_exhausted : Code::invalid_argument,
+                "tcp: cannot listen on " + where + ": " + error.message());
+}
+
+Socket accept(asio::io_context& io, Acceptor& acceptor, asio::error_code& error) {
+  Socket socket(io);
+  sockaddr_storage from{};
+  socklen_t length = sizeof from;
+  int descriptor = -1;
+  do {
+    length = sizeof from;
+    descriptor = accept4(acceptor.native_handle(), reinterpret_cast<sockaddr*>(&from), &length,
+                         SOCK_CLOEXEC | SOCK_NONBLOCK);
+  } while (descriptor < 0 && errno == EINTR);
+  if (descriptor < 0) {
+    error = last_error();
+    return socket;
+  }
+  const auto protocol = from.ss_family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4();
+  adopt(socket, Endpoint(protocol, 0), descriptor, error);
+  return socket;
+}
+
+Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, int socket_buffer,
+                     asio::error_code& error) {
+  Socket socket(io);
+  const int descriptor = open_socket(endpoint, socket_buffer);
+  if (descriptor < 0) {
+    error = last_error();
+    return socket;
+  }
+  adopt(socket, endpoint, descriptor, error);
+  if (error) return socket;
+  // Asio's own synchronous connect would wait. After a signal the connection goes on by itself.
+  const int result = ::connect(descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size()));
+  error = result == 0 ? asio::error_code() : last_error();
+  if (error == asio::error::interrupted) error = asio::error::in_progress;
+  return socket;
+}
+
+asio::error_code connect_result(Socket& socket) {
+  int result = 0;
+  socklen_t length = sizeof result;
+  if (getsockopt(socket.native_handle(), SOL_SOCKET, SO_ERROR, &result, &length) != 0) return last_error();
+  return {result, asio::error::get_system_category()};
+}
+
+void tune(Socket& socket) {
+  const int descriptor = socket.native_handle();
+  set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, keepalive_idle_s);
+  set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, keepalive_interval_s);
+  set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, keepalive_probes);
+  set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_ms);
+}
+
+bool is_scarcity(const asio::error_code& error) {
+  switch (error.value()) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace tutti::tcp

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+
+#include <tutti/core/status.h>
+
+namespace tutti::tcp {
+
+using Socket = asio::ip::tcp::socket;
+using Acceptor = asio::ip::tcp::acceptor;
+using Endpoint = asio::ip::tcp::endpoint;
+
+// Asio gives us addresses, options, buffers and error codes; sockets stay in non-blocking mode, and its
+// reactor is never run: readiness comes from the Driver. What Asio cannot do without running it, or without a
+// moment in which a forked child inherits the socket (close-on-exec), is done here.
+
+// A listener on exactly that address; the first free port of the range, or any if `first_port` is zero.
+Result<Acceptor> listen(asio::io_context& io, const asio::ip::address& address, std::uint16_t first_port,
+                        std::uint16_t last_port, int socket_buffer);
+// The next connection; would_block if there is none.
+Socket accept(asio::io_context& io, Acceptor& acceptor, asio::error_code& error);
+// Begins to connect; in_progress until it is writable, then `connect_result` tells.
+Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, int socket_buffer,
+                     asio::error_code& error);
+asio::error_code connect_result(Socket& socket);
+// Options of every connection, once it exists: no delay, and dead hosts are noticed in the end.
+void tune(Socket& socket);
+
+// Whether we lack descriptors or memory: worth another try a little later.
+bool is_scarcity(const asio::error_code& error);
+
+}  // namespace tutti::tcp

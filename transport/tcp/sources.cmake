@@ -1,0 +1,10 @@
+list(APPEND TUTTI_TRANSPORT_SOURCES
+     tcp/address.cc
+     tcp/channel.cc
+     tcp/connector.cc
+     tcp/factory.cc
+     tcp/handshake.cc
+     tcp/listener.cc
+     tcp/socket.cc
+     tcp/timers.cc
+     tcp/transport.cc)

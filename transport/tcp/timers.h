@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+
+#include <tutti/core/deadline.h>
+
+namespace tutti::tcp {
+
+// A moment that something waits for: a hello, an answer, the next try. Never on the data path.
+class Timer {
+ public:
+  virtual ~Timer() = default;
+  virtual void on_timer() = 0;
+};
+
+class Timers {
+ public:
+  // Replaces the moment that was set before.
+  void set(Timer& timer, Deadline when);
+  void cancel(Timer& timer);
+  // Calls those whose moment has come, each once; they may set and cancel any. True if there were any.
+  bool run();
+  Deadline next() const;
+
+ private:
+  std::multimap<Deadline::Clock::time_point, Timer*> queue_;
+};
+
+}  // namespace tutti::tcp

@@ -1,0 +1,151 @@
+#include <algorithm>
+
+#include <asio/buffer.hpp>
+
+#include <tutti/core/log.h>
+#include <tutti/transport/tcp/channel.h>
+#include <tutti/transport/tcp/transport.h>
+
+namespace tutti::tcp {
+namespace {
+
+bool all_loopback(const std::vector<Endpoint>& endpoints) {
+  return std::all_of(endpoints.begin(), endpoints.end(),
+                     [](const Endpoint& endpoint) { return endpoint.address().is_loopback(); });
+}
+
+bool same_network_stack(const PeerInfo& a, const PeerInfo& b) {
+  return a.boot_id == b.boot_id && a.network_namespace == b.network_namespace;
+}
+
+std::optional<std::vector<Endpoint>> published_endpoints(const PeerInfo& peer) {
+  const auto found = peer.addresses.find("tcp");
+  return found == peer.addresses.end() ? std::nullopt : parse_endpoints(found->second);
+}
+
+// What peers can use instead of the address that a listener is bound to. May ask a name server, so: at
+// creation only.
+Result<asio::ip::address> resolve(asio::io_context& io, const std::string& host) {
+  asio::error_code error;
+  const asio::ip::address address = asio::ip::make_address(host, error);
+  if (!error) return address;
+  const auto results = asio::ip::tcp::resolver(io).resolve(host, "", error);
+  if (!error && !results.empty()) return results.begin()->endpoint().address();
+  return Status(Code::invalid_argument, "tcp: the advertised address " + host +
+                                            " is neither an address nor a name: " + error.message());
+}
+
+}  // namespace
+
+TcpTransport::~TcpTransport() = default;
+
+Status TcpTransport::listen() {
+  const Options& options = hub_.options;
+  if (options.bind.empty()) return Status(Code::invalid_argument, "tcp: no address to listen on");
+  if (options.last_port != 0 && options.last_port < options.first_port) {
+    return Status(Code::invalid_argument, "tcp: the port range " + std::to_string(options.first_port) + "-" +
+                                              std::to_string(options.last_port) + " is empty");
+  }
+  for (std::size_t i = 0; i < options.bind.size(); ++i) {
+    asio::error_code error;
+    const asio::ip::address address = asio::ip::make_address(options.bind[i], error);
+    if (error) return Status(Code::invalid_argument, "tcp: not an address to listen on: " + options.bind[i]);
+    auto acceptor =
+        tcp::listen(hub_.io, address, options.first_port, options.last_port, options.socket_buffer);
+    if (!acceptor.ok()) return acceptor.status();
+    listeners_.push_back(std::make_unique<Listener>(hub_, *std::move(acceptor), *this));
+    Endpoint endpoint = listeners_.back()->endpoint();
+    if (i < options.advertise.size() && !options.advertise[i].empty()) {
+      const auto instead = resolve(hub_.io, options.advertise[i]);
+      if (!instead.ok()) return instead.status();
+      endpoint.address(*instead);
+    }
+    if (endpoint.address().is_unspecified()) {
+      return Status(Code::invalid_argument,
+                    "tcp: listening on " + options.bind[i] +
+                        " needs an address to advertise, since peers cannot use that one");
+    }
+    advertised_.push_back(endpoint);
+  }
+  return Status();
+}
+
+// Symmetrical: what is asked of the peer's addresses is asked of ours as well.
+Status TcpTransport::can_reach(const PeerInfo& peer) const {
+  const auto endpoints = published_endpoints(peer);
+  if (!endpoints) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);
+  if (hub_.owner == nullptr || same_network_stack(peer, hub_.owner->peer(hub_.owner->rank())))
+    return Status();
+  if (!all_loopback(*endpoints) && !all_loopback(advertised_)) return Status();
+  return Status(
+      Code::unreachable,
+      peer.describe() + " is on another host or network namespace, and one of us has loopback addresses only",
+      peer.rank);
+}
+
+Status TcpTransport::start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) {
+  hub_.driver = &driver;
+  hub_.owner = &owner;
+  hub_.limits = limits;
+  driver.assert_driven();
+  driver.add(*this);
+  for (auto& listener : listeners_) {
+    const Status started = listener->start();
+    if (!started.ok()) return started.with_context("tcp: ");
+  }
+  return Status();
+}
+
+std::unique_ptr<Channel> TcpTransport::open(int peer, std::chrono::nanoseconds connect_timeout) {
+  auto channel = std::make_unique<TcpChannel>(*this, hub_, peer, connect_timeout);
+  channels_[peer] = channel.get();
+  return channel;
+}
+
+void TcpTransport::forget(int peer, TcpChannel& channel) {
+  const auto found = channels_.find(peer);
+  if (found != channels_.end() && found->second == &channel) channels_.erase(found);
+}
+
+void TcpTransport::stop() {
+  listeners_.clear();
+  if (hub_.driver == nullptr) return;
+  hub_.driver->assert_driven();
+  hub_.driver->remove(*this);
+}
+
+Result<std::vector<Endpoint>> TcpTransport::endpoints_of(int peer) const {
+  const PeerInfo& info = hub_.owner->peer(peer);
+  auto endpoints = published_endpoints(info);
+  if (!endpoints) return Status(Code::unreachable, info.describe() + " has no usable tcp address", peer);
+  return *std::move(endpoints);
+}
+
+Verdict TcpTransport::judge(const Hello& hello) {
+  if (hello.version != handshake_version) return Verdict::wrong_version;
+  if (hello.session != hub_.options.session) return Verdict::other_session;
+  const auto rank = static_cast<std::uint32_t>(hub_.owner->rank());
+  const auto size = static_cast<std::uint32_t>(hub_.owner->size());
+  if (hello.to != rank || hello.from >= size || hello.from == rank) return Verdict::wrong_rank;
+  const int from = static_cast<int>(hello.from);
+  if (hub_.owner->on_incoming(from, *this) == nullptr) return Verdict::gone;
+  const auto channel = channels_.find(from);
+  return channel == channels_.end() ? Verdict::gone : channel->second->judge_incoming();
+}
+
+void TcpTransport::on_hello(const Hello& hello, Socket socket) {
+  const Verdict verdict = judge(hello);
+  if (verdict != Verdict::welcome && verdict != Verdict::wait) {
+    log::debug("tcp: refused a connection from what says it is rank ", hello.from, " (verdict ",
+               static_cast<int>(verdict), ")");
+  }
+  const auto answer = encode(verdict);
+  asio::error_code error;
+  // The first bytes on a new connection: if there is no room for them, something is very wrong.
+  const std::size_t sent = socket.write_some(asio::buffer(answer), error);
+  if (verdict != Verdict::welcome || error || sent != answer.size()) return;
+  tune(socket);
+  channels_.find(static_cast<int>(hello.from))->second->attach(std::move(socket));
+}
+
+}  // namespace tutti::tcp

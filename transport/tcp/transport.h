@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include <tutti/transport/tcp/address.h>
+#include <tutti/transport/tcp/hub.h>
+#include <tutti/transport/tcp/listener.h>
+#include <tutti/transport/transport.h>
+
+namespace tutti::tcp {
+
+class TcpChannel;
+
+class TcpTransport final : public Transport, public HelloHandler, public Pollable {
+ public:
+  // Made by `create`.
+  explicit TcpTransport(const Options& options) : hub_(options) {}
+  ~TcpTransport() override;
+  Status listen();
+
+  std::string_view name() const override { return "tcp"; }
+  std::string address() const override { return format_endpoints(advertised_); }
+  Status can_reach(const PeerInfo& peer) const override;
+  Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
+  std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
+  void stop() override;
+
+  // For channels.
+  Result<std::vector<Endpoint>> endpoints_of(int peer) const;
+  void forget(int peer, TcpChannel& channel);
+
+ private:
+  Verdict judge(const Hello& hello);
+  void on_hello(const Hello& hello, Socket socket) override;
+  bool poll() override { return hub_.timers.run(); }
+  Deadline next_deadline() const override { return hub_.timers.next(); }
+
+  Hub hub_;
+  std::vector<Endpoint> advertised_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::unordered_map<int, TcpChannel*> channels_;
+};
+
+}  // namespace tutti::tcp
