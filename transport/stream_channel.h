@@ -78,7 +78,7 @@ class StreamChannel : public Channel {
   void pipe_failed(const Status& why);
 
   int peer() const { return peer_; }
-  TransportOwner& owner() { return owner_; }
+  TransportOwner& owner() const { return owner_; }
   const MessageLimits& limits() const { return limits_; }
 
  private:

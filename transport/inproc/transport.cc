@@ -1,0 +1,78 @@
+#include <tutti/transport/inproc/channel.h>
+#include <tutti/transport/inproc/transport.h>
+
+namespace tutti::inproc {
+
+Transport::Transport(Options options)
+    : options_(std::move(options)), mailbox_(options_.hub->mailbox(options_.rank)) {}
+
+std::string Transport::address() const { return options_.hub->id(); }
+
+Status Transport::can_reach(const PeerInfo& peer) const {
+  const auto found = peer.addresses.find("inproc");
+  if (found != peer.addresses.end() && found->second == options_.hub->id()) return {};
+  return Status(Code::unreachable, "not a thread of this process that shares our hub", peer.rank);
+}
+
+// Called by whoever drives; `driver` is the one that is driven, which the analysis cannot see.
+Status Transport::start(Driver& driver, TransportOwner& owner,
+                        const MessageLimits& limits) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+  driver_ = &driver;
+  owner_ = &owner;
+  limits_ = limits;
+  channels_.resize(static_cast<std::size_t>(owner.size()), nullptr);
+  mailbox_->start(driver);
+  driver.add(*this);
+  return {};
+}
+
+void Transport::stop() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+  if (driver_ == nullptr) return;
+  mailbox_->stop();
+  driver_->remove(*this);
+  driver_ = nullptr;
+}
+
+std::unique_ptr<tutti::Channel> Transport::open(int peer, std::chrono::nanoseconds connect_timeout) {
+  auto channel = std::make_unique<Channel>(peer, *this, *owner_, limits_, Deadline::after(connect_timeout));
+  channels_[static_cast<std::size_t>(peer)] = channel.get();
+  return channel;
+}
+
+void Transport::forget(Channel& channel) {
+  for (Channel*& each : channels_) {
+    if (each == &channel) each = nullptr;
+  }
+}
+
+void Transport::accept(std::shared_ptr<Wire> wire) {
+  const int side = wire->rank(0) == options_.rank ? 0 : 1;
+  auto* channel = static_cast<Channel*>(owner_->on_incoming(wire->rank(1 - side), *this));
+  if (channel == nullptr) {
+    wire->close(side);
+  } else {
+    channel->attach(std::move(wire));
+  }
+}
+
+bool Transport::poll() {
+  const bool pending = mailbox_->take_pending();
+  if (pending) {
+    for (std::shared_ptr<Wire>& wire : mailbox_->take_announced()) accept(std::move(wire));
+  }
+  // Callbacks may open channels, but never destroy one.
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    if (channels_[i] != nullptr) channels_[i]->pump(pending);
+  }
+  return pending;
+}
+
+Deadline Transport::next_deadline() const {
+  Deadline next = Deadline::never();
+  for (const Channel* channel : channels_) {
+    if (channel != nullptr) next = earlier(next, channel->connect_deadline());
+  }
+  return next;
+}
+
+}  // namespace tutti::inproc

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tutti/transport/inproc/factory.h>
+#include <tutti/transport/inproc/hub.h>
+
+namespace tutti::inproc {
+
+class Channel;
+
+class Transport final : public tutti::Transport, private Pollable {
+ public:
+  explicit Transport(Options options);
+
+  std::string_view name() const override { return "inproc"; }
+  std::string address() const override;
+  Status can_reach(const PeerInfo& peer) const override;
+  Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
+  std::unique_ptr<tutti::Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
+  void stop() override;
+
+  const Options& options() const { return options_; }
+  // A channel is about to be destroyed.
+  void forget(Channel& channel);
+
+ private:
+  bool poll() override;
+  bool prepare_sleep() override { return mailbox_->pending(); }
+  Deadline next_deadline() const override;
+  void accept(std::shared_ptr<Wire> wire);
+
+  Options options_;
+  std::shared_ptr<Mailbox> mailbox_;
+  Driver* driver_ = nullptr;
+  TransportOwner* owner_ = nullptr;
+  MessageLimits limits_;
+  std::vector<Channel*> channels_;  // by rank
+};
+
+}  // namespace tutti::inproc
