@@ -23,6 +23,7 @@ namespace {
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   int status = exit_failure;
   try {
+    adopt_orphans();
     status = body();
   } catch (const std::exception& error) {
     std::cerr << "tutti run: " << error.what() << std::endl;

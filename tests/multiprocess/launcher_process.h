@@ -1,0 +1,80 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+// Real processes for the tests of the `tutti` command.
+namespace tutti::launcher_test {
+
+using Words = std::vector<std::string>;
+
+struct Ended {
+  int status = -1;  // as a shell shows it: 128+n for signal n
+  std::string out;
+  std::string err;
+};
+
+// `tutti` with some arguments, in the background, in a process group of its own. Everything descended from it
+// carries a mark in its environment by which it is found again. Whatever is left at the end is killed.
+class Command {
+ public:
+  // `variables`: "NAME=VALUE" on top of our environment.
+  explicit Command(const Words& arguments, const std::string& input = "", const Words& variables = {});
+  ~Command();
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void signal(int number) const;
+  // Waits until its stdout holds `text` `times` times; false if it has not after a minute, or has ended
+  // without.
+  bool wait_for_output(const std::string& text, int times = 1);
+  // Waits for the end, a minute at most: then it is killed, and the status is -1.
+  Ended wait();
+  // All processes that carry the mark now and have not ended, the command itself included.
+  std::vector<pid_t> marked() const;
+  // Waits until none is left, at most half a minute.
+  bool wait_until_gone() const;
+
+ private:
+  void read_output(int timeout_ms);
+
+  std::string mark_;
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  int in_ = -1;
+  std::string input_;
+  Ended result_;
+};
+
+// Starts it and waits for its end. Fails the test if a process is left behind.
+Ended tutti(const Words& arguments, const std::string& input = "", const Words& variables = {});
+
+// `tutti run OPTIONS -- sh -c SCRIPT`.
+Ended run_shell(Words options, const std::string& script, const std::string& input = "");
+
+// "T" if stopped, "S" if asleep, ...; empty if there is no such process.
+std::string process_state(pid_t pid);
+
+std::string read_file(const std::string& path);
+int count(const std::string& text, const std::string& part);
+std::vector<std::string> lines_of(const std::string& text);
+
+// An empty folder, removed at the end.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace tutti::launcher_test

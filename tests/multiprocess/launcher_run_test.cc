@@ -1,0 +1,183 @@
+#include <set>
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include "launcher_process.h"
+
+// Which ranks are started, what they are given, and what the exit status says about them.
+namespace tutti::launcher_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(LauncherRun, AllSucceed) {
+  for (const int ranks : {1, 2, 3, 4, 7, 8, 16}) {
+    const Ended result = run_shell({"-n", std::to_string(ranks)}, "echo rank $RANK of $WORLD_SIZE");
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    const auto lines = lines_of(result.out);
+    std::set<std::string> expected;
+    for (int rank = 0; rank < ranks; ++rank) {
+      expected.insert("rank " + std::to_string(rank) + " of " + std::to_string(ranks));
+    }
+    EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()), expected);
+    EXPECT_EQ(lines.size(), static_cast<std::size_t>(ranks));
+  }
+}
+
+TEST(LauncherRun, SetsVariables) {
+  const Ended result =
+      run_shell({"-n", "2"},
+                "[ $RANK = $TUTTI_RANK ] && [ $WORLD_SIZE = $TUTTI_WORLD_SIZE ] && [ $LOCAL_RANK = "
+                "$TUTTI_LOCAL_RANK ] && "
+                "[ $LOCAL_WORLD_SIZE = $TUTTI_LOCAL_WORLD_SIZE ] && [ $WORLD_SIZE = 2 ] && [ "
+                "$LOCAL_WORLD_SIZE = 2 ] && "
+                "[ $LOCAL_RANK = $RANK ] && [ -n $TUTTI_JOB_ID ] && [ $MASTER_ADDR = 127.0.0.1 ] && "
+                "[ $MASTER_PORT -gt 0 ] && [ $TUTTI_STORE != 127.0.0.1:$MASTER_PORT ] && "
+                "echo $TUTTI_STORE $TUTTI_JOB_ID $MASTER_PORT");
+  EXPECT_EQ(result.status, 0) << result.err;
+  const auto lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 2u) << result.out;
+  EXPECT_EQ(lines[0], lines[1]);
+  EXPECT_THAT(lines[0], testing::StartsWith("127.0.0.1:"));
+}
+
+TEST(LauncherRun, MoreRanksThanCoresDoNotSpinUnlessToldTo) {
+  EXPECT_EQ(run_shell({"-n", "256"}, "[ $RANK != 255 ] || echo spin=$TUTTI_SPIN").out, "spin=0\n");
+  EXPECT_EQ(run_shell({"-n", "256", "-x", "TUTTI_SPIN=7us"}, "[ $RANK != 255 ] || echo spin=$TUTTI_SPIN").out,
+            "spin=7us\n");
+  EXPECT_EQ(run_shell({"-n", "1"}, "echo spin=$TUTTI_SPIN").out, "spin=\n");
+}
+
+TEST(LauncherRun, ExportsVariables) {
+  const Ended result = tutti({"run", "-n", "1", "-x", "GIVEN=a b=c", "-x", "KEPT", "-x", "MISSING", "sh",
+                              "-c", "echo \"$GIVEN|$KEPT|${MISSING-none}\""},
+                             "", {"KEPT=kept", "GIVEN=overridden"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.out, "a b=c|kept|none\n");
+  EXPECT_THAT(result.err, HasSubstr("-x MISSING"));
+}
+
+TEST(LauncherRun, ProgramsOptionsAreItsOwn) {
+  EXPECT_EQ(tutti({"run", "-n", "1", "echo", "-n", "5", "--", "--tag-output"}).out, "5 -- --tag-output");
+  EXPECT_EQ(tutti({"run", "-np", "1", "--", "echo", "-x"}).out, "-x\n");
+  EXPECT_EQ(tutti({"run", "--np", "1", "echo", "-n", "--help"}).out, "--help");
+}
+
+TEST(LauncherRun, FirstFailureGivesTheStatusAndIsNamed) {
+  const Ended result =
+      run_shell({"-n", "4"},
+                "if [ $RANK = 2 ]; then echo pid $$; echo reason one >&2; echo reason two >&2; exit 3; fi; "
+                "trap 'exit 9' TERM; sleep 600 & wait");
+  EXPECT_EQ(result.status, 3);
+  const std::string pid = lines_of(result.out).at(0).substr(4);
+  EXPECT_THAT(result.err, HasSubstr("rank 2 (host "));
+  EXPECT_THAT(result.err, HasSubstr("pid " + pid + ") exited with status 3"));
+  EXPECT_THAT(result.err, HasSubstr("  rank 2| reason one\n  rank 2| reason two\n"));
+  EXPECT_THAT(result.err, Not(HasSubstr("status 9")));
+}
+
+TEST(LauncherRun, OnlyTheLastLinesAreRepeated) {
+  const Ended result = run_shell({"-n", "1"}, "seq 5000 >&2; exit 1");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("  rank 0| 4991\n"));
+  EXPECT_THAT(result.err, HasSubstr("  rank 0| 5000\n"));
+  EXPECT_THAT(result.err, Not(HasSubstr("  rank 0| 4990\n")));
+}
+
+TEST(LauncherRun, DeathBySignal) {
+  const Ended result = run_shell({"-n", "3"}, "[ $RANK = 1 ] && kill -SEGV $$; sleep 600");
+  EXPECT_EQ(result.status, 128 + SIGSEGV);
+  EXPECT_THAT(result.err, HasSubstr("rank 1 (host "));
+  EXPECT_THAT(result.err, HasSubstr("was ended by signal 11"));
+}
+
+TEST(LauncherRun, FailureAfterOthersSucceeded) {
+  EXPECT_EQ(run_shell({"-n", "3"}, "[ $RANK != 2 ] || { sleep 0.2; exit 5; }").status, 5);
+}
+
+TEST(LauncherRun, OneRankAmongMany) {
+  Folder folder;
+  const Ended result = run_shell({"-n", "8", "--output-filename", folder / "logs", "--tag-output"},
+                                 "echo hi; [ $RANK = 5 ] && exit 7; sleep 600");
+  EXPECT_EQ(result.status, 7);
+  EXPECT_EQ(read_file(folder / "logs/1/rank.5/stdout"), "hi\n");
+  EXPECT_THAT(result.out, HasSubstr("[1,5]<stdout>:hi\n"));
+  EXPECT_THAT(result.err, HasSubstr("rank 5 (host "));
+}
+
+TEST(LauncherRun, ProgramThatIsNotThere) {
+  const Ended missing = tutti({"run", "-n", "4", "no-such-program-here"});
+  EXPECT_EQ(missing.status, 127);
+  EXPECT_EQ(missing.err, "tutti run: no-such-program-here: not found in PATH\n");
+  const Ended path = tutti({"run", "-n", "4", "./no/such"});
+  EXPECT_EQ(path.status, 127);
+  EXPECT_EQ(path.err, "tutti run: ./no/such: not found\n");
+  const Ended folder = tutti({"run", "-n", "2", "/"});
+  EXPECT_EQ(folder.status, 126);
+  EXPECT_EQ(lines_of(folder.err).size(), 1u) << folder.err;
+}
+
+TEST(LauncherRun, BadArguments) {
+  const Words bad[] = {{"run", "-n", "0", "true"},
+                       {"run", "-n", "-1", "true"},
+                       {"run", "-n", "many", "true"},
+                       {"run", "true"},
+                       {"run", "-n", "2"},
+                       {"run", "-n", "2", "--"},
+                       {"run", "-n", "2", "--no-such-option", "true"},
+                       {"run", "-n", "2", "-x", "=v", "true"},
+                       {"run", "-n", "2", "--kill-grace", "soon", "true"},
+                       {"store"},
+                       {"store", "--port", "x"},
+                       {"no-such-command"},
+                       {}};
+  for (const Words& arguments : bad) {
+    const Ended result = tutti(arguments);
+    EXPECT_EQ(result.status, 2) << testing::PrintToString(arguments) << result.err;
+    EXPECT_NE(result.err, "") << testing::PrintToString(arguments);
+    EXPECT_EQ(result.out, "") << testing::PrintToString(arguments);
+  }
+}
+
+TEST(LauncherRun, Help) {
+  EXPECT_THAT(tutti({"--help"}).out, HasSubstr("run"));
+  EXPECT_THAT(tutti({"--version"}).out, testing::StartsWith("tutti "));
+  const Ended help = tutti({"run", "--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.out, HasSubstr("--output-filename"));
+}
+
+TEST(LauncherRun, RanksKeepInheritedLimitsAndSignals) {
+  const Ended here = tutti({"run", "-n", "1", "sh", "-c", "ulimit -Sn; grep SigIgn /proc/self/status"});
+  const Ended nested = tutti({"run", "-n", "1", TUTTI_BIN_DIR "/tutti", "run", "-n", "1", "sh", "-c",
+                              "ulimit -Sn; grep SigIgn /proc/self/status"});
+  EXPECT_EQ(here.out, nested.out);
+}
+
+TEST(LauncherStore, ServesUntilToldToEnd) {
+  for (const int number : {SIGTERM, SIGINT}) {
+    Command command({"store", "--port", "0"});
+    ASSERT_TRUE(command.wait_for_output("serving at 127.0.0.1:"));
+    command.signal(number);
+    EXPECT_EQ(command.wait().status, 0);
+  }
+}
+
+TEST(LauncherStore, PortInUseIsSaid) {
+  Command first({"store", "--port", "0"});
+  ASSERT_TRUE(first.wait_for_output("\n"));
+  first.signal(SIGTERM);
+  const std::string line = first.wait().out;
+  const std::string port = line.substr(line.rfind(':') + 1, line.size() - line.rfind(':') - 2);
+  Command holder({"store", "--port", port});
+  ASSERT_TRUE(holder.wait_for_output(":" + port));
+  const Ended second = tutti({"store", "--port", port});
+  EXPECT_EQ(second.status, 1);
+  EXPECT_THAT(second.err, HasSubstr(port));
+}
+
+}  // namespace
+}  // namespace tutti::launcher_test
