@@ -35,8 +35,8 @@ constexpr std::chrono::milliseconds poll_interval{2};
 
 // Variables by which a launcher, or an outer test run, would tell a program what it is.
 bool from_a_launcher(std::string_view name) {
-  static constexpr std::array prefixes{"TUTTI_", "OMPI_",           "PMI_",   "PMIX_",
-                                       "SLURM_", "JOB_COMPLETION_", "NODES_", "NODE_PORT"};
+  static constexpr std::array prefixes{"TUTTI_",          "OMPI_",  "PMI_",  "PMIX_",    "SLURM_",
+                                       "JOB_COMPLETION_", "NODES_", "NODE_", "MPI_LOCAL"};
   static constexpr std::array names{"RANK",        "WORLD_SIZE",  "LOCAL_RANK",         "LOCAL_WORLD_SIZE",
                                     "MASTER_ADDR", "MASTER_PORT", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"};
   for (const std::string_view prefix : prefixes) {
