@@ -1,4 +1,7 @@
+#include <array>
 #include <charconv>
+#include <cinttypes>
+#include <cstdio>
 
 #include <tutti/transport/tcp/address.h>
 
@@ -36,15 +39,26 @@ std::string format_endpoints(const std::vector<Endpoint>& endpoints) {
   return text;
 }
 
-std::optional<std::vector<Endpoint>> parse_endpoints(std::string_view text) {
-  std::vector<Endpoint> endpoints;
-  for (;;) {
-    const std::size_t comma = text.find(',');
-    const auto endpoint = parse_endpoint(text.substr(0, comma));
-    if (!endpoint || endpoints.size() == max_endpoints) return std::nullopt;
-    endpoints.push_back(*endpoint);
-    if (comma == text.npos) return endpoints;
-    text.remove_prefix(comma + 1);
+std::string format(const Address& address) {
+  std::array<char, 17> nonce;
+  std::snprintf(nonce.data(), nonce.size(), "%016" PRIx64, address.nonce);
+  return format_endpoints(address.endpoints) + "/" + nonce.data();
+}
+
+std::optional<Address> parse_address(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == text.npos || text.size() - slash - 1 != 16) return std::nullopt;
+  Address address;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data() + slash + 1, last, address.nonce, 16);
+  if (error != std::errc() || end != last) return std::nullopt;
+  for (std::string_view list = text.substr(0, slash);;) {
+    const std::size_t comma = list.find(',');
+    const auto endpoint = parse_endpoint(list.substr(0, comma));
+    if (!endpoint || address.endpoints.size() == max_endpoints) return std::nullopt;
+    address.endpoints.push_back(*endpoint);
+    if (comma == list.npos) return address;
+    list.remove_prefix(comma + 1);
   }
 }
 

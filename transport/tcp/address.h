@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,10 +12,18 @@ namespace tutti::tcp {
 
 using Endpoint = asio::ip::tcp::endpoint;
 
-// "10.0.0.1:4711,[2001:db8::1]:4711": what a transport publishes about its listeners.
+// What a transport publishes: "10.0.0.1:4711,[2001:db8::1]:4711/8c1f00d2b5a69e37".
+struct Address {
+  std::vector<Endpoint> endpoints;
+  // A random number that belongs to this very transport: a job that gets an old one's port is not taken for
+  // it.
+  std::uint64_t nonce = 0;
+};
+
+std::string format(const Address& address);
 std::string format_endpoints(const std::vector<Endpoint>& endpoints);
-// Nothing if any part of it is not of that form. Comes from a peer: everything is checked, at most 16 are
+// Nothing if it is not of that form. Comes from a peer: everything is checked, at most 16 endpoints are
 // taken.
-std::optional<std::vector<Endpoint>> parse_endpoints(std::string_view text);
+std::optional<Address> parse_address(std::string_view text);
 
 }  // namespace tutti::tcp

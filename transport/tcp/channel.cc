@@ -51,12 +51,15 @@ void TcpChannel::kick() {
 }
 
 void TcpChannel::connect() {
-  auto endpoints = transport_.endpoints_of(peer());
-  if (!endpoints.ok()) {
-    pipe_failed(endpoints.status());
+  const auto& published = owner().peer(peer()).addresses;
+  const auto text = published.find("tcp");
+  auto address = text == published.end() ? std::nullopt : parse_address(text->second);
+  if (!address) {
+    pipe_failed(
+        Status(Code::unreachable, owner().peer(peer()).describe() + " has no usable tcp address", peer()));
     return;
   }
-  connector_ = std::make_unique<Connector>(hub_, peer(), *std::move(endpoints), connect_timeout_, *this);
+  connector_ = std::make_unique<Connector>(hub_, peer(), *std::move(address), connect_timeout_, *this);
   connector_->start();
 }
 

@@ -26,11 +26,11 @@ std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
 
 }  // namespace
 
-Connector::Connector(Hub& hub, int peer, std::vector<Endpoint> endpoints, std::chrono::nanoseconds timeout,
+Connector::Connector(Hub& hub, int peer, Address address, std::chrono::nanoseconds timeout,
                      ConnectorEvents& events)
     : hub_(hub),
       peer_(peer),
-      endpoints_(std::move(endpoints)),
+      address_(std::move(address)),
       deadline_(Deadline::after(timeout)),
       attempt_timeout_(attempt_timeout(timeout)),
       events_(events),
@@ -46,7 +46,7 @@ void Connector::start() { try_next(); }
 void Connector::try_next() {
   phase_ = Phase::connecting;
   asio::error_code error;
-  socket_ = begin_connect(hub_.io, endpoints_[next_endpoint_], hub_.options.socket_buffer, error);
+  socket_ = begin_connect(hub_.io, address_.endpoints[next_endpoint_], hub_.options.socket_buffer, error);
   if (!error) {
     greet();
     return;
@@ -83,7 +83,8 @@ void Connector::greet() {
   hello.version = handshake_version;
   hello.from = static_cast<std::uint32_t>(hub_.owner->rank());
   hello.to = static_cast<std::uint32_t>(peer_);
-  hello.session = hub_.options.session;
+  hello.from_nonce = hub_.address.nonce;
+  hello.to_nonce = address_.nonce;
   const auto bytes = encode(hello);
   asio::error_code error;
   const std::size_t sent = socket_.write_some(asio::buffer(bytes), error);
@@ -135,10 +136,9 @@ void Connector::judge(Verdict verdict) {
       return;
     case Verdict::connected:
       return fail(Code::unreachable, "it has a connection with another process that has our rank");
-    case Verdict::other_session:
-      return fail(Code::unreachable, "its port belongs to another job now");
+    case Verdict::stranger:
     case Verdict::wrong_rank:
-      return fail(Code::unreachable, "its port belongs to another rank now");
+      return fail(Code::unreachable, "its port belongs to another process now");
     case Verdict::wrong_version:
       return fail(Code::protocol_error, "it speaks another version of the protocol");
     case Verdict::gone:
@@ -150,7 +150,7 @@ void Connector::attempt_failed(const asio::error_code& error) {
   drop_socket();
   last_error_ = error;
   if (error == asio::error::connection_refused) ++refused_in_round_;
-  if (++next_endpoint_ < endpoints_.size()) {
+  if (++next_endpoint_ < address_.endpoints.size()) {
     pause(milliseconds(0));
   } else {
     round_failed();
@@ -158,11 +158,11 @@ void Connector::attempt_failed(const asio::error_code& error) {
 }
 
 void Connector::round_failed() {
-  refused_rounds_ = refused_in_round_ == endpoints_.size() ? refused_rounds_ + 1 : 0;
+  refused_rounds_ = refused_in_round_ == address_.endpoints.size() ? refused_rounds_ + 1 : 0;
   refused_in_round_ = 0;
   next_endpoint_ = 0;
   if (refused_rounds_ >= refused_rounds_until_lost) {
-    fail(Code::peer_lost, "nobody listens at " + format_endpoints(endpoints_) + " any more");
+    fail(Code::peer_lost, "nobody listens at " + format_endpoints(address_.endpoints) + " any more");
     return;
   }
   pause(std::min(first_pause * (1 << std::min(rounds_++, 7)), longest_pause));
@@ -178,7 +178,7 @@ void Connector::on_timer() {
     const std::string last = last_error_ ? ", last: " + last_error_.message() : std::string();
     const bool scarce = is_scarcity(last_error_);
     fail(scarce ? Code::resource_exhausted : Code::unreachable,
-         "no connection to " + format_endpoints(endpoints_) + " in time" + last);
+         "no connection to " + format_endpoints(address_.endpoints) + " in time" + last);
   } else if (phase_ == Phase::pausing) {
     try_next();
   } else {

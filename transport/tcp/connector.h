@@ -25,8 +25,7 @@ class ConnectorEvents {
 // nobody is there any more. When descriptors or local ports run out, later rounds may fare better.
 class Connector final : public DescriptorHandler, public Timer {
  public:
-  Connector(Hub& hub, int peer, std::vector<Endpoint> endpoints, std::chrono::nanoseconds timeout,
-            ConnectorEvents& events);
+  Connector(Hub& hub, int peer, Address address, std::chrono::nanoseconds timeout, ConnectorEvents& events);
   ~Connector() override;
 
   void start();
@@ -52,7 +51,7 @@ class Connector final : public DescriptorHandler, public Timer {
 
   Hub& hub_;
   const int peer_;
-  const std::vector<Endpoint> endpoints_;
+  const Address address_;
   const Deadline deadline_;
   const std::chrono::nanoseconds attempt_timeout_;
   ConnectorEvents& events_;

@@ -11,14 +11,16 @@ namespace {
 constexpr char hello_magic[magic_bytes + 1] = "tutti?\r\n";
 constexpr char answer_magic[magic_bytes + 1] = "tutti!\r\n";
 
-std::uint32_t load(const std::byte* from) {
-  std::uint32_t value = 0;
-  for (int i = 3; i >= 0; --i) value = value << 8 | std::to_integer<std::uint32_t>(from[i]);
+template <class T>
+T load(const std::byte* from) {
+  T value = 0;
+  for (std::size_t i = sizeof(T); i-- > 0;) value = static_cast<T>(value << 8) | std::to_integer<T>(from[i]);
   return value;
 }
 
-void store(std::byte* to, std::uint32_t value) {
-  for (int i = 0; i < 4; ++i, value >>= 8) to[i] = static_cast<std::byte>(value & 0xff);
+template <class T>
+void store(std::byte* to, T value) {
+  for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
 }
 
 }  // namespace
@@ -29,7 +31,8 @@ std::array<std::byte, hello_bytes> encode(const Hello& hello) {
   store(&bytes[8], hello.version);
   store(&bytes[12], hello.from);
   store(&bytes[16], hello.to);
-  std::copy(hello.session.begin(), hello.session.end(), bytes.begin() + 24);
+  store(&bytes[24], hello.from_nonce);
+  store(&bytes[32], hello.to_nonce);
   return bytes;
 }
 
@@ -44,22 +47,23 @@ std::array<std::byte, answer_bytes> encode(Verdict verdict) {
 std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> from) {
   if (!begins_like_hello(from)) return std::nullopt;
   Hello hello;
-  hello.version = load(&from[8]);
-  hello.from = load(&from[12]);
-  hello.to = load(&from[16]);
-  if (hello.version == handshake_version && load(&from[20]) != 0) return std::nullopt;
-  std::copy_n(from.begin() + 24, hello.session.size(), hello.session.begin());
+  hello.version = load<std::uint32_t>(&from[8]);
+  hello.from = load<std::uint32_t>(&from[12]);
+  hello.to = load<std::uint32_t>(&from[16]);
+  if (hello.version == handshake_version && load<std::uint32_t>(&from[20]) != 0) return std::nullopt;
+  hello.from_nonce = load<std::uint64_t>(&from[24]);
+  hello.to_nonce = load<std::uint64_t>(&from[32]);
   return hello;
 }
 
 std::optional<Verdict> decode_answer(std::span<const std::byte, answer_bytes> from) {
   if (std::memcmp(from.data(), answer_magic, magic_bytes) != 0) return std::nullopt;
-  const std::uint32_t verdict = load(&from[12]);
+  const std::uint32_t verdict = load<std::uint32_t>(&from[12]);
   if (verdict < static_cast<std::uint32_t>(Verdict::welcome) ||
       verdict > static_cast<std::uint32_t>(Verdict::gone)) {
     return std::nullopt;
   }
-  if (load(&from[8]) != handshake_version) return Verdict::wrong_version;
+  if (load<std::uint32_t>(&from[8]) != handshake_version) return Verdict::wrong_version;
   return static_cast<Verdict>(verdict);
 }
 

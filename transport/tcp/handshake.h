@@ -11,21 +11,23 @@ namespace tutti::tcp {
 // The first bytes on a connection: whoever connected says hello, the other side answers, and no frame is sent
 // before a welcome. Little-endian, fixed sizes, nothing that could ask for memory.
 //
-//   hello:  magic 8 | version 4 | from 4 | to 4 | zero 4 | session 16
+//   hello:  magic 8 | version 4 | from 4 | to 4 | zero 4 | from's nonce 8 | to's nonce 8
 //   answer: magic 8 | version 4 | verdict 4
 struct Hello {
   std::uint32_t version = 0;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  std::array<std::byte, 16> session{};
+  // From the addresses that both have published: each must be the very process that the other's table names.
+  std::uint64_t from_nonce = 0;
+  std::uint64_t to_nonce = 0;
 };
 
 enum class Verdict : std::uint32_t {
-  welcome = 1,        // frames may follow, from either side
-  wait = 2,           // our own connection to you is on its way; the lower rank's wins
-  connected = 3,      // we have a connection with your rank
-  other_session = 4,  // we belong to another job
-  wrong_rank = 5,     // we are not the rank that you meant, or there is no rank like yours
+  welcome = 1,     // frames may follow, from either side
+  wait = 2,        // our own connection to you is on its way; the lower rank's wins
+  connected = 3,   // we have a connection with your rank
+  stranger = 4,    // you are not the process that our table has for that rank, or do not mean us
+  wrong_rank = 5,  // we are not the rank that you meant, or there is no rank like yours
   wrong_version = 6,
   gone = 7,  // we have closed, or given your rank up
 };

@@ -6,6 +6,7 @@
 #include <asio/io_context.hpp>
 
 #include <tutti/transport/driver.h>
+#include <tutti/transport/tcp/address.h>
 #include <tutti/transport/tcp/factory.h>
 #include <tutti/transport/tcp/timers.h>
 #include <tutti/transport/transport.h>
@@ -42,6 +43,7 @@ struct Hub {
   const Options options;
   asio::io_context io{ASIO_CONCURRENCY_HINT_UNSAFE};  // never run, see socket.h
   Timers timers;
+  Address address;  // ours, as published
   std::unique_ptr<std::byte[], Free> scratch;
   Driver* driver = nullptr;
   TransportOwner* owner = nullptr;

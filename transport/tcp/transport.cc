@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <optional>
 
 #include <asio/buffer.hpp>
+#include <sys/random.h>
 
 #include <tutti/core/log.h>
 #include <tutti/transport/tcp/channel.h>
@@ -18,9 +20,25 @@ bool same_network_stack(const PeerInfo& a, const PeerInfo& b) {
   return a.boot_id == b.boot_id && a.network_namespace == b.network_namespace;
 }
 
-std::optional<std::vector<Endpoint>> published_endpoints(const PeerInfo& peer) {
+std::optional<Address> published_address(const PeerInfo& peer) {
   const auto found = peer.addresses.find("tcp");
-  return found == peer.addresses.end() ? std::nullopt : parse_endpoints(found->second);
+  return found == peer.addresses.end() ? std::nullopt : parse_address(found->second);
+}
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts;
+  for (std::size_t from = 0; from < list.size();) {
+    const std::size_t comma = std::min(list.find(',', from), list.size());
+    if (comma > from) parts.push_back(list.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return parts;
+}
+
+Result<std::uint64_t> random_number() {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) == sizeof number) return number;
+  return Status(Code::internal, "tcp: the system has no random numbers");
 }
 
 // What peers can use instead of the address that a listener is bound to. May ask a name server, so: at
@@ -41,42 +59,54 @@ TcpTransport::~TcpTransport() = default;
 
 Status TcpTransport::listen() {
   const Options& options = hub_.options;
-  if (options.bind.empty()) return Status(Code::invalid_argument, "tcp: no address to listen on");
   if (options.last_port != 0 && options.last_port < options.first_port) {
     return Status(Code::invalid_argument, "tcp: the port range " + std::to_string(options.first_port) + "-" +
                                               std::to_string(options.last_port) + " is empty");
   }
-  for (std::size_t i = 0; i < options.bind.size(); ++i) {
-    asio::error_code error;
-    const asio::ip::address address = asio::ip::make_address(options.bind[i], error);
-    if (error) return Status(Code::invalid_argument, "tcp: not an address to listen on: " + options.bind[i]);
-    auto acceptor =
-        tcp::listen(hub_.io, address, options.first_port, options.last_port, options.socket_buffer);
-    if (!acceptor.ok()) return acceptor.status();
-    listeners_.push_back(std::make_unique<Listener>(hub_, *std::move(acceptor), *this));
-    Endpoint endpoint = listeners_.back()->endpoint();
-    if (i < options.advertise.size() && !options.advertise[i].empty()) {
-      const auto instead = resolve(hub_.io, options.advertise[i]);
-      if (!instead.ok()) return instead.status();
-      endpoint.address(*instead);
-    }
-    if (endpoint.address().is_unspecified()) {
-      return Status(Code::invalid_argument,
-                    "tcp: listening on " + options.bind[i] +
-                        " needs an address to advertise, since peers cannot use that one");
-    }
-    advertised_.push_back(endpoint);
+  const auto nonce = random_number();
+  if (!nonce.ok()) return nonce.status();
+  hub_.address.nonce = *nonce;
+  const auto bound = split(options.bind_address);
+  auto advertised = split(options.advertise_address);
+  if (bound.empty()) return Status(Code::invalid_argument, "tcp: no address to listen on");
+  advertised.resize(bound.size());
+  for (std::size_t i = 0; i < bound.size(); ++i) {
+    const Status listening = listen_on(bound[i], advertised[i]);
+    if (!listening.ok()) return listening;
   }
+  return Status();
+}
+
+Status TcpTransport::listen_on(const std::string& bind_address, const std::string& advertise_address) {
+  const Options& options = hub_.options;
+  asio::error_code error;
+  const asio::ip::address address = asio::ip::make_address(bind_address, error);
+  if (error) return Status(Code::invalid_argument, "tcp: not an address to listen on: " + bind_address);
+  auto acceptor = tcp::listen(hub_.io, address, options.first_port, options.last_port, options.socket_buffer);
+  if (!acceptor.ok()) return acceptor.status();
+  listeners_.push_back(std::make_unique<Listener>(hub_, *std::move(acceptor), *this));
+  Endpoint endpoint = listeners_.back()->endpoint();
+  if (!advertise_address.empty()) {
+    const auto instead = resolve(hub_.io, advertise_address);
+    if (!instead.ok()) return instead.status();
+    endpoint.address(*instead);
+  }
+  if (endpoint.address().is_unspecified()) {
+    return Status(Code::invalid_argument,
+                  "tcp: listening on " + bind_address +
+                      " needs an address to advertise, since peers cannot use that one");
+  }
+  hub_.address.endpoints.push_back(endpoint);
   return Status();
 }
 
 // Symmetrical: what is asked of the peer's addresses is asked of ours as well.
 Status TcpTransport::can_reach(const PeerInfo& peer) const {
-  const auto endpoints = published_endpoints(peer);
-  if (!endpoints) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);
+  const auto address = published_address(peer);
+  if (!address) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);
   if (hub_.owner == nullptr || same_network_stack(peer, hub_.owner->peer(hub_.owner->rank())))
     return Status();
-  if (!all_loopback(*endpoints) && !all_loopback(advertised_)) return Status();
+  if (!all_loopback(address->endpoints) && !all_loopback(hub_.address.endpoints)) return Status();
   return Status(
       Code::unreachable,
       peer.describe() + " is on another host or network namespace, and one of us has loopback addresses only",
@@ -114,20 +144,15 @@ void TcpTransport::stop() {
   hub_.driver->remove(*this);
 }
 
-Result<std::vector<Endpoint>> TcpTransport::endpoints_of(int peer) const {
-  const PeerInfo& info = hub_.owner->peer(peer);
-  auto endpoints = published_endpoints(info);
-  if (!endpoints) return Status(Code::unreachable, info.describe() + " has no usable tcp address", peer);
-  return *std::move(endpoints);
-}
-
 Verdict TcpTransport::judge(const Hello& hello) {
   if (hello.version != handshake_version) return Verdict::wrong_version;
-  if (hello.session != hub_.options.session) return Verdict::other_session;
   const auto rank = static_cast<std::uint32_t>(hub_.owner->rank());
   const auto size = static_cast<std::uint32_t>(hub_.owner->size());
   if (hello.to != rank || hello.from >= size || hello.from == rank) return Verdict::wrong_rank;
   const int from = static_cast<int>(hello.from);
+  const auto theirs = published_address(hub_.owner->peer(from));
+  if (hello.to_nonce != hub_.address.nonce || !theirs || hello.from_nonce != theirs->nonce)
+    return Verdict::stranger;
   if (hub_.owner->on_incoming(from, *this) == nullptr) return Verdict::gone;
   const auto channel = channels_.find(from);
   return channel == channels_.end() ? Verdict::gone : channel->second->judge_incoming();

@@ -18,27 +18,27 @@ class TcpTransport final : public Transport, public HelloHandler, public Pollabl
   // Made by `create`.
   explicit TcpTransport(const Options& options) : hub_(options) {}
   ~TcpTransport() override;
+  // Binds and listens on every address of the options.
   Status listen();
 
   std::string_view name() const override { return "tcp"; }
-  std::string address() const override { return format_endpoints(advertised_); }
+  std::string address() const override { return format(hub_.address); }
   Status can_reach(const PeerInfo& peer) const override;
   Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
   std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
   void stop() override;
 
-  // For channels.
-  Result<std::vector<Endpoint>> endpoints_of(int peer) const;
+  // The channel is going away.
   void forget(int peer, TcpChannel& channel);
 
  private:
+  Status listen_on(const std::string& bind_address, const std::string& advertise_address);
   Verdict judge(const Hello& hello);
   void on_hello(const Hello& hello, Socket socket) override;
   bool poll() override { return hub_.timers.run(); }
   Deadline next_deadline() const override { return hub_.timers.next(); }
 
   Hub hub_;
-  std::vector<Endpoint> advertised_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unordered_map<int, TcpChannel*> channels_;
 };
