@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <tutti/core/status.h>
 #include <tutti/transport/transport.h>
@@ -11,11 +12,11 @@
 namespace tutti::tcp {
 
 struct Options {
-  // Numeric addresses, comma-separated: one listener each. Peers try them in this order.
-  std::string bind_address = "127.0.0.1";
+  // Numeric addresses: one listener each. Peers try them in this order.
+  std::vector<std::string> bind = {"127.0.0.1"};
   // What peers are told instead, where it differs (NAT, a service's name): addresses or names, which are
   // resolved here and now; the first one stands for the first listener, and so on.
-  std::string advertise_address = {};
+  std::vector<std::string> advertise = {};
   // Ports to choose from; zero: any.
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;

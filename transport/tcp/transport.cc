@@ -25,16 +25,6 @@ std::optional<Address> published_address(const PeerInfo& peer) {
   return found == peer.addresses.end() ? std::nullopt : parse_address(found->second);
 }
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts;
-  for (std::size_t from = 0; from < list.size();) {
-    const std::size_t comma = std::min(list.find(',', from), list.size());
-    if (comma > from) parts.push_back(list.substr(from, comma - from));
-    from = comma + 1;
-  }
-  return parts;
-}
-
 Result<std::uint64_t> random_number() {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof number, 0) == sizeof number) return number;
@@ -66,12 +56,10 @@ Status TcpTransport::listen() {
   const auto nonce = random_number();
   if (!nonce.ok()) return nonce.status();
   hub_.address.nonce = *nonce;
-  const auto bound = split(options.bind_address);
-  auto advertised = split(options.advertise_address);
-  if (bound.empty()) return Status(Code::invalid_argument, "tcp: no address to listen on");
-  advertised.resize(bound.size());
-  for (std::size_t i = 0; i < bound.size(); ++i) {
-    const Status listening = listen_on(bound[i], advertised[i]);
+  if (options.bind.empty()) return Status(Code::invalid_argument, "tcp: no address to listen on");
+  for (std::size_t i = 0; i < options.bind.size(); ++i) {
+    const bool advertised = i < options.advertise.size();
+    const Status listening = listen_on(options.bind[i], advertised ? options.advertise[i] : std::string());
     if (!listening.ok()) return listening;
   }
   return Status();
