@@ -1,0 +1,6 @@
+tutti_test(conformance_collectives
+  SOURCES collectives_test.cc communicator_test.cc
+          ../support/cluster.cc ../support/collective_case.cc
+  LIBS tutti_collectives
+  LABELS sanitize
+  TIMEOUT 300)
