@@ -1,8 +1,7 @@
-#include <tutti/bindings/cpp/init.h>
-
 #include <memory>
 #include <utility>
 
+#include <tutti/bindings/cpp/init.h>
 #include <tutti/bindings/cpp/transports.h>
 #include <tutti/bindings/cpp/version.h>
 #include <tutti/collectives/world.h>
@@ -26,9 +25,9 @@ struct Setup {
   }
   std::string prefix() const { return "tutti/" + config.job_id; }
   // The transports are made anew for every attempt to meet: each may be bound to another interface.
-  Result<std::map<std::string, std::string>> addresses(int rank, const std::optional<SocketAddress>& route) {
+  Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route) {
     transports.clear();
-    auto made = make_transports(transport_names(), {config, rank, route});
+    auto made = make_transports(transport_names(), {config, route});
     if (!made.ok()) return made.status();
     transports = std::move(made).take();
     std::map<std::string, std::string> named;
@@ -67,7 +66,7 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
     const Status started = mesh->start();
     if (!started.ok()) throw Error(started);
   }
-  Selector selector = Selector::create(CostModel{}, setup.config.algorithm).take();
+  Selector selector = Selector::create(CostModel{}, format_algorithm_choices(setup.config.algorithm)).take();
   return create_communicator(
       std::make_shared<World>(std::move(engine), std::move(mesh), std::move(selector), setup.config.timeout));
 }
@@ -91,7 +90,7 @@ Communicator init(const InitOptions& given) {
   join_options.prefix = setup.prefix();
   join_options.wire_digest = setup.config.wire_digest();
   join_options.version = version();
-  join_options.addresses = [&](const Session& session) { return setup.addresses(launch.rank, session.route); };
+  join_options.addresses = [&](const Session& session) { return setup.addresses(session.route); };
   Joined joined = join(launch, join_options, init_deadline(setup, launch.timeout)).take();
   return build_world(std::move(setup), launch.rank, std::move(joined.peers));
 }
@@ -100,13 +99,13 @@ Communicator init(std::string_view url) { return init(InitOptions{.url = std::st
 
 Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const InitOptions& given) {
   Setup setup = configure(given);
-  PeerInfo self = describe_this_process();
+  Introduction self = describe_this_process();
   self.rank = rank;
   self.world_size = world_size;
   self.wire_digest = setup.config.wire_digest();
   self.version = version();
-  self.addresses = setup.addresses(rank, std::nullopt).take();
-  PrefixStore keys(std::move(store), setup.prefix());
+  self.addresses = setup.addresses(std::nullopt).take();
+  PrefixStore keys(setup.prefix(), std::move(store));
   std::vector<PeerInfo> peers = exchange(keys, self, {}, init_deadline(setup, std::nullopt)).take();
   return build_world(std::move(setup), rank, std::move(peers));
 }

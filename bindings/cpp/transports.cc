@@ -1,8 +1,7 @@
-#include <tutti/bindings/cpp/transports.h>
-
 #include <array>
 #include <utility>
 
+#include <tutti/bindings/cpp/transports.h>
 #include <tutti/core/log.h>
 #include <tutti/rendezvous/interfaces.h>
 #include <tutti/transport/tcp/factory.h>
@@ -11,28 +10,29 @@ namespace tutti {
 
 namespace {
 
-// The address that peers are to connect to: what the user says, else the first of the chosen interface.
-Result<std::string> listen_address(const TransportSetup& setup) {
-  if (!setup.config.bind_address.empty()) return setup.config.bind_address;
+// The addresses that peers are to connect to: what the user says, else those of the chosen interfaces.
+Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup) {
+  if (!setup.config.bind_address.empty()) return std::vector<std::string>{setup.config.bind_address};
   Result<std::vector<Interface>> all = list_interfaces();
   if (!all.ok()) return all.status();
   const InterfaceFilter filter = interface_filter(setup.config.socket_ifname);
   Result<std::vector<Interface>> chosen = select_interfaces(*all, filter, setup.route);
   if (!chosen.ok()) return chosen.status();
+  std::vector<std::string> addresses;
   for (const Interface& candidate : *chosen) {
-    if (!candidate.addresses.empty()) return candidate.addresses.front().host();
+    if (!candidate.addresses.empty()) addresses.push_back(candidate.addresses.front().host());
   }
-  return Status(Code::unreachable, "no network interface has an address");
+  if (addresses.empty()) return Status(Code::unreachable, "no network interface has an address");
+  return addresses;
 }
 
 Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
-  Result<std::string> address = listen_address(setup);
-  if (!address.ok()) return address.status();
+  Result<std::vector<std::string>> addresses = listen_addresses(setup);
+  if (!addresses.ok()) return addresses.status();
   tcp::Options options;
-  options.rank = setup.rank;
-  options.bind_address = *address;
-  options.advertise_address = setup.config.advertise_address;
-  options.socket_buffer = setup.config.tcp_socket_buffer;
+  options.bind = std::move(addresses).take();
+  if (!setup.config.advertise_address.empty()) options.advertise = {setup.config.advertise_address};
+  options.socket_buffer = static_cast<int>(setup.config.tcp_socket_buffer);
   if (setup.config.port_range) {
     options.first_port = setup.config.port_range->first;
     options.last_port = setup.config.port_range->last;

@@ -17,7 +17,6 @@ namespace tutti {
 // What a transport may need to know when it is made.
 struct TransportSetup {
   const Config& config;
-  int rank = 0;
   // The local address of packets to where the ranks met, if that is known.
   std::optional<SocketAddress> route = {};
 };
@@ -31,8 +30,8 @@ struct TransportEntry {
 // Every transport between processes, in order of preference: an ordinary list.
 std::span<const TransportEntry> transport_entries();
 
-// Makes those that are asked for, or all if none are. Asked for by name, one that cannot run here is an error;
-// otherwise it is left out, with a line in the log that says why. `unreachable` if none is left.
+// Makes those that are asked for, or all if none are. Asked for by name, one that cannot run here is an
+// error; otherwise it is left out, with a line in the log that says why. `unreachable` if none is left.
 Result<std::vector<std::unique_ptr<Transport>>> make_transports(const std::vector<std::string>& names,
                                                                 const TransportSetup& setup);
 

@@ -14,9 +14,7 @@ namespace {
 std::unique_ptr<Transport> make_transport(const std::string& name, const std::shared_ptr<inproc::Hub>& hub,
                                           int rank) {
   if (name == "inproc") return inproc::create({.hub = hub, .rank = rank});
-  tcp::Options options;
-  options.bind_address = "127.0.0.1";
-  return tcp::create(options).take();
+  return tcp::create({}).take();
 }
 
 template <class Body>
@@ -30,7 +28,7 @@ void on_each(std::size_t count, Body body) {
 
 Cluster::Cluster(int size, ClusterOptions options) {
   const auto count = static_cast<std::size_t>(size);
-  const auto hub = std::make_shared<inproc::Hub>();
+  const auto hub = inproc::make_hub();
   std::vector<std::vector<std::unique_ptr<Transport>>> transports(count);
   std::vector<PeerInfo> peers(count);
   for (std::size_t i = 0; i < count; ++i) {
