@@ -44,7 +44,8 @@ void AccessHistory::write(std::uint64_t begin, std::uint64_t end, std::uint32_t 
       after.push_back(reader);
       read_by_others = true;
     }
-    if (!read_by_others && interval.writer != nobody && interval.writer != step) after.push_back(interval.writer);
+    if (!read_by_others && interval.writer != nobody && interval.writer != step)
+      after.push_back(interval.writer);
   }
   intervals_.emplace_hint(intervals_.erase(first, it), begin, Interval{end, step, {}});
 }

@@ -13,10 +13,9 @@ namespace tutti {
 // Buffers, in elements, for n = `count` and p = `size`:
 //   all_reduce, scan, exscan   input n, output n
 //   reduce                     input n, output n (root only)
-//   broadcast                  input n (root only), output n; the root's output is written too unless in place
-//   all_gather, gather         input n, output n*p (gather: root only)
-//   reduce_scatter, scatter    input n*p (scatter: root only), output n
-//   all_to_all                 input n*p, output n*p
+//   broadcast                  input n (root only), output n; the root's output is written too unless in
+//   place all_gather, gather         input n, output n*p (gather: root only) reduce_scatter, scatter    input
+//   n*p (scatter: root only), output n all_to_all                 input n*p, output n*p
 //   *_v                        as above with counts[r] for rank r's block, blocks packed in rank order
 struct Problem {
   CollectiveKind kind = CollectiveKind::barrier;
@@ -28,13 +27,14 @@ struct Problem {
   bool commutative = true;
   bool average = false;        // divide at the end
   bool premultiplied = false;  // scale at the start
-  // In place: all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v): input is output. all_gather(_v),
-  // gather(_v) (root): input is the rank's own block of output. reduce_scatter(_v), scatter(_v) (root): output is
-  // the rank's own block of input, and the other blocks stay as they are. Changes local steps only, never messages.
+  // In place: all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v): input is output.
+  // all_gather(_v), gather(_v) (root): input is the rank's own block of output. reduce_scatter(_v),
+  // scatter(_v) (root): output is the rank's own block of input, and the other blocks stay as they are.
+  // Changes local steps only, never messages.
   bool in_place = false;
-  // all_gather_v (output), reduce_scatter_v (input): counts of every rank, known to all. gather_v (output), scatter_v
-  // (input): known at the root; elsewhere only the entry of this rank is looked at. all_to_all_v: what this rank
-  // sends to each, and receives from each.
+  // all_gather_v (output), reduce_scatter_v (input): counts of every rank, known to all. gather_v (output),
+  // scatter_v (input): known at the root; elsewhere only the entry of this rank is looked at. all_to_all_v:
+  // what this rank sends to each, and receives from each.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
 };

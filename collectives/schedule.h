@@ -31,19 +31,19 @@ enum class StepKind : std::uint8_t {
 
 struct Step {
   StepKind kind = StepKind::copy;
-  // Which operand of a recv_reduce the message is. Lower ranks' data stands on the left, on every rank, so that
-  // all ranks combine the same operands in the same order and get the same bits.
+  // Which operand of a recv_reduce the message is. Lower ranks' data stands on the left, on every rank, so
+  // that all ranks combine the same operands in the same order and get the same bits.
   MessageSide message_side = MessageSide::right;
   std::int32_t peer = -1;
-  // The how-manieth message this is from its sender to its receiver within the collective, counted in the order
-  // in which the algorithm emitted them on either side. Together with (context, sequence) it matches send and
-  // receive; the order in which steps become ready does not matter.
+  // The how-manieth message this is from its sender to its receiver within the collective, counted in the
+  // order in which the algorithm emitted them on either side. Together with (context, sequence) it matches
+  // send and receive; the order in which steps become ready does not matter.
   std::uint32_t index = 0;
   Slice left;
   Slice right;
   Slice out;
-  std::uint32_t dependencies = 0;      // steps that must complete before this one may start
-  std::uint32_t first_successor = 0;   // into Schedule::successors
+  std::uint32_t dependencies = 0;     // steps that must complete before this one may start
+  std::uint32_t first_successor = 0;  // into Schedule::successors
   std::uint32_t successor_count = 0;
 };
 

@@ -114,7 +114,9 @@ Slice ScheduleBuilder::resolve(Slice slice) const {
   return {input_->buffer, input_->offset + slice.offset, slice.count};
 }
 
-void ScheduleBuilder::send(int peer, Slice from) { message(StepKind::send, peer, from, {}, MessageSide::right); }
+void ScheduleBuilder::send(int peer, Slice from) {
+  message(StepKind::send, peer, from, {}, MessageSide::right);
+}
 
 void ScheduleBuilder::recv(int peer, Slice to) { message(StepKind::recv, peer, {}, to, MessageSide::right); }
 
@@ -124,7 +126,9 @@ void ScheduleBuilder::recv_reduce(int peer, Slice local_operand, Slice out, Mess
 
 void ScheduleBuilder::copy(Slice from, Slice to) { local(StepKind::copy, from, {}, to); }
 
-void ScheduleBuilder::reduce(Slice left, Slice right, Slice out) { local(StepKind::reduce, left, right, out); }
+void ScheduleBuilder::reduce(Slice left, Slice right, Slice out) {
+  local(StepKind::reduce, left, right, out);
+}
 
 void ScheduleBuilder::scale(Slice from, Slice to) { local(StepKind::scale, from, {}, to); }
 
@@ -135,7 +139,6 @@ void ScheduleBuilder::redirect_input(Slice to) { input_ = to; }
 void ScheduleBuilder::limit_in_flight(std::uint32_t window) {
   window_ = window;
   sends_.clear();
-  limited_receives_ = receives_.size();
 }
 
 void ScheduleBuilder::fence() { fenced_ = receives_.size(); }
@@ -149,13 +152,11 @@ void ScheduleBuilder::message(StepKind kind, int peer, Slice left, Slice out, Me
   step.index = (sending ? sent_ : received_)[peer]++;
   step.left = resolve(left);
   step.out = resolve(out);
-  const std::size_t unlimited = sending ? 0 : limited_receives_;
-  auto& list = sending ? sends_ : receives_;
-  if (window_ != 0 && list.size() >= unlimited + window_) hazards_->after(list[list.size() - window_]);
   if (sending) {
+    if (window_ != 0 && sends_.size() >= window_) hazards_->after(sends_[sends_.size() - window_]);
     for (std::size_t i = 0; i < fenced_; ++i) hazards_->after(receives_[i]);
   }
-  list.push_back(static_cast<std::uint32_t>(schedule_.steps.size()));
+  (sending ? sends_ : receives_).push_back(static_cast<std::uint32_t>(schedule_.steps.size()));
   add(step);
 }
 
@@ -166,15 +167,19 @@ void ScheduleBuilder::local(StepKind kind, Slice left, Slice right, Slice out) {
   step.left = resolve(left);
   step.right = resolve(right);
   step.out = resolve(out);
-  assert(step.left.count == step.out.count && (kind != StepKind::reduce || step.right.count == step.out.count));
+  assert(step.left.count == step.out.count &&
+         (kind != StepKind::reduce || step.right.count == step.out.count));
   if (kind == StepKind::copy && hazards_->same_place(step.left, step.out)) return;
   add(step);
 }
 
 void ScheduleBuilder::add(Step step) {
   const auto id = static_cast<std::uint32_t>(schedule_.steps.size());
-  hazards_->read(step.left, id);
-  hazards_->read(step.right, id);
+  // What is overwritten where it is read needs no entry as a reader: the write has the same predecessors and
+  // more.
+  for (const Slice& operand : {step.left, step.right}) {
+    if (!hazards_->same_place(operand, step.out)) hazards_->read(operand, id);
+  }
   hazards_->write(step.out, id);
   step.dependencies = hazards_->close_step();
   schedule_.steps.push_back(step);

@@ -11,12 +11,12 @@
 
 namespace tutti {
 
-// Collects the steps that an algorithm emits in straight-line order, numbers the messages of each pair, and derives
-// the dependencies from the slices that steps read and write (read after write, write after read, write after
-// write), so that independent steps overlap and pipelines form by themselves.
+// Collects the steps that an algorithm emits in straight-line order, numbers the messages of each pair, and
+// derives the dependencies from the slices that steps read and write (read after write, write after read,
+// write after write), so that independent steps overlap and pipelines form by themselves.
 //
-// Steps over zero elements: local ones are dropped, messages are kept (a receiver cannot know). A copy onto itself
-// is dropped. In-place problems are understood: `input` and `output` then share addresses.
+// Steps over zero elements: local ones are dropped, messages are kept (a receiver cannot know). A copy onto
+// itself is dropped. In-place problems are understood: `input` and `output` then share addresses.
 class ScheduleBuilder {
  public:
   explicit ScheduleBuilder(const Problem& problem);
@@ -36,14 +36,14 @@ class ScheduleBuilder {
   void scale(Slice from, Slice to);
   void divide(Slice from, Slice to);
 
-  // From here on, what an algorithm calls `input` is this slice of scratch, and no longer shares addresses with
-  // the output (premultiplied sums; exchanges in place whose blocks overlap).
+  // From here on, what an algorithm calls `input` is this slice of scratch, and no longer shares addresses
+  // with the output (premultiplied sums; exchanges in place whose blocks overlap).
   void redirect_input(Slice to);
-  // From here on a send waits for the send emitted `window` sends before it, and a receive likewise: bounds what a
-  // rank has in flight where nothing else would.
+  // From here on a send waits for the send emitted `window` sends before it (0: for none): bounds what a rank
+  // has in flight, and keeps messages that are ready early from delaying those that others wait for.
   void limit_in_flight(std::uint32_t window);
-  // From here on a send waits for every receive emitted so far: for messages without content, which leave no trace
-  // in memory to derive that from.
+  // From here on a send waits for every receive emitted so far: for messages without content, which leave no
+  // trace in memory to derive that from.
   void fence();
 
   Schedule finish() &&;
@@ -61,9 +61,9 @@ class ScheduleBuilder {
   std::unordered_map<int, std::uint32_t> sent_, received_;  // messages numbered so far, by peer
   std::optional<Slice> input_;                              // where `input` was redirected to
   std::uint32_t window_ = 0;                                // 0: no limit
-  std::vector<std::uint32_t> sends_, receives_;             // steps since the limit, and since the start
-  std::size_t limited_receives_ = 0;                        // receives_ before the limit
-  std::size_t fenced_ = 0;                                  // receives_ that sends wait for
+  std::vector<std::uint32_t> sends_;                        // steps since the limit
+  std::vector<std::uint32_t> receives_;
+  std::size_t fenced_ = 0;  // how many of `receives_` sends wait for
 };
 
 }  // namespace tutti

@@ -9,8 +9,8 @@ namespace tutti {
 namespace {
 
 constexpr std::array<std::uint32_t, 7> radixes = {2, 3, 4, 5, 6, 7, 8};
-constexpr std::array<std::uint64_t, 10> segment_sizes = {0,          4u << 10,   8u << 10,   16u << 10, 32u << 10,
-                                                         64u << 10,  128u << 10, 256u << 10, 1u << 20,  4u << 20};
+constexpr std::array<std::uint64_t, 10> segment_sizes = {
+    0, 4u << 10, 8u << 10, 16u << 10, 32u << 10, 64u << 10, 128u << 10, 256u << 10, 1u << 20, 4u << 20};
 
 bool fits(const Algorithm& algorithm, const Problem& problem) {
   const bool ordered = problem.commutative || !is_reduction(problem.kind) || algorithm.rank_order;
@@ -38,7 +38,8 @@ Result<const Algorithm*> parse_override(const std::string& item) {
   }
   const std::string collective = item.substr(0, colon);
   const auto kind = parse_collective_kind(collective);
-  if (!kind) return invalid("algorithm override '" + item + "': no collective is called '" + collective + "'");
+  if (!kind)
+    return invalid("algorithm override '" + item + "': no collective is called '" + collective + "'");
   const std::string name = item.substr(colon + 1);
   const Algorithm* algorithm = find_algorithm(*kind, name);
   if (algorithm == nullptr) {
@@ -116,7 +117,8 @@ Choice Selector::tuned(const Algorithm& algorithm, const Problem& problem) const
 Result<Choice> Selector::choose(const Problem& problem, std::uint8_t algorithm_id) const {
   if (algorithm_id != 0) {
     const Algorithm* algorithm = find_algorithm(algorithm_id);
-    if (algorithm == nullptr) return invalid("there is no algorithm with number " + std::to_string(algorithm_id));
+    if (algorithm == nullptr)
+      return invalid("there is no algorithm with number " + std::to_string(algorithm_id));
     if (!fits(*algorithm, problem)) {
       return invalid("algorithm " + name_of(*algorithm) + " does not apply to " +
                      (problem.commutative ? "" : "non-commutative ") + std::string(to_string(problem.kind)) +

@@ -18,16 +18,16 @@ struct Choice {
 // "ring, segments of 64 KiB: 123.4 us"; names only the knobs that the algorithm has.
 std::string describe(const Choice& choice);
 
-// Chooses by estimated cost, among what applies. A pure function of values that all ranks agree on, so that all
-// ranks choose alike.
+// Chooses by estimated cost, among what applies. A pure function of values that all ranks agree on, so that
+// all ranks choose alike.
 class Selector {
  public:
-  // `overrides`: the text of TUTTI_ALGORITHM, "all_reduce:ring,broadcast:binomial"; invalid_argument names what is
-  // unknown in it.
+  // `overrides`: the text of TUTTI_ALGORITHM, "all_reduce:ring,broadcast:binomial"; invalid_argument names
+  // what is unknown in it.
   static Result<Selector> create(CostModel model, const std::string& overrides);
 
-  // `algorithm_id` 0: the best, or the override where that applies; otherwise that one, invalid_argument if it does
-  // not apply.
+  // `algorithm_id` 0: the best, or the override where that applies; otherwise that one, invalid_argument if
+  // it does not apply.
   Result<Choice> choose(const Problem& problem, std::uint8_t algorithm_id = 0) const;
   // All that apply, cheapest first, each with its best tuning.
   std::vector<Choice> rank(const Problem& problem) const;

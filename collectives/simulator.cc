@@ -39,8 +39,12 @@ struct Meeting {
 class Run {
  public:
   Run(const Problem& problem, std::vector<Schedule> schedules, const CostModel& model)
-      : element_size_(problem.element_size), schedules_(std::move(schedules)), model_(model),
-        machines_(schedules_.size()), meetings_(schedules_.size()), missing_(schedules_.size()) {}
+      : element_size_(problem.element_size),
+        schedules_(std::move(schedules)),
+        model_(model),
+        machines_(schedules_.size()),
+        meetings_(schedules_.size()),
+        missing_(schedules_.size()) {}
 
   Simulation finish() {
     for (std::uint32_t rank = 0; rank < schedules_.size(); ++rank) {
@@ -138,7 +142,8 @@ class Run {
     const Step& s = schedule.steps[event.at.step];
     for (std::uint32_t i = 0; i < s.successor_count; ++i) {
       const std::uint32_t next = schedule.successors[s.first_successor + i];
-      if (--missing_[event.at.rank][next] == 0) post(event.time, {event.at.rank, next}, Event::Kind::eligible);
+      if (--missing_[event.at.rank][next] == 0)
+        post(event.time, {event.at.rank, next}, Event::Kind::eligible);
     }
   }
 

@@ -13,10 +13,11 @@ struct Simulation {
   std::uint64_t max_rank_bytes = 0;  // sent by the busiest rank
 };
 
-// Runs the schedules of all `problem.size` ranks on the model machine (see CostModel): each rank has one port to
-// send and one to receive, each in first come, first served order, and one core for combining and copying.
+// Runs the schedules of all `problem.size` ranks on the model machine (see CostModel): each rank has one port
+// to send and one to receive, each in first come, first served order, and one core for combining and copying.
 // `problem.rank` is ignored; counts of the _v kinds are those of all ranks. Event driven; deterministic.
 // all_to_all_v, whose counts a single problem cannot hold, gives zeros.
-Simulation simulate(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning, const CostModel& model);
+Simulation simulate(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning,
+                    const CostModel& model);
 
 }  // namespace tutti

@@ -15,9 +15,9 @@ Blocks blocks_of(const Problem& problem) {
 Slice own_input(const Problem& problem, const Blocks& blocks) { return input(0, blocks.count(problem.rank)); }
 
 // Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
-// message-passing systems" (1997): every round multiplies by k what a rank holds, in an order that starts with its
-// own block; rotated into place at the end.
-// Cost: ceil(log_k p) rounds of k-1 messages, (p-1) n bytes; p n copied.
+// message-passing systems" (1997): every round multiplies by k what a rank holds, in an order that starts
+// with its own block; rotated into place at the end. Cost: ceil(log_k p) rounds of k-1 messages, (p-1) n
+// bytes; p n copied.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -48,10 +48,12 @@ double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel&
     const int messages = std::min(k - 1, (problem.size - 1) / have);
     alphas += terms.alpha() + (messages - 1) * terms.overhead();
   }
-  return alphas + terms.transfer((terms.p() - 1) * terms.bytes(), true) + terms.gamma(terms.p() * terms.bytes());
+  return alphas + terms.transfer((terms.p() - 1) * terms.bytes(), true) +
+         terms.gamma(terms.p() * terms.bytes());
 }
 
-// The same without rotation (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n bytes.
+// The same without rotation (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n
+// bytes.
 void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
   builder.copy(own_input(problem, blocks), blocks.in_output(problem.rank));
@@ -89,8 +91,8 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   return terms.depth(2) * terms.alpha() + terms.transfer((terms.p() - 1) * terms.bytes(), true);
 }
 
-// Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux cluster with fast
-// Ethernet" (2005): pairs of blocks go to the left and to the right neighbour in turn. Even p only.
+// Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux cluster with
+// fast Ethernet" (2005): pairs of blocks go to the left and to the right neighbour in turn. Even p only.
 // Cost: p/2 rounds between neighbours, (p-1) n bytes.
 void neighbor_exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int p = problem.size;
@@ -152,7 +154,8 @@ constexpr CollectiveKind kind_v = CollectiveKind::all_gather_v;
 constexpr std::array family = {
     Algorithm{30, "bruck", kind, true, radix_knob, always, bruck_cost, bruck},
     Algorithm{31, "circulant", kind, true, 0, always, circulant_cost, circulant},
-    Algorithm{32, "recursive_doubling", kind, true, 0, power_of_two_ranks, recursive_doubling_cost, recursive_doubling},
+    Algorithm{32, "recursive_doubling", kind, true, 0, power_of_two_ranks, recursive_doubling_cost,
+              recursive_doubling},
     Algorithm{33, "neighbor_exchange", kind, true, 0, even_ranks, neighbor_exchange_cost, neighbor_exchange},
     Algorithm{34, "ring", kind, true, segment_knob, always, ring_cost, ring},
     Algorithm{40, "circulant", kind_v, true, 0, always, circulant_cost, circulant},

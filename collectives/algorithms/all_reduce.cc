@@ -7,8 +7,8 @@
 namespace tutti {
 namespace {
 
-// The ranks in as many contiguous groups as the largest power of k that fits, so that a group has at most k. The
-// first of each leads it: collects before, and hands out after, what the leaders do among themselves.
+// The ranks in as many contiguous groups as the largest power of k that fits, so that a group has at most k.
+// The first of each leads it: collects before, and hands out after, what the leaders do among themselves.
 struct Groups {
   Groups(int size, int radix) {
     while (count * radix <= size) count *= radix;
@@ -25,8 +25,8 @@ struct Groups {
   int larger = 0;  // groups with one more
 };
 
-// One exchange among k leaders, of whom this one is number j: all of them compute ((v0 v1) v2) ..., from `mine`
-// into `result`.
+// One exchange among k leaders, of whom this one is number j: all of them compute ((v0 v1) v2) ..., from
+// `mine` into `result`.
 void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, const Slice& mine,
                  const Slice& result) {
   const int k = static_cast<int>(leaders.size());
@@ -47,8 +47,9 @@ void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, 
 
 // Recursive doubling, for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp, "Optimization of
 // Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth, "Generalisation of recursive
-// doubling for AllReduce" (2017). In round i the leaders whose numbers differ in digit i exchange their values.
-// Cost: log_k p rounds of k-1 messages of n bytes; if p is no power of k, one round more before and after.
+// doubling for AllReduce" (2017). In round i the leaders whose numbers differ in digit i exchange their
+// values. Cost: log_k p rounds of k-1 messages of n bytes; if p is no power of k, one round more before and
+// after.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);
@@ -73,7 +74,8 @@ void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const 
   std::vector<int> leaders(static_cast<std::size_t>(k));
   for (int stride = 1; stride < groups.count; stride *= k) {
     const int j = group / stride % k;
-    for (int i = 0; i < k; ++i) leaders[static_cast<std::size_t>(i)] = groups.leader(group + (i - j) * stride);
+    for (int i = 0; i < k; ++i)
+      leaders[static_cast<std::size_t>(i)] = groups.leader(group + (i - j) * stride);
     combine_all(builder, leaders, j, buffers.current(), buffers.next());
     buffers.advance();
   }
@@ -85,17 +87,18 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);
   const int members = groups.least - 1 + (groups.larger > 0 ? 1 : 0);
-  double seconds = terms.reducing_burst(members, terms.bytes(), false) + terms.burst(members, terms.bytes(), false);
+  double seconds =
+      terms.reducing_burst(members, terms.bytes(), false) + terms.burst(members, terms.bytes(), false);
   for (int stride = 1; stride < groups.count; stride *= k) {
     seconds += terms.reducing_burst(k - 1, terms.bytes(), stride > 1);
   }
   return seconds;
 }
 
-// Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter by recursive halving, then
-// all-gather by recursive doubling. Nearest partners first, so that operands meet in rank order and the largest
-// messages travel least; which leader ends with which piece does not matter.
-// Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is no power of two, n bytes more before and after.
+// Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter by recursive
+// halving, then all-gather by recursive doubling. Nearest partners first, so that operands meet in rank order
+// and the largest messages travel least; which leader ends with which piece does not matter. Cost: 2 log2 p
+// rounds, 2 n bytes, n combined; if p is no power of two, n bytes more before and after.
 void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Groups groups(problem.size, 2);
   const int group = groups.group_of(problem.rank);
@@ -145,7 +148,8 @@ double rabenseifner_cost(const Problem& problem, const Tuning& tuning, const Cos
   const Terms terms(problem, tuning, model);
   const Groups groups(problem.size, 2);
   double seconds = 0;
-  if (groups.larger > 0) seconds += terms.reducing_burst(1, terms.bytes(), false) + terms.burst(1, terms.bytes(), false);
+  if (groups.larger > 0)
+    seconds += terms.reducing_burst(1, terms.bytes(), false) + terms.burst(1, terms.bytes(), false);
   double piece = terms.bytes();
   for (int mask = 1; mask < groups.count; mask *= 2) {
     piece /= 2;
@@ -170,9 +174,9 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
          terms.gamma(moved);
 }
 
-// Ring reduce-scatter, then ring all-gather: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters
-// of workstations" (2009). Segments let a step's combining overlap the next transfer and hide latency.
-// Cost: 2 (p-1) steps, 2 (p-1)/p n bytes, (p-1)/p n combined.
+// Ring reduce-scatter, then ring all-gather: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for
+// clusters of workstations" (2009). Segments let a step's combining overlap the next transfer and hide
+// latency. Cost: 2 (p-1) steps, 2 (p-1)/p n bytes, (p-1)/p n combined.
 void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -207,13 +211,15 @@ void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning
 
 double ring_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  const double block = terms.bytes() / terms.p();
+  const double block =
+      static_cast<double>(Blocks::balanced(problem.count, problem.size).count(0)) * problem.element_size;
   return terms.ring(terms.p() - 1, block, true) + terms.ring(terms.p() - 1, block, false);
 }
 
 constexpr CollectiveKind kind = CollectiveKind::all_reduce;
 constexpr std::array family = {
-    Algorithm{1, "recursive_doubling", kind, true, radix_knob, always, recursive_doubling_cost, recursive_doubling},
+    Algorithm{1, "recursive_doubling", kind, true, radix_knob, always, recursive_doubling_cost,
+              recursive_doubling},
     Algorithm{2, "rabenseifner", kind, true, 0, always, rabenseifner_cost, rabenseifner},
     Algorithm{3, "circulant", kind, false, 0, always, circulant_cost, circulant},
     Algorithm{4, "ring", kind, false, segment_knob, always, ring_cost, ring},

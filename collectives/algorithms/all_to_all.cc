@@ -15,9 +15,9 @@ void for_digit_runs(int p, int k, int place, int digit, Function function) {
   }
 }
 
-// Bruck, Ho, Kipnis, Upfal, Weathersby (1997): blocks, ordered by how far they have to go, travel the base-k digits
-// of that distance one after the other, all that share a digit in one message.
-// Cost: ceil(log_k p) rounds of k-1 messages of about n p / k bytes, packed and unpacked.
+// Bruck, Ho, Kipnis, Upfal, Weathersby (1997): blocks, ordered by how far they have to go, travel the base-k
+// digits of that distance one after the other, all that share a digit in one message. Cost: ceil(log_k p)
+// rounds of k-1 messages of about n p / k bytes, packed and unpacked.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -76,9 +76,8 @@ int partner_of(int rank, int round, int size) {
   return power_of_two ? rank ^ round : shifted(round, -rank, size);
 }
 
-// Every block straight to its destination, `window` partners at a time. In place the outgoing block is set aside
-// first, as the partner's arrives where it stands.
-// Cost: p-1 messages, overlapping; (p-1) n bytes.
+// Every block straight to its destination, `window` partners at a time. In place the outgoing block is set
+// aside first, as the partner's arrives where it stands. Cost: p-1 messages, overlapping; (p-1) n bytes.
 void exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning, const Blocks& sent,
               const Blocks& received, bool set_aside) {
   const std::uint64_t window = std::max<std::uint64_t>(tuning.window, 1);
@@ -129,7 +128,8 @@ double pairwise_cost(const Problem& problem, const Tuning& tuning, const CostMod
 constexpr std::array family = {
     Algorithm{70, "bruck", CollectiveKind::all_to_all, true, radix_knob, always, bruck_cost, bruck},
     Algorithm{71, "pairwise", CollectiveKind::all_to_all, true, window_knob, always, pairwise_cost, pairwise},
-    Algorithm{80, "pairwise", CollectiveKind::all_to_all_v, true, window_knob, always, pairwise_cost, pairwise_v},
+    Algorithm{80, "pairwise", CollectiveKind::all_to_all_v, true, window_knob, always, pairwise_cost,
+              pairwise_v},
 };
 
 }  // namespace

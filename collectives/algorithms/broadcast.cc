@@ -28,16 +28,17 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return seconds;
 }
 
-// Van de Geijn: Barnett et al., "Interprocessor collective communication library (InterCom)" (1994): scatter down a
-// binomial tree, then all-gather (circulant, see circulant.h).
-// Cost: 2 ceil(log2 p) rounds, 2 (p-1)/p n bytes.
+// Van de Geijn: Barnett et al., "Interprocessor collective communication library (InterCom)" (1994): scatter
+// down a binomial tree, then all-gather (circulant, see circulant.h). Cost: 2 ceil(log2 p) rounds, 2 (p-1)/p
+// n bytes.
 void scatter_all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, 2);
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice all_output = output(0, problem.count);
   const Slice source = node.parent < 0 ? input(0, problem.count) : all_output;
   if (node.parent >= 0) builder.recv(node.parent, blocks.of(all_output, node.first, node.last));
-  for (const auto& child : node.children) builder.send(child.rank, blocks.of(source, child.first, child.last));
+  for (const auto& child : node.children)
+    builder.send(child.rank, blocks.of(source, child.first, child.last));
   // The root receives the rest of its output from the others, as they send it anyway.
   if (node.parent < 0) builder.copy(blocks.of(source, problem.rank), blocks.of(all_output, problem.rank));
   circulant_all_gather(builder, problem, blocks, all_output);

@@ -25,9 +25,8 @@ void circulant_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, 
     const int skip = (span + 1) / 2;
     const int to = shifted(r, skip, p);
     const int from = shifted(r, -skip, p);
-    for_runs(blocks, p, r + skip, span - skip, [&](const Slice& run) {
-      builder.send(to, sub_slice(source, run.offset, run.count));
-    });
+    for_runs(blocks, p, r + skip, span - skip,
+             [&](const Slice& run) { builder.send(to, sub_slice(source, run.offset, run.count)); });
     for_runs(blocks, p, r, span - skip, [&](const Slice& run) {
       const Slice target = span == 2 ? result : sub_slice(work, run.offset, run.count);
       builder.recv_reduce(from, sub_slice(source, run.offset, run.count), target, MessageSide::left);
@@ -44,6 +43,9 @@ void circulant_all_gather(ScheduleBuilder& builder, const Problem& problem, cons
                           const Slice& whole) {
   const int p = problem.size;
   const int r = problem.rank;
+  // One round's messages at a time: pieces of later rounds, sent ahead because they are at hand, would hold
+  // up what others wait for (twice the time in the simulator).
+  builder.limit_in_flight(2);
   for (int have = 1; have < p; have *= 2) {
     const int more = std::min(have, p - have);
     for_runs(blocks, p, r, more, [&](const Slice& run) {

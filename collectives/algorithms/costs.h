@@ -6,8 +6,9 @@
 #include <tutti/collectives/algorithms/tree.h>
 #include <tutti/collectives/cost_model.h>
 
-// The terms that closed-form costs are made of. Only + - * / and comparisons on values that all ranks share, and
-// compiled without contraction to fused operations, so that every rank gets the same bits and chooses alike.
+// The terms that closed-form costs are made of. Only + - * / and comparisons on values that all ranks share,
+// and compiled without contraction to fused operations, so that every rank gets the same bits and chooses
+// alike.
 namespace tutti {
 
 class Terms {
@@ -35,11 +36,12 @@ class Terms {
   }
   double transfer(double n, bool far) const { return n * model_.beta * (far ? model_.far : 1.0); }
 
-  // A pipeline of `hops` hops between neighbours, each handling `slices` slices of at most `n` bytes in segments,
-  // combining at every hop or not: until the last segment has passed the last hop.
+  // A pipeline of `hops` hops between neighbours, each handling `slices` slices of at most `n` bytes in
+  // segments, combining at every hop or not: until the last segment has passed the last hop.
   double pipeline(double hops, double slices, double n, bool combining) const {
     const double segment = segment_bytes(n, slices);
-    const double segments = n > 0 ? slices * static_cast<double>(static_cast<long>((n + segment - 1) / segment)) : 0;
+    const double segments =
+        n > 0 ? slices * static_cast<double>(static_cast<long>((n + segment - 1) / segment)) : 0;
     if (hops <= 0 || segments <= 0) return 0;
     const double combine = combining ? gamma(segment) : 0;
     const double pace = std::max(overhead() + transfer(segment, false), combine);

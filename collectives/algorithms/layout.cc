@@ -1,3 +1,5 @@
+#include <bit>
+
 #include <tutti/collectives/algorithms/layout.h>
 
 namespace tutti {
@@ -18,7 +20,8 @@ Blocks Blocks::balanced(std::uint64_t total, int size) {
   Blocks blocks;
   blocks.offsets_.reserve(static_cast<std::size_t>(size) + 1);
   const auto p = static_cast<std::uint64_t>(size);
-  for (std::uint64_t i = 0; i < p; ++i) blocks.offsets_.push_back(blocks.total() + total / p + (i < total % p ? 1 : 0));
+  for (std::uint64_t i = 0; i < p; ++i)
+    blocks.offsets_.push_back(blocks.total() + total / p + (i < total % p ? 1 : 0));
   return blocks;
 }
 
@@ -38,7 +41,8 @@ std::uint64_t Blocks::largest() const {
 Segments::Segments(const Problem& problem, const Tuning& tuning, std::uint64_t largest, std::uint64_t passes)
     : unit_(std::max<std::uint64_t>(largest, 1)) {
   if (tuning.segment_bytes == 0) return;
-  const std::uint64_t allowed = std::max<std::uint64_t>(max_segments / std::max<std::uint64_t>(passes, 1), 1);
+  // A power of two, for units that stay aligned.
+  const std::uint64_t allowed = std::bit_floor(std::max<std::uint64_t>(max_segments / passes, 1));
   const std::uint64_t least = largest / allowed + (largest % allowed != 0 ? 1 : 0);
   const std::uint64_t wanted = std::max<std::uint64_t>(tuning.segment_bytes / problem.element_size, 1);
   unit_ = std::min(unit_, std::max(least, wanted));

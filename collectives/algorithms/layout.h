@@ -21,7 +21,9 @@ inline Slice sub_slice(const Slice& whole, std::uint64_t offset, std::uint64_t c
 inline int shifted(int rank, int shift, int size) { return (rank + shift + size) % size; }
 
 // The k of k-nomial patterns, within what makes sense (and keeps products with p in an int).
-inline int radix_of(const Tuning& tuning) { return static_cast<int>(std::clamp<std::uint32_t>(tuning.radix, 2, 64)); }
+inline int radix_of(const Tuning& tuning) {
+  return static_cast<int>(std::clamp<std::uint32_t>(tuning.radix, 2, 64));
+}
 
 // A vector as one block per rank, packed in rank order.
 class Blocks {
@@ -51,12 +53,14 @@ class Blocks {
 // Cuts slices into the units of a pipeline.
 class Segments {
  public:
-  // Units of tuning.segment_bytes for slices of at most `largest` elements of which a rank handles `passes`. Units
-  // are enlarged so that a schedule stays within some 4,096 steps, however long the vectors are.
+  // Units of tuning.segment_bytes for slices of at most `largest` elements of which a rank handles `passes`.
+  // Units are enlarged so that a schedule stays within some 4,096 steps, however long the vectors are.
   Segments(const Problem& problem, const Tuning& tuning, std::uint64_t largest, std::uint64_t passes = 1);
 
   std::uint64_t unit() const { return unit_; }
-  std::uint64_t count(const Slice& whole) const { return whole.count / unit_ + (whole.count % unit_ != 0 ? 1 : 0); }
+  std::uint64_t count(const Slice& whole) const {
+    return whole.count / unit_ + (whole.count % unit_ != 0 ? 1 : 0);
+  }
   Slice at(const Slice& whole, std::uint64_t i) const {
     return sub_slice(whole, i * unit_, std::min(unit_, whole.count - i * unit_));
   }
@@ -65,7 +69,8 @@ class Segments {
   std::uint64_t unit_;
 };
 
-// Scratch that a pipeline uses over and over: waiting for a slot to be free is left to the derived dependencies.
+// Scratch that a pipeline uses over and over: waiting for a slot to be free is left to the derived
+// dependencies.
 class Slots {
  public:
   Slots(ScheduleBuilder& builder, std::uint64_t count, std::uint64_t slots);
@@ -77,7 +82,8 @@ class Slots {
 };
 
 // The buffers of an algorithm that replaces its whole vector `stages` times, sending the old value while it
-// receives into the new one, so that no receive has to wait for a send: starts at the input, ends in the output.
+// receives into the new one, so that no receive has to wait for a send: starts at the input, ends in the
+// output.
 class Alternation {
  public:
   Alternation(ScheduleBuilder& builder, const Problem& problem, int stages);

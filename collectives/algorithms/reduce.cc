@@ -7,9 +7,9 @@
 namespace tutti {
 namespace {
 
-// Up a binomial tree, for radix k > 2 a k-nomial one, whose subtrees are contiguous for every root: operands always
-// meet in rank order (see tree.h).
-// Cost: ceil(log_k p) rounds of k-1 messages of n bytes, each combined.
+// Up a binomial tree, for radix k > 2 a k-nomial one, whose subtrees are contiguous for every root: operands
+// always meet in rank order (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages of n bytes, each
+// combined.
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));
   Slice value = input(0, problem.count);
@@ -58,9 +58,9 @@ double reduce_scatter_gather_cost(const Problem& problem, const Tuning& tuning, 
          terms.gamma(moved);
 }
 
-// From rank to rank in segments, each adding its own: once around to the root if the operation commutes; otherwise
-// from both ends towards the root, which keeps rank order.
-// Cost: p-1 hops of one segment, then n bytes at full speed (2n at an inner root that keeps rank order).
+// From rank to rank in segments, each adding its own: once around to the root if the operation commutes;
+// otherwise from both ends towards the root, which keeps rank order. Cost: p-1 hops of one segment, then n
+// bytes at full speed (2n at an inner root that keeps rank order).
 void chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -105,7 +105,8 @@ double chain_cost(const Problem& problem, const Tuning& tuning, const CostModel&
 constexpr CollectiveKind kind = CollectiveKind::reduce;
 constexpr std::array family = {
     Algorithm{20, "binomial", kind, true, radix_knob, always, binomial_cost, binomial},
-    Algorithm{21, "reduce_scatter_gather", kind, false, 0, always, reduce_scatter_gather_cost, reduce_scatter_gather},
+    Algorithm{21, "reduce_scatter_gather", kind, false, 0, always, reduce_scatter_gather_cost,
+              reduce_scatter_gather},
     Algorithm{22, "chain", kind, true, segment_knob, always, chain_cost, chain},
 };
 

@@ -16,10 +16,9 @@ double total_bytes(const Problem& problem) {
   return static_cast<double>(blocks_of(problem).total()) * problem.element_size;
 }
 
-// Recursive halving: Iannello, "Efficient algorithms for the reduce-scatter operation in LogGP" (1997), as in Thakur,
-// Rabenseifner, Gropp (2005). The furthest partners first, so that every round's blocks are contiguous. Powers of
-// two only.
-// Cost: log2 p rounds, (p-1) n bytes, (p-1) n combined.
+// Recursive halving: Iannello, "Efficient algorithms for the reduce-scatter operation in LogGP" (1997), as in
+// Thakur, Rabenseifner, Gropp (2005). The furthest partners first, so that every round's blocks are
+// contiguous. Powers of two only. Cost: log2 p rounds, (p-1) n bytes, (p-1) n combined.
 void recursive_halving(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int p = problem.size;
   const Blocks blocks = blocks_of(problem);
@@ -38,7 +37,8 @@ void recursive_halving(ScheduleBuilder& builder, const Problem& problem, const T
     };
     const Slice target = half == 1 ? result : blocks.of(work, mine - kept_first, mine - kept_first + half);
     builder.send(partner, source(theirs));
-    builder.recv_reduce(partner, source(mine), target, partner < problem.rank ? MessageSide::left : MessageSide::right);
+    builder.recv_reduce(partner, source(mine), target,
+                        partner < problem.rank ? MessageSide::left : MessageSide::right);
   }
 }
 
@@ -48,7 +48,8 @@ double recursive_halving_cost(const Problem& problem, const Tuning& tuning, cons
   return terms.depth(2) * terms.alpha() + terms.transfer(moved, true) + terms.gamma(moved);
 }
 
-// Circulant (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n bytes, (p-1) n combined.
+// Circulant (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n bytes, (p-1) n
+// combined.
 void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
   const Slice work = builder.scratch(problem.size > 2 ? blocks.total() : 0);
@@ -58,12 +59,13 @@ void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) 
 double circulant_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
   const double moved = total_bytes(problem) * (terms.p() - 1) / terms.p();
-  return terms.depth(2) * (terms.alpha() + terms.overhead()) + terms.transfer(moved, true) + terms.gamma(moved);
+  return terms.depth(2) * (terms.alpha() + terms.overhead()) + terms.transfer(moved, true) +
+         terms.gamma(moved);
 }
 
-// Every block straight to its owner, who combines outwards from its own: with the next rank on the right, then on
-// the left, ... so that operands meet in rank order without waiting anywhere.
-// Cost: p-1 messages, overlapping; (p-1) n bytes, (p-1) n combined.
+// Every block straight to its owner, who combines outwards from its own: with the next rank on the right,
+// then on the left, ... so that operands meet in rank order without waiting anywhere. Cost: p-1 messages,
+// overlapping; (p-1) n bytes, (p-1) n combined.
 void pairwise(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -124,7 +126,8 @@ double ring_cost(const Problem& problem, const Tuning& tuning, const CostModel& 
 constexpr CollectiveKind kind = CollectiveKind::reduce_scatter;
 constexpr CollectiveKind kind_v = CollectiveKind::reduce_scatter_v;
 constexpr std::array family = {
-    Algorithm{50, "recursive_halving", kind, false, 0, power_of_two_ranks, recursive_halving_cost, recursive_halving},
+    Algorithm{50, "recursive_halving", kind, false, 0, power_of_two_ranks, recursive_halving_cost,
+              recursive_halving},
     Algorithm{51, "circulant", kind, false, 0, always, circulant_cost, circulant},
     Algorithm{52, "pairwise", kind, true, window_knob, always, pairwise_cost, pairwise},
     Algorithm{53, "ring", kind, false, segment_knob, always, ring_cost, ring},

@@ -6,9 +6,8 @@
 namespace tutti {
 namespace {
 
-// Down a binomial tree, for radix k > 2 a k-nomial one, whose subtrees are contiguous for every root: nothing is
-// ever rotated (see tree.h).
-// Cost: ceil(log_k p) rounds of k-1 messages, (p-1) n bytes at the root.
+// Down a binomial tree, for radix k > 2 a k-nomial one, whose subtrees are contiguous for every root: nothing
+// is ever rotated (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages, (p-1) n bytes at the root.
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));
   const std::uint64_t n = problem.count;

@@ -4,10 +4,10 @@
 
 namespace tutti {
 
-// A rank's place in a k-nomial tree over contiguous ranges of ranks: a range is cut into k parts, the part with
-// the range's head keeps it, each other part gets its first rank as head, a child of that head. Whatever the root,
-// subtrees stay contiguous, so data in rank order needs no rotation and operands meet in rank order; with root 0
-// and a power of k it is the usual binomial or k-nomial tree. Depth: ceil(log_k p).
+// A rank's place in a k-nomial tree over contiguous ranges of ranks: a range is cut into k parts, the part
+// with the range's head keeps it, each other part gets its first rank as head, a child of that head. Whatever
+// the root, subtrees stay contiguous, so data in rank order needs no rotation and operands meet in rank
+// order; with root 0 and a power of k it is the usual binomial or k-nomial tree. Depth: ceil(log_k p).
 struct TreeNode {
   struct Child {
     int rank;
@@ -16,8 +16,8 @@ struct TreeNode {
   int parent = -1;  // -1: the root
   int first = 0;    // ranks [first, last) of this subtree
   int last = 0;
-  // Those with the largest subtrees first; within a level, first those further from this rank on the left, then on
-  // the right. Backwards therefore, each child's range adjoins what is merged already.
+  // Those with the largest subtrees first; within a level, first those further from this rank on the left,
+  // then on the right. Backwards therefore, each child's range adjoins what is merged already.
   std::vector<Child> children;
 };
 

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace tutti::test {
+
+// Expression trees over contributions, shared: equal trees have equal ids, so comparing ids compares trees.
+class Expressions {
+ public:
+  using Id = std::uint32_t;
+  static constexpr Id undefined = 0;  // never written
+  static constexpr Id wrong = 1;      // combines what does not belong together
+
+  // What is known of a tree without walking it.
+  struct Summary {
+    std::uint64_t element = 0;  // that all contributions are of
+    std::uint64_t ranks = 0;    // sum of one random number per contributing rank
+    std::uint32_t leaves = 0;   // contributions
+    std::int32_t first = -1;    // the ranks [first, first + leaves) in this order; -1: in another order
+    bool scaled = false;
+    bool divided = false;
+  };
+
+  Expressions() : summaries_(2) {}
+
+  Id leaf(int rank, std::uint64_t element);
+  Id combine(Id left, Id right);
+  Id scale(Id of);
+  Id divide(Id of);
+  const Summary& summary(Id id) const { return summaries_[id]; }
+  // The number that stands for a rank in Summary::ranks.
+  static std::uint64_t mark(int rank);
+
+ private:
+  struct Key {
+    std::uint64_t kind_and_left;
+    std::uint64_t right;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  Id intern(const Key& key, const Summary& summary);
+
+  std::vector<Summary> summaries_;
+  std::unordered_map<Key, Id, Hash> ids_;
+};
+
+}  // namespace tutti::test

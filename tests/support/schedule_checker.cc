@@ -1,0 +1,519 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <random>
+#include <tuple>
+#include <unordered_map>
+
+#include <tutti/tests/support/expressions.h>
+#include <tutti/tests/support/schedule_checker.h>
+
+namespace tutti::test {
+namespace {
+
+using Id = Expressions::Id;
+
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// One rank's memory as one array of cells: input and output (which may lie in each other), then scratch.
+class Memory {
+ public:
+  Memory(const ScheduleCase& test, const Schedule& schedule, int rank, Expressions& expressions) {
+    const Problem problem = test.at(rank);
+    const std::size_t in = input_count(problem);
+    const std::size_t out = output_count(problem);
+    place(problem, in, out);
+    const std::size_t user = std::max(ranges_[0].end, ranges_[1].end);
+    ranges_[2] = {user, user + schedule.scratch_count};
+    cells_.assign(ranges_[2].end, Expressions::undefined);
+    for (std::size_t i = 0; i < in; ++i) cells_[ranges_[0].begin + i] = expressions.leaf(rank, i);
+    initial_.assign(cells_.begin(), cells_.begin() + static_cast<std::ptrdiff_t>(user));
+  }
+
+  // The cells of a slice; nothing if it leaves its buffer.
+  std::optional<Range> range(const Slice& slice) const {
+    const Range& buffer = ranges_[static_cast<std::size_t>(slice.buffer)];
+    const std::size_t size = buffer.end - buffer.begin;
+    if (slice.count > size || slice.offset > size - slice.count) return std::nullopt;
+    return Range{buffer.begin + slice.offset, buffer.begin + slice.offset + slice.count};
+  }
+
+  Id& operator[](std::size_t cell) { return cells_[cell]; }
+  std::size_t size() const { return cells_.size(); }
+  const Range& output() const { return ranges_[1]; }
+  Id initial(std::size_t cell) const { return initial_[cell]; }
+
+  // The first cell of the caller's memory that is not output and has changed.
+  bool rest_unchanged() const {
+    for (std::size_t i = 0; i < initial_.size(); ++i) {
+      const bool is_output = i >= ranges_[1].begin && i < ranges_[1].end;
+      if (!is_output && cells_[i] != initial_[i]) return false;
+    }
+    return true;
+  }
+
+ private:
+  void place(const Problem& problem, std::size_t in, std::size_t out) {
+    const bool at_root = problem.rank == problem.root;
+    std::size_t in_at = 0;
+    std::size_t out_at = in;
+    if (problem.in_place) {
+      switch (problem.kind) {
+        case CollectiveKind::gather:
+        case CollectiveKind::gather_v:
+          if (!at_root) break;
+          [[fallthrough]];
+        case CollectiveKind::all_gather:
+        case CollectiveKind::all_gather_v:
+          in_at = blocks_before(problem, problem.output_counts);
+          out_at = 0;
+          break;
+        case CollectiveKind::scatter:
+        case CollectiveKind::scatter_v:
+          if (!at_root) break;
+          [[fallthrough]];
+        case CollectiveKind::reduce_scatter:
+        case CollectiveKind::reduce_scatter_v:
+          out_at = blocks_before(problem, problem.input_counts);
+          break;
+        case CollectiveKind::reduce:
+        case CollectiveKind::broadcast:
+          if (at_root) out_at = 0;
+          break;
+        default:
+          out_at = 0;
+      }
+    }
+    ranges_[0] = {in_at, in_at + in};
+    ranges_[1] = {out_at, out_at + out};
+  }
+
+  static std::size_t blocks_before(const Problem& problem, std::span<const std::uint64_t> counts) {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(problem.rank); ++i) {
+      sum += counts.empty() ? problem.count : counts[i];
+    }
+    return sum;
+  }
+
+  std::array<Range, 3> ranges_;
+  std::vector<Id> cells_;
+  std::vector<Id> initial_;
+};
+
+std::string at(int rank, std::size_t step, const std::string& what) {
+  return "rank " + std::to_string(rank) + " step " + std::to_string(step) + ": " + what;
+}
+
+bool overlap_badly(const Range& a, const Range& b) {
+  const bool disjoint = a.end <= b.begin || b.end <= a.begin;
+  return !disjoint && (a.begin != b.begin || a.end != b.end);
+}
+
+// Whether slices lie in their buffers and overlap exactly or not at all.
+std::string check_slices(const Schedule& schedule, const Memory& memory, int rank) {
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    const auto left = memory.range(step.left);
+    const auto right = memory.range(step.right);
+    const auto out = memory.range(step.out);
+    if (!left || !right || !out) return at(rank, i, "outside its buffer");
+    const bool empty = step.out.count == 0;
+    if (!empty && (overlap_badly(*left, *out) || overlap_badly(*right, *out)))
+      return at(rank, i, "overlaps partly");
+    const bool has_left = step.kind != StepKind::recv;
+    const bool has_out = step.kind != StepKind::send;
+    if (has_left && has_out && step.left.count != step.out.count) return at(rank, i, "sizes differ");
+    if (step.kind == StepKind::reduce && step.right.count != step.out.count)
+      return at(rank, i, "sizes differ");
+  }
+  return {};
+}
+
+// For every step the set of steps that complete before it may start, as rows of bits.
+class Order {
+ public:
+  explicit Order(const Schedule& schedule)
+      : words_((schedule.steps.size() + 63) / 64), bits_(schedule.steps.size() * words_) {
+    for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+      const Step& step = schedule.steps[i];
+      for (std::uint32_t s = 0; s < step.successor_count; ++s) {
+        const std::size_t next = schedule.successors[step.first_successor + s];
+        for (std::size_t w = 0; w <= i / 64; ++w) bits_[next * words_ + w] |= bits_[i * words_ + w];
+        bits_[next * words_ + i / 64] |= std::uint64_t{1} << (i % 64);
+      }
+    }
+  }
+  bool before(std::size_t a, std::size_t b) const {
+    return (bits_[b * words_ + a / 64] >> (a % 64) & 1) != 0;
+  }
+
+ private:
+  std::size_t words_;
+  std::vector<std::uint64_t> bits_;
+};
+
+// Replays the straight-line order cell by cell: whoever conflicts with an earlier step must come after it.
+std::string check_races(const Schedule& schedule, const Memory& memory, int rank) {
+  const Order order(schedule);
+  struct Cell {
+    std::int64_t writer = -1;
+    std::vector<std::uint32_t> readers;
+  };
+  std::vector<Cell> cells(memory.size());
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    const auto ordered = [&](std::int64_t earlier) {
+      return earlier < 0 || earlier == static_cast<std::int64_t>(i) ||
+             order.before(static_cast<std::size_t>(earlier), i);
+    };
+    for (const Slice& slice : {step.left, step.right}) {
+      const Range range = *memory.range(slice);
+      for (std::size_t c = range.begin; c < range.end; ++c) {
+        if (!ordered(cells[c].writer))
+          return at(rank, i, "may read before step " + std::to_string(cells[c].writer));
+        cells[c].readers.push_back(static_cast<std::uint32_t>(i));
+      }
+    }
+    const Range range = *memory.range(step.out);
+    for (std::size_t c = range.begin; c < range.end; ++c) {
+      for (const std::uint32_t reader : cells[c].readers) {
+        if (!ordered(reader))
+          return at(rank, i, "may overwrite before step " + std::to_string(reader) + " has read");
+      }
+      if (!ordered(cells[c].writer))
+        return at(rank, i, "may write before step " + std::to_string(cells[c].writer));
+      cells[c] = {static_cast<std::int64_t>(i), {}};
+    }
+  }
+  return {};
+}
+
+// All ranks together, with synchronous sends: a message moves when both sides have reached it, not before.
+class Execution {
+ public:
+  Execution(const std::vector<Schedule>& schedules, const ScheduleCase& test, std::uint32_t seed)
+      : schedules_(schedules), test_(test), random_(seed) {
+    const auto p = schedules.size();
+    for (std::size_t rank = 0; rank < p; ++rank) {
+      memories_.emplace_back(test, schedules[rank], static_cast<int>(rank), expressions_);
+      missing_.emplace_back();
+      for (const Step& step : schedules[rank].steps) missing_.back().push_back(step.dependencies);
+      for (const std::uint32_t step : schedules[rank].ready) eligible_.push_back({rank, step});
+      total_ += schedules[rank].steps.size();
+      if (test.base.kind == CollectiveKind::barrier) {
+        heard_.emplace_back(schedules[rank].steps.size(), std::vector<bool>(p));
+        for (auto& step : heard_.back()) step[rank] = true;
+      }
+    }
+  }
+
+  std::string structure() const {
+    for (std::size_t rank = 0; rank < schedules_.size(); ++rank) {
+      std::string error = check_slices(schedules_[rank], memories_[rank], static_cast<int>(rank));
+      if (error.empty()) error = check_races(schedules_[rank], memories_[rank], static_cast<int>(rank));
+      if (!error.empty()) return error;
+    }
+    return {};
+  }
+
+  std::string run() {
+    while (!eligible_.empty()) {
+      const std::size_t pick = random_() % eligible_.size();
+      const Ref ref = eligible_[pick];
+      eligible_[pick] = eligible_.back();
+      eligible_.pop_back();
+      std::string error = start(ref);
+      if (!error.empty()) return error;
+    }
+    if (done_ == total_) return {};
+    std::string stuck = std::to_string(total_ - done_) + " steps cannot be carried out";
+    if (!posted_.empty()) {
+      const Ref ref = posted_.begin()->second;
+      stuck += ", such as " + at(static_cast<int>(ref.rank), ref.step, "waits for its peer");
+    }
+    return stuck;
+  }
+
+  std::string check_results(bool rank_order);
+
+ private:
+  struct Ref {
+    std::size_t rank;
+    std::size_t step;
+  };
+  const Step& step(Ref ref) const { return schedules_[ref.rank].steps[ref.step]; }
+
+  std::string start(Ref ref) {
+    const Step& s = step(ref);
+    if (s.peer < 0) {
+      std::string error = carry_out(ref, {});
+      complete(ref);
+      return error;
+    }
+    const auto peer = static_cast<std::size_t>(s.peer);
+    if (peer >= schedules_.size() || peer == ref.rank)
+      return at(static_cast<int>(ref.rank), ref.step, "has no peer");
+    const bool sending = s.kind == StepKind::send;
+    const std::uint64_t pair =
+        sending ? ref.rank * schedules_.size() + peer : peer * schedules_.size() + ref.rank;
+    const auto [other, first] = posted_.try_emplace(pair << 32 | s.index, ref);
+    if (first) return {};
+    const Ref partner = other->second;
+    posted_.erase(other);
+    if ((step(partner).kind == StepKind::send) == sending) {
+      return at(static_cast<int>(ref.rank), ref.step, "uses the number of another message");
+    }
+    return sending ? transfer(ref, partner) : transfer(partner, ref);
+  }
+
+  std::string transfer(Ref sender, Ref receiver) {
+    if (step(sender).left.count != step(receiver).out.count) {
+      return at(static_cast<int>(receiver.rank), receiver.step,
+                "expects another length than rank " + std::to_string(sender.rank) + " step " +
+                    std::to_string(sender.step) + " sends");
+    }
+    std::string error = carry_out(receiver, sender);
+    if (!heard_.empty()) hear(receiver, heard_[sender.rank][sender.step]);
+    complete(sender);
+    complete(receiver);
+    return error;
+  }
+
+  // `from`: whose step the message comes from.
+  std::string carry_out(Ref ref, std::optional<Ref> from) {
+    const Step& s = step(ref);
+    Memory& memory = memories_[ref.rank];
+    const Range left = *memory.range(s.left);
+    const Range right = *memory.range(s.right);
+    const Range out = *memory.range(s.out);
+    for (std::size_t i = 0; i < s.out.count; ++i) {
+      Id message = Expressions::undefined;
+      if (from) {
+        Memory& remote = memories_[from->rank];
+        message = remote[remote.range(step(*from).left)->begin + i];
+      }
+      const Id a = s.left.count != 0 ? memory[left.begin + i] : message;
+      const Id b = s.right.count != 0 ? memory[right.begin + i] : message;
+      const Id value = result(s, a, b, message);
+      if (value <= Expressions::wrong) {
+        return at(
+            static_cast<int>(ref.rank), ref.step,
+            "element " + std::to_string(i) +
+                (value == Expressions::wrong ? " combines what does not belong together" : " is undefined"));
+      }
+      memory[out.begin + i] = value;
+    }
+    return {};
+  }
+
+  Id result(const Step& s, Id left, Id right, Id message) {
+    switch (s.kind) {
+      case StepKind::recv:
+        return message;
+      case StepKind::recv_reduce:
+        return s.message_side == MessageSide::left ? expressions_.combine(message, left)
+                                                   : expressions_.combine(left, message);
+      case StepKind::copy:
+        return left;
+      case StepKind::reduce:
+        return expressions_.combine(left, right);
+      case StepKind::scale:
+        return expressions_.scale(left);
+      case StepKind::divide:
+        return expressions_.divide(left);
+      case StepKind::send:
+        break;
+    }
+    return Expressions::wrong;
+  }
+
+  void complete(Ref ref) {
+    ++done_;
+    const Step& s = step(ref);
+    for (std::uint32_t i = 0; i < s.successor_count; ++i) {
+      const Ref next{ref.rank, schedules_[ref.rank].successors[s.first_successor + i]};
+      if (!heard_.empty()) hear(next, heard_[ref.rank][ref.step]);
+      if (--missing_[ref.rank][next.step] == 0) eligible_.push_back(next);
+    }
+  }
+
+  void hear(Ref ref, const std::vector<bool>& news) {
+    std::vector<bool>& known = heard_[ref.rank][ref.step];
+    for (std::size_t i = 0; i < news.size(); ++i) known[i] = known[i] || news[i];
+  }
+
+  std::string check_output(std::size_t rank, bool rank_order);
+  bool combines(Id id, std::uint64_t element, int ranks, bool rank_order) const;
+  std::string check_barrier() const;
+
+  const std::vector<Schedule>& schedules_;
+  const ScheduleCase& test_;
+  std::mt19937 random_;
+  Expressions expressions_;
+  std::vector<Memory> memories_;
+  std::vector<std::vector<std::uint32_t>> missing_;
+  std::vector<Ref> eligible_;
+  std::unordered_map<std::uint64_t, Ref> posted_;  // sides of messages that wait for the other
+  std::size_t total_ = 0;
+  std::size_t done_ = 0;
+  std::vector<std::vector<std::vector<bool>>> heard_;  // barrier: whom a step knows to have come
+};
+
+// Whether `id` is the combination of element `element` of the first `ranks` ranks.
+bool Execution::combines(Id id, std::uint64_t element, int ranks, bool rank_order) const {
+  if (id <= Expressions::wrong) return false;
+  std::uint64_t marks = 0;
+  for (int rank = 0; rank < ranks; ++rank) marks += Expressions::mark(rank);
+  const Expressions::Summary& summary = expressions_.summary(id);
+  return summary.element == element && summary.leaves == static_cast<std::uint32_t>(ranks) &&
+         summary.ranks == marks && summary.scaled == test_.base.premultiplied &&
+         summary.divided == test_.base.average && (!rank_order || summary.first == 0);
+}
+
+std::string Execution::check_output(std::size_t rank, bool rank_order) {
+  const int r = static_cast<int>(rank);
+  const Problem problem = test_.at(r);
+  Memory& memory = memories_[rank];
+  const Range& out = memory.output();
+  const int p = problem.size;
+  const auto own_offset = own_block_offset(problem);
+  Problem known_to_root = test_.at(problem.root);
+  known_to_root.rank = r;
+  const auto scattered_from = own_block_offset(known_to_root);
+  // For kinds whose output holds a block of every rank: the one that element i is in.
+  int block = 0;
+  std::uint64_t block_begin = 0;
+  const auto block_count = [&](int b) {
+    return problem.output_counts.empty() ? problem.count : problem.output_counts[static_cast<std::size_t>(b)];
+  };
+  // all_to_all: where the block for this rank starts in `from`'s input.
+  const auto sent_before = [&](int from) {
+    if (problem.output_counts.empty()) return problem.count * rank;
+    std::uint64_t sum = 0;
+    for (int to = 0; to < r; ++to) sum += test_.sent(from, to);
+    return sum;
+  };
+  for (std::uint64_t i = 0; i < out.end - out.begin; ++i) {
+    const Id id = memory[out.begin + i];
+    bool right = false;
+    switch (problem.kind) {
+      case CollectiveKind::all_reduce:
+      case CollectiveKind::reduce:
+        right = combines(id, i, p, rank_order);
+        break;
+      case CollectiveKind::reduce_scatter:
+      case CollectiveKind::reduce_scatter_v:
+        right = combines(id, own_offset + i, p, rank_order);
+        break;
+      case CollectiveKind::scan:
+        right = combines(id, i, r + 1, rank_order);
+        break;
+      case CollectiveKind::exscan:
+        right = r == 0 ? id == memory.initial(out.begin + i) : combines(id, i, r, rank_order);
+        break;
+      case CollectiveKind::broadcast:
+        right = id == expressions_.leaf(problem.root, i);
+        break;
+      case CollectiveKind::scatter:
+      case CollectiveKind::scatter_v:
+        right = id == expressions_.leaf(problem.root, scattered_from + i);
+        break;
+      default: {
+        for (; i >= block_begin + block_count(block); ++block) block_begin += block_count(block);
+        const bool exchanges =
+            problem.kind == CollectiveKind::all_to_all || problem.kind == CollectiveKind::all_to_all_v;
+        right = id == expressions_.leaf(block, i - block_begin + (exchanges ? sent_before(block) : 0));
+      }
+    }
+    if (!right) return "rank " + std::to_string(r) + ": output element " + std::to_string(i) + " is wrong";
+    if (problem.kind == CollectiveKind::all_reduce && id != memories_[0][memories_[0].output().begin + i]) {
+      return "rank " + std::to_string(r) + ": element " + std::to_string(i) +
+             " is computed otherwise than on rank 0";
+    }
+  }
+  return memory.rest_unchanged() ? ""
+                                 : "rank " + std::to_string(r) + ": memory beside the output has changed";
+}
+
+std::string Execution::check_barrier() const {
+  for (std::size_t rank = 0; rank < heard_.size(); ++rank) {
+    std::vector<bool> known(heard_.size());
+    known[rank] = true;
+    for (const auto& step : heard_[rank]) {
+      for (std::size_t i = 0; i < step.size(); ++i) known[i] = known[i] || step[i];
+    }
+    if (std::find(known.begin(), known.end(), false) != known.end()) {
+      return "rank " + std::to_string(rank) + ": leaves the barrier without having heard of every rank";
+    }
+  }
+  return {};
+}
+
+std::string Execution::check_results(bool rank_order) {
+  if (test_.base.kind == CollectiveKind::barrier) return check_barrier();
+  for (std::size_t rank = 0; rank < schedules_.size(); ++rank) {
+    std::string error = check_output(rank, rank_order);
+    if (!error.empty()) return error;
+  }
+  return {};
+}
+
+std::vector<Schedule> build_all(const Algorithm& algorithm, const ScheduleCase& test, const Tuning& tuning) {
+  std::vector<Schedule> schedules;
+  for (int rank = 0; rank < test.base.size; ++rank) {
+    schedules.push_back(build_schedule(algorithm, test.at(rank), tuning));
+  }
+  return schedules;
+}
+
+}  // namespace
+
+std::string check_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test, bool rank_order,
+                            std::uint32_t seed) {
+  Execution execution(schedules, test, seed);
+  std::string error = execution.structure();
+  if (error.empty()) error = execution.run();
+  if (error.empty()) error = execution.check_results(rank_order);
+  return error;
+}
+
+std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test, const Tuning& tuning,
+                            std::uint32_t seed) {
+  const std::vector<Schedule> schedules = build_all(algorithm, test, tuning);
+  std::string error = check_schedules(schedules, test, !test.base.commutative, seed);
+  if (error.empty() && test.base.in_place) {
+    ScheduleCase apart = test;
+    apart.base.in_place = false;
+    for (int rank = 0; rank < test.base.size && error.empty(); ++rank) {
+      const Schedule other = build_schedule(algorithm, apart.at(rank), tuning);
+      if (!same_messages(schedules[static_cast<std::size_t>(rank)], other)) {
+        error = "rank " + std::to_string(rank) + ": messages differ in and out of place";
+      }
+    }
+  }
+  if (error.empty()) return {};
+  return std::string(algorithm.name) + ", " + test.describe() + ", radix " + std::to_string(tuning.radix) +
+         ", segments of " + std::to_string(tuning.segment_bytes) + " B, window " +
+         std::to_string(tuning.window) + ", seed " + std::to_string(seed) + ": " + error;
+}
+
+bool same_messages(const Schedule& a, const Schedule& b) {
+  using Message = std::tuple<bool, int, std::uint32_t, std::uint64_t>;
+  const auto messages = [](const Schedule& schedule) {
+    std::vector<Message> all;
+    for (const Step& step : schedule.steps) {
+      const bool sending = step.kind == StepKind::send;
+      if (step.peer >= 0)
+        all.emplace_back(sending, step.peer, step.index, sending ? step.left.count : step.out.count);
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  return messages(a) == messages(b);
+}
+
+}  // namespace tutti::test

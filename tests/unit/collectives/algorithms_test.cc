@@ -1,0 +1,155 @@
+#include <numeric>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <tutti/collectives/algorithm.h>
+#include <tutti/tests/support/schedule_checker.h>
+
+// Every algorithm, proved by the symbolic checker for every number of ranks from 1 to 64, and some larger.
+namespace tutti::test {
+namespace {
+
+struct Variant {
+  bool commutative = true;
+  bool average = false;
+  bool premultiplied = false;
+};
+
+std::vector<int> rank_counts() {
+  std::vector<int> sizes(64);
+  std::iota(sizes.begin(), sizes.end(), 1);
+  sizes.insert(sizes.end(), {100, 128, 255, 256});
+  return sizes;
+}
+
+bool has_root(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::reduce:
+    case CollectiveKind::broadcast:
+    case CollectiveKind::gather:
+    case CollectiveKind::gather_v:
+    case CollectiveKind::scatter:
+    case CollectiveKind::scatter_v:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether one side holds a block of every rank, so that counts multiply with p.
+bool has_blocks(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::reduce:
+    case CollectiveKind::broadcast:
+    case CollectiveKind::scan:
+    case CollectiveKind::exscan:
+    case CollectiveKind::barrier:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::vector<std::uint64_t> counts_for(CollectiveKind kind, int size) {
+  const auto p = static_cast<std::uint64_t>(size);
+  if (kind == CollectiveKind::barrier) return {0};
+  if (has_blocks(kind))
+    return size <= 16 ? std::vector<std::uint64_t>{0, 1, 2, 7} : std::vector<std::uint64_t>{1, 3};
+  if (size > 64) return {1, p + 1};
+  return {0, 1, p - 1, p, 2 * p + 3};
+}
+
+std::vector<Tuning> tunings_for(const Algorithm& algorithm) {
+  std::vector<Tuning> tunings(1);
+  if ((algorithm.knobs & radix_knob) != 0) {
+    for (const std::uint32_t radix : {3u, 4u, 8u}) tunings.push_back({radix, 0, 8});
+  }
+  if ((algorithm.knobs & segment_knob) != 0) {
+    for (const std::uint64_t bytes : {1u, 4u, 12u}) tunings.push_back({2, bytes, 8});
+  }
+  if ((algorithm.knobs & window_knob) != 0) {
+    for (const std::uint32_t window : {1u, 2u}) tunings.push_back({2, 0, window});
+  }
+  return tunings;
+}
+
+std::vector<Variant> variants_for(const Algorithm& algorithm) {
+  std::vector<Variant> variants(1);
+  if (!is_reduction(algorithm.kind)) return variants;
+  variants.push_back({true, true, true});
+  variants.push_back({true, true, false});
+  if (algorithm.rank_order) {
+    variants.push_back({false, false, false});
+    variants.push_back({false, false, true});
+  }
+  return variants;
+}
+
+std::vector<int> roots_for(CollectiveKind kind, int size) {
+  if (!has_root(kind)) return {0};
+  const std::set<int> roots = {0, size / 2, size - 1};
+  return {roots.begin(), roots.end()};
+}
+
+// All combinations for few ranks; for many, every (count, in place) with the rest drawn in turn.
+void prove(const Algorithm& algorithm, int size, std::uint32_t& seed) {
+  Problem shape;
+  shape.kind = algorithm.kind;
+  shape.size = size;
+  if (!algorithm.applies(shape)) return;
+  const auto tunings = tunings_for(algorithm);
+  const auto variants = variants_for(algorithm);
+  const auto roots = roots_for(algorithm.kind, size);
+  const std::size_t combinations = tunings.size() * variants.size() * roots.size();
+  for (const std::uint64_t count : counts_for(algorithm.kind, size)) {
+    for (const bool in_place : {false, true}) {
+      for (std::size_t i = 0; i < (size <= 9 ? combinations : 1); ++i) {
+        const std::size_t pick = size <= 9 ? i : seed % combinations;
+        const std::size_t root = pick / tunings.size() / variants.size();
+        const Variant& variant = variants[pick / tunings.size() % variants.size()];
+        ScheduleCase test(algorithm.kind, size, count, roots[root], in_place);
+        test.base.commutative = variant.commutative;
+        test.base.average = variant.average;
+        test.base.premultiplied = variant.premultiplied;
+        const std::string error = check_algorithm(algorithm, test, tunings[pick % tunings.size()], ++seed);
+        ASSERT_EQ(error, "");
+      }
+    }
+  }
+}
+
+void prove_all(CollectiveKind kind) {
+  std::uint32_t seed = 0;
+  int proved = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.kind != kind) continue;
+    for (const int size : rank_counts()) {
+      prove(algorithm, size, seed);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+    ++proved;
+  }
+  EXPECT_GT(proved, 0);
+}
+
+TEST(ProveAllReduce, EveryRankCount) { prove_all(CollectiveKind::all_reduce); }
+TEST(ProveReduce, EveryRankCount) { prove_all(CollectiveKind::reduce); }
+TEST(ProveBroadcast, EveryRankCount) { prove_all(CollectiveKind::broadcast); }
+TEST(ProveAllGather, EveryRankCount) { prove_all(CollectiveKind::all_gather); }
+TEST(ProveAllGather, EveryRankCountV) { prove_all(CollectiveKind::all_gather_v); }
+TEST(ProveReduceScatter, EveryRankCount) { prove_all(CollectiveKind::reduce_scatter); }
+TEST(ProveReduceScatter, EveryRankCountV) { prove_all(CollectiveKind::reduce_scatter_v); }
+TEST(ProveAllToAll, EveryRankCount) { prove_all(CollectiveKind::all_to_all); }
+TEST(ProveAllToAll, EveryRankCountV) { prove_all(CollectiveKind::all_to_all_v); }
+TEST(ProveGather, EveryRankCount) { prove_all(CollectiveKind::gather); }
+TEST(ProveGather, EveryRankCountV) { prove_all(CollectiveKind::gather_v); }
+TEST(ProveScatter, EveryRankCount) { prove_all(CollectiveKind::scatter); }
+TEST(ProveScatter, EveryRankCountV) { prove_all(CollectiveKind::scatter_v); }
+TEST(ProveScan, EveryRankCount) { prove_all(CollectiveKind::scan); }
+TEST(ProveScan, EveryRankCountExclusive) { prove_all(CollectiveKind::exscan); }
+TEST(ProveBarrier, EveryRankCount) { prove_all(CollectiveKind::barrier); }
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+
+#include <tutti/collectives/selector.h>
+#include <tutti/collectives/simulator.h>
+
+namespace tutti {
+namespace {
+
+Problem problem(CollectiveKind kind, int size, std::uint64_t count) {
+  Problem p;
+  p.kind = kind;
+  p.size = size;
+  p.count = count;
+  p.element_size = 1;
+  return p;
+}
+
+Simulation run(CollectiveKind kind, std::string_view name, int size, std::uint64_t count,
+               const Tuning& tuning = {}) {
+  return simulate(*find_algorithm(kind, name), problem(kind, size, count), tuning, CostModel{});
+}
+
+TEST(Simulator, OneMessageEachWay) {
+  const CostModel model;
+  const Simulation result = run(CollectiveKind::all_reduce, "recursive_doubling", 2, 1000);
+  EXPECT_EQ(result.messages, 2u);
+  EXPECT_EQ(result.bytes, 2000u);
+  EXPECT_EQ(result.max_rank_bytes, 1000u);
+  EXPECT_DOUBLE_EQ(result.seconds, model.alpha + 1000 * model.beta + 1000 * model.gamma);
+}
+
+TEST(Simulator, ChainIsAPipeline) {
+  const CostModel model;
+  const Simulation result = run(CollectiveKind::broadcast, "chain", 5, 1000, {.segment_bytes = 100});
+  const double hop = model.alpha + 100 * model.beta;
+  EXPECT_NEAR(result.seconds, 4 * hop + 9 * (model.overhead() + 100 * model.beta), 1e-12);
+  EXPECT_EQ(result.messages, 40u);
+}
+
+TEST(Simulator, PortsServeOneMessageAtATime) {
+  const CostModel model;
+  const Simulation result = run(CollectiveKind::gather, "linear", 9, 1 << 20);
+  EXPECT_GE(result.seconds, 8 * (1 << 20) * model.beta);
+  EXPECT_LE(result.seconds, 8 * ((1 << 20) * model.beta * model.far + model.overhead()) + model.alpha);
+}
+
+TEST(Simulator, RingMovesTheLeastPossible) {
+  const Simulation result = run(CollectiveKind::all_reduce, "ring", 8, 8000);
+  EXPECT_EQ(result.max_rank_bytes, 2u * 7 * 1000);
+  EXPECT_EQ(result.bytes, 8u * 2 * 7 * 1000);
+}
+
+TEST(Simulator, Deterministic) {
+  const Simulation a = run(CollectiveKind::all_to_all, "bruck", 13, 777);
+  const Simulation b = run(CollectiveKind::all_to_all, "bruck", 13, 777);
+  EXPECT_EQ(a.seconds, b.seconds);
+  EXPECT_EQ(a.messages, b.messages);
+}
+
+// The selector trusts closed forms; the simulator carries out the real schedules. They must agree within a
+// factor.
+TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
+  constexpr double factor = 2.0;
+  const CostModel model;
+  for (const Algorithm& algorithm : algorithms()) {
+    for (int size = 2; size <= 64; size += size < 20 ? 1 : 11) {
+      for (const std::uint64_t count : {std::uint64_t{64}, std::uint64_t{65536}, std::uint64_t{4} << 20}) {
+        Problem p = problem(algorithm.kind, size, count);
+        if (!algorithm.applies(p) || algorithm.kind == CollectiveKind::all_to_all_v) continue;
+        const bool counted =
+            algorithm.kind == CollectiveKind::gather_v || algorithm.kind == CollectiveKind::scatter_v;
+        if (counted) continue;  // their costs are not estimated: there is nothing to choose
+        const std::vector<std::uint64_t> counts(static_cast<std::size_t>(size), count);
+        p.input_counts = p.output_counts = counts;
+        std::vector<Tuning> tunings = {{2, 0, 8}};
+        if ((algorithm.knobs & radix_knob) != 0) tunings.push_back({4, 0, 8});
+        if ((algorithm.knobs & segment_knob) != 0) tunings.push_back({2, 65536, 8});
+        for (const Tuning& tuning : tunings) {
+          const double simulated = simulate(algorithm, p, tuning, model).seconds;
+          const double estimated = algorithm.cost(p, tuning, model);
+          const bool close = estimated <= simulated * factor && simulated <= estimated * factor;
+          EXPECT_TRUE(close) << to_string(p.kind) << ' ' << algorithm.name << " p=" << size
+                             << " count=" << count << " radix=" << tuning.radix
+                             << " segment=" << tuning.segment_bytes << ": simulated " << simulated * 1e6
+                             << " us, estimated " << estimated * 1e6 << " us";
+        }
+      }
+    }
+  }
+}
+
+TEST(Simulator, ThousandsOfRanks) {
+  const CostModel model;
+  const Simulation result = run(CollectiveKind::all_reduce, "recursive_doubling", 4096, 8);
+  EXPECT_EQ(result.messages, 4096u * 12);
+  EXPECT_GE(result.seconds, 12 * model.alpha);
+  EXPECT_EQ(run(CollectiveKind::barrier, "dissemination", 4096, 0).messages, 4096u * 12);
+  EXPECT_EQ(run(CollectiveKind::broadcast, "binomial", 4096, 8).messages, 4095u);
+  EXPECT_GT(run(CollectiveKind::all_reduce, "rabenseifner", 4096, 1 << 20).seconds, 24 * model.alpha);
+}
+
+}  // namespace
+}  // namespace tutti
