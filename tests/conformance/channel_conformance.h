@@ -1,0 +1,13 @@
+#pragma once
+
+#include "channel_world.h"
+
+namespace tutti::conformance {
+
+// What every transport must do, in channel_conformance*.cc. A transport joins with a fixture and
+//   INSTANTIATE_TEST_SUITE_P(Tcp, ChannelConformance, ::testing::Values(&make_fixture));
+//   INSTANTIATE_TEST_SUITE_P(Tcp, ChannelFailures, ::testing::Values(&make_fixture));
+class ChannelConformance : public ::testing::TestWithParam<MakeFixture> {};
+class ChannelFailures : public ::testing::TestWithParam<MakeFixture> {};
+
+}  // namespace tutti::conformance

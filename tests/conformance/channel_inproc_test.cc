@@ -1,0 +1,25 @@
+#include "channel_conformance.h"
+#include <tutti/transport/inproc/factory.h>
+
+namespace tutti::conformance {
+namespace {
+
+class InprocFixture final : public TransportFixture {
+ public:
+  std::string name() const override { return "inproc"; }
+  void new_world() override { hub_ = inproc::make_hub(); }
+  std::unique_ptr<Transport> create(int rank, bool small_buffers) override {
+    return inproc::create({hub_, rank, small_buffers ? std::size_t{1024} : std::size_t{256 * 1024}});
+  }
+
+ private:
+  std::shared_ptr<inproc::Hub> hub_;
+};
+
+std::unique_ptr<TransportFixture> make_fixture() { return std::make_unique<InprocFixture>(); }
+
+INSTANTIATE_TEST_SUITE_P(Inproc, ChannelConformance, ::testing::Values(&make_fixture));
+INSTANTIATE_TEST_SUITE_P(Inproc, ChannelFailures, ::testing::Values(&make_fixture));
+
+}  // namespace
+}  // namespace tutti::conformance

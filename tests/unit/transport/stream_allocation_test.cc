@@ -1,0 +1,55 @@
+#include "counting_new.h"
+#include "stream_pair.h"
+#include <tutti/transport/loopback.h>
+
+namespace tutti {
+namespace {
+
+// Hands every arrival to one receive, or keeps it.
+class OneReceive final : public TransportOwner {
+ public:
+  const PeerInfo& peer(int) const override { return peer_; }
+  int size() const override { return 1; }
+  int rank() const override { return 0; }
+  Channel* on_incoming(int, Transport&) override { return nullptr; }
+  RecvOp* on_arrival(Arrival& arrival) override {
+    kept = op == nullptr ? &arrival : nullptr;
+    return std::exchange(op, nullptr);
+  }
+  void on_withdrawn(Arrival&) override {}
+  void on_abort(int, std::uint32_t, const Status&) override {}
+  void on_channel_down(int, const Status&) override {}
+
+  RecvOp* op = nullptr;
+  Arrival* kept = nullptr;
+
+ private:
+  PeerInfo peer_;
+};
+
+// The eager pool keeps its blocks by itself and is not seen here.
+TEST(StreamAllocation, NonePerMessageInSteadyState) {
+  OneReceive owner;
+  LoopbackChannel channel(owner, {});
+  for (const std::size_t bytes : {0u, 8u, 30'000u, 1'000'000u}) {
+    TestSend send(bytes);
+    TestRecv recv(bytes);
+    std::size_t before = 0;
+    for (int i = 0; i < 200; ++i) {
+      if (i == 100) before = allocations();
+      if (i % 2 == 0) {
+        owner.op = &recv;
+        channel.send(send);
+      } else {
+        channel.send(send);
+        channel.claim(*owner.kept, recv);
+      }
+    }
+    EXPECT_EQ(send.completions, 200);
+    EXPECT_EQ(recv.completions, 200);
+    EXPECT_EQ(allocations(), before) << bytes << " bytes";
+  }
+}
+
+}  // namespace
+}  // namespace tutti
