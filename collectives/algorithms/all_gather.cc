@@ -127,7 +127,7 @@ void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning
   const int p = problem.size;
   const int r = problem.rank;
   const Blocks blocks = blocks_of(problem);
-  const Segments segments(problem, tuning, blocks.largest(), 2 * static_cast<std::uint64_t>(p));
+  const Segments segments(problem, tuning, blocks.largest(), 4 * static_cast<std::uint64_t>(p));
   builder.copy(own_input(problem, blocks), blocks.in_output(r));
   for (int k = 0; k < p - 1; ++k) {
     const Slice sent = k == 0 ? own_input(problem, blocks) : blocks.in_output(shifted(r, -k, p));

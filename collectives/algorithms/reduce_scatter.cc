@@ -99,7 +99,7 @@ void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning
   const int p = problem.size;
   const int r = problem.rank;
   const Blocks blocks = blocks_of(problem);
-  const Segments segments(problem, tuning, blocks.largest(), 2 * static_cast<std::uint64_t>(p));
+  const Segments segments(problem, tuning, blocks.largest(), 4 * static_cast<std::uint64_t>(p));
   Slots slots(builder, p > 2 ? blocks.largest() : 0, 2);
   if (p == 1) builder.copy(blocks.in_input(0), output(0, blocks.count(0)));
   Slice sent = blocks.in_input(shifted(r, -1, p));
