@@ -183,8 +183,11 @@ void TcpChannel::want_writable() {
 void TcpChannel::read_frames() {
   for (std::size_t budget = read_budget; open_ && budget > 0;) {
     asio::error_code error;
-    const std::size_t got = read_once(error);
+    std::size_t room = 0;
+    const std::size_t got = read_once(error, room);
     if (!open_ || error == asio::error::interrupted) return;
+    // The socket is empty now, and if it is not, the driver will say so again: no need to ask.
+    if (!error && got < room) return;
     if (error == asio::error::would_block && !write_error_) return;
     if (error == asio::error::eof) {
       pipe_failed(lost("its side of the connection was closed without a goodbye"));
@@ -195,14 +198,15 @@ void TcpChannel::read_frames() {
   }
 }
 
-// One system call, and all that follows from what it brought.
-std::size_t TcpChannel::read_once(asio::error_code& error) {
+// One system call, and all that follows from what it brought. `room`: what it could have brought.
+std::size_t TcpChannel::read_once(asio::error_code& error, std::size_t& room) {
   std::byte* const scratch = hub_.scratch.get();
   if (rest_bytes_ == 0) {
     const std::span<std::byte> place = direct();
     if (place.size() >= direct_bytes) {
       const std::array<asio::mutable_buffer, 2> buffers = {asio::buffer(place.data(), place.size()),
                                                            asio::buffer(scratch, behind_direct_bytes)};
+      room = place.size() + behind_direct_bytes;
       const std::size_t got = socket_.read_some(buffers, error);
       const std::size_t placed = std::min(got, place.size());
       bulk_ = true;
@@ -212,8 +216,8 @@ std::size_t TcpChannel::read_once(asio::error_code& error) {
     }
   }
   std::memcpy(scratch, rest_.data(), rest_bytes_);
-  const std::size_t room = bulk_ && payload_left() == 0 ? behind_direct_bytes : Hub::scratch_bytes;
-  const std::size_t got = socket_.read_some(asio::buffer(scratch + rest_bytes_, room - rest_bytes_), error);
+  room = (bulk_ && payload_left() == 0 ? behind_direct_bytes : Hub::scratch_bytes) - rest_bytes_;
+  const std::size_t got = socket_.read_some(asio::buffer(scratch + rest_bytes_, room), error);
   bulk_ = false;
   if (got > 0) take({scratch, rest_bytes_ + got});
   return got;

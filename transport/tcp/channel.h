@@ -44,7 +44,7 @@ class TcpChannel final : public StreamChannel, public DescriptorHandler, public 
   void want_writable();
 
   void read_frames();
-  std::size_t read_once(asio::error_code& error);
+  std::size_t read_once(asio::error_code& error, std::size_t& room);
   void take(std::span<const std::byte> bytes);
   Status lost(const std::string& why) const;
 
