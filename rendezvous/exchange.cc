@@ -45,6 +45,7 @@ class Exchange {
   Status duplicate(const Introduction& holder) const;
   Result<std::optional<std::string>> current_table();
   Status publish_failure(const Status& failure);
+  void linger();
   void leave(bool failed);
   void clear();
 
@@ -92,6 +93,7 @@ Result<Exchange::Round> Exchange::one_round() {
     return present.status();
   holds_rank_ = false;
   Result<Round> round = meet();
+  if (!round.ok() && round.status().code() == Code::mismatch) linger();
   leave(!round.ok());
   return round;
 }
@@ -110,12 +112,17 @@ Result<Exchange::Round> Exchange::meet() {
     taken_by_ = (*peers)[rank].describe();
     return Round{{}, true};
   }
+  if ((*peers)[rank].addresses != self_.addresses) {
+    return Status(Code::aborted, "the ranks have met while the connection of " + self_.describe() +
+                                     " to the store was broken, and know an earlier address of it");
+  }
   for (std::size_t i = 0; i < peers->size(); ++i) {
     if (static_cast<std::size_t>((*peers)[i].rank) == i) continue;
     return Status(Code::protocol_error, "the table of ranks is out of order");
   }
   if (peers->size() != static_cast<std::size_t>(self_.world_size)) {
-    return Status(Code::protocol_error, "the table of ranks has " + std::to_string(peers->size()) + " entries");
+    return Status(Code::protocol_error,
+                  "the table of ranks has " + std::to_string(peers->size()) + " entries");
   }
   return Round{std::vector<PeerInfo>(peers->begin(), peers->end()), false};
 }
@@ -186,6 +193,17 @@ Status Exchange::publish_failure(const Status& failure) {
   return published.ok() ? failure : published.status();
 }
 
+// Ranks that are only just starting should learn of a failure too, and not wait in vain: so whoever knows of
+// it stays for a moment, unless everybody knows. The last to leave takes the failure along.
+void Exchange::linger() {
+  const Deadline limit = Deadline::after(grace);
+  for (std::int64_t own = 1; !limit.expired(); own = 0) {
+    const Result<std::int64_t> told = store_.add("told", own, limit);
+    if (!told.ok() || *told >= self_.world_size) return;
+    std::this_thread::sleep_for(first_pause);
+  }
+}
+
 // Best effort: the outcome is known already, and with single_use rank 0 may have stopped serving.
 void Exchange::leave(bool failed) {
   const Deadline limit = deadline_.remaining() < grace ? Deadline::after(grace) : deadline_;
@@ -205,7 +223,7 @@ void Exchange::clear() {
     static_cast<void>(store_.set("done", "1", limit).ok());
     return;
   }
-  for (const char* key : {"session", "table"}) {
+  for (const char* key : {"session", "told", "table"}) {
     if (!store_.delete_key(key, limit).ok()) return;
   }
 }

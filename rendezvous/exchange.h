@@ -27,6 +27,7 @@ struct ExchangeOptions {
 //   table    what rank 0 made of them; or why it came to nothing, by whoever noticed, so that all ranks fail
 //   at
 //            once with the same words
+//   told     how many ranks know of a failure
 //   done     (single_use) all have left
 // Each rank makes a constant number of requests; only rank 0 reads all.
 //

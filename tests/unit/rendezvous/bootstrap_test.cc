@@ -1,0 +1,289 @@
+// The whole way from a launch to everybody's addresses, over real sockets and files.
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tutti/rendezvous/bootstrap.h>
+#include <tutti/rendezvous/file/session_file.h>
+#include <tutti/rendezvous/random.h>
+#include <tutti/rendezvous/tcp/store_server.h>
+#include <tutti/tests/unit/rendezvous/scratch_folder.h>
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::ScratchFolder;
+using Outcome = Result<Joined>;
+
+Deadline ample() { return Deadline::after(seconds(60)); }
+
+std::uint16_t free_port() { return tcp::StoreServer::create({}).take()->port(); }
+
+Launch launch_of(int rank, int world_size, const StoreLocation& store) {
+  Launch launch;
+  launch.rank = rank;
+  launch.world_size = world_size;
+  launch.store = store;
+  return launch;
+}
+
+StoreLocation tcp_at(const std::string& host, std::uint16_t port, bool served = false) {
+  return {StoreLocation::Kind::tcp, host, port, served, {}};
+}
+
+StoreLocation file_at(const std::string& path) { return {StoreLocation::Kind::file, {}, 0, false, path}; }
+
+Outcome join_as(int rank, int world_size, const StoreLocation& store, Deadline deadline = ample()) {
+  JoinOptions options;
+  options.wire_digest = "TUTTI_FRAGMENT=128K;";
+  options.version = "1";
+  options.addresses = [rank](const Session&) {
+    return std::map<std::string, std::string>{{"tcp", "address of " + std::to_string(rank)}};
+  };
+  return join(launch_of(rank, world_size, store), options, deadline);
+}
+
+std::vector<Outcome> join_all(int world_size, const StoreLocation& store, Deadline deadline = ample()) {
+  std::vector<Outcome> outcomes;
+  for (int i = 0; i < world_size; ++i) outcomes.push_back(Status(Code::internal, "not run"));
+  std::vector<std::thread> threads;
+  // The highest rank starts first and has to wait.
+  for (int rank = world_size - 1; rank >= 0; --rank) {
+    threads.emplace_back(
+        [&, rank] { outcomes[static_cast<std::size_t>(rank)] = join_as(rank, world_size, store, deadline); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+void expect_complete(const std::vector<Outcome>& outcomes) {
+  for (const Outcome& outcome : outcomes) {
+    ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+    ASSERT_EQ(outcome->peers.size(), outcomes.size());
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      EXPECT_EQ(outcome->peers[i].addresses.at("tcp"), "address of " + std::to_string(i));
+      EXPECT_EQ(outcome->peers[i].pid, getpid());
+    }
+  }
+}
+
+#define EXPECT_SAYS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
+
+class JoinWorlds : public testing::TestWithParam<int> {};
+
+TEST_P(JoinWorlds, OverTcpServedByRankZero) {
+  expect_complete(join_all(GetParam(), tcp_at("127.0.0.1", free_port())));
+}
+
+TEST_P(JoinWorlds, OverTcpServedBySomebody) {
+  const auto server = tcp::StoreServer::create({}).take();
+  const StoreLocation store = tcp_at("127.0.0.1", server->port(), true);
+  expect_complete(join_all(GetParam(), store));
+  expect_complete(join_all(GetParam(), store));
+}
+
+TEST_P(JoinWorlds, OverAFileTwice) {
+  const ScratchFolder folder;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<Outcome> outcomes = join_all(GetParam(), file_at(folder / "session"));
+    expect_complete(outcomes);
+    outcomes.clear();
+    EXPECT_EQ(folder.entries(), 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, JoinWorlds, testing::Values(1, 2, 3, 7, 16));
+
+TEST(Join, AloneNeedsNoPlace) {
+  const Joined joined = join_as(0, 1, {}).take();
+  EXPECT_EQ(joined.peers.size(), 1u);
+  EXPECT_SAYS(join_as(0, 2, {}).status().message(), "needs a place to meet");
+}
+
+TEST(Join, ByNamesOfThisHost) {
+  expect_complete(join_all(2, tcp_at("localhost", free_port())));
+  expect_complete(join_all(2, tcp_at("[::1]", free_port())));
+  // May well be 127.0.1.1.
+  expect_complete(join_all(2, tcp_at(describe_this_process().host, free_port())));
+}
+
+TEST(Join, AHostNameThatMeansLoopbackSaysNothingOfTheRoute) {
+  const std::vector<Outcome> local = join_all(2, tcp_at("127.0.0.1", free_port()));
+  for (const Outcome& outcome : local) {
+    ASSERT_TRUE(outcome.ok());
+    ASSERT_TRUE(outcome->session.route.has_value());
+    EXPECT_TRUE(outcome->session.route->is_loopback());
+  }
+  const std::string name = describe_this_process().host;
+  for (const Outcome& outcome : join_all(2, tcp_at(name, free_port()))) {
+    ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+    EXPECT_FALSE(outcome->session.route && outcome->session.route->is_loopback());
+  }
+}
+
+TEST(Join, TheFirstSessionStillHeldDoesNotDisturbTheNextOnAFile) {
+  const ScratchFolder folder;
+  const StoreLocation store = file_at(folder / "session");
+  const std::vector<Outcome> first = join_all(2, store);
+  expect_complete(first);
+  // Rank 1 of the next run comes first and finds the old session, whose rank 0 still serves.
+  Outcome one = Status(Code::internal, "not run");
+  std::thread early([&] { one = join_as(1, 2, store); });
+  std::this_thread::sleep_for(milliseconds(100));
+  const Outcome zero = join_as(0, 2, store);
+  early.join();
+  ASSERT_TRUE(zero.ok()) << zero.status().to_string();
+  ASSERT_TRUE(one.ok()) << one.status().to_string();
+  EXPECT_EQ(one->peers[0].rank, 0);
+}
+
+TEST(Join, AfterACrashedRunOnTheSameFile) {
+  const ScratchFolder folder;
+  const StoreLocation store = file_at(folder / "session");
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const Outcome never = join_as(0, 2, store);
+    _exit(never.ok() ? 0 : 1);
+  }
+  for (int i = 0; i < 3000 && !file::read_session(store.path).ok(); ++i)
+    std::this_thread::sleep_for(milliseconds(10));
+  ASSERT_TRUE(file::read_session(store.path).ok());
+  kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(file::read_session(store.path).ok());  // it is still there, and leads nowhere
+  expect_complete(join_all(3, store));
+}
+
+TEST(Join, OverAFileWithGarbage) {
+  const ScratchFolder folder;
+  const StoreLocation store = file_at(folder / "session");
+  for (const std::string& garbage : {std::string("garbage\n"), std::string(100'000, 'x'), std::string()}) {
+    std::ofstream(store.path) << garbage;
+    expect_complete(join_all(2, store));
+  }
+  // A session that leads to a store, but to another one.
+  const auto other = tcp::StoreServer::create({}).take();
+  std::ofstream(store.path) << file::format_session(
+      {random_hex(16), random_hex(32), boot_id(), {{"127.0.0.1", other->port()}}});
+  expect_complete(join_all(2, store));
+}
+
+TEST(Join, AVanishedSessionFileComesBack) {
+  const ScratchFolder folder;
+  const StoreLocation store = file_at(folder / "session");
+  Outcome zero = Status(Code::internal, "not run");
+  std::thread first([&] { zero = join_as(0, 2, store); });
+  for (int i = 0; i < 3000 && !file::read_session(store.path).ok(); ++i)
+    std::this_thread::sleep_for(milliseconds(10));
+  unlink(store.path.c_str());
+  const Outcome one = join_as(1, 2, store);
+  first.join();
+  EXPECT_TRUE(zero.ok()) << zero.status().to_string();
+  EXPECT_TRUE(one.ok()) << one.status().to_string();
+}
+
+TEST(Join, FileErrorsAreClear) {
+  const ScratchFolder folder;
+  for (const int rank : {0, 1}) {
+    const Status missing = join_as(rank, 2, file_at(folder / "no/session")).status();
+    EXPECT_EQ(missing.code(), Code::invalid_argument);
+    EXPECT_SAYS(missing.message(), "does not exist");
+    const Status is_folder = join_as(rank, 2, file_at(folder.path())).status();
+    EXPECT_EQ(is_folder.code(), Code::invalid_argument);
+    EXPECT_SAYS(is_folder.message(), "is a folder");
+  }
+  const Status alone =
+      join_as(1, 2, file_at(folder / "session"), Deadline::after(milliseconds(200))).status();
+  EXPECT_EQ(alone.code(), Code::unreachable);
+  EXPECT_SAYS(alone.message(), "is rank 0 running?");
+}
+
+TEST(Join, TcpErrorsAreClear) {
+  const Status unresolvable =
+      join_as(1, 2, tcp_at("no-such-host.invalid", 29500), Deadline::after(milliseconds(500))).status();
+  EXPECT_SAYS(unresolvable.message(), "cannot resolve host name 'no-such-host.invalid'");
+  EXPECT_SAYS(join_as(0, 2, tcp_at("no-such-host.invalid", 29500), Deadline::after(milliseconds(500)))
+                  .status()
+                  .message(),
+              "cannot resolve");
+  const auto other = tcp::StoreServer::create({}).take();
+  const Status in_use = join_as(0, 2, tcp_at("127.0.0.1", other->port())).status();
+  EXPECT_SAYS(in_use.message(), "port " + std::to_string(other->port()) + " on 127.0.0.1 is in use");
+  const std::uint16_t port = free_port();
+  const Status alone = join_as(1, 2, tcp_at("127.0.0.1", port), Deadline::after(milliseconds(200))).status();
+  EXPECT_EQ(alone.code(), Code::unreachable);
+  EXPECT_SAYS(alone.message(), "rank 1 waited for rank 0");
+  const Status missing =
+      join_as(0, 2, tcp_at("127.0.0.1", port), Deadline::after(milliseconds(200))).status();
+  EXPECT_EQ(missing.code(), Code::timeout);
+  EXPECT_SAYS(missing.message(), "rank 1 has not arrived");
+}
+
+TEST(Join, DifferentWorldSizesAreToldToBoth) {
+  const StoreLocation store = tcp_at("127.0.0.1", free_port());
+  Outcome two = Status(Code::internal, "not run");
+  std::thread other([&] { two = join_as(2, 3, store); });
+  const Outcome zero = join_as(0, 2, store);
+  other.join();
+  for (const Outcome* outcome : std::vector<const Outcome*>{&zero, &two}) {
+    EXPECT_EQ(outcome->status().code(), Code::mismatch) << outcome->status().to_string();
+    EXPECT_SAYS(outcome->status().message(), "world size");
+    EXPECT_SAYS(outcome->status().message(), "rank 2");
+  }
+}
+
+// Rank 1 is in a session whose rank 0 dies; it starts over with the next one.
+TEST(Join, ADyingSessionIsLeftForTheNext) {
+  const std::uint16_t port = free_port();
+  const StoreLocation store = tcp_at("127.0.0.1", port);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const Outcome never = join_as(0, 3, store);
+    _exit(never.ok() ? 0 : 1);
+  }
+  Outcome one = Status(Code::internal, "not run");
+  std::thread first([&] { one = join_as(1, 3, store); });
+  std::this_thread::sleep_for(milliseconds(300));
+  kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  Outcome two = Status(Code::internal, "not run");
+  std::thread second([&] { two = join_as(2, 3, store); });
+  const Outcome zero = join_as(0, 3, store);
+  first.join();
+  second.join();
+  for (const Outcome* outcome : std::vector<const Outcome*>{&zero, &one, &two})
+    EXPECT_TRUE(outcome->ok()) << outcome->status().to_string();
+}
+
+// Rank 0 stops serving at once; the others have what they came for.
+TEST(Join, AgainAndAgainOnOnePort) {
+  const StoreLocation store = tcp_at("127.0.0.1", free_port());
+  std::vector<std::thread> threads;
+  std::vector<int> completed(4, 0);
+  for (int rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      for (int round = 0; round < 5; ++round) {
+        const Outcome outcome = join_as(rank, 4, store);
+        ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+        ++completed[static_cast<std::size_t>(rank)];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int rounds : completed) EXPECT_EQ(rounds, 5);
+}
+
+}  // namespace
+}  // namespace tutti

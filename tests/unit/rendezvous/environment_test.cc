@@ -1,0 +1,221 @@
+#include <gtest/gtest.h>
+
+#include <tutti/rendezvous/environment.h>
+#include <tutti/rendezvous/slurm.h>
+
+namespace tutti {
+namespace {
+
+using Kind = StoreLocation::Kind;
+
+Launch found(const Environment& environment, const LaunchArguments& arguments = {}) {
+  return discover(arguments, environment).take();
+}
+
+// The message of the error; empty if there was none.
+std::string error(const Environment& environment, const LaunchArguments& arguments = {}) {
+  const Result<Launch> launch = discover(arguments, environment);
+  if (launch.ok()) return {};
+  EXPECT_EQ(launch.status().code(), Code::invalid_argument);
+  return launch.status().message();
+}
+
+void expect_launch(const Launch& launch, int rank, int world_size, const std::string& store) {
+  EXPECT_EQ(launch.rank, rank);
+  EXPECT_EQ(launch.world_size, world_size);
+  EXPECT_EQ(to_string(launch.store), store);
+}
+
+#define EXPECT_SAYS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
+
+const Environment plain = {
+    {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29501"}};
+
+Environment with(Environment environment, const Environment& more) {
+  for (const auto& [name, value] : more) environment[name] = value;
+  return environment;
+}
+
+TEST(Environment, Nothing) {
+  const Launch launch = found({{"PATH", "/bin"}, {"RANK", ""}});
+  expect_launch(launch, 0, 1, "none");
+  EXPECT_SAYS(launch.source, "nothing");
+}
+
+TEST(Environment, Arguments) {
+  expect_launch(found({}, {"tcp://h:1", 0, 2}), 0, 2, "tcp://h:1");
+  expect_launch(found({}, {"", 0, 1}), 0, 1, "none");
+  expect_launch(found({}, {"file:///x", 2, 3}), 2, 3, "file:///x");
+  EXPECT_SAYS(error({}, {"", -1, 2}), "rank is -1 in the arguments");
+  EXPECT_SAYS(error({}, {"", 0, 0}), "world size is 0 in the arguments");
+  EXPECT_SAYS(error({}, {"tcp://h:1", 2, 2}), "rank 2 (from the arguments) is not below the world size 2");
+  EXPECT_SAYS(error({}, {"", 0, 2}), "MASTER_ADDR and MASTER_PORT are not");
+  EXPECT_SAYS(error({}, {"tcp://h:1", 0, {}}), "the world size is not");
+  EXPECT_SAYS(error({}, {"tcp://h:1", {}, 2}), "the rank is not");
+}
+
+TEST(Environment, Url) {
+  const Launch launch = found(plain, {"tcp://[::1]:7?rank=0&world_size=3&timeout=9s", {}, {}});
+  expect_launch(launch, 0, 3, "tcp://[::1]:7");
+  EXPECT_FALSE(launch.store.served);
+  EXPECT_EQ(launch.timeout, std::chrono::seconds(9));
+  EXPECT_SAYS(launch.source, "the URL");
+  // What the URL leaves open comes from the first source that has it.
+  expect_launch(found(plain, {"tcp://h:1", {}, {}}), 1, 2, "tcp://h:1");
+  expect_launch(found(plain, {"file:///x", {}, {}}), 1, 2, "file:///x");
+  expect_launch(found(plain, {"env://", {}, {}}), 1, 2, "tcp://node0:29501");
+  expect_launch(found({{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}}, {"env://?rank=0&world_size=2", {}, {}}),
+                0, 2, "tcp://m:5");
+  EXPECT_SAYS(error({}, {"env://", {}, {}}), "set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+  EXPECT_SAYS(error({}, {"tcp://h:1", {}, {}}), "cannot tell who this process is");
+  EXPECT_SAYS(error({}, {"tcp://h", {}, {}}), "port is missing");
+}
+
+TEST(Environment, Tutti) {
+  const Environment tutti = {{"TUTTI_RANK", "3"}, {"TUTTI_WORLD_SIZE", "4"}};
+  const Launch served = found(with(with(plain, tutti), {{"TUTTI_STORE", "127.0.0.1:4000"}}));
+  expect_launch(served, 3, 4, "tcp://127.0.0.1:4000");
+  EXPECT_TRUE(served.store.served);
+  expect_launch(found(with(tutti, {{"TUTTI_INIT_METHOD", "file:///j"}})), 3, 4, "file:///j");
+  const Launch master = found(with(plain, tutti));
+  expect_launch(master, 3, 4, "tcp://node0:29501");
+  EXPECT_FALSE(master.store.served);
+  const Launch local =
+      found(with(with(plain, tutti), {{"TUTTI_LOCAL_RANK", "1"}, {"TUTTI_LOCAL_WORLD_SIZE", "2"}}));
+  EXPECT_EQ(local.local_rank, 1);
+  EXPECT_EQ(local.local_world_size, 2);
+  EXPECT_TRUE(found(with(tutti, {{"TUTTI_STORE", "h:1"}, {"TUTTI_INIT_METHOD", "tcp://h:1"}})).store.served);
+  EXPECT_SAYS(error(with(tutti, {{"TUTTI_STORE", "h"}})), "TUTTI_STORE is 'h'");
+  EXPECT_SAYS(error(with(tutti, {{"TUTTI_INIT_METHOD", "udp://h"}})),
+              "TUTTI_INIT_METHOD: init URL 'udp://h'");
+  EXPECT_SAYS(error(tutti),
+              "TUTTI_RANK and TUTTI_WORLD_SIZE are set but MASTER_ADDR and MASTER_PORT are not");
+  EXPECT_SAYS(error({{"TUTTI_RANK", "0"}}), "TUTTI_WORLD_SIZE");
+  EXPECT_SAYS(error({{"TUTTI_RANK", "x"}}), "TUTTI_RANK is 'x'");
+  EXPECT_SAYS(error(with(tutti, {{"TUTTI_RANK", "4"}, {"TUTTI_STORE", "h:1"}})), "rank 4 (from TUTTI_RANK)");
+}
+
+TEST(Environment, ContradictionsNameBoth) {
+  const Environment tutti = {{"TUTTI_RANK", "3"}, {"TUTTI_WORLD_SIZE", "4"}, {"TUTTI_STORE", "h:1"}};
+  EXPECT_SAYS(error(tutti, {"", 2, 4}), "rank is 2 in the arguments but 3 in TUTTI_RANK");
+  EXPECT_SAYS(error({}, {"tcp://h:1?rank=1&world_size=2", 0, 2}),
+              "rank is 0 in the arguments but 1 in the URL tcp://h:1");
+  EXPECT_SAYS(error(tutti, {"tcp://h:1?world_size=5", {}, {}}),
+              "world size is 5 in the URL tcp://h:1?world_size=5 but 4 in TUTTI_WORLD_SIZE");
+  const std::string places = error(tutti, {"tcp://g:1", {}, {}});
+  EXPECT_SAYS(places, "tcp://g:1 according to the URL");
+  EXPECT_SAYS(places, "tcp://h:1 according to TUTTI_STORE");
+  EXPECT_SAYS(error(with(tutti, {{"TUTTI_INIT_METHOD", "file:///x"}})), "according to TUTTI_INIT_METHOD");
+  // Those of different launchers are never compared.
+  EXPECT_EQ(error(with(plain, tutti)), "");
+  EXPECT_EQ(error(with(plain, {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "9"}})), "");
+}
+
+TEST(Environment, Plain) {
+  const Launch launch = found(with(plain, {{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}}));
+  expect_launch(launch, 1, 2, "tcp://node0:29501");
+  EXPECT_EQ(launch.local_rank, 1);
+  EXPECT_EQ(launch.local_world_size, 2);
+  EXPECT_SAYS(launch.source, "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+  expect_launch(found({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), 0, 1, "none");
+}
+
+TEST(Environment, IncompleteSourcesAreListed) {
+  Environment environment = plain;
+  environment.erase("MASTER_PORT");
+  EXPECT_SAYS(error(environment), "RANK, WORLD_SIZE and MASTER_ADDR are set but MASTER_PORT is not");
+  environment = plain;
+  environment.erase("RANK");
+  EXPECT_SAYS(error(environment), "WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set but RANK is not");
+  const std::string both = error({{"RANK", "0"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
+  EXPECT_SAYS(both, "RANK is set but WORLD_SIZE and MASTER_ADDR and MASTER_PORT are not");
+  EXPECT_SAYS(both, "PMI_RANK and PMI_SIZE are set but MASTER_ADDR and MASTER_PORT are not");
+}
+
+TEST(Environment, BadValuesNameTheVariable) {
+  for (const auto& [name, value] : Environment{{"RANK", "-1"},
+                                               {"RANK", "1.5"},
+                                               {"RANK", "0x1"},
+                                               {"WORLD_SIZE", "0"},
+                                               {"WORLD_SIZE", "many"},
+                                               {"MASTER_PORT", "0"},
+                                               {"MASTER_PORT", "x"},
+                                               {"MASTER_PORT", "70000"}}) {
+    EXPECT_SAYS(error(with(plain, {{name, value}})), name + " is '" + value + "'");
+  }
+  EXPECT_SAYS(error(with(plain, {{"RANK", "2"}})),
+              "rank 2 (from RANK) is not below the world size 2 (from WORLD_SIZE)");
+}
+
+TEST(Environment, OpenMpi) {
+  const Environment ompi = {
+      {"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}};
+  const Launch launch = found(with(ompi, {{"MASTER_ADDR", "m"},
+                                          {"MASTER_PORT", "5"},
+                                          {"SLURM_STEP_ID", "0"},
+                                          {"SLURM_PROCID", "7"},
+                                          {"SLURM_NTASKS", "8"}}));
+  expect_launch(launch, 2, 3, "tcp://m:5");
+  EXPECT_EQ(launch.local_rank, 0);
+  EXPECT_SAYS(error(ompi), "OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE are set but MASTER_ADDR");
+  expect_launch(found({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}), 0, 1, "none");
+}
+
+TEST(Environment, Pmi) {
+  expect_launch(found({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}}), 1,
+                2, "tcp://m:5");
+  EXPECT_SAYS(error({{"PMI_RANK", "1"}}), "PMI_SIZE");
+}
+
+TEST(Environment, Slurm) {
+  const Environment batch = {{"SLURM_PROCID", "0"},
+                             {"SLURM_NTASKS", "4"},
+                             {"SLURM_JOB_ID", "77"},
+                             {"SLURM_STEP_NODELIST", "n[03-04],m1"}};
+  expect_launch(found(batch), 0, 1, "none");  // not in a step
+  const Environment step =
+      with(batch, {{"SLURM_STEP_ID", "1"}, {"SLURM_PROCID", "3"}, {"SLURM_LOCALID", "1"}});
+  const Launch launch = found(step);
+  expect_launch(launch, 3, 4, "tcp://n03:" + std::to_string(slurm_port("77", "1")));
+  EXPECT_EQ(launch.local_rank, 1);
+  expect_launch(found(with(step, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 3, 4, "tcp://m:5");
+  expect_launch(found(with(step, {{"SLURM_STEP_NUM_TASKS", "9"}, {"MASTER_PORT", "5"}})), 3, 9,
+                "tcp://n03:5");
+  expect_launch(found(with(step, {{"SLURM_STEP_NODELIST", ""},
+                                  {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.9"},
+                                  {"MASTER_PORT", "5"}})),
+                3, 4, "tcp://10.0.0.9:5");
+}
+
+TEST(Environment, SlurmNodeLists) {
+  EXPECT_EQ(first_slurm_host("node7"), "node7");
+  EXPECT_EQ(first_slurm_host("a,b"), "a");
+  EXPECT_EQ(first_slurm_host("n[008-011,15],m3"), "n008");
+  EXPECT_EQ(first_slurm_host("rack[2-3]n[08,11]-ib,x"), "rack2n08-ib");
+  EXPECT_EQ(first_slurm_host("n[1"), "");
+  EXPECT_EQ(first_slurm_host(""), "");
+  EXPECT_NE(slurm_port("1", "0"), slurm_port("1", "1"));
+  EXPECT_GE(slurm_port("123456", "0"), 10000);
+  EXPECT_LT(slurm_port("123456", "0"), 30000);
+}
+
+TEST(Environment, KubernetesIndexedJob) {
+  const Environment job = {{"JOB_COMPLETION_INDEX", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "job-0.svc"}};
+  expect_launch(found(job), 1, 2, "tcp://job-0.svc:29500");
+  expect_launch(found(with(job, {{"RANK", "0"}, {"MASTER_PORT", "5"}})), 0, 2,
+                "tcp://job-0.svc:5");  // torchrun inside
+  EXPECT_SAYS(error({{"JOB_COMPLETION_INDEX", "1"}}),
+              "JOB_COMPLETION_INDEX is set but WORLD_SIZE and MASTER_ADDR are not");
+}
+
+TEST(Environment, NodeList) {
+  const Environment nodes = {{"NODES_IPS", "10.0.0.1,10.0.0.2"}, {"NODE_PORT", "6000"}, {"NODES_NUM", "2"}};
+  expect_launch(discover({}, nodes, {"127.0.0.1", "10.0.0.2"}).take(), 1, 2, "tcp://10.0.0.1:6000");
+  expect_launch(found(with(nodes, {{"NODE_RANK", "0"}})), 0, 2, "tcp://10.0.0.1:6000");
+  EXPECT_SAYS(error(nodes), "no address of this host is in NODES_IPS");
+  EXPECT_SAYS(error(with(nodes, {{"NODES_NUM", "3"}})),
+              "NODES_NUM is '3' but NODES_IPS '10.0.0.1,10.0.0.2' lists 2");
+}
+
+}  // namespace
+}  // namespace tutti

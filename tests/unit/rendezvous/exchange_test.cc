@@ -1,0 +1,261 @@
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <tutti/rendezvous/exchange.h>
+#include <tutti/rendezvous/memory/memory_store.h>
+#include <tutti/rendezvous/prefix_store.h>
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Outcome = Result<std::vector<PeerInfo>>;
+
+Deadline ample() { return Deadline::after(seconds(60)); }
+
+Introduction rank_of(int rank, int world_size, const std::string& digest = "TUTTI_EAGER_LIMIT=32K;") {
+  Introduction self = describe_this_process();
+  self.rank = rank;
+  self.world_size = world_size;
+  self.host = "host" + std::to_string(rank);
+  self.pid = 100 + rank;
+  self.addresses = {{"tcp", "address " + std::to_string(rank)}, {"shm", std::string("\0\xff", 2)}};
+  self.wire_digest = digest;
+  self.version = "1";
+  return self;
+}
+
+// Each introduction exchanges in a thread of its own.
+std::vector<Outcome> meet(Store& store, const std::vector<Introduction>& ranks,
+                          const ExchangeOptions& options = {}, Deadline deadline = ample()) {
+  std::vector<Outcome> outcomes(ranks.size(), Status(Code::internal, "not run"));
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    threads.emplace_back([&, i] { outcomes[i] = exchange(store, ranks[i], options, deadline); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+std::vector<Introduction> world_of(int size) {
+  std::vector<Introduction> ranks;
+  for (int rank = 0; rank < size; ++rank) ranks.push_back(rank_of(rank, size));
+  return ranks;
+}
+
+void expect_complete(const std::vector<Outcome>& outcomes) {
+  for (const Outcome& outcome : outcomes) {
+    ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+    ASSERT_EQ(outcome->size(), outcomes.size());
+    for (std::size_t i = 0; i < outcome->size(); ++i) {
+      const PeerInfo& peer = (*outcome)[i];
+      EXPECT_EQ(peer.rank, static_cast<int>(i));
+      EXPECT_EQ(peer.host, "host" + std::to_string(i));
+      EXPECT_EQ(peer.addresses.at("tcp"), "address " + std::to_string(i));
+      EXPECT_EQ(peer.addresses.at("shm"), std::string("\0\xff", 2));
+    }
+  }
+}
+
+#define EXPECT_SAYS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
+
+class ExchangeWorlds : public testing::TestWithParam<int> {};
+
+TEST_P(ExchangeWorlds, EverybodyLearnsOfEverybody) {
+  MemoryStore store;
+  expect_complete(meet(store, world_of(GetParam())));
+  for (const char* key : {"session", "table", "rank/0", "done"})
+    EXPECT_FALSE(store.exists(key, ample()).take()) << key;
+  EXPECT_EQ(store.get("present", ample()).take(), "0");
+}
+
+TEST_P(ExchangeWorlds, TheSameKeysServeAgain) {
+  MemoryStore store;
+  std::vector<std::thread> threads;
+  std::vector<int> completed(static_cast<std::size_t>(GetParam()), 0);
+  // No barrier in between: a fast rank meets the leftovers of the meeting that others are still leaving.
+  for (int rank = 0; rank < GetParam(); ++rank) {
+    threads.emplace_back([&, rank] {
+      for (int round = 0; round < 10; ++round) {
+        const Introduction self = rank_of(rank, GetParam());
+        const Outcome outcome = exchange(store, self, {}, ample());
+        ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+        ++completed[static_cast<std::size_t>(rank)];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int rounds : completed) EXPECT_EQ(rounds, 10);
+}
+
+TEST_P(ExchangeWorlds, SingleUse) {
+  MemoryStore store;
+  ExchangeOptions options;
+  options.single_use = true;
+  expect_complete(meet(store, world_of(GetParam()), options));
+  EXPECT_TRUE(store.exists("done", ample()).take());
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, ExchangeWorlds, testing::Values(1, 2, 3, 4, 7, 8, 16));
+
+TEST(Exchange, ADuplicateRankIsNamedWithBothHosts) {
+  MemoryStore store;
+  std::vector<Introduction> ranks = world_of(3);
+  ranks[2].rank = 1;  // host2 takes rank 1 as well; rank 2 is missing
+  for (const Outcome& outcome : meet(store, ranks)) {
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_EQ(outcome.status().code(), Code::mismatch);
+    EXPECT_EQ(outcome.status().peer(), 1);
+    EXPECT_SAYS(outcome.status().message(), "rank 1 is taken twice");
+    EXPECT_SAYS(outcome.status().message(), "on host host1 by pid 101");
+    EXPECT_SAYS(outcome.status().message(), "on host host2 by pid 102");
+  }
+  EXPECT_EQ(store.get("present", ample()).take(), "0");
+  EXPECT_FALSE(store.exists("table", ample()).take());
+  expect_complete(meet(store, world_of(3)));  // what failed leaves nothing behind
+}
+
+TEST(Exchange, ADuplicateRankZero) {
+  MemoryStore store;
+  std::vector<Introduction> ranks = world_of(2);
+  ranks[1].rank = 0;
+  for (const Outcome& outcome : meet(store, ranks))
+    EXPECT_SAYS(outcome.status().message(), "rank 0 is taken twice");
+}
+
+TEST(Exchange, WorldSizesThatDiffer) {
+  MemoryStore store;
+  for (const Outcome& outcome : meet(store, {rank_of(0, 2), rank_of(2, 3)})) {
+    EXPECT_EQ(outcome.status().code(), Code::mismatch);
+    EXPECT_SAYS(outcome.status().message(), "rank 0 (host host0, pid 100)");
+    EXPECT_SAYS(outcome.status().message(), "rank 2 (host host2, pid 102)");
+    EXPECT_TRUE(outcome.status().message().find("world size 2 vs 3") != std::string::npos ||
+                outcome.status().message().find("world size 3 vs 2") != std::string::npos)
+        << outcome.status().to_string();
+  }
+}
+
+TEST(Exchange, SettingsThatDiffer) {
+  MemoryStore store;
+  const std::vector<Introduction> ranks = {
+      rank_of(0, 3, "TUTTI_FRAGMENT=128K;TUTTI_ALGORITHM=;"),
+      rank_of(1, 3, "TUTTI_FRAGMENT=128K;TUTTI_ALGORITHM=;"),
+      rank_of(2, 3, "TUTTI_FRAGMENT=128K;TUTTI_ALGORITHM=all_reduce:ring;")};
+  for (const Outcome& outcome : meet(store, ranks)) {
+    EXPECT_EQ(outcome.status().code(), Code::mismatch);
+    EXPECT_SAYS(outcome.status().message(), "TUTTI_ALGORITHM is");
+    EXPECT_SAYS(outcome.status().message(), "not set on");
+    EXPECT_SAYS(outcome.status().message(), "'all_reduce:ring' on rank 2 (host host2, pid 102)");
+  }
+}
+
+TEST(Exchange, VersionsThatDiffer) {
+  MemoryStore store;
+  std::vector<Introduction> ranks = world_of(2);
+  ranks[1].version = "2";
+  for (const Outcome& outcome : meet(store, ranks)) EXPECT_SAYS(outcome.status().message(), "version");
+}
+
+TEST(Exchange, MissingRanksAreNamedOnAllRanks) {
+  MemoryStore store;
+  std::vector<Introduction> ranks = world_of(7);
+  ranks.erase(ranks.begin() + 5);
+  ranks.erase(ranks.begin() + 2);
+  for (const Outcome& outcome : meet(store, ranks, {}, Deadline::after(milliseconds(400)))) {
+    EXPECT_EQ(outcome.status().code(), Code::timeout);
+    EXPECT_SAYS(outcome.status().message(), "ranks 2, 5 have not arrived");
+    EXPECT_EQ(outcome.status().peer(), 2);
+  }
+}
+
+TEST(Exchange, AMissingRankZeroIsNamed) {
+  MemoryStore store;
+  std::vector<Introduction> ranks = world_of(3);
+  ranks.erase(ranks.begin());
+  const std::vector<Outcome> outcomes = meet(store, ranks, {}, Deadline::after(milliseconds(200)));
+  // The first of them to give up leaves, so the second may find it missing too.
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.status().code(), Code::timeout);
+    EXPECT_EQ(outcome.status().peer(), 0) << outcome.status().to_string();
+  }
+}
+
+TEST(Exchange, ALateRankOfALargeWorldIsFound) {
+  MemoryStore store;
+  const Introduction self = rank_of(0, 1000);
+  for (int rank = 1; rank < 1000; ++rank) {
+    if (rank == 777) continue;
+    const Introduction other = rank_of(rank, 1000);
+    ASSERT_TRUE(store.set("rank/" + std::to_string(rank), encode_introduction(other), ample()).ok());
+  }
+  const Outcome outcome = exchange(store, self, {}, Deadline::after(milliseconds(200)));
+  EXPECT_SAYS(outcome.status().message(), "rank 777 has not arrived");
+}
+
+TEST(Exchange, WhoeverComesTooLateIsTold) {
+  MemoryStore store;
+  ExchangeOptions options;
+  options.single_use = true;
+  expect_complete(meet(store, world_of(2), options));
+  const Outcome late = exchange(store, rank_of(1, 2), options, ample());
+  EXPECT_EQ(late.status().code(), Code::unreachable);
+  EXPECT_SAYS(late.status().message(), "have already come together");
+  EXPECT_SAYS(late.status().message(), "rank 1 (host host1, pid 101)");
+  // Also if it would not have fitted in.
+  EXPECT_EQ(exchange(store, rank_of(2, 3), options, ample()).status().code(), Code::unreachable);
+}
+
+TEST(Exchange, ARepeatedAttemptIsNoDuplicate) {
+  MemoryStore store;
+  const std::vector<Introduction> ranks = world_of(2);
+  Introduction before = ranks[1];
+  before.addresses["tcp"] = "an earlier address";
+  // What an attempt leaves behind whose connection broke.
+  const std::string earlier = encode_introduction(before);
+  ASSERT_TRUE(store.set("rank/1", earlier, ample()).ok());
+  Outcome one = Status(Code::internal, "not run");
+  std::thread second([&] { one = exchange(store, ranks[1], {}, ample()); });
+  while (store.get("rank/1", ample()).take() == earlier) std::this_thread::yield();
+  std::vector<Outcome> outcomes;
+  outcomes.push_back(exchange(store, ranks[0], {}, ample()));
+  second.join();
+  outcomes.push_back(one);
+  expect_complete(outcomes);
+}
+
+TEST(Exchange, ATableWithAnEarlierAddressIsRefused) {
+  MemoryStore store;
+  const std::vector<Introduction> ranks = world_of(2);
+  Introduction before = ranks[1];
+  before.addresses["tcp"] = "an earlier address";
+  ASSERT_TRUE(
+      store.set("table", encode_table({encode_introduction(ranks[0]), encode_introduction(before)}), ample())
+          .ok());
+  EXPECT_EQ(exchange(store, ranks[1], {}, ample()).status().code(), Code::aborted);
+}
+
+TEST(Exchange, GarbageInTheKeysIsAnErrorNotACrash) {
+  MemoryStore store;
+  ASSERT_TRUE(store.set("session", "\xff\xff garbage", ample()).ok());
+  EXPECT_EQ(exchange(store, rank_of(0, 2), {}, ample()).status().code(), Code::protocol_error);
+  MemoryStore other;
+  ASSERT_TRUE(other.set("table", "\xff\xff garbage", ample()).ok());
+  EXPECT_EQ(exchange(other, rank_of(1, 2), {}, ample()).status().code(), Code::protocol_error);
+  EXPECT_EQ(exchange(other, rank_of(2, 2), {}, ample()).status().code(), Code::invalid_argument);
+}
+
+TEST(Exchange, RankZeroIsCalledWhileItWaits) {
+  MemoryStore store;
+  int calls = 0;
+  ExchangeOptions options;
+  options.while_waiting = [&] { ++calls; };
+  EXPECT_FALSE(exchange(store, rank_of(0, 2), options, Deadline::after(milliseconds(500))).ok());
+  EXPECT_GT(calls, 0);
+}
+
+}  // namespace
+}  // namespace tutti

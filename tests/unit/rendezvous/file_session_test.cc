@@ -1,0 +1,136 @@
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tutti/rendezvous/file/session_file.h>
+#include <tutti/rendezvous/random.h>
+#include <tutti/tests/unit/rendezvous/scratch_folder.h>
+
+namespace tutti::file {
+namespace {
+
+using test::ScratchFolder;
+
+SessionText some_session() {
+  return {random_hex(16), random_hex(32), "0d5c8f2a-boot", {{"127.0.0.1", 4000}, {"fe80::1%eth0", 5000}}};
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+TEST(FileSession, FormatAndParse) {
+  const SessionText session = some_session();
+  const SessionText parsed = parse_session(format_session(session)).take();
+  EXPECT_EQ(parsed.nonce, session.nonce);
+  EXPECT_EQ(parsed.token, session.token);
+  EXPECT_EQ(parsed.boot_id, session.boot_id);
+  EXPECT_EQ(parsed.endpoints, session.endpoints);
+}
+
+TEST(FileSession, EveryDamageIsNoticed) {
+  const std::string text = format_session(some_session());
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    EXPECT_FALSE(parse_session(text.substr(0, length)).ok()) << length;
+  }
+  EXPECT_FALSE(parse_session(text + "x").ok());
+  EXPECT_FALSE(parse_session(text + text).ok());
+  EXPECT_FALSE(parse_session(std::string(100'000, 'x')).ok());
+  EXPECT_FALSE(parse_session(std::string(4096, '\0')).ok());
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{"session 1", "session 2"},
+                                                                                 {" 4000", " 0"},
+                                                                                 {" 4000", " 70000"},
+                                                                                 {" 4000", ""},
+                                                                                 {"nonce ", "nonce g"},
+                                                                                 {"token ", "token "},
+                                                                                 {"boot ", "boat "}}) {
+    std::string damaged = text;
+    damaged.replace(damaged.find(from), from.size(), to);
+    EXPECT_TRUE(damaged == text || !parse_session(damaged).ok()) << damaged;
+  }
+}
+
+TEST(FileSession, PublishedWholeAndPrivateAndRemoved) {
+  const ScratchFolder folder;
+  const std::string path = folder / "session";
+  write_file(path, "garbage of an earlier run");
+  const SessionText session = some_session();
+  {
+    const PublishedSession published = PublishedSession::publish(path, session).take();
+    EXPECT_EQ(read_session(path).take().nonce, session.nonce);
+    struct stat info = {};
+    ASSERT_EQ(stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u);
+    EXPECT_EQ(folder.entries(), 1u);  // no temporary file is left
+  }
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST(FileSession, OnlyItsOwnFileIsRemoved) {
+  const ScratchFolder folder;
+  const std::string path = folder / "session";
+  const SessionText newer = some_session();
+  auto mine = std::make_unique<PublishedSession>(PublishedSession::publish(path, some_session()).take());
+  const PublishedSession theirs = PublishedSession::publish(path, newer).take();
+  mine = nullptr;
+  EXPECT_EQ(read_session(path).take().nonce, newer.nonce);
+  unlink(path.c_str());
+  theirs.restore_if_missing();
+  EXPECT_EQ(read_session(path).take().nonce, newer.nonce);
+  write_file(path, "somebody else's");
+  theirs.restore_if_missing();
+  EXPECT_EQ(read_session(path).status().code(), Code::unreachable);
+}
+
+TEST(FileSession, WhatMayStillBecomeASession) {
+  const ScratchFolder folder;
+  const std::string path = folder / "session";
+  EXPECT_EQ(read_session(path).status().code(), Code::unreachable);
+  for (const std::string& text :
+       {std::string(), std::string("garbage"), std::string(5'000'000, 'x'), std::string(100, '\0')}) {
+    write_file(path, text);
+    EXPECT_EQ(read_session(path).status().code(), Code::unreachable);
+  }
+  unlink(path.c_str());
+  ASSERT_EQ(symlink("/nowhere/at/all", path.c_str()), 0);
+  EXPECT_EQ(read_session(path).status().code(), Code::unreachable);
+  const PublishedSession replaces = PublishedSession::publish(path, some_session()).take();
+  EXPECT_TRUE(read_session(path).ok());
+  const std::string fifo = folder / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(read_session(fifo).status().code(), Code::unreachable);
+}
+
+TEST(FileSession, WhatNeverWillIsOneClearError) {
+  const ScratchFolder folder;
+  const std::string subfolder = folder / "sub";
+  ASSERT_EQ(mkdir(subfolder.c_str(), 0700), 0);
+  const std::string orphan = folder / "missing/session";
+  const auto expect = [](const Status& status, const std::string& path, const std::string& reason) {
+    EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
+    EXPECT_NE(status.message().find(path), std::string::npos) << status.to_string();
+    EXPECT_NE(status.message().find(reason), std::string::npos) << status.to_string();
+  };
+  expect(PublishedSession::publish(subfolder, some_session()).status(), subfolder, "it is a folder");
+  expect(read_session(subfolder).status(), subfolder, "is a folder");
+  expect(PublishedSession::publish(orphan, some_session()).status(), orphan, "does not exist");
+  expect(read_session(orphan).status(), orphan, "does not exist");
+  expect(PublishedSession::publish("/sys/tutti-session", some_session()).status(), "/sys/tutti-session",
+         "not writable");
+}
+
+TEST(FileSession, AnUnwritableFolderIsNamed) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  const ScratchFolder folder;
+  ASSERT_EQ(chmod(folder.path().c_str(), 0500), 0);
+  const Status status = PublishedSession::publish(folder / "s", some_session()).status();
+  EXPECT_NE(status.message().find("is not writable"), std::string::npos) << status.to_string();
+  chmod(folder.path().c_str(), 0700);
+}
+
+}  // namespace
+}  // namespace tutti::file
