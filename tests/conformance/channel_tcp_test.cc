@@ -1,6 +1,5 @@
-#include <tutti/transport/tcp/factory.h>
-
 #include "channel_conformance.h"
+#include <tutti/transport/tcp/factory.h>
 
 namespace tutti::conformance {
 namespace {

@@ -1,0 +1,1 @@
+list(APPEND TUTTI_CHANNEL_CONFORMANCE channel_tcp_test.cc)
