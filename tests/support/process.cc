@@ -2,6 +2,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <random>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -76,6 +78,13 @@ std::string contents(int file) {
     if (got <= 0) return text;
     text.append(part.data(), static_cast<std::size_t>(got));
   }
+}
+
+// From here on the kernel hands out ports to whoever asks for any.
+int first_ephemeral_port() {
+  int first = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
+  return first > 11'000 ? first : 32'768;
 }
 
 }  // namespace
@@ -157,16 +166,21 @@ std::string Process::report() const {
 }
 
 std::uint16_t unused_port() {
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  sockaddr* generic = reinterpret_cast<sockaddr*>(&address);
-  if (listener < 0 || bind(listener, generic, size) != 0 || getsockname(listener, generic, &size) != 0)
-    fail("unused_port");
-  close(listener);
-  return ntohs(address.sin_port);
+  std::random_device random;
+  std::uniform_int_distribution<int> ports(10'000, first_ephemeral_port() - 1);
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const auto port = static_cast<std::uint16_t>(ports(random));
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (listener < 0) fail("socket");
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    const bool free = bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    close(listener);
+    if (free) return port;
+  }
+  throw std::runtime_error("no unused port found");
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -52,8 +52,8 @@ class Process {
   std::optional<int> status_;
 };
 
-// A TCP port of the loopback interface that nobody uses at the moment. Somebody else may take it before the
-// caller does, which is unlikely, because the kernel hands ports out in turn.
+// A TCP port of the loopback interface that nobody uses at the moment, chosen at random below those that the
+// kernel hands out by itself: other tests running meanwhile hardly ever take it.
 std::uint16_t unused_port();
 
 // A new folder, removed with all that is in it when this goes away.
