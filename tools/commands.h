@@ -11,5 +11,8 @@ using Arguments = std::vector<std::string>;
 
 int run_command(const Arguments& arguments);
 int store_command(const Arguments& arguments);
+int bench_command(const Arguments& arguments);
+int info_command(const Arguments& arguments);
+int explain_command(const Arguments& arguments);
 
 }  // namespace tutti::tools

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <string_view>
 
+#include <tutti/bindings/cpp/version.h>
 #include <tutti/tools/command_line.h>
 #include <tutti/tools/commands.h>
 
@@ -15,6 +16,9 @@ struct Command {
 
 constexpr Command commands[] = {
     {"run", "start a program as many ranks that find each other", tutti::tools::run_command},
+    {"bench", "measure collectives, checking every result", tutti::tools::bench_command},
+    {"info", "show what tutti can do and finds on this machine", tutti::tools::info_command},
+    {"explain", "show which algorithm would be taken, why, and its steps", tutti::tools::explain_command},
     {"store", "serve the store at which ranks meet", tutti::tools::store_command},
 };
 
@@ -35,7 +39,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (name == "--version") {
-    std::cout << "tutti " TUTTI_VERSION "\n";
+    std::cout << "tutti " << tutti::version() << "\n";
     return 0;
   }
   for (const Command& command : commands) {

@@ -1,15 +1,11 @@
 #include <random>
-#include <system_error>
 
 #include <netinet/in.h>
 #include <sched.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <tutti/tools/run/environment.h>
-
-extern char** environ;
 
 namespace tutti::tools {
 namespace {
@@ -44,17 +40,6 @@ int usable_cores() {
 }
 
 }  // namespace
-
-Environment environment_of_this_process() {
-  Environment result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals != std::string::npos && equals > 0)
-      result.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return result;
-}
 
 std::vector<std::string> to_strings(const Environment& environment) {
   std::vector<std::string> result;
@@ -103,19 +88,6 @@ int find_free_port() {
     if (is_free(port)) return port;
   }
   return 0;
-}
-
-std::string random_id() {
-  unsigned char bytes[8];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) {
-    throw std::system_error(errno, std::generic_category(), "getrandom");
-  }
-  std::string id;
-  for (const unsigned char byte : bytes) {
-    id += "0123456789abcdef"[byte >> 4];
-    id += "0123456789abcdef"[byte & 15];
-  }
-  return id;
 }
 
 }  // namespace tutti::tools

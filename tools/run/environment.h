@@ -1,15 +1,12 @@
 #pragma once
 
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include <tutti/rendezvous/environment.h>
+
 namespace tutti::tools {
 
-using Environment = std::map<std::string, std::string>;
-
-Environment environment_of_this_process();
 std::vector<std::string> to_strings(const Environment& environment);
 
 // What a rank must know about its world; see set_rank_variables.
@@ -42,8 +39,5 @@ void limit_spinning(Environment& environment, int local_ranks);
 // A TCP port on which nobody listens, outside of the range from which the kernel hands out ports by itself,
 // so that it stays free until the ranks get there. 0 if there is none.
 int find_free_port();
-
-// 16 hexadecimal digits, fresh for each call.
-std::string random_id();
 
 }  // namespace tutti::tools

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <tutti/rendezvous/address.h>
+#include <tutti/rendezvous/random.h>
 #include <tutti/tools/command_line.h>
 #include <tutti/tools/run/guard.h>
 #include <tutti/tools/run/job.h>
@@ -68,11 +69,11 @@ bool Job::prepare(AgentTask& task) {
     output_.note("tutti run: " + problem.message() + "\n");
     return false;
   }
-  place.id = random_id();
+  place.id = random_hex(8);
   place.store = format_endpoint(loopback, store_->port());
   place.master_address = loopback;
 
-  task.environment = environment_of_this_process();
+  task.environment = environment_of_process();
   for (const std::string& name : apply_exports(task.environment, options_.exports)) {
     output_.note("tutti run: -x " + name + ": not set here, so the ranks do not have it either\n");
   }

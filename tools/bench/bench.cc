@@ -1,0 +1,66 @@
+#include <iostream>
+#include <optional>
+
+#include <unistd.h>
+
+#include <tutti/bindings/cpp/init.h>
+#include <tutti/tools/bench/measure.h>
+#include <tutti/tools/bench/options.h>
+#include <tutti/tools/bench/report.h>
+#include <tutti/tools/command_line.h>
+#include <tutti/tools/run/run.h>
+
+namespace tutti::tools {
+namespace {
+
+std::string own_program() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "tutti";
+}
+
+int launch_ranks(const BenchOptions& options, const Arguments& arguments) {
+  RunOptions run;
+  run.ranks = options.launch_ranks;
+  run.program = {own_program(), "bench"};
+  for (const std::string& word : arguments_of_rank(arguments)) run.program.push_back(word);
+  return launch(run);
+}
+
+// Whether every result was right.
+bool measure_all(Communicator& communicator, const BenchOptions& options) {
+  std::optional<Report> report;
+  if (communicator.rank() == 0) report.emplace(options, communicator.size());
+  std::uint64_t wrong = 0;
+  for (const MeasuredInfo* info : options.measured) {
+    if (info->what == Measured::pingpong && communicator.size() != 2) {
+      if (report) std::cout << "#\n# pingpong needs two ranks\n";
+      continue;
+    }
+    if (report) report->begin(*info);
+    for (const std::uint64_t bytes : options.sizes(*info)) {
+      BenchOperation operation(communicator, *info, bytes, options.type, options.op,
+                               {.algorithm = options.algorithm});
+      const Measurement found = measure(communicator, *info, operation, options);
+      wrong += found.wrong;
+      if (report) report->add(*info, bytes, operation, found);
+    }
+  }
+  if (wrong > 0 && report) std::cerr << "tutti bench: " << wrong << " elements were wrong\n";
+  return wrong == 0;
+}
+
+}  // namespace
+
+int bench_command(const Arguments& arguments) {
+  const auto parsed = parse_bench_options(arguments);
+  if (const int* status = std::get_if<int>(&parsed)) return *status;
+  const auto& options = std::get<BenchOptions>(parsed);
+  if (options.launch_ranks > 0) return launch_ranks(options, arguments);
+  InitOptions init_options;
+  if (!options.transport.empty()) init_options.transports = {options.transport};
+  Communicator communicator = init(init_options);
+  return measure_all(communicator, options) ? 0 : exit_failure;
+}
+
+}  // namespace tutti::tools

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <tutti/tools/bench/operation.h>
+#include <tutti/tools/bench/options.h>
+
+namespace tutti::tools {
+
+// What was found at one size. Equal on all ranks.
+struct Measurement {
+  std::uint64_t wrong = 0;  // elements, over all ranks, before and after timing
+  double median_us = 0;
+  double p99_us = 0;
+  double min_us = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t operations = 0;  // in a batch
+};
+
+// Collective: every rank calls it with the same arguments. Throws `Error`.
+Measurement measure(Communicator& communicator, const MeasuredInfo& info, BenchOperation& operation,
+                    const BenchOptions& options);
+
+}  // namespace tutti::tools

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <tutti/collectives/communicator.h>
+#include <tutti/tools/bench/pattern.h>
+
+namespace tutti::tools {
+
+// What can be measured: the collectives, and two patterns of point-to-point messages.
+enum class Measured {
+  all_reduce,
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  gather,
+  scatter,
+  scan,
+  exscan,
+  barrier,
+  sendrecv,  // to the next rank, from the one before
+  pingpong,  // two ranks, there and back
+};
+
+struct MeasuredInfo {
+  Measured what;
+  std::string_view name;
+  std::optional<CollectiveKind> kind;  // none for the point-to-point patterns
+  bool reduces = false;
+  // How many times the vector each link carries, as nccl-tests define bus bandwidth.
+  double bus_factor(int ranks) const;
+};
+
+// All of them, and one by its name (null if there is none).
+std::span<const MeasuredInfo> measured_infos();
+const MeasuredInfo* find_measured(std::string_view name);
+
+// One rank's side of something measured at one size, with its buffers and its test data.
+class BenchOperation {
+ public:
+  BenchOperation(Communicator& communicator, const MeasuredInfo& info, std::uint64_t bytes, DataType type,
+                 const ReduceOp& op, const CallOptions& call);
+
+  // Once, to its end. Throws `Error`.
+  void run();
+  // Sets the input, and the output to something that no result looks like.
+  void fill();
+  // Elements of the result that are wrong.
+  std::uint64_t count_wrong() const;
+
+  std::uint64_t bytes() const;  // the true size of the vector, as bandwidth counts it
+  std::uint64_t elements() const { return elements_; }
+
+ private:
+  void run_pingpong();
+  void check(Checker& checker) const;
+  Buffer whole(std::byte* data) const { return {data, elements_, pattern_.type()}; }
+  Buffer block(std::byte* data) const { return {data, count_, pattern_.type()}; }
+
+  struct Free {
+    void operator()(std::byte* pointer) const;
+  };
+  using Memory = std::unique_ptr<std::byte[], Free>;
+  static Memory allocate(std::uint64_t bytes);
+
+  Communicator& communicator_;
+  const MeasuredInfo& info_;
+  const ReduceOp op_;
+  const CallOptions call_;
+  const Pattern pattern_;
+  const int rank_;
+  const int ranks_;
+  std::uint64_t count_;     // elements of the vector, or of one block
+  std::uint64_t elements_;  // elements of the vector
+  Memory in_;
+  Memory out_;
+};
+
+}  // namespace tutti::tools

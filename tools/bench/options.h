@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <tutti/core/reduce_op.h>
+#include <tutti/core/types.h>
+#include <tutti/tools/bench/operation.h>
+#include <tutti/tools/commands.h>
+
+namespace tutti::tools {
+
+struct BenchOptions {
+  std::vector<const MeasuredInfo*> measured;
+  int launch_ranks = 0;  // start so many; 0: we are a rank, or alone
+  std::uint64_t min_bytes = 8;
+  std::uint64_t max_bytes = 16 << 20;
+  std::uint64_t factor = 4;
+  DataType type = DataType::float32;
+  ReduceOp op = ReduceOp::sum;
+  std::string transport;  // empty: the default
+  std::string algorithm;  // empty: the selector's
+  int iterations = 0;     // batches for each size; 0: by time
+  int warmup = 0;         // operations before; 0: by time
+  int batch = 0;          // operations in a batch; 0: by time
+  std::chrono::milliseconds budget{200};
+  std::string csv;
+
+  std::vector<std::uint64_t> sizes(const MeasuredInfo& info) const;
+};
+
+// The options, or the exit status with which to end at once; the user has been told why.
+std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments);
+
+// The words that make a rank, started by us, do what `arguments` ask for.
+Arguments arguments_of_rank(const Arguments& arguments);
+
+}  // namespace tutti::tools

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <tutti/core/reduce_op.h>
+#include <tutti/core/types.h>
+
+namespace tutti::tools {
+
+// The test data: element `index` of rank `rank`'s input, for any index. Made so that every order of combining
+// gives the same bits: sums that stay exact in the type, products of few twos. Differs from rank to rank and,
+// by a hash, from place to place, so that blocks in the wrong place show.
+class Pattern {
+ public:
+  Pattern(DataType type, const ReduceOp& op, int ranks);
+
+  DataType type() const { return type_; }
+  // Elements `first`.. of a rank's input.
+  void fill(int rank, std::uint64_t first, std::span<std::byte> out) const;
+  // The same of the reduction over the inputs of ranks first_rank..last_rank, both included.
+  void fill_reduced(int first_rank, int last_rank, std::uint64_t first, std::span<std::byte> out) const;
+
+ private:
+  std::uint64_t value(int rank, std::uint64_t index) const;
+
+  DataType type_;
+  ReduceOp op_;
+  int ranks_;
+  std::uint64_t values_;  // inputs are below it; 0: see `value`
+};
+
+// Compares what an operation has written with what it should have, piece by piece.
+class Checker {
+ public:
+  explicit Checker(const Pattern& pattern) : pattern_(pattern) {}
+
+  // Elements of `data` that are not those of the rank's input from `first`.
+  void expect_input(const std::byte* data, std::uint64_t count, int rank, std::uint64_t first);
+  void expect_reduced(const std::byte* data, std::uint64_t count, int first_rank, int last_rank,
+                      std::uint64_t first);
+  std::uint64_t wrong() const { return wrong_; }
+
+ private:
+  template <class Fill>
+  void compare(const std::byte* data, std::uint64_t count, std::uint64_t first, const Fill& fill);
+
+  const Pattern& pattern_;
+  std::vector<std::byte> expected_;
+  std::uint64_t wrong_ = 0;
+};
+
+}  // namespace tutti::tools

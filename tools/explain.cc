@@ -1,0 +1,218 @@
+#include <iomanip>
+#include <iostream>
+#include <sstream>
+
+#include <tutti/collectives/algorithm.h>
+#include <tutti/collectives/selector.h>
+#include <tutti/collectives/simulator.h>
+#include <tutti/core/config.h>
+#include <tutti/core/config_values.h>
+#include <tutti/tools/collective_size.h>
+#include <tutti/tools/command_line.h>
+#include <tutti/tools/lower_bound.h>
+
+namespace tutti::tools {
+namespace {
+
+constexpr std::size_t steps_shown = 40;
+// Every message of every rank is an event; beyond this that takes too long and too much memory.
+constexpr int most_simulated = 4096;
+
+struct ExplainOptions {
+  std::string collective;
+  int ranks = 0;
+  std::string bytes = "1M";
+  std::string type = "float32";
+  std::string op = "sum";
+  int root = 0;
+  int rank = 0;
+  std::string algorithm;
+  bool all_steps = false;
+  int simulate = 0;
+  // In the units that people have a feeling for.
+  double alpha_us = CostModel{}.alpha * 1e6;
+  double beta_ns = CostModel{}.beta * 1e9;
+  double gamma_ns = CostModel{}.gamma * 1e9;
+};
+
+// What the options mean.
+struct Question {
+  Problem problem;
+  std::uint64_t bytes = 0;
+  DataType type = DataType::float32;
+  const Algorithm* algorithm = nullptr;
+  CostModel model;
+  std::string overrides;
+};
+
+void declare(CLI::App& app, ExplainOptions& options) {
+  app.add_option("COLLECTIVE", options.collective, "all_reduce, broadcast, ...")->required();
+  app.add_option("--ranks", options.ranks, "The size of the world")
+      ->required()
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--bytes", options.bytes, "The whole vector of a rank (4096, 64K, 1M)")
+      ->capture_default_str();
+  app.add_option("--type", options.type, "The elements' type")->capture_default_str();
+  app.add_option("--op", options.op, "How they are combined")->capture_default_str();
+  app.add_option("--root", options.root, "The root, where there is one")->capture_default_str();
+  app.add_option("--rank", options.rank, "Whose steps to show")->capture_default_str();
+  app.add_option("--algorithm", options.algorithm, "Explain this one instead of the selector's choice");
+  app.add_flag("--all-steps", options.all_steps, "Show the steps of long schedules too");
+  app.add_option("--simulate", options.simulate,
+                 "Also run the schedules of so many ranks on the model machine")
+      ->check(CLI::Range(1, most_simulated));
+  app.add_option("--alpha", options.alpha_us, "Microseconds a message")->capture_default_str();
+  app.add_option("--beta", options.beta_ns, "Nanoseconds a byte sent")->capture_default_str();
+  app.add_option("--gamma", options.gamma_ns, "Nanoseconds a byte combined")->capture_default_str();
+}
+
+std::string known_algorithms(CollectiveKind kind) {
+  std::string names;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.kind == kind) names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
+  }
+  return names;
+}
+
+// Fills `question`; what is wrong with the options, or nothing.
+std::string understand(const ExplainOptions& options, Question& question) {
+  const auto kind = parse_collective_kind(options.collective);
+  const std::string name = kind ? std::string(to_string(*kind)) : "";
+  if (!kind || name.ends_with("_v") || *kind == CollectiveKind::send || *kind == CollectiveKind::recv) {
+    return "no such collective to explain: " + options.collective;
+  }
+  const auto bytes = parse_size(options.bytes);
+  const auto type = parse_data_type(options.type);
+  const auto op = parse_reduce_op(options.op);
+  if (!bytes) return "--bytes needs a size like 4096, 64K or 1M, not " + options.bytes;
+  if (!type) return "no such type: " + options.type;
+  if (!op) return "no such operation: " + options.op;
+  if (is_reduction(*kind) && !op->supports(*type)) return options.op + " is not defined on " + options.type;
+  if (options.root < 0 || options.root >= options.ranks) return "--root must be a rank";
+  if (options.rank < 0 || options.rank >= options.ranks) return "--rank must be below --ranks";
+  if (!options.algorithm.empty()) {
+    question.algorithm = find_algorithm(*kind, options.algorithm);
+    if (question.algorithm == nullptr) {
+      return name + " has no algorithm " + options.algorithm + "; it has " + known_algorithms(*kind);
+    }
+  }
+  question.bytes = *bytes;
+  question.type = *type;
+  question.problem.kind = *kind;
+  question.problem.rank = options.rank;
+  question.problem.size = options.ranks;
+  question.problem.root = options.root;
+  question.problem.count = count_for(*kind, *bytes, options.ranks, *type);
+  question.problem.element_size = static_cast<std::uint32_t>(size_of(*type));
+  question.problem.average = is_reduction(*kind) && *op == ReduceOp::avg;
+  question.model.alpha = options.alpha_us * 1e-6;
+  question.model.beta = options.beta_ns * 1e-9;
+  question.model.gamma = options.gamma_ns * 1e-9;
+  return {};
+}
+
+std::string microseconds(double seconds) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(2) << seconds * 1e6 << " us";
+  return text.str();
+}
+
+void print_candidates(const Question& question, const Selector& selector, const Choice& choice) {
+  std::cout << "candidates, by what the model expects:\n";
+  for (const Choice& candidate : selector.rank(question.problem)) {
+    std::cout << (candidate.algorithm == choice.algorithm ? "  * " : "    ") << describe(candidate) << "\n";
+  }
+  std::cout << "algorithms of " << to_string(question.problem.kind) << ": "
+            << known_algorithms(question.problem.kind) << "\n";
+}
+
+void print_steps(const Question& question, const Choice& choice, bool all) {
+  const Schedule schedule = build_schedule(*choice.algorithm, question.problem, choice.tuning);
+  std::uint64_t messages = 0;
+  std::uint64_t elements = 0;
+  for (const Step& step : schedule.steps) {
+    if (step.kind != StepKind::send) continue;
+    ++messages;
+    elements += step.left.count;
+  }
+  std::cout << "\nsteps of rank " << question.problem.rank << ": " << schedule.steps.size() << ", sending "
+            << messages << " messages, " << elements * question.problem.element_size << " bytes; scratch "
+            << schedule.scratch_count * question.problem.element_size << " bytes; slices count elements\n";
+  std::istringstream lines(schedule.to_string());
+  std::string line;
+  for (std::size_t shown = 0; std::getline(lines, line); ++shown) {
+    if (!all && schedule.steps.size() > steps_shown && shown == steps_shown) {
+      std::cout << "  ... " << schedule.steps.size() - steps_shown << " more (--all-steps)\n";
+      break;
+    }
+    std::cout << "  " << line << "\n";
+  }
+}
+
+void print_bound(const Problem& problem, const CostModel& model) {
+  const LowerBound bound = lower_bound(problem, model);
+  std::cout << "lower bound at " << problem.size << " ranks: " << microseconds(bound.seconds())
+            << " (latency " << microseconds(bound.latency) << ", bandwidth " << microseconds(bound.bandwidth)
+            << ", combining " << microseconds(bound.compute) << ")\n";
+}
+
+// The exit status.
+int print_simulation(Question question, const Selector& selector, int ranks) {
+  question.problem.size = ranks;
+  question.problem.rank = 0;
+  question.problem.root = question.problem.root < ranks ? question.problem.root : 0;
+  question.problem.count = count_for(question.problem.kind, question.bytes, ranks, question.type);
+  const auto choice =
+      selector.choose(question.problem, question.algorithm == nullptr ? 0 : question.algorithm->id);
+  if (!choice.ok()) {
+    std::cerr << "tutti explain: " << choice.status().message() << "\n";
+    return exit_failure;
+  }
+  const Simulation result = simulate(*choice->algorithm, question.problem, choice->tuning, selector.model());
+  std::cout << "\nsimulated on " << ranks << " ranks: " << describe(*choice) << " expected, "
+            << microseconds(result.seconds) << " simulated; " << result.messages << " messages, "
+            << result.bytes << " bytes, " << result.max_rank_bytes << " bytes sent by the busiest rank\n";
+  print_bound(question.problem, selector.model());
+  return 0;
+}
+
+}  // namespace
+
+int explain_command(const Arguments& arguments) {
+  CLI::App app("Shows which algorithm a collective would use, why, and what it does. Nothing is sent.",
+               "tutti explain");
+  ExplainOptions options;
+  declare(app, options);
+  if (const auto status = parse(app, arguments)) return *status;
+  Question question;
+  if (const std::string problem = understand(options, question); !problem.empty())
+    return usage_error(app, problem);
+
+  const Config config = Config::from_environment().take();
+  const std::string overrides = format_algorithm_choices(config.algorithm);
+  const Selector selector = Selector::create(question.model, overrides).take();
+  const auto choice =
+      selector.choose(question.problem, question.algorithm == nullptr ? 0 : question.algorithm->id);
+  if (!choice.ok()) {
+    std::cerr << "tutti explain: " << choice.status().message() << "\n";
+    return exit_failure;
+  }
+  const auto ranked = selector.rank(question.problem);
+  const bool cheapest = !ranked.empty() && ranked.front().algorithm == choice->algorithm;
+  const char* why = question.algorithm != nullptr ? "asked for by --algorithm"
+                    : cheapest                    ? "the cheapest by the model"
+                                                  : "asked for by TUTTI_ALGORITHM";
+  std::cout << to_string(question.problem.kind) << " of " << format_size(question.bytes) << " ("
+            << question.problem.count << " " << to_string(question.type)
+            << (has_blocks(question.problem.kind) ? " a block" : "") << ") on " << question.problem.size
+            << " ranks\n"
+            << "model: " << options.alpha_us << " us a message, " << options.beta_ns << " ns a byte sent, "
+            << options.gamma_ns << " ns a byte combined\n\n"
+            << "chosen: " << describe(*choice) << ", " << why << "\n";
+  print_candidates(question, selector, *choice);
+  print_bound(question.problem, selector.model());
+  print_steps(question, *choice, options.all_steps);
+  return options.simulate == 0 ? 0 : print_simulation(question, selector, options.simulate);
+}
+
+}  // namespace tutti::tools

@@ -1,0 +1,152 @@
+#include <chrono>
+#include <iostream>
+
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <tutti/bindings/cpp/transports.h>
+#include <tutti/bindings/cpp/version.h>
+#include <tutti/core/config.h>
+#include <tutti/core/reduce.h>
+#include <tutti/rendezvous/environment.h>
+#include <tutti/rendezvous/interfaces.h>
+#include <tutti/tools/command_line.h>
+
+namespace tutti::tools {
+namespace {
+
+// Variables by which launchers and schedulers make themselves known.
+constexpr std::string_view launcher_prefixes[] = {
+    "RANK",        "WORLD_SIZE",           "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
+    "MASTER_ADDR", "MASTER_PORT",          "OMPI_COMM",         "PMI_",
+    "SLURM_",      "JOB_COMPLETION_INDEX", "NODES_IPS",         "NODE_PORT",
+    "NODES_NUM",   "NCCL_SOCKET_IFNAME",   "GLOO_SOCKET_IFNAME"};
+
+void print_machine() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  utsname system = {};
+  uname(&system);
+  cpu_set_t cores;
+  const bool known = sched_getaffinity(0, sizeof cores, &cores) == 0;
+  std::cout << "tutti " << version() << "\n"
+            << "reduce kernels: " << reduce_isa() << "\n"
+            << "host: " << host << ", " << system.sysname << " " << system.release << " " << system.machine
+            << ", " << (known ? CPU_COUNT(&cores) : 0) << " usable cores\n";
+}
+
+void print_transports(const Config& config, const std::optional<SocketAddress>& route) {
+  std::cout << "\ntransports, in order of preference:\n";
+  for (const TransportEntry& entry : transport_entries()) {
+    const auto made = entry.create({.config = config, .route = route});
+    std::cout << "  " << entry.name << " (" << entry.meaning << "): ";
+    if (made.ok()) {
+      std::cout << "can run\n";
+    } else {
+      std::cout << "cannot run: " << made.status().message() << "\n";
+    }
+  }
+}
+
+// The local address of packets to where the ranks would meet, if that is known.
+std::optional<SocketAddress> find_route(const Result<Launch>& launch) {
+  if (!launch.ok() || launch->store.kind != StoreLocation::Kind::tcp) return std::nullopt;
+  const auto addresses =
+      resolve(launch->store.host, launch->store.port, Deadline::after(std::chrono::seconds(2)));
+  if (!addresses.ok() || addresses->empty()) return std::nullopt;
+  return route_source(addresses->front());
+}
+
+void print_interfaces(const Config& config, const std::optional<SocketAddress>& route) {
+  std::cout << "\ninterfaces:\n";
+  const auto all = list_interfaces();
+  if (!all.ok()) {
+    std::cout << "  cannot be listed: " << all.status().message() << "\n";
+    return;
+  }
+  for (const Interface& interface : *all) {
+    std::cout << "  " << interface.name << ":";
+    for (const SocketAddress& address : interface.addresses) std::cout << " " << address.host();
+    std::cout << (interface.loopback ? " (loopback)\n" : "\n");
+  }
+  const InterfaceFilter filter = interface_filter(config.socket_ifname);
+  const auto chosen = select_interfaces(*all, filter, route);
+  if (!chosen.ok()) {
+    std::cout << "  none would be used: " << chosen.status().message() << "\n";
+    return;
+  }
+  std::cout << "  would be used:";
+  for (const Interface& interface : *chosen) std::cout << " " << interface.name;
+  if (!filter.text.empty()) {
+    std::cout << ", by " << filter.variable << "=" << filter.text;
+  } else if (route) {
+    std::cout << ", because of the route to where the ranks meet";
+  }
+  std::cout << "\n";
+}
+
+bool concerns_us(const std::string& name) {
+  if (name.starts_with("TUTTI_")) return true;
+  for (const std::string_view prefix : launcher_prefixes) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+void print_environment(const Config& config, const Result<Launch>& launch) {
+  std::cout << "\nenvironment:\n";
+  for (const auto& [name, value] : environment_of_process()) {
+    if (!concerns_us(name)) continue;
+    bool secret = false;
+    for (const Config::Variable& variable : Config::variables())
+      secret |= variable.secret && variable.name == name;
+    std::cout << "  " << name << "=" << (secret ? "(set)" : value) << "\n";
+  }
+  for (const std::string& warning : config.warnings()) std::cout << "  warning: " << warning << "\n";
+  if (!launch.ok()) {
+    std::cout << "  no launch: " << launch.status().message() << "\n";
+  } else if (launch->store.kind == StoreLocation::Kind::none) {
+    std::cout << "  no launcher: `init` would give a world of one rank\n";
+  } else {
+    std::cout << "  rank " << launch->rank << " of " << launch->world_size << " by " << launch->source
+              << ", meeting at " << to_string(launch->store) << "\n";
+  }
+}
+
+}  // namespace
+
+int info_command(const Arguments& arguments) {
+  CLI::App app(
+      "Shows the version, the transports with why they cannot run here, the network interfaces, and what\n"
+      "the environment says about a launch.",
+      "tutti info");
+  bool variables = false;
+  bool markdown = false;
+  app.add_flag("--env", variables, "Every TUTTI_* variable: its value here, where from, type and meaning");
+  app.add_flag("--markdown", markdown, "With --env: as a Markdown table, with defaults");
+  if (const auto status = parse(app, arguments)) return *status;
+  if (markdown && !variables) return usage_error(app, "--markdown needs --env");
+  if (markdown) {
+    std::cout << variables_markdown();
+    return 0;
+  }
+  const auto config = Config::from_environment();
+  if (!config.ok()) {
+    std::cerr << "tutti info: " << config.status().message() << "\n";
+    return exit_failure;
+  }
+  if (variables) {
+    std::cout << describe(*config);
+    return 0;
+  }
+  const auto launch = discover();
+  const auto route = find_route(launch);
+  print_machine();
+  print_transports(*config, route);
+  print_interfaces(*config, route);
+  print_environment(*config, launch);
+  return 0;
+}
+
+}  // namespace tutti::tools
