@@ -1,0 +1,141 @@
+#include <random>
+
+#include "tcp_world.h"
+
+namespace tutti::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+using conformance::collective;
+
+Hello proper_hello(const Pair& world, int from, int to) {
+  Hello hello;
+  hello.version = handshake_version;
+  hello.from = static_cast<std::uint32_t>(from);
+  hello.to = static_cast<std::uint32_t>(to);
+  hello.from_nonce = parse_address(world.addresses[static_cast<std::size_t>(from)])->nonce;
+  hello.to_nonce = parse_address(world.addresses[static_cast<std::size_t>(to)])->nonce;
+  return hello;
+}
+
+TEST(TcpStrangers, AreClosedWithoutAWord) {
+  Pair world;
+  std::mt19937 random(3);
+  std::vector<std::string> greetings = {
+      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+      std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11),  // a TLS hello
+      "SSH-2.0-OpenSSH_9.2\r\n",
+      "tutti!\r\n" + std::string(40, '\0'),
+      "tutti",
+      std::string(100'000, 'A')};
+  for (int i = 0; i < 40; ++i) {
+    std::string bytes(1 + random() % 200, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    greetings.push_back(bytes);
+  }
+  for (const std::string& greeting : greetings) {
+    RawSocket stranger(world.addresses[0]);
+    ASSERT_TRUE(stranger.connected());
+    stranger.send(greeting);
+    if (greeting == "tutti") continue;  // could become a hello; goes away by itself
+    EXPECT_TRUE(stranger.is_closed_silently()) << greeting.substr(0, 20);
+  }
+  expect_exchange(world[0], 0, world[1], 1, 0);
+}
+
+TEST(TcpStrangers, WhoSaysNothingIsClosedInTime) {
+  Options options;
+  options.handshake_timeout = 50ms;
+  Pair world(options);
+  RawSocket silent(world.addresses[0]), slow(world.addresses[0]);
+  const auto hello = encode(proper_hello(world, 1, 0));
+  slow.send(std::span(hello).first(39));
+  EXPECT_TRUE(silent.is_closed_silently());
+  EXPECT_TRUE(slow.is_closed_silently());
+  expect_exchange(world[0], 0, world[1], 1, 0);
+}
+
+TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
+  Options options;
+  options.handshake_timeout = 1h;  // nothing helps but the limit on their number
+  Pair world(options);
+  const OpenSockets before = OpenSockets::now();
+  std::vector<std::unique_ptr<RawSocket>> strangers;
+  int connected = 0;
+  for (int i = 0; i < 600; ++i) {
+    strangers.push_back(std::make_unique<RawSocket>(world.addresses[0]));
+    connected += strangers.back()->connected();
+  }
+  EXPECT_EQ(connected, 600);
+  // The oldest are closed to make room; the rest keeps its places.
+  EXPECT_TRUE(strangers.front()->is_closed_silently());
+  EXPECT_LE(OpenSockets::now().connected - before.connected, 600 + 256 + 1);  // one is just being accepted
+  expect_exchange(world[0], 0, world[1], 1, 0);
+  Recv recv(8, 1, collective(5));
+  world[0].post(recv);
+  strangers.clear();
+  Send send(8, collective(5), 3);
+  world[1].post(0, send);
+  EXPECT_TRUE(recv.wait().ok());
+}
+
+TEST(TcpStrangers, HellosOfTheWrongKindAreRefused) {
+  Pair world({}, 3);
+  const Hello good = proper_hello(world, 1, 0);
+  std::vector<std::pair<Hello, Verdict>> cases;
+  const auto add = [&](Verdict verdict, auto change) {
+    Hello hello = good;
+    change(hello);
+    cases.emplace_back(hello, verdict);
+  };
+  add(Verdict::wrong_version, [](Hello& hello) { hello.version = 2; });
+  add(Verdict::wrong_rank, [](Hello& hello) { hello.to = 1; });
+  add(Verdict::wrong_rank, [](Hello& hello) { hello.from = 0; });
+  add(Verdict::wrong_rank, [](Hello& hello) { hello.from = 3; });
+  add(Verdict::wrong_rank, [](Hello& hello) { hello.from = 0xffffffff; });
+  add(Verdict::stranger, [](Hello& hello) { ++hello.to_nonce; });
+  add(Verdict::stranger, [](Hello& hello) { ++hello.from_nonce; });
+  add(Verdict::stranger, [](Hello& hello) { hello.from = 2; });  // with rank 1's nonce
+  for (const auto& [hello, verdict] : cases) {
+    RawSocket stranger(world.addresses[0]);
+    stranger.send(encode(hello));
+    EXPECT_EQ(stranger.verdict(), verdict);
+    EXPECT_TRUE(stranger.is_closed_silently());
+  }
+  expect_exchange(world[0], 0, world[1], 1, 0);
+  expect_exchange(world[0], 0, world[2], 2, 1);
+}
+
+TEST(TcpStrangers, ASecondConnectionOfARankDoesNotDisturbTheFirst) {
+  Pair world;
+  expect_exchange(world[0], 0, world[1], 1, 0);
+  for (std::uint64_t round = 1; round < 20; ++round) {
+    RawSocket twin(world.addresses[0]);
+    twin.send(encode(proper_hello(world, 1, 0)));
+    EXPECT_EQ(twin.verdict(), Verdict::connected);
+    EXPECT_TRUE(twin.is_closed_silently());
+    expect_exchange(world[0], 0, world[1], 1, round);
+  }
+}
+
+TEST(TcpStrangers, WhoIsWelcomeAndThenTalksNonsenseHurtsItselfOnly) {
+  Pair world({}, 3);
+  RawSocket rank_1(world.addresses[0]);
+  rank_1.send(encode(proper_hello(world, 1, 0)));
+  EXPECT_EQ(rank_1.verdict(), Verdict::welcome);
+  Recv recv(8, 1, collective(0));
+  world[0].post(recv);
+  std::string nonsense(4096, '\0');
+  std::mt19937 random(9);
+  for (char& c : nonsense) c = static_cast<char>(random());
+  rank_1.send(nonsense);
+  EXPECT_EQ(recv.wait().code(), Code::protocol_error) << recv.status.to_string();
+  expect_exchange(world[0], 0, world[2], 2, 1);
+  // The rank was given up; the real one hears so instead of waiting.
+  Send send(8, collective(2), 1);
+  world[1].post(0, send);
+  EXPECT_EQ(send.wait().code(), Code::peer_lost) << send.status.to_string();
+}
+
+}  // namespace
+}  // namespace tutti::tcp

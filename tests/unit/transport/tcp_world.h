@@ -1,0 +1,151 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <tutti/tests/conformance/channel_world.h>
+#include <tutti/transport/tcp/address.h>
+#include <tutti/transport/tcp/factory.h>
+#include <tutti/transport/tcp/handshake.h>
+
+namespace tutti::tcp {
+
+using conformance::Node;
+using conformance::Recv;
+using conformance::Send;
+
+// A rank with a tcp transport, in a world whose other ranks may be anything.
+inline std::unique_ptr<Node> make_node(int rank, std::vector<PeerInfo> peers,
+                                       std::unique_ptr<Transport> transport,
+                                       std::chrono::nanoseconds connect_timeout = std::chrono::seconds(30)) {
+  MeshOptions options;
+  options.rank = rank;
+  options.peers = std::move(peers);
+  options.transports.push_back(std::move(transport));
+  options.connect_timeout = connect_timeout;
+  return std::make_unique<Node>(std::move(options), true);
+}
+
+inline PeerInfo peer_info(int rank, const std::string& address) {
+  return PeerInfo{rank, "host" + std::to_string(rank), 1000 + rank, "boot", 1, {{"tcp", address}}};
+}
+
+struct Pair {
+  std::vector<std::string> addresses;
+  std::vector<std::unique_ptr<Node>> nodes;
+
+  explicit Pair(const Options& options = {}, int size = 2) {
+    std::vector<std::unique_ptr<Transport>> transports;
+    std::vector<PeerInfo> peers;
+    for (int rank = 0; rank < size; ++rank) {
+      transports.push_back(create(options).take());
+      addresses.push_back(transports.back()->address());
+      peers.push_back(peer_info(rank, addresses.back()));
+    }
+    for (int rank = 0; rank < size; ++rank) {
+      nodes.push_back(make_node(rank, peers, std::move(transports[static_cast<std::size_t>(rank)])));
+    }
+  }
+  ~Pair() {
+    std::vector<std::thread> threads;
+    for (auto& node : nodes) threads.emplace_back([&node] { node->shut_down(); });
+    for (auto& thread : threads) thread.join();
+  }
+  Node& operator[](std::size_t rank) { return *nodes[rank]; }
+};
+
+// One message each way.
+inline void expect_exchange(Node& a, int rank_a, Node& b, int rank_b, std::uint64_t sequence,
+                            std::size_t bytes = 100) {
+  Send to_b(bytes, conformance::collective(sequence), 1), to_a(bytes, conformance::collective(sequence), 2);
+  Recv from_a(bytes, rank_a, conformance::collective(sequence)),
+      from_b(bytes, rank_b, conformance::collective(sequence));
+  a.post(from_b);
+  b.post(from_a);
+  a.post(rank_b, to_b);
+  b.post(rank_a, to_a);
+  EXPECT_TRUE(to_b.wait().ok()) << to_b.status.to_string();
+  EXPECT_TRUE(to_a.wait().ok()) << to_a.status.to_string();
+  EXPECT_TRUE(from_a.wait().ok() && from_a.holds(1)) << from_a.status.to_string();
+  EXPECT_TRUE(from_b.wait().ok() && from_b.holds(2)) << from_b.status.to_string();
+}
+
+// A stranger's socket.
+class RawSocket {
+ public:
+  explicit RawSocket(const std::string& address)
+      : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const Endpoint endpoint = parse_address(address)->endpoints.front();
+    connected_ = connect(descriptor_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
+  }
+  explicit RawSocket(int descriptor) : descriptor_(descriptor), connected_(descriptor >= 0) {}
+  ~RawSocket() { close(descriptor_); }
+  RawSocket(const RawSocket&) = delete;
+  RawSocket& operator=(const RawSocket&) = delete;
+
+  bool connected() const { return connected_; }
+  template <class Bytes>
+  void send(const Bytes& bytes) {
+    static_cast<void>(::send(descriptor_, std::data(bytes), std::size(bytes), MSG_NOSIGNAL));
+  }
+  // Waits for so many bytes, or for the end of the stream; what came.
+  std::vector<std::byte> receive(std::size_t bytes) {
+    std::vector<std::byte> all;
+    while (all.size() < bytes) {
+      pollfd readable{descriptor_, POLLIN, 0};
+      if (poll(&readable, 1, 30'000) <= 0) break;
+      std::array<std::byte, 4096> some;
+      const ssize_t got = recv(descriptor_, some.data(), std::min(some.size(), bytes - all.size()), 0);
+      if (got <= 0) {
+        closed_ = true;
+        break;
+      }
+      all.insert(all.end(), some.begin(), some.begin() + got);
+    }
+    return all;
+  }
+  // True if the other side closes without a word.
+  bool is_closed_silently() { return receive(1).empty() && closed_; }
+  std::optional<Verdict> verdict() {
+    const auto bytes = receive(answer_bytes);
+    if (bytes.size() != answer_bytes) return std::nullopt;
+    return decode_answer(std::span(bytes).first<answer_bytes>());
+  }
+
+ private:
+  int descriptor_;
+  bool connected_ = false;
+  bool closed_ = false;
+};
+
+// Sockets of this process: those that listen, and those that are connected to something.
+struct OpenSockets {
+  int listening = 0;
+  int connected = 0;
+
+  static OpenSockets now() {
+    OpenSockets found;
+    DIR* const folder = opendir("/proc/self/fd");
+    while (const dirent* entry = readdir(folder)) {
+      const int descriptor = std::atoi(entry->d_name);
+      int listens = 0;
+      socklen_t length = sizeof listens;
+      if (getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0) continue;
+      sockaddr_storage peer;
+      socklen_t peer_length = sizeof peer;
+      found.listening += listens;
+      found.connected += getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_length) == 0;
+    }
+    closedir(folder);
+    return found;
+  }
+};
+
+}  // namespace tutti::tcp
