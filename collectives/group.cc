@@ -99,7 +99,8 @@ Work Group::collective(const CollectiveArgs& args, const Problem& problem, const
   binding.owner = operation;
   binding.finished = [](void* owner, const Status& status) {
     auto& self = *static_cast<Operation*>(owner);
-    if (status.ok()) {
+    // A failure that was noted while its last messages came in counts: `act_on_failure` ends it.
+    if (status.ok() && !self.group->failed_.load(std::memory_order_acquire)) {
       self.group->end(self, status);
     } else {
       self.group->note_failure(status);

@@ -53,8 +53,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
       if (!started.ok()) throw Error(started);
     }
     communicators_[i] = create_communicator(std::make_shared<World>(
-        engine, std::move(mesh), Selector::create(CostModel{}, options.algorithms).take(), options.timeout,
-        nullptr));
+        engine, std::move(mesh), Selector::create(CostModel{}, options.algorithms).take(), options.timeout));
   }
 }
 
