@@ -23,7 +23,7 @@ void StoreConnection::start() {
   set_timer(state_.options.greeting_timeout, &StoreConnection::close);
   asio::async_read(socket_, asio::buffer(&client_hello_, sizeof(client_hello_)),
                    [self = shared_from_this()](asio::error_code error, std::size_t) {
-                     if (error || self->client_hello_.magic != magic) return self->close();
+                     if (self->is_over(error) || self->client_hello_.magic != magic) return self->close();
                      self->greet();
                    });
 }
@@ -34,7 +34,7 @@ void StoreConnection::greet() {
   asio::async_write(socket_, asio::buffer(&server_hello_, sizeof(server_hello_)),
                     [self = shared_from_this()](asio::error_code error, std::size_t) {
                       // A client of another version has been told ours and can say so to its user.
-                      if (error || little_endian16(self->client_hello_.version) != version)
+                      if (self->is_over(error) || little_endian16(self->client_hello_.version) != version)
                         return self->close();
                       self->await_request();
                     });
@@ -43,7 +43,7 @@ void StoreConnection::greet() {
 void StoreConnection::await_request() {
   stop_timer();
   socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](asio::error_code error) {
-    if (error) return self->close();
+    if (self->is_over(error)) return self->close();
     self->set_timer(self->state_.options.frame_timeout, &StoreConnection::close);
     self->read_length();
   });
@@ -52,7 +52,7 @@ void StoreConnection::await_request() {
 void StoreConnection::read_length() {
   asio::async_read(socket_, asio::buffer(&length_, sizeof(length_)),
                    [self = shared_from_this()](asio::error_code error, std::size_t) {
-                     if (error) return self->close();
+                     if (self->is_over(error)) return self->close();
                      self->length_ = little_endian32(self->length_);
                      if (self->length_ == 0 || self->length_ > max_frame_bytes) return self->close();
                      self->body_.clear();
@@ -68,7 +68,7 @@ void StoreConnection::read_body(std::size_t missing) {
   body_.resize(before + step);
   asio::async_read(socket_, asio::buffer(body_.data() + before, step),
                    [self = shared_from_this(), missing, step](asio::error_code error, std::size_t) {
-                     if (error) return self->close();
+                     if (self->is_over(error)) return self->close();
                      self->read_body(missing - step);
                    });
 }
@@ -106,7 +106,7 @@ void StoreConnection::reply(Frame frame) {
   asio::async_write(socket_, asio::buffer(*response_),
                     [self = shared_from_this()](asio::error_code error, std::size_t) {
                       self->response_ = nullptr;
-                      if (error) return self->close();
+                      if (self->is_over(error)) return self->close();
                       self->await_request();
                     });
 }
@@ -116,7 +116,7 @@ void StoreConnection::set_timer(std::chrono::milliseconds limit, void (StoreConn
   timer_.expires_after(limit);
   // An expiry that was already on its way when the timer was set again belongs to an earlier round.
   timer_.async_wait([self = shared_from_this(), round, action](asio::error_code error) {
-    if (!error && round == self->timer_round_ && !self->is_closed_) (self.get()->*action)();
+    if (!self->is_over(error) && round == self->timer_round_) (self.get()->*action)();
   });
 }
 

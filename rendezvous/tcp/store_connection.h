@@ -41,6 +41,9 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   void close();
 
  private:
+  // What every handler asks first: one that was on its way when the connection was closed comes without an
+  // error.
+  bool is_over(asio::error_code error) const { return error || is_closed_; }
   void greet();
   void await_request();
   void read_length();
