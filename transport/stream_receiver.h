@@ -25,6 +25,7 @@ class StreamReceiver {
  public:
   StreamReceiver(Channel& channel, int peer, TransportOwner& owner, const StreamLimits& limits,
                  StreamSender& sender, ChannelCounters& counters);
+  ~StreamReceiver();
   StreamReceiver(const StreamReceiver&) = delete;
   StreamReceiver& operator=(const StreamReceiver&) = delete;
 

@@ -88,8 +88,9 @@ struct Waitable : Op {
       auto& self = static_cast<Waitable&>(op);
       ++self.completions;
       self.status = why;
-      self.over.store(1);
-      self.driver->notify(self.over);
+      Driver& waker = *self.driver;
+      self.over.store(1);  // whoever waits may be through with it at once
+      waker.notify(self.over);
     };
   }
   const Status& wait() {

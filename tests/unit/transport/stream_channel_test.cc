@@ -61,7 +61,7 @@ void reduce_case(std::size_t count, std::size_t chunk, MessageSide side, bool in
 
   TestSend send(count * sizeof(T));
   std::vector<T> theirs(count), local(count), out(count), expected(count);
-  std::memcpy(theirs.data(), send.memory.data(), send.memory.size());
+  if (count > 0) std::memcpy(theirs.data(), send.memory.data(), send.memory.size());
   for (std::size_t i = 0; i < count; ++i) {
     local[i] = static_cast<T>(i * 3 + 1);
     const T left = side == MessageSide::left ? theirs[i] : local[i];
