@@ -32,8 +32,7 @@ ScheduleCase::ScheduleCase(CollectiveKind kind, int size, std::uint64_t count, i
   counts_.resize(p * p);
   for (std::size_t from = 0; from < p; ++from) {
     for (std::size_t to = 0; to < p; ++to) {
-      // In place the two sides of an all_to_all_v must be alike in sum only; any matrix does that is
-      // symmetric in sums.
+      // In place a rank's input and output are equally long: symmetric counts see to that.
       const std::size_t salt = pairs ? (in_place ? (from + to) * 5 : from * 3 + to * 5) : to * 7;
       counts_[from * p + to] = (salt + 3) % (2 * count + 1);
     }

@@ -19,7 +19,7 @@ class ScheduleCase {
   Problem at(int rank) const;
   // "all_reduce p=3 count=7 root=0 in place".
   std::string describe() const;
-  // Counts which `rank` has on the input and output side (kinds with counts only).
+  // all_to_all_v: what `from` sends to `to`.
   std::uint64_t sent(int from, int to) const { return counts_[index(from, to)]; }
 
  private:
