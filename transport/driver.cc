@@ -16,7 +16,7 @@ constexpr unsigned passes_per_look = 4;
 // A driver that is always busy still looks at the clock once in so many passes.
 constexpr unsigned passes_per_clock = 64;
 // After spinning, the processor is offered to others so many times before going to sleep.
-constexpr unsigned yields_before_sleep = 2;
+constexpr unsigned yields_before_sleep = 1;
 // A waiter that finds somebody else driving spins at most this long before it sleeps.
 constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
 
@@ -184,29 +184,38 @@ bool Driver::await_turn(const std::atomic<std::uint32_t>* done,
 
 void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
   State& state = *state_;
-  const bool spins = state.options.spin.count() > 0;
-  auto idle_since = Deadline::Clock::time_point();
-  unsigned idle = 0;  // passes since something was done
+  const auto over = [&] { return is_set(done) || state.claimants.load(std::memory_order_relaxed) != 0; };
+  Deadline::Clock::time_point idle_since;
+  std::chrono::nanoseconds spin{0};  // of this time without work
+  bool idle = false;
   unsigned yields = 0;
   for (unsigned passes = 1;; ++passes) {
-    const bool did = pass(!spins || yields > 0 || passes % passes_per_look == 0);
-    if (is_set(done) || state.claimants.load(std::memory_order_relaxed) != 0) return;
+    const bool spinning = idle && spin.count() > 0 && yields == 0;
+    const bool did = pass(!spinning || passes % passes_per_look == 0);
+    if (did && spinning) state.spin.end(true);
+    if (over()) return;
     if (did) {
-      idle = yields = 0;
+      idle = false;
       if (passes % passes_per_clock == 0 && deadline.expired()) return;
       continue;
     }
     const auto now = Deadline::Clock::now();
     if (now >= deadline.when()) return;
-    if (idle++ == 0) idle_since = now;
-    if (now - idle_since < state.options.spin) {
+    if (!idle) {
+      idle = true;
+      idle_since = now;
+      yields = 0;
+      spin = state.spin.begin();
+    }
+    if (now - idle_since < spin) {
       relax();
     } else if (yields++ < yields_before_sleep) {
       sched_yield();
     } else {
+      if (spin.count() > 0) state.spin.end(false);
       sleep(done, deadline);
-      idle = yields = 0;
-      if (is_set(done) || state.claimants.load(std::memory_order_relaxed) != 0) return;
+      idle = false;
+      if (over()) return;
     }
   }
 }

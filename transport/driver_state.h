@@ -8,6 +8,7 @@
 #include <tutti/transport/driver.h>
 #include <tutti/transport/fork_guard.h>
 #include <tutti/transport/poller.h>
+#include <tutti/transport/spin_policy.h>
 #include <tutti/transport/wait_queue.h>
 
 // How threads find each other without losing a wake-up: whoever is about to sleep first says so (`sleepers`,
@@ -25,7 +26,7 @@ enum BackgroundState : std::uint32_t {
 };
 
 struct Driver::State {
-  explicit State(DriverOptions from) : options(from) {}
+  explicit State(DriverOptions from) : options(from), spin(from.spin) {}
 
   const DriverOptions options;
   Poller poller;
@@ -53,6 +54,7 @@ struct Driver::State {
   // Touched by the holder only.
   alignas(64) std::vector<Pollable*> pollables;  // null: removed, until the end of the pass
   bool pollables_removed = false;
+  SpinPolicy spin;
   bool armed = false;
 
   bool free() const { return holder.load() == nullptr; }
