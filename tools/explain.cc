@@ -15,8 +15,9 @@ namespace tutti::tools {
 namespace {
 
 constexpr std::size_t steps_shown = 40;
-// Every message of every rank is an event; beyond this that takes too long and too much memory.
 constexpr int most_simulated = 4096;
+// All ranks' schedules are in memory at once, at about a hundred bytes a step.
+constexpr std::uint64_t most_simulated_steps = 16'000'000;
 
 struct ExplainOptions {
   std::string collective;
@@ -166,6 +167,12 @@ int print_simulation(Question question, const Selector& selector, int ranks) {
       selector.choose(question.problem, question.algorithm == nullptr ? 0 : question.algorithm->id);
   if (!choice.ok()) {
     std::cerr << "tutti explain: " << choice.status().message() << "\n";
+    return exit_failure;
+  }
+  const std::size_t steps = build_schedule(*choice->algorithm, question.problem, choice->tuning).steps.size();
+  if (steps > most_simulated_steps / static_cast<std::uint64_t>(ranks)) {
+    std::cerr << "tutti explain: " << choice->algorithm->name << " takes " << steps << " steps on each of "
+              << ranks << " ranks, too many to simulate\n";
     return exit_failure;
   }
   const Simulation result = simulate(*choice->algorithm, question.problem, choice->tuning, selector.model());

@@ -1,10 +1,25 @@
 #include <algorithm>
-#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <vector>
 
 #include <tutti/tools/collective_size.h>
 #include <tutti/tools/lower_bound.h>
 
 namespace tutti::tools {
+namespace {
+
+// In steps of the overhead; alpha is rounded down to whole ones, which keeps this a bound.
+double latency_bound(int ranks, const CostModel& model) {
+  const double step = model.overhead();
+  if (step <= 0) return model.alpha;
+  const auto delay = static_cast<std::size_t>(std::clamp(std::floor(model.alpha / step), 1.0, 1e6));
+  std::vector<double> reached(delay, 1);  // N(0), N(1), ...
+  while (reached.back() < ranks) reached.push_back(reached.back() + reached[reached.size() - delay]);
+  return static_cast<double>(reached.size() - 1) * std::min(step, model.alpha);
+}
+
+}  // namespace
 
 double LowerBound::seconds() const { return std::max({latency, bandwidth, compute}); }
 
@@ -18,8 +33,7 @@ LowerBound lower_bound(const Problem& problem, const CostModel& model) {
   double through_port = vector;  // broadcast, reduce, scan: everything passes a port once
   if (has_blocks(problem.kind)) through_port = vector * others;
   if (problem.kind == CollectiveKind::all_reduce) through_port = 2 * vector * others;
-  const int rounds = std::bit_width(static_cast<unsigned>(problem.size - 1));
-  return {.latency = rounds * model.alpha,
+  return {.latency = latency_bound(problem.size, model),
           .bandwidth = through_port * model.beta,
           .compute = is_reduction(problem.kind) ? vector * others * model.gamma : 0};
 }

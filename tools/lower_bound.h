@@ -5,10 +5,14 @@
 
 namespace tutti::tools {
 
-// What no algorithm can beat on the model machine, in seconds, each for its own reason; see Chan, Heimlich,
-// Purkayastha, van de Geijn: "Collective communication: theory, practice, and experience" (2007), table 1.
+// What no algorithm can beat on the model machine, in seconds, each for its own reason. The bytes: Chan,
+// Heimlich, Purkayastha, van de Geijn, "Collective communication: theory, practice, and experience" (2007),
+// table 1. The latency: a sender is free for the next message before the first has arrived, so that the
+// number of ranks that can know something grows as in the postal model of Bar-Noy and Kipnis, "Designing
+// broadcasting algorithms in the postal model for message-passing systems" (1992), N(t) = N(t - overhead) +
+// N(t - alpha).
 struct LowerBound {
-  double latency = 0;    // rounds until what one rank knows can have reached all
+  double latency = 0;    // until what one rank knows can have reached all
   double bandwidth = 0;  // bytes that have to pass one rank's port
   double compute = 0;    // bytes that one rank has to combine
   double seconds() const;

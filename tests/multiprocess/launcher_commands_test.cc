@@ -1,0 +1,198 @@
+#include <regex>
+#include <sstream>
+
+#include <gmock/gmock.h>
+
+#include "launcher_process.h"
+#include <tutti/core/config.h>
+
+// The commands besides `run`: that they work as a whole, and say what they should.
+namespace tutti::launcher_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* csv_header =
+    "peer,collective,bytes,ranks,lat_us_median,lat_us_p99,algbw_GBps,busbw_GBps";
+
+// Few rounds: what is tested is not the time.
+Words bench(const Words& more) {
+  Words result = {"bench", "--iterations", "2",   "--warmup", "1",  "--batch", "2", "--min-bytes",
+                  "4",     "--max-bytes",  "64K", "--factor", "128"};
+  result.insert(result.end(), more.begin(), more.end());
+  return result;
+}
+
+TEST(LauncherBench, EverythingByItself) {
+  for (const char* ranks : {"1", "2", "3", "8"}) {
+    Folder folder;
+    const Ended result = tutti(bench({"all", "-n", ranks, "--csv", folder / "out.csv"}));
+    EXPECT_EQ(result.status, 0) << ranks << result.out << result.err;
+    const auto rows = lines_of(read_file(folder / "out.csv"));
+    ASSERT_FALSE(rows.empty());
+    EXPECT_EQ(rows[0], csv_header);
+    // Sizes 4, 512 and 64K of 11 things, one of barrier, and pingpong where there are two.
+    EXPECT_EQ(rows.size(), 1u + 3 * 11 + 1 + (std::string(ranks) == "2" ? 3 : 0));
+    const std::regex row("tutti,[a-z_]+,\\d+," + std::string(ranks) +
+                         R"(,\d+\.\d\d,\d+\.\d\d,\d+\.\d{4},\d+\.\d{4})");
+    for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_TRUE(std::regex_match(rows[i], row)) << rows[i];
+  }
+}
+
+TEST(LauncherBench, UnderRun) {
+  Folder folder;
+  Words words = {"run", "-n", "4", "--", TUTTI_BIN_DIR "/tutti"};
+  for (const std::string& word : bench({"all_reduce", "--transport", "tcp", "--csv", folder / "out.csv"})) {
+    words.push_back(word);
+  }
+  const Ended result = tutti(words);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("4 ranks, transport tcp"));
+  EXPECT_EQ(count(result.out, "# all_reduce\n"), 1);
+  EXPECT_THAT(read_file(folder / "out.csv"), HasSubstr("\ntutti-tcp,all_reduce,65536,4,"));
+}
+
+TEST(LauncherBench, TypesAndOperations) {
+  for (const char* type : {"int8", "int64", "bfloat16", "float8_e5m2", "float64"}) {
+    for (const char* op : {"sum", "product", "max", "avg"}) {
+      const Ended result = tutti(bench({"all_reduce", "scan", "-n", "3", "--type", type, "--op", op}));
+      EXPECT_EQ(result.status, 0) << type << " " << op << result.out << result.err;
+    }
+  }
+}
+
+TEST(LauncherBench, AlgorithmByName) {
+  for (const char* algorithm : {"ring", "recursive_doubling"}) {
+    const Ended result = tutti(bench({"all_reduce", "-n", "3", "--algorithm", algorithm}));
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr(std::string("algorithm ") + algorithm));
+  }
+  const Ended unknown = tutti(bench({"all_reduce", "-n", "3", "--algorithm", "magic"}));
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("it has "));
+}
+
+TEST(LauncherBench, FileThatCannotBeWritten) {
+  const Ended result = tutti(bench({"all_reduce", "-n", "2", "--csv", "/no/such/out.csv"}));
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("cannot write /no/such/out.csv"));
+}
+
+TEST(LauncherInfo, SaysWhatThereIs) {
+  const Ended result = tutti({"info"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  for (const char* part :
+       {"tutti ", "reduce kernels: ", "tcp (", "can run", "lo: 127.0.0.1", "would be used:", "no launcher"}) {
+    EXPECT_THAT(result.out, HasSubstr(part));
+  }
+}
+
+TEST(LauncherInfo, SaysWhatTheEnvironmentLacks) {
+  const Ended incomplete = tutti({"info"}, "", {"RANK=3", "TUTTI_RNAK=1", "TUTTI_TOKEN=very-secret"});
+  EXPECT_EQ(incomplete.status, 0) << incomplete.err;
+  EXPECT_THAT(incomplete.out, HasSubstr("RANK=3"));
+  EXPECT_THAT(incomplete.out, HasSubstr("WORLD_SIZE"));
+  EXPECT_THAT(incomplete.out, HasSubstr("the nearest name is TUTTI_RANK"));
+  EXPECT_THAT(incomplete.out, HasSubstr("TUTTI_TOKEN=(set)"));
+  EXPECT_THAT(incomplete.out, Not(HasSubstr("very-secret")));
+  const Ended launched =
+      tutti({"run", "-n", "2", "sh", "-c", "[ $RANK = 0 ] || exec " TUTTI_BIN_DIR "/tutti info"});
+  EXPECT_EQ(launched.status, 0) << launched.err;
+  EXPECT_THAT(launched.out, HasSubstr("rank 1 of 2 by "));
+  const Ended wrong = tutti({"info"}, "", {"TUTTI_TIMEOUT=soon"});
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("TUTTI_TIMEOUT"));
+}
+
+TEST(LauncherInfo, EveryVariable) {
+  const Ended text = tutti({"info", "--env"}, "", {"TUTTI_TIMEOUT=7s", "TUTTI_TOKEN=very-secret"});
+  const Ended markdown = tutti({"info", "--env", "--markdown"});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_EQ(markdown.status, 0);
+  for (const Config::Variable& variable : Config::variables()) {
+    EXPECT_THAT(text.out, HasSubstr(std::string(variable.name)));
+    EXPECT_THAT(markdown.out, HasSubstr("| `" + std::string(variable.name) + "` |"));
+  }
+  EXPECT_TRUE(std::regex_search(text.out, std::regex("TUTTI_TIMEOUT +7s +environment")));
+  EXPECT_THAT(text.out, Not(HasSubstr("very-secret")));
+  EXPECT_EQ(tutti({"info", "--markdown"}).status, 2);
+}
+
+TEST(LauncherExplain, ChoiceCandidatesAndSteps) {
+  const Ended result = tutti({"explain", "all_reduce", "--ranks", "8", "--bytes", "1M", "--rank", "3"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  for (const char* part :
+       {"all_reduce of 1M (262144 float32) on 8 ranks", "chosen: ", "the cheapest by the model", "  * ",
+        "recursive_doubling", "lower bound at 8 ranks: ", "steps of rank 3: ", "  0 send to "}) {
+    EXPECT_THAT(result.out, HasSubstr(part));
+  }
+}
+
+TEST(LauncherExplain, EveryCollective) {
+  for (const char* name : {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",
+                           "gather", "scatter", "scan", "exscan", "barrier"}) {
+    for (const char* ranks : {"1", "2", "3", "7", "8", "16"}) {
+      const Ended result =
+          tutti({"explain", name, "--ranks", ranks, "--bytes", "4K", "--simulate", "5", "--all-steps"});
+      EXPECT_EQ(result.status, 0) << name << result.err;
+      EXPECT_THAT(result.out, HasSubstr("chosen: "));
+      EXPECT_THAT(result.out, HasSubstr("simulated on 5 ranks: "));
+    }
+  }
+}
+
+TEST(LauncherExplain, LongSchedulesAreCutUnlessAskedFor) {
+  const Words words = {"explain", "all_reduce", "--ranks", "64", "--bytes", "1M", "--algorithm", "ring"};
+  const Ended cut = tutti(words);
+  EXPECT_THAT(cut.out, HasSubstr("more (--all-steps)"));
+  Words all = words;
+  all.push_back("--all-steps");
+  EXPECT_GT(lines_of(tutti(all).out).size(), 2u * 63 * 2);
+}
+
+TEST(LauncherExplain, SimulatesManyRanks) {
+  const Ended result =
+      tutti({"explain", "all_reduce", "--ranks", "8", "--bytes", "64K", "--simulate", "4096"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("simulated on 4096 ranks: "));
+  EXPECT_THAT(result.out, HasSubstr("lower bound at 4096 ranks: "));
+  const Ended too_much = tutti({"explain", "all_reduce", "--ranks", "8", "--bytes", "1M", "--simulate",
+                                "4096", "--algorithm", "ring"});
+  EXPECT_EQ(too_much.status, 1);
+  EXPECT_THAT(too_much.err, HasSubstr("too many to simulate"));
+}
+
+TEST(LauncherExplain, OverrideAndModel) {
+  const Ended overridden = tutti({"explain", "all_reduce", "--ranks", "5", "--bytes", "8"}, "",
+                                 {"TUTTI_ALGORITHM=all_reduce:ring"});
+  EXPECT_THAT(overridden.out, HasSubstr("chosen: ring"));
+  EXPECT_THAT(overridden.out, HasSubstr("asked for by TUTTI_ALGORITHM"));
+  // With messages for nothing the fewest bytes win, with bytes for nothing the fewest messages.
+  const Words question = {"explain", "all_reduce", "--ranks", "8", "--bytes", "64K", "--alpha"};
+  Words bytes_cost = question;
+  bytes_cost.insert(bytes_cost.end(), {"0.001", "--beta", "1"});
+  EXPECT_THAT(tutti(bytes_cost).out, Not(HasSubstr("chosen: recursive_doubling")));
+  Words messages_cost = question;
+  messages_cost.insert(messages_cost.end(), {"1000", "--beta", "0.001", "--gamma", "0"});
+  EXPECT_THAT(tutti(messages_cost).out, HasSubstr("chosen: recursive_doubling"));
+}
+
+TEST(LauncherExplain, Mistakes) {
+  const Words mistakes[] = {{"explain", "all_reduce"},
+                            {"explain", "nothing", "--ranks", "2"},
+                            {"explain", "all_reduce", "--ranks", "0"},
+                            {"explain", "all_reduce", "--ranks", "2", "--rank", "2"},
+                            {"explain", "all_reduce", "--ranks", "2", "--bytes", "many"},
+                            {"explain", "all_reduce", "--ranks", "2", "--algorithm", "magic"},
+                            {"explain", "all_reduce", "--ranks", "2", "--op", "bit_or"},
+                            {"explain", "broadcast", "--ranks", "2", "--root", "2"}};
+  for (const Words& words : mistakes) {
+    const Ended result = tutti(words);
+    EXPECT_EQ(result.status, 2) << testing::PrintToString(words);
+    EXPECT_NE(result.err, "");
+  }
+}
+
+}  // namespace
+}  // namespace tutti::launcher_test

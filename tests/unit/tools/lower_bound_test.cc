@@ -1,0 +1,63 @@
+#include <gtest/gtest.h>
+
+#include <tutti/collectives/selector.h>
+#include <tutti/collectives/simulator.h>
+#include <tutti/tools/collective_size.h>
+#include <tutti/tools/lower_bound.h>
+
+namespace tutti::tools {
+namespace {
+
+constexpr CollectiveKind kinds[] = {
+    CollectiveKind::all_reduce,     CollectiveKind::reduce,     CollectiveKind::broadcast,
+    CollectiveKind::all_gather,     CollectiveKind::all_to_all, CollectiveKind::gather,
+    CollectiveKind::reduce_scatter, CollectiveKind::scatter,    CollectiveKind::scan,
+    CollectiveKind::exscan,         CollectiveKind::barrier};
+
+TEST(LowerBound, NoAlgorithmBeatsIt) {
+  const CostModel model;
+  for (const CollectiveKind kind : kinds) {
+    for (const int ranks : {1, 2, 3, 4, 7, 8, 16, 33}) {
+      for (const std::uint64_t bytes : {0, 4, 4096, 1 << 20}) {
+        Problem problem;
+        problem.kind = kind;
+        problem.size = ranks;
+        problem.element_size = 4;
+        problem.count = count_for(kind, bytes, ranks, DataType::float32);
+        const double bound = lower_bound(problem, model).seconds();
+        for (const Choice& choice : Selector::create(model, "").take().rank(problem)) {
+          const double simulated = simulate(*choice.algorithm, problem, choice.tuning, model).seconds;
+          EXPECT_GE(simulated * (1 + 1e-9), bound)
+              << to_string(kind) << " of " << bytes << " on " << ranks << ": " << describe(choice);
+        }
+      }
+    }
+  }
+}
+
+TEST(LowerBound, IsReached) {
+  // One message is all it takes.
+  Problem problem;
+  problem.kind = CollectiveKind::barrier;
+  problem.size = 2;
+  EXPECT_DOUBLE_EQ(lower_bound(problem, {}).seconds(), CostModel{}.alpha);
+  // Everything goes through the ports without a gap.
+  problem.kind = CollectiveKind::all_reduce;
+  problem.size = 4;
+  problem.count = 1 << 28;
+  problem.element_size = 1;
+  EXPECT_DOUBLE_EQ(lower_bound(problem, {}).seconds(), 1.5 * (1 << 28) * CostModel{}.beta);
+}
+
+TEST(CollectiveSize, CountsAsNcclTestsDo) {
+  EXPECT_EQ(count_for(CollectiveKind::all_reduce, 1024, 4, DataType::float32), 256u);
+  EXPECT_EQ(count_for(CollectiveKind::all_gather, 1024, 4, DataType::float32), 64u);
+  EXPECT_EQ(count_for(CollectiveKind::all_to_all, 1024, 3, DataType::float64), 42u);
+  EXPECT_EQ(count_for(CollectiveKind::gather, 4, 4, DataType::float32), 1u);
+  EXPECT_EQ(count_for(CollectiveKind::broadcast, 1, 4, DataType::float64), 1u);
+  EXPECT_EQ(count_for(CollectiveKind::broadcast, 0, 4, DataType::float64), 0u);
+  EXPECT_EQ(count_for(CollectiveKind::barrier, 1024, 4, DataType::uint8), 0u);
+}
+
+}  // namespace
+}  // namespace tutti::tools
