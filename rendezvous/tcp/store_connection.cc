@@ -14,6 +14,9 @@ namespace {
 // Longer waits than this are cut to it, so that the clock's arithmetic cannot overflow.
 constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 366);
 
+// The time limit is for this much of a response.
+constexpr std::size_t write_step = std::size_t{1} << 20;
+
 }  // namespace
 
 StoreConnection::StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Closed closed)
@@ -66,6 +69,7 @@ void StoreConnection::read_body(std::size_t missing) {
   const std::size_t before = body_.size();
   if (!reserve(step)) return close();
   body_.resize(before + step);
+  set_timer(state_.options.frame_timeout, &StoreConnection::close);
   asio::async_read(socket_, asio::buffer(body_.data() + before, step),
                    [self = shared_from_this(), missing, step](asio::error_code error, std::size_t) {
                      if (self->is_over(error)) return self->close();
@@ -102,12 +106,20 @@ void StoreConnection::reply(Frame frame) {
   socket_.cancel(ignored);  // the watch of a parked request
   if (frame->size() > receive_step && is_over_budget()) return close();
   response_ = std::move(frame);
+  write(0);
+}
+
+void StoreConnection::write(std::size_t first) {
+  if (first == response_->size()) {
+    response_ = nullptr;
+    return await_request();
+  }
+  const std::size_t step = std::min(response_->size() - first, write_step);
   set_timer(state_.options.frame_timeout, &StoreConnection::close);
-  asio::async_write(socket_, asio::buffer(*response_),
-                    [self = shared_from_this()](asio::error_code error, std::size_t) {
-                      self->response_ = nullptr;
+  asio::async_write(socket_, asio::buffer(response_->data() + first, step),
+                    [self = shared_from_this(), first, step](asio::error_code error, std::size_t) {
                       if (self->is_over(error)) return self->close();
-                      self->await_request();
+                      self->write(first + step);
                     });
 }
 

@@ -51,6 +51,7 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   void serve();
   void park(std::chrono::milliseconds wait);
   void reply(Frame frame);
+  void write(std::size_t first);
   // From now on `action` happens after `limit`, unless the timer is set or stopped before.
   void set_timer(std::chrono::milliseconds limit, void (StoreConnection::*action)());
   void stop_timer();

@@ -22,8 +22,8 @@ struct StoreServerOptions {
   std::size_t max_connections = 16384;
   std::size_t max_bytes = std::size_t{1} << 30;           // of keys and values
   std::size_t max_buffered_bytes = std::size_t{1} << 29;  // of requests and responses under way
-  // How long a stranger may keep us waiting for its greeting, and a client for the rest of a request it began
-  // or for taking a response.
+  // How long a stranger may keep us waiting for its greeting, and a client for the next part of a request it
+  // began or for taking the next part of a response.
   std::chrono::milliseconds greeting_timeout{10'000};
   std::chrono::milliseconds frame_timeout{30'000};
 };

@@ -146,8 +146,8 @@ TEST(TcpStore, AnnouncedLengthsCostNothing) {
 
 TEST(TcpStore, HalfARequestDisturbsNobodyAndIsDropped) {
   tcp::StoreServerOptions options;
-  options.greeting_timeout = milliseconds(200);
-  options.frame_timeout = milliseconds(200);
+  options.greeting_timeout = seconds(1);
+  options.frame_timeout = seconds(1);
   const auto server = serve(options);
   Stranger silent(*server), half_greeting(*server), half_length(*server), half_body(*server);
   half_greeting.say("TUTT");
@@ -162,13 +162,13 @@ TEST(TcpStore, HalfARequestDisturbsNobodyAndIsDropped) {
   EXPECT_TRUE(half_length.is_dropped());
   EXPECT_TRUE(half_body.is_dropped());
   // A client that is merely idle stays.
-  std::this_thread::sleep_for(milliseconds(500));
+  std::this_thread::sleep_for(milliseconds(1500));
   EXPECT_EQ(client->get("k", ample()).take(), "99");
 }
 
 TEST(TcpStore, AClientThatDoesNotTakeItsResponseIsDropped) {
   tcp::StoreServerOptions options;
-  options.frame_timeout = milliseconds(200);
+  options.frame_timeout = seconds(1);
   const auto server = serve(options);
   const auto client = client_of(*server);
   ASSERT_TRUE(client->set("k", std::string(max_store_value_bytes, 'x'), ample()).ok());
