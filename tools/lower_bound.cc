@@ -25,6 +25,8 @@ double LowerBound::seconds() const { return std::max({latency, bandwidth, comput
 
 LowerBound lower_bound(const Problem& problem, const CostModel& model) {
   if (problem.size == 1) return {};
+  // Without data there is nothing to wait for, except at a barrier.
+  if (problem.count == 0 && problem.kind != CollectiveKind::barrier) return {};
   const double ranks = problem.size;
   const double others = (ranks - 1) / ranks;
   double vector = static_cast<double>(problem.count * problem.element_size);
