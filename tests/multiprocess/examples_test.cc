@@ -88,7 +88,8 @@ const auto examples = testing::Values("01_hello", "02_all_reduce", "03_broadcast
 // --------------------------------------------------------------------------------------------
 
 class Example : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(, Example, examples, [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(, Example, examples,
+                         [](const auto& instance) { return std::string(instance.param); });
 
 TEST_P(Example, RunsAlone) {
   Process process(command(GetParam(), {}));
@@ -114,8 +115,9 @@ TEST_P(Example, ExplainsItsOptions) {
 // Two terminals, no launcher.
 class ByHand : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 INSTANTIATE_TEST_SUITE_P(, ByHand, testing::Combine(testing::Values("tcp", "file", "env"), examples),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+                         [](const auto& instance) {
+                           return std::string(std::get<0>(instance.param)) + "_" +
+                                  std::get<1>(instance.param);
                          });
 
 TEST_P(ByHand, TwoProcessesMeet) {
@@ -308,7 +310,7 @@ const std::vector<Mistake> mistakes{
     {"ArgumentNotANumber", {"--rank=x"}, {}, {"--rank", "x"}},
 };
 INSTANTIATE_TEST_SUITE_P(, WrongSettings, testing::ValuesIn(mistakes),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(WrongWorld, NobodyAtRankZero) {
   const std::uint16_t port = unused_port();
