@@ -2,6 +2,8 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
+
 #include <tutti/transport/spin_policy.h>
 
 namespace tutti {

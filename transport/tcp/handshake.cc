@@ -68,7 +68,7 @@ std::optional<Verdict> decode_answer(std::span<const std::byte, answer_bytes> fr
 }
 
 bool begins_like_hello(std::span<const std::byte> bytes) {
-  return std::memcmp(bytes.data(), hello_magic, std::min(bytes.size(), magic_bytes)) == 0;
+  return bytes.empty() || std::memcmp(bytes.data(), hello_magic, std::min(bytes.size(), magic_bytes)) == 0;
 }
 
 }  // namespace tutti::tcp

@@ -247,6 +247,9 @@ TEST(TcpConnect, FramesThatAreNoneBreakTheProtocol) {
 
 // Without descriptors a listener pauses, and goes on when there are some again.
 TEST(TcpConnect, WaitsForDescriptors) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's own checks need descriptors, and call their lack an error of ours";
+#endif
   Pair world;
   rlimit before{}, tight{};
   getrlimit(RLIMIT_NOFILE, &before);
