@@ -92,13 +92,6 @@ constexpr Config::Variable table[] = {
      .default_value = "",
      .meaning = "Algorithms to use in place of the selector's choice: all_reduce:ring,broadcast:binomial.",
      .shapes_wire = true},
-    {.name = "TUTTI_DETERMINISTIC",
-     .member = &Config::deterministic,
-     .default_value = "0",
-     .meaning =
-         "Choose algorithms from the shipped cost table instead of measuring, so that every run of the same "
-         "program on the same number of processes combines in the same order.",
-     .shapes_wire = true},
     {.name = "TUTTI_EAGER_LIMIT",
      .member = &Config::eager_limit,
      .default_value = "32K",
@@ -129,22 +122,11 @@ constexpr Config::Variable table[] = {
      .least = 1024,
      .most = 128 * 1024,
      .shapes_wire = true},
-    {.name = "TUTTI_TOKEN",
-     .member = &Config::token,
-     .default_value = "",
-     .meaning = "The job's shared secret. With it every listener refuses whoever does not know it.",
-     .secret = true},
-    {.name = "TUTTI_TOKEN_FILE",
-     .member = &Config::token_file,
-     .default_value = "",
-     .meaning = "A file that holds the shared secret.",
-     .secret = true},
 };
 
 // What a value of each type looks like, for the table and for messages about bad ones.
 struct TypeName {
   std::string_view operator()(std::optional<int> Config::*) const { return "integer"; }
-  std::string_view operator()(bool Config::*) const { return "boolean"; }
   std::string_view operator()(std::uint64_t Config::*) const { return "size"; }
   std::string_view operator()(std::chrono::nanoseconds Config::*) const { return "duration"; }
   std::string_view operator()(std::string Config::*) const { return "text"; }
@@ -200,7 +182,6 @@ struct Assign {
     const auto value = parse_size(text);
     return in_bounds(value) && take(member, value);
   }
-  bool operator()(bool Config::*member) const { return take(member, parse_bool(text)); }
   bool operator()(std::chrono::nanoseconds Config::*member) const {
     const auto value = parse_duration(text);
     return value && in_bounds(std::optional(value->count())) && take(member, value);
@@ -227,7 +208,6 @@ struct Print {
   std::string operator()(std::optional<int> Config::*member) const {
     return config.*member ? std::to_string(*(config.*member)) : "";
   }
-  std::string operator()(bool Config::*member) const { return config.*member ? "1" : "0"; }
   std::string operator()(std::uint64_t Config::*member) const { return format_size(config.*member); }
   std::string operator()(std::chrono::nanoseconds Config::*member) const {
     return format_duration(config.*member);
@@ -329,7 +309,6 @@ std::vector<Config::Setting> Config::settings() const {
   std::vector<Setting> result;
   for (const Variable& variable : table) {
     std::string value = std::visit(Print{*this}, variable.member);
-    if (variable.secret && !value.empty()) value = "(set)";
     result.push_back({&variable, std::move(value), given_.contains(std::string(variable.name))});
   }
   return result;

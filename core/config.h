@@ -38,16 +38,13 @@ struct TUTTI_API Config {
   log::Level log_level{};
   std::string log_file;
   std::vector<AlgorithmChoice> algorithm;
-  bool deterministic{};
   std::uint64_t eager_limit{};
   std::uint64_t eager_credit{};
   std::uint64_t tcp_socket_buffer{};
   std::chrono::nanoseconds spin{};
   std::uint64_t fragment{};
-  std::string token;
-  std::string token_file;
 
-  using Member = std::variant<std::optional<int> Config::*, bool Config::*, std::uint64_t Config::*,
+  using Member = std::variant<std::optional<int> Config::*, std::uint64_t Config::*,
                               std::chrono::nanoseconds Config::*, std::string Config::*,
                               std::vector<std::string> Config::*, std::optional<PortRange> Config::*,
                               log::Level Config::*, std::vector<AlgorithmChoice> Config::*>;
@@ -61,7 +58,6 @@ struct TUTTI_API Config {
     std::uint64_t least = 0;  // bounds of integers, sizes and (in nanoseconds) durations
     std::uint64_t most = UINT64_MAX;
     bool shapes_wire = false;  // must be equal on all ranks; see wire_digest()
-    bool secret = false;       // the value is never printed
 
     std::string_view type_name() const;
   };
@@ -69,7 +65,7 @@ struct TUTTI_API Config {
   // A row of the table, with what it is now.
   struct Setting {
     const Variable* variable;
-    std::string value;  // "(set)" for a secret that has one
+    std::string value;
     bool from_environment;
   };
 

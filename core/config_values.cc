@@ -73,15 +73,6 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
-std::optional<bool> parse_bool(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (lower == "1" || lower == "true" || lower == "yes" || lower == "on") return true;
-  if (lower == "0" || lower == "false" || lower == "no" || lower == "off") return false;
-  return std::nullopt;
-}
-
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   const NumberAndUnit parts = split_unit(text);
   for (const Unit& unit : duration_units) {

@@ -86,8 +86,12 @@ void print_interfaces(const Config& config, const std::optional<SocketAddress>& 
   std::cout << "\n";
 }
 
+// Names like ours that are not in the table get a warning, and their values, which may be anything, are not
+// shown.
 bool concerns_us(const std::string& name) {
-  if (name.starts_with("TUTTI_")) return true;
+  for (const Config::Variable& variable : Config::variables()) {
+    if (variable.name == name) return true;
+  }
   for (const std::string_view prefix : launcher_prefixes) {
     if (name.starts_with(prefix)) return true;
   }
@@ -98,10 +102,7 @@ void print_environment(const Config& config, const Result<Launch>& launch) {
   std::cout << "\nenvironment:\n";
   for (const auto& [name, value] : environment_of_process()) {
     if (!concerns_us(name)) continue;
-    bool secret = false;
-    for (const Config::Variable& variable : Config::variables())
-      secret |= variable.secret && variable.name == name;
-    std::cout << "  " << name << "=" << (secret ? "(set)" : value) << "\n";
+    std::cout << "  " << name << "=" << value << "\n";
   }
   for (const std::string& warning : config.warnings()) std::cout << "  warning: " << warning << "\n";
   if (!launch.ok()) {
