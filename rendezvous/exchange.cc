@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <thread>
 
 #include <tutti/core/config_values.h>
@@ -43,14 +42,14 @@ class Exchange {
   Result<Entry> claim(const std::string& key, Status (Exchange::*conflict)(const Introduction& holder) const);
   Status disagreement(const Introduction& first) const { return check_compatible(first, self_); }
   Status duplicate(const Introduction& holder) const;
-  Result<std::optional<std::string>> current_table();
+  Result<std::string> current_table();
   Status publish_failure(const Status& failure);
   void linger();
   void leave(bool failed);
   void clear();
 
   Result<std::string> make_table();
-  Result<std::optional<std::string>> gather(int first, int last, std::vector<std::string>& encoded);
+  Result<std::string> gather(int first, int last, std::vector<std::string>& encoded);
   Status check_gathered(const std::vector<std::string>& encoded) const;
   Result<std::string> await_table();
   Status not_arrived();
@@ -155,10 +154,10 @@ Result<Entry> Exchange::claim(const std::string& key,
     if (status.ok()) return Entry::entered;
     // The holder may belong to a meeting that is over. Its table goes after the other keys, so if there is no
     // table and the same holder is still there when we look once more, then it is of this meeting.
-    const Result<std::optional<std::string>> table = current_table();
+    const Result<std::string> table = current_table();
     if (!table.ok()) return table.status();
-    if (*table) {
-      const Result<std::vector<Introduction>> peers = decode_table(**table);
+    if (!table->empty()) {
+      const Result<std::vector<Introduction>> peers = decode_table(*table);
       return peers.ok() ? Result<Entry>(Entry::stale) : Result<Entry>(peers.status());
     }
     if (seen == *held) return publish_failure(status);
@@ -174,14 +173,14 @@ Status Exchange::duplicate(const Introduction& holder) const {
                 self_.rank);
 }
 
-Result<std::optional<std::string>> Exchange::current_table() {
+// Empty if there is none; no table is empty itself.
+Result<std::string> Exchange::current_table() {
   const Result<bool> there = store_.exists("table", deadline_);
   if (!there.ok()) return there.status();
-  if (!*there) return std::optional<std::string>();
+  if (!*there) return std::string();
   Result<std::string> table = store_.get("table", Deadline::after(poll_interval));
-  if (table.ok()) return std::optional(*std::move(table));
-  if (table.status().code() == Code::timeout) return std::optional<std::string>();
-  return table.status();
+  if (!table.ok() && table.status().code() == Code::timeout) return std::string();
+  return table;
 }
 
 // Returns the failure that all will see: the first one published.
@@ -234,8 +233,8 @@ Result<std::string> Exchange::make_table() {
   while (encoded.size() < static_cast<std::size_t>(self_.world_size)) {
     const int first = static_cast<int>(encoded.size());
     const int last = std::min(self_.world_size, first + static_cast<int>(ranks_per_request));
-    Result<std::optional<std::string>> table = gather(first, last, encoded);
-    if (table.ok() && *table) return **std::move(table);
+    Result<std::string> table = gather(first, last, encoded);
+    if (table.ok() && !table->empty()) return table;
     if (table.ok()) continue;
     const bool late = table.status().code() == Code::timeout && deadline_.expired();
     return late ? publish_failure(not_arrived()) : table.status();
@@ -247,7 +246,7 @@ Result<std::string> Exchange::make_table() {
 
 // Appends what ranks first..last-1 published, however long they take. Ends early with the table if there
 // already is one: somebody's failure, or that of an earlier meeting.
-Result<std::optional<std::string>> Exchange::gather(int first, int last, std::vector<std::string>& encoded) {
+Result<std::string> Exchange::gather(int first, int last, std::vector<std::string>& encoded) {
   std::vector<std::string> keys;
   for (int rank = first; rank < last; ++rank) keys.push_back(rank_key(rank));
   for (;;) {
@@ -255,12 +254,12 @@ Result<std::optional<std::string>> Exchange::gather(int first, int last, std::ve
         store_.get_many(keys, earlier(deadline_, Deadline::after(poll_interval)));
     if (values.ok()) {
       std::ranges::move(*values, std::back_inserter(encoded));
-      return std::optional<std::string>();
+      return std::string();
     }
     if (values.status().code() != Code::timeout || deadline_.expired()) return values.status();
     if (options_.while_waiting) options_.while_waiting();
-    Result<std::optional<std::string>> table = current_table();
-    if (!table.ok() || *table) return table;
+    Result<std::string> table = current_table();
+    if (!table.ok() || !table->empty()) return table;
   }
 }
 
