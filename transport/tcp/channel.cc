@@ -12,7 +12,7 @@ namespace tutti::tcp {
 namespace {
 
 // Bytes in flight between two looks at what else there is to send: large messages take turns by frames.
-constexpr std::size_t hold_bytes = 64 * 1024;
+constexpr std::size_t hold_bytes = 256 * 1024;
 // Work for one peer before others have their turn.
 constexpr std::size_t write_budget = 1024 * 1024;
 constexpr std::size_t read_budget = 512 * 1024;
