@@ -2,8 +2,6 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
-
 #include <tutti/transport/spin_policy.h>
 
 namespace tutti {

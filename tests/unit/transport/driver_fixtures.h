@@ -1,0 +1,107 @@
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <tutti/transport/driver.h>
+
+namespace tutti {
+
+using namespace std::chrono_literals;
+using Flag = std::atomic<std::uint32_t>;
+
+inline Deadline soon() { return Deadline::after(30s); }
+
+inline DriverOptions without_background() {
+  DriverOptions options;
+  options.background = false;
+  return options;
+}
+
+inline void set(Driver& driver, Flag& flag) {
+  flag.store(1, std::memory_order_release);
+  driver.notify(flag);
+}
+
+struct Task : DriverTask {
+  std::function<void()> action;
+  explicit Task(std::function<void()> what) : action(std::move(what)) {
+    run = [](DriverTask& task) { static_cast<Task&>(task).action(); };
+  }
+};
+
+// One end is watched by the driver, the other is written by tests.
+class Pipe final : public DescriptorHandler {
+ public:
+  explicit Pipe(Driver& driver) : driver_(driver) {
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_.data()), 0);
+    const DriverGuard guard(driver_);
+    EXPECT_TRUE(driver_.watch(ends_[0], EPOLLIN, *this).ok());
+  }
+  ~Pipe() override {
+    {
+      const DriverGuard guard(driver_);
+      driver_.unwatch(ends_[0]);
+    }
+    for (const int end : ends_) close(end);
+  }
+  void on_ready(std::uint32_t) override {
+    std::array<char, 64> bytes;
+    const ssize_t count = read(ends_[0], bytes.data(), bytes.size());
+    if (count <= 0) return;
+    received.fetch_add(static_cast<int>(count));
+    if (then) then();
+  }
+  void write_byte() { EXPECT_EQ(write(ends_[1], "x", 1), 1); }
+  int watched() const { return ends_[0]; }
+
+  std::atomic<int> received{0};
+  std::function<void()> then;
+
+ private:
+  Driver& driver_;
+  std::array<int, 2> ends_{-1, -1};
+};
+
+class Polled final : public Pollable {
+ public:
+  explicit Polled(Driver& driver) : driver_(driver) {
+    const DriverGuard guard(driver_);
+    driver_.add(*this);
+  }
+  ~Polled() override {
+    const DriverGuard guard(driver_);
+    driver_.remove(*this);
+  }
+  bool poll() override {
+    passes.fetch_add(1, std::memory_order_relaxed);
+    return on_poll && on_poll();
+  }
+  bool prepare_sleep() override {
+    EXPECT_FALSE(asleep);
+    asleep = true;
+    return work_left && work_left();
+  }
+  void cancel_sleep() override {
+    EXPECT_TRUE(asleep);
+    asleep = false;
+  }
+  Deadline next_deadline() const override { return deadline; }
+
+  std::atomic<int> passes{0};
+  std::function<bool()> on_poll, work_left;
+  Deadline deadline = Deadline::never();  // the driving thread's
+  bool asleep = false;
+
+ private:
+  Driver& driver_;
+};
+
+}  // namespace tutti
