@@ -1,9 +1,9 @@
+#pragma once
+
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
-
-#pragma once
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
