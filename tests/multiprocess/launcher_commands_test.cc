@@ -1,6 +1,3 @@
-#include <regex>
-#include <sstream>
-
 #include <gmock/gmock.h>
 
 #include "launcher_process.h"
@@ -34,9 +31,9 @@ TEST(LauncherBench, EverythingByItself) {
     EXPECT_EQ(rows[0], csv_header);
     // Sizes 4, 512 and 64K of 11 things, one of barrier, and pingpong where there are two.
     EXPECT_EQ(rows.size(), 1u + 3 * 11 + 1 + (std::string(ranks) == "2" ? 3 : 0));
-    const std::regex row("tutti,[a-z_]+,\\d+," + std::string(ranks) +
-                         R"(,\d+\.\d\d,\d+\.\d\d,\d+\.\d{4},\d+\.\d{4})");
-    for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_TRUE(std::regex_match(rows[i], row)) << rows[i];
+    const std::string figure = "[0-9]+[.][0-9]+";
+    const std::string row = std::string("tutti,[a-z_]+,[0-9]+,") + ranks + "(," + figure + "){4}";
+    for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_THAT(rows[i], testing::MatchesRegex(row));
   }
 }
 
@@ -113,7 +110,7 @@ TEST(LauncherInfo, EveryVariable) {
     EXPECT_THAT(text.out, HasSubstr(std::string(variable.name)));
     EXPECT_THAT(markdown.out, HasSubstr("| `" + std::string(variable.name) + "` |"));
   }
-  EXPECT_TRUE(std::regex_search(text.out, std::regex("TUTTI_TIMEOUT +7s +environment")));
+  EXPECT_THAT(text.out, testing::ContainsRegex("TUTTI_TIMEOUT +7s +environment"));
   EXPECT_EQ(tutti({"info", "--markdown"}).status, 2);
 }
 
