@@ -11,9 +11,10 @@
 
 namespace tutti {
 
-// Names one message between two ranks. Collectives: the communicator's context, the operation's sequence number in
-// it, and the index the schedule gave the message (the k-th from this sender to this receiver). User messages:
-// the context with `user_context_bit`, the user's tag as sequence, index 0; equal ones match in order of sending.
+// Names one message between two ranks. Collectives: the communicator's context, the operation's sequence
+// number in it, and the index the schedule gave the message (the k-th from this sender to this receiver).
+// User messages: the context with `user_context_bit`, the user's tag as sequence, index 0; equal ones match
+// in order of sending.
 struct MessageTag {
   std::uint32_t context = 0;
   std::uint32_t index = 0;
@@ -32,8 +33,8 @@ struct MessageHeader {
 // Which operand of a reduction the arriving message is.
 enum class MessageSide : std::uint8_t { left, right };
 
-// Where a message's payload goes: copied to `out`, or combined with `local` into `out` as it arrives, straight
-// from the transport's memory.
+// Where a message's payload goes: copied to `out`, or combined with `local` into `out` as it arrives,
+// straight from the transport's memory.
 struct Sink {
   std::byte* out = nullptr;
   const std::byte* local = nullptr;  // the other operand; may equal `out`
@@ -41,7 +42,8 @@ struct Sink {
   MessageSide side = MessageSide::right;
 
   bool copies() const { return reducer == nullptr; }
-  // Takes the bytes at `offset` of the message. When reducing, offset and size are multiples of the element size.
+  // Takes the bytes at `offset` of the message. When reducing, offset and size are multiples of the element
+  // size.
   void consume(std::uint64_t offset, std::span<const std::byte> bytes) const {
     if (bytes.empty()) return;
     if (copies()) {
@@ -57,9 +59,9 @@ struct Sink {
 
 class Channel;
 
-// Operations on messages are nodes owned by the caller: nothing is allocated for them, and they must stay where
-// they are until `done` was called. `done` is called exactly once, by whoever drives, possibly from within the
-// call that posted the operation. After it the transport touches neither the node nor its memory.
+// Operations on messages are nodes owned by the caller: nothing is allocated for them, and they must stay
+// where they are until `done` was called. `done` is called exactly once, by whoever drives, possibly from
+// within the call that posted the operation. After it the transport touches neither the node nor its memory.
 struct SendOp {
   MessageHeader header;
   const std::byte* data = nullptr;
@@ -76,9 +78,9 @@ struct SendOp {
 struct RecvOp {
   MessageTag tag;
   Fingerprint call;
-  int peer = -1;             // world rank to receive from; `any_source` for user messages
-  bool any_tag = false;      // user messages only
-  std::uint64_t bytes = 0;   // exact length for collectives, capacity for user messages
+  int peer = -1;            // world rank to receive from; `any_source` for user messages
+  bool any_tag = false;     // user messages only
+  std::uint64_t bytes = 0;  // exact length for collectives, capacity for user messages
   Sink sink;
   void (*done)(RecvOp& op, const Status& status) = nullptr;
 

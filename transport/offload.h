@@ -19,7 +19,8 @@ class Offload {
   virtual std::string_view name() const = 0;
   // Judged only by what is equal on all ranks, so that all ranks answer alike.
   virtual bool supports(const CollectiveArgs& args) const = 0;
-  // Starts it; `completion` is told later, also of failures. Operations are posted in the same order on all ranks.
+  // Starts it; `completion` is told later, also of failures. Operations are posted in the same order on all
+  // ranks.
   virtual void post(const CollectiveArgs& args, OffloadCompletion& completion) = 0;
 };
 

@@ -24,7 +24,8 @@ StreamReceiver::StreamReceiver(Channel& channel, int peer, TransportOwner& owner
 
 // Messages may be left that nobody has asked for.
 StreamReceiver::~StreamReceiver() {
-  for (Incoming& message : incoming_) pool_.put(message.buffer, static_cast<std::uint32_t>(message.header.bytes));
+  for (Incoming& message : incoming_)
+    pool_.put(message.buffer, static_cast<std::uint32_t>(message.header.bytes));
 }
 
 // --- frames ---

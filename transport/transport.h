@@ -25,8 +25,8 @@ class TransportOwner : public ChannelEvents {
   virtual const PeerInfo& peer(int rank) const = 0;
   virtual int size() const = 0;
   virtual int rank() const = 0;
-  // Peer `rank` has connected to us through `transport`: the channel to attach to, opened now if there was none;
-  // null to refuse.
+  // Peer `rank` has connected to us through `transport`: the channel to attach to, opened now if there was
+  // none; null to refuse.
   virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
 };
 
@@ -43,8 +43,9 @@ class Transport {
 
   // Starts answering peers. Called once, by whoever drives.
   virtual Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) = 0;
-  // A channel to that peer; returns at once and connects with the first message, or is found by the peer's connection.
-  // Connecting is given up at the deadline that applied to `start`'s owner: see Mesh::connect_timeout.
+  // A channel to that peer; returns at once and connects with the first message, or is found by the peer's
+  // connection. Connecting is given up at the deadline that applied to `start`'s owner: see
+  // Mesh::connect_timeout.
   virtual std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) = 0;
   // Stops answering. Channels are closed before.
   virtual void stop() = 0;

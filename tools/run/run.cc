@@ -19,8 +19,8 @@ void open_standard_streams() {
   if (fd > 2) close(fd);
 }
 
-// In the background of a terminal its input is somebody else's. The ranks would take it all the same, since their
-// sessions are not subject to the terminal's job control.
+// In the background of a terminal its input is somebody else's. The ranks would take it all the same, since
+// their sessions are not subject to the terminal's job control.
 void leave_terminal_input() {
   const pid_t foreground = isatty(STDIN_FILENO) ? tcgetpgrp(STDIN_FILENO) : -1;
   if (foreground < 0 || foreground == getpgrp()) return;
