@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include <tutti/bindings/cpp/init.h>
@@ -49,10 +51,19 @@ Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nano
   return Deadline::after(from_url.value_or(setup.config.init_timeout));
 }
 
+// Polling helps only who has a core to himself.
+std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerInfo>& peers, int rank) {
+  const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
+  const auto here = std::ranges::count_if(
+      peers, [&](const PeerInfo& peer) { return peer.host == self.host && peer.boot_id == self.boot_id; });
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  return static_cast<unsigned>(here) > cores ? std::chrono::nanoseconds(0) : config.spin;
+}
+
 Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
   const int size = static_cast<int>(peers.size());
   log::set_rank(rank, size);
-  auto engine = std::make_shared<Engine>(DriverOptions{.spin = setup.config.spin});
+  auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin_time(setup.config, peers, rank)});
   MeshOptions options;
   options.rank = rank;
   options.peers = std::move(peers);

@@ -1,6 +1,8 @@
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <initializer_list>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -174,6 +176,13 @@ TEST(Config, KnowsWhereValuesCameFrom) {
     EXPECT_THAT(text, HasSubstr(std::string(variable.name)));
     EXPECT_THAT(variables_markdown(), HasSubstr("| `" + std::string(variable.name) + "` |"));
   }
+}
+
+// docs/variables.md is made by `./dev docs`.
+TEST(Config, TheDocumentationHoldsTheTable) {
+  std::ifstream file(TUTTI_SOURCE_DIR "/docs/variables.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, HasSubstr(variables_markdown()));
 }
 
 TEST(Config, WireDigestHoldsExactlyWhatShapesTheWire) {
