@@ -1,5 +1,6 @@
 #include <iostream>
 #include <optional>
+#include <stdexcept>
 
 #include <unistd.h>
 
@@ -27,10 +28,26 @@ int launch_ranks(const BenchOptions& options, const Arguments& arguments) {
   return launch(run);
 }
 
+// On rank 0, `report` from now on. False on all ranks if it cannot be written: left alone, the others would
+// only see rank 0 go, and blame it for that.
+bool open_report(Communicator& communicator, const BenchOptions& options, std::optional<Report>& report) {
+  std::uint8_t open[] = {1};
+  if (communicator.rank() == 0) {
+    try {
+      report.emplace(options, communicator.size());
+    } catch (const std::runtime_error& error) {
+      std::cerr << "tutti bench: " << error.what() << "\n";
+      open[0] = 0;
+    }
+  }
+  communicator.broadcast(Buffer(open), 0).wait();
+  return open[0] == 1;
+}
+
 // Whether every result was right.
 bool measure_all(Communicator& communicator, const BenchOptions& options) {
   std::optional<Report> report;
-  if (communicator.rank() == 0) report.emplace(options, communicator.size());
+  if (!open_report(communicator, options, report)) return false;
   std::uint64_t wrong = 0;
   for (const MeasuredInfo* info : options.measured) {
     if (info->what == Measured::pingpong && communicator.size() != 2) {
