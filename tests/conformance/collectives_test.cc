@@ -1,5 +1,6 @@
 // Every collective, type and operation over every transport, against a plain computation of the answer.
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <tuple>
@@ -27,10 +28,6 @@ class Collectives : public testing::TestWithParam<std::tuple<std::string, int>> 
  protected:
   std::string transport() const { return std::get<0>(GetParam()); }
   int size() const { return std::get<1>(GetParam()); }
-  Cluster cluster(ClusterOptions options = {}) const {
-    options.transport = transport();
-    return Cluster(size(), options);
-  }
 };
 
 void run_all(Cluster& cluster, const std::vector<CollectiveCase>& cases) {
