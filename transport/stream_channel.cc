@@ -104,6 +104,8 @@ const ChannelCounters& StreamChannel::counters() const { return state_->counters
 
 bool StreamChannel::has_frames() const { return !state_->pipe_over && state_->sender.has_frames(); }
 
+bool StreamChannel::has_urgent_frames() const { return !state_->pipe_over && state_->sender.urgent(); }
+
 OutgoingFrame* StreamChannel::next_frame() {
   return state_->pipe_over ? nullptr : state_->sender.next_frame();
 }

@@ -53,6 +53,8 @@ class StreamChannel : public Channel {
   // --- the pipe calls, to send ---
 
   bool has_frames() const;
+  // Whether the peer must be told something besides messages and goodbye: why a context has failed, say.
+  bool has_urgent_frames() const;
   // The next frame to write, or null. It stays valid until `frame_written`; the pipe may hold several and
   // must write them in order. Asking for the next one is what makes large messages take turns.
   OutgoingFrame* next_frame();

@@ -43,8 +43,8 @@ TcpChannel::~TcpChannel() {
 void TcpChannel::kick() {
   if (open_) {
     write_frames();
-  } else if (!status().ok()) {
-    pipe_failed(status());  // closed before there was a connection: nobody needs a goodbye
+  } else if (!status().ok() && !has_urgent_frames()) {
+    pipe_failed(status());  // closed before there was a connection: nobody needs a goodbye, only a cause
   } else if (connector_ == nullptr) {
     connect();
   }
