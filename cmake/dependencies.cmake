@@ -1,7 +1,6 @@
 find_package(Threads REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(Protobuf REQUIRED)
-find_package(OpenSSL REQUIRED)
 
 # Asio is header-only and brings no CMake package on most systems.
 find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
