@@ -11,7 +11,7 @@ namespace tutti::tools {
 int store_command(const Arguments& arguments) {
   CLI::App app(
       "Serves the store at which ranks meet, until SIGTERM or SIGINT. Ranks find it by "
-      "TUTTI_STORE=HOST:PORT.",
+      "TUTTI_STORE=HOST:PORT;\njobs that use it at the same time need different TUTTI_JOB_ID.",
       "tutti store");
   tcp::StoreServerOptions options;
   std::string address = options.addresses.front();

@@ -21,7 +21,8 @@ struct Words {
 void declare(CLI::App& app, BenchOptions& options, Words& words) {
   app.add_option("COLLECTIVE", words.collectives, "all_reduce, broadcast, ..., sendrecv, pingpong; or all")
       ->required();
-  app.add_option("-n", options.launch_ranks, "Start N ranks here; not needed under `tutti run`")
+  app.add_option("-n", options.launch_ranks,
+                 "Start N ranks here; without it, those of `tutti run` or else one")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--min-bytes", words.min_bytes, "The smallest vector")->capture_default_str();
   app.add_option("--max-bytes", words.max_bytes, "The largest vector")->capture_default_str();
