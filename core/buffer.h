@@ -19,8 +19,8 @@ struct Memory {
   friend bool operator==(Memory, Memory) = default;
 };
 
-// Memory known to the transports of a communicator (a shared segment, a verbs memory region). Made by a
-// communicator; a Buffer that carries one lets collectives skip staging.
+// Memory known to the transports of a communicator (a shared segment, a verbs memory region); a Buffer can
+// carry one past the layers that do not look at it.
 class Registration;
 
 template <class T>

@@ -50,7 +50,7 @@ Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline d
     if (joined.ok() || !is_over(joined.status())) return joined;
     if (deadline.remaining() <= pause) {
       const Status& last = joined.status();
-      return earlier_failure.empty()
+      return earlier_failure.empty() || earlier_failure == last.message()
                  ? last
                  : Status(last.code(), last.message() + "; before that: " + earlier_failure);
     }

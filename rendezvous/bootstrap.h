@@ -17,7 +17,7 @@ namespace tutti {
 
 struct JoinOptions {
   SessionOptions session;
-  // Keeps meetings in the same store apart: the job, and the how-manieth communicator of the process this is.
+  // Keeps meetings in the same store apart: the name of the job, say.
   std::string prefix = "tutti/0";
   std::string wire_digest;  // "NAME=value;" of each setting that must be equal on all ranks
   std::string version;

@@ -48,7 +48,7 @@ struct Question {
 
 void declare(CLI::App& app, ExplainOptions& options) {
   app.add_option("COLLECTIVE", options.collective, "all_reduce, broadcast, ...")->required();
-  app.add_option("--ranks", options.ranks, "The size of the world")
+  app.add_option("-n,--ranks", options.ranks, "The size of the world")
       ->required()
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--bytes", options.bytes, "The whole vector of a rank (4096, 64K, 1M)")

@@ -9,7 +9,7 @@ namespace tutti {
 // want that processor, one of them perhaps the peer that it waits for, it loses its time slice, and
 // milliseconds. The kernel counts how often this thread was switched away from against its will (or offered
 // the processor and was taken at its word): when that has happened, spinning stops for a number of waits, and
-// for twice as many each time it happens again. Used by whoever drives.
+// for four times as many each time it happens again. Used by whoever drives.
 class SpinPolicy {
  public:
   explicit SpinPolicy(std::chrono::nanoseconds longest) : longest_(longest) {}
