@@ -1,4 +1,5 @@
-#include <numeric>
+#include <cstddef>
+#include <limits>
 #include <string>
 
 #include <tutti/collectives/arguments.h>
@@ -9,9 +10,20 @@ namespace {
 
 Status invalid(std::string text) { return Status(Code::invalid_argument, std::move(text)); }
 
-std::uint64_t total(std::span<const std::uint64_t> counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+// More bytes than an object can have; sums and products stop there instead of wrapping round.
+constexpr std::uint64_t too_much = std::numeric_limits<std::ptrdiff_t>::max();
+
+std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+  return b != 0 && a > too_much / b ? too_much : a * b;
 }
+
+std::uint64_t total(std::span<const std::uint64_t> counts) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t count : counts) sum = count > too_much - sum ? too_much : sum + count;
+  return sum;
+}
+
+bool fits_memory(std::uint64_t count, DataType type) { return product(count, size_of(type)) < too_much; }
 
 std::uint64_t total_before(std::span<const std::uint64_t> counts, int rank) {
   return total(counts.first(static_cast<std::size_t>(rank)));
@@ -67,18 +79,18 @@ Status shape_of(const Context& c, Shape& shape, std::uint64_t& count) {
       count = call.one_buffer ? out / c.p() : in;
       if (call.one_buffer && out % c.p() != 0)
         return invalid("a buffer that does not divide by the world size");
-      shape = {count, count * c.p(), true, all || c.is_root(), true, false, r * count};
+      shape = {count, product(count, c.p()), true, all || c.is_root(), true, false, r * count};
       break;
     }
     case CollectiveKind::reduce_scatter:
       count = call.one_buffer ? in / c.p() : out;
       if (call.one_buffer && in % c.p() != 0)
         return invalid("a buffer that does not divide by the world size");
-      shape = {count * c.p(), count, true, true, false, true, r * count};
+      shape = {product(count, c.p()), count, true, true, false, true, r * count};
       break;
     case CollectiveKind::scatter:
       count = out;
-      shape = {count * c.p(), count, c.is_root(), true, false, true, r * count};
+      shape = {product(count, c.p()), count, c.is_root(), true, false, true, r * count};
       break;
     case CollectiveKind::all_to_all:
       count = out / c.p();
@@ -222,6 +234,9 @@ Result<CheckedCall> check(const Call& given, int rank, int size) {
   if (given.root < 0 || given.root >= size) {
     return invalid("root " + std::to_string(given.root) + " of " + std::to_string(size) + " ranks");
   }
+  if (!fits_memory(given.in.count, given.in.type) || !fits_memory(given.out.count, given.out.type)) {
+    return invalid("a buffer larger than memory can be");
+  }
   const Call call = with_both_sides(given, rank, size);
   const Context context{call, rank, size};
   Status status = check_counts(context);
@@ -286,6 +301,9 @@ Status check(const Transfer& transfer, int size) {
   }
   const bool tag_fits = transfer.tag < (std::uint64_t{1} << 63) || (!sends && transfer.tag == any_tag);
   if (!tag_fits) return invalid("tag " + std::to_string(transfer.tag) + " is 2^63 or more");
+  if (!fits_memory(transfer.buffer.count, transfer.buffer.type)) {
+    return invalid("a buffer larger than memory can be");
+  }
   if (transfer.buffer.count != 0 && transfer.buffer.data == nullptr) return invalid("the buffer is null");
   return Status();
 }
