@@ -108,8 +108,9 @@ bool StreamSender::has_frames() const {
 }
 
 OutgoingFrame* StreamSender::next_frame() {
-  if (control_first_ != control_.size() || credit_is_due()) return next_control();
+  // The reason before its consequences: a cancel that came first would be taken for the cause.
   if (!aborts_.empty()) return next_abort();
+  if (control_first_ != control_.size() || credit_is_due()) return next_control();
   const bool fragment_turn = !active_.empty() && announced_in_a_row_ >= announcements_per_fragment;
   if (!fragment_turn && can_announce()) return next_announcement();
   if (!active_.empty()) return next_fragment();
