@@ -1,3 +1,5 @@
+#include <utility>
+
 #include <asio/buffer.hpp>
 #include <sys/epoll.h>
 
@@ -105,11 +107,14 @@ void Listener::on_ready(std::uint32_t) {
     asio::error_code error;
     Socket socket = accept(hub_.io, acceptor_, error);
     if (!error) {
+      scarce_ = false;
       admit(std::move(socket));
     } else if (error == asio::error::would_block) {
       return;
     } else if (is_scarcity(error)) {
-      log::warn("tcp: cannot accept a connection now: ", error.message());
+      if (!std::exchange(scarce_, true)) {
+        log::warn("tcp: cannot accept a connection now: ", error.message());
+      }
       pause();
       return;
     }
