@@ -39,6 +39,8 @@ class Channel {
  public:
   virtual ~Channel() = default;
 
+  // Connects, if that has not begun: whoever only receives must notice, too, that the peer is gone.
+  virtual void connect() = 0;
   // Queues a message; connects first if need be. Small messages on an idle channel are written at once, from
   // this very call.
   virtual void send(SendOp& op) = 0;

@@ -107,6 +107,7 @@ class Mesh final : public TransportOwner {
 
   Status choose(int peer);
   Channel* open(int peer);
+  void expect(int peer_rank);
   void fail_posted();
   RecvOp* match_collective(std::uint32_t context, Arrival& arrival);
   RecvOp* match_user(std::uint32_t context, Arrival& arrival);

@@ -42,7 +42,16 @@ void Mesh::recv(RecvOp& op) {
   } else {
     op.state = posted;
     table->post(op);
+    if (!any) expect(op.peer);
   }
+}
+
+// A peer that dies before it has connected would never be missed: who waits for it connects as well.
+void Mesh::expect(int peer_rank) {
+  State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
+  if (entry.awaited) return;
+  entry.awaited = true;
+  if (Channel* channel = open(peer_rank); channel != nullptr) channel->connect();
 }
 
 void Mesh::cancel(SendOp& op, int peer_rank, const Status& why) {

@@ -16,6 +16,7 @@ struct Mesh::State {
     std::unique_ptr<Channel> channel;
     Transport* transport = nullptr;  // once chosen
     Status status;
+    bool awaited = false;  // a receive has asked for a connection
   };
   // An abort that came before its context was attached.
   struct EarlyAbort {

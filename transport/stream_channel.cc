@@ -46,6 +46,11 @@ void StreamChannel::flush() {
   state.kicking = false;
 }
 
+void StreamChannel::connect() {
+  const State& state = *state_;
+  if (state.status.ok() && !state.pipe_over && !state.kicking) kick();
+}
+
 void StreamChannel::send(SendOp& op) {
   State& state = *state_;
   if (!state.status.ok()) {

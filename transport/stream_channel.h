@@ -28,6 +28,7 @@ class StreamChannel : public Channel {
   StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits);
   ~StreamChannel() override;
 
+  void connect() final;
   void send(SendOp& op) final;
   void cancel_send(SendOp& op, const Status& why) final;
   void claim(Arrival& arrival, RecvOp& op) final;

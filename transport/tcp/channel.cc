@@ -46,11 +46,11 @@ void TcpChannel::kick() {
   } else if (!status().ok() && !has_urgent_frames()) {
     pipe_failed(status());  // closed before there was a connection: nobody needs a goodbye, only a cause
   } else if (connector_ == nullptr) {
-    connect();
+    start_connecting();
   }
 }
 
-void TcpChannel::connect() {
+void TcpChannel::start_connecting() {
   const auto& published = owner().peer(peer()).addresses;
   const auto text = published.find("tcp");
   auto address = text == published.end() ? std::nullopt : parse_address(text->second);

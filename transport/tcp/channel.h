@@ -36,7 +36,7 @@ class TcpChannel final : public StreamChannel, public DescriptorHandler, public 
   void on_connected(Socket socket) override { attach(std::move(socket)); }
   void on_connect_failed(const Status& why) override { pipe_failed(why); }
 
-  void connect();
+  void start_connecting();
   void write_frames();
   void hold_frames();
   std::size_t write_held(asio::error_code& error);
