@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <thread>
 #include <utility>
 
 #include <tutti/collectives/algorithm.h>
@@ -37,6 +38,22 @@ Work issue(Group& group, const Call& call, const CallOptions& options) {
   return group.collective(checked->args, checked->problem, options);
 }
 
+// The last handle may go inside a `then` callback, on the thread that drives. Tearing down needs the baton and
+// waits for goodbyes, so there it is done by a thread of its own, once that one has left.
+void retire(Group* group) {
+  const Driver& driver = group->world().engine->driver;
+  if (driver.driven_by_this_thread() && !driver.forked()) {
+    std::thread([group] { delete group; }).detach();
+  } else {
+    delete group;
+  }
+}
+
+std::shared_ptr<Group> make_group(std::shared_ptr<World> world, std::uint32_t context,
+                                  std::vector<int> ranks) {
+  return {new Group(std::move(world), context, std::move(ranks)), retire};
+}
+
 }  // namespace
 
 Communicator create_communicator(std::shared_ptr<World> world) {
@@ -45,7 +62,7 @@ Communicator create_communicator(std::shared_ptr<World> world) {
   // Equal on all ranks, being the first.
   const std::uint32_t context = world->contexts.propose();
   world->contexts.take(context);
-  return Communicator(std::make_shared<Group>(std::move(world), context, std::move(ranks)));
+  return Communicator(make_group(std::move(world), context, std::move(ranks)));
 }
 
 Communicator::Communicator(std::shared_ptr<Group> group) : group_(std::move(group)) {}
@@ -244,7 +261,7 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   for (const int member : members_of(votes, color))
     ranks.push_back(group_->ranks()[static_cast<std::size_t>(member)]);
   return Communicator(
-      std::make_shared<Group>(group_->shared_world(), static_cast<std::uint32_t>(context), std::move(ranks)));
+      make_group(group_->shared_world(), static_cast<std::uint32_t>(context), std::move(ranks)));
 }
 
 void Communicator::abort(const std::string& reason) {

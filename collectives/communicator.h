@@ -64,7 +64,9 @@ class TUTTI_API Communicator {
   Communicator() = default;  // of no use until assigned
   Communicator(Communicator&&) noexcept = default;
   Communicator& operator=(Communicator&&) noexcept = default;
-  ~Communicator();  // operations still in flight end with `aborted`; never hangs
+  // Operations still in flight end with `aborted`; never hangs. Also inside a `then` callback, where they end
+  // soon after it.
+  ~Communicator();
 
   int rank() const;
   int size() const;
