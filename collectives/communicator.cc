@@ -38,8 +38,8 @@ Work issue(Group& group, const Call& call, const CallOptions& options) {
   return group.collective(checked->args, checked->problem, options);
 }
 
-// The last handle may go inside a `then` callback, on the thread that drives. Tearing down needs the baton and
-// waits for goodbyes, so there it is done by a thread of its own, once that one has left.
+// The last handle may go inside a `then` callback, on the thread that drives. Tearing down needs the baton
+// and waits for goodbyes, so there it is done by a thread of its own, once that one has left.
 void retire(Group* group) {
   const Driver& driver = group->world().engine->driver;
   if (driver.driven_by_this_thread() && !driver.forked()) {
@@ -210,13 +210,13 @@ Work Communicator::batch(std::span<const Transfer> transfers, const CallOptions&
   const bool sends = !transfers.empty() && transfers.front().direction == Transfer::Direction::send;
   const CollectiveKind kind = sends ? CollectiveKind::send : CollectiveKind::recv;
   for (const Transfer& transfer : transfers) {
-    Status status = check(transfer, size());
+    const Status status = check(transfer, size());
     if (status.ok()) continue;
     Fingerprint call;
     call.kind = kind;
     call.type = transfer.buffer.type;
     call.count = transfer.buffer.count;
-    return group_->refuse(call, std::move(status));
+    return group_->refuse(call, status);
   }
   return group_->transfers(kind, transfers, options);
 }

@@ -66,7 +66,7 @@ Operation* Group::prepare(Operation::Kind kind, const Fingerprint& call, const C
   return operation;
 }
 
-Work Group::refuse(const Fingerprint& call, Status why) {
+Work Group::refuse(const Fingerprint& call, const Status& why) {
   Operation* operation = prepare(Operation::Kind::transfers, call, {});
   Work work = Operation::handle(*operation);
   operation->finish(explain(*operation, why));
@@ -259,8 +259,13 @@ void Group::end(Operation& operation, const Status& status) {
   operation.release();
 }
 
+std::string Group::name(const Operation& operation) const {
+  return describe(rank_) + ": " + operation.name();
+}
+
 Status Group::explain(const Operation& operation, const Status& why) const {
-  if (why.ok()) return why;
+  // The operation that timed out has said so itself.
+  if (why.ok() || why.message().starts_with(name(operation))) return why;
   return why.with_context(describe(rank_) + ": " + operation.describe());
 }
 
@@ -340,7 +345,7 @@ Status Group::timed_out(const Operation& operation) const {
         waiting += (waiting.empty() ? "" : ", ") + mesh_.peer(node.peer).describe();
     }
   }
-  std::string text = operation.describe() + " on " + describe(rank_) + " was not over in time";
+  std::string text = describe(rank_) + ": " + operation.describe() + " was not over in time";
   if (!waiting.empty()) text += "; still waiting for " + waiting;
   return Status(Code::timeout, text);
 }

@@ -39,7 +39,7 @@ class Group final : public ContextEvents, public Pollable {
   Work collective(const CollectiveArgs& args, const Problem& problem, const CallOptions& options);
   Work transfers(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options);
   // A handle to an operation that has failed already.
-  Work refuse(const Fingerprint& call, Status why);
+  Work refuse(const Fingerprint& call, const Status& why);
 
   void abort(const Status& why);
   Status status() const;
@@ -79,6 +79,7 @@ class Group final : public ContextEvents, public Pollable {
   Slot& slot(std::uint64_t sequence) { return slots_[sequence % slots_.size()]; }
   void remember(const Operation& operation, Slot::State state);
   bool member(int world_rank) const { return position_[static_cast<std::size_t>(world_rank)] >= 0; }
+  std::string name(const Operation& operation) const;
   Status explain(const Operation& operation, const Status& why) const;
 
   std::shared_ptr<World> world_;

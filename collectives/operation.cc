@@ -84,13 +84,16 @@ void Operation::finish(const Status& status) {
   for (auto& callback : callbacks) callback(status);
 }
 
+std::string Operation::name() const {
+  const std::string text = to_string(call);
+  return kind == Kind::collective ? text + " #" + std::to_string(sequence) : text;
+}
+
 std::string Operation::describe() const {
   const double seconds = std::chrono::duration<double>(Deadline::Clock::now() - issued).count();
   char elapsed[32];
   std::snprintf(elapsed, sizeof elapsed, " after %.3f s", seconds);
-  std::string text = to_string(call);
-  if (kind == Kind::collective) text += " #" + std::to_string(sequence);
-  return text + elapsed;
+  return name() + elapsed;
 }
 
 }  // namespace tutti

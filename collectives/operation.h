@@ -85,7 +85,9 @@ class Operation {
   // Ends it; wakes waiters and runs callbacks. Once.
   void finish(const Status& status);
   Engine& engine() { return *engine_; }
-  // "all_reduce(count=4, float32, sum) #17 after 0.123 s"
+  // "all_reduce(count=4, float32, sum) #17", "send(count=4, float32)"
+  std::string name() const;
+  // The same with " after 0.123 s".
   std::string describe() const;
 
   // Set by the group when it issues.

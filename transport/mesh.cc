@@ -112,8 +112,10 @@ Channel* Mesh::open(int peer_rank) {
 }
 
 Channel* Mesh::on_incoming(int peer_rank, Transport& transport) {
-  if (peer_rank < 0 || peer_rank >= size() || peer_rank == rank() || state_->shut) return nullptr;
+  if (peer_rank < 0 || peer_rank >= size() || peer_rank == rank()) return nullptr;
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
+  // A channel that is closing may still have something to tell.
+  if (state_->shut) return entry.channel.get();
   if (!entry.status.ok() || !choose(peer_rank).ok() || entry.transport != &transport) return nullptr;
   return open(peer_rank);
 }

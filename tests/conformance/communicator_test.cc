@@ -291,6 +291,38 @@ TEST_P(CommunicatorTest, DestroyedWithOperationsInFlight) {
   });
 }
 
+TEST_P(CommunicatorTest, DestroyedInsideACallback) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(4, 1.0f);
+    std::atomic<bool> gone{false};
+    auto last_handle = std::make_shared<Communicator>(std::move(comm));
+    Work work = last_handle->all_reduce(data, ReduceOp::sum);
+    work.then([&gone, last_handle = std::move(last_handle)](const Status&) mutable {
+      last_handle.reset();
+      gone = true;
+    });
+    work.wait();
+    while (!gone) std::this_thread::yield();
+  });
+}
+
+// Nothing was ever sent between the two: whoever only waits must notice all the same.
+TEST(CommunicatorTcp, APeerThatLeftBeforeItConnectedIsMissed) {
+  Cluster ranks(2, {.transport = "tcp"});
+  ranks.run([](Communicator& comm) {
+    if (comm.rank() == 0) {
+      comm = Communicator();
+    } else {
+      std::vector<float> data(4);
+      const Status status = outcome(comm.recv(data, 0));
+      EXPECT_FALSE(status.ok());
+      EXPECT_NE(status.code(), Code::timeout) << status.to_string();
+      EXPECT_TRUE(contains(status.message(), "rank 0 (host test, pid 1000)")) << status.message();
+    }
+  });
+}
+
 TEST_P(CommunicatorTest, InvalidArgumentsAreRefusedLocally) {
   Cluster ranks(1, options());
   ranks.run([](Communicator& comm) {
@@ -309,6 +341,10 @@ TEST_P(CommunicatorTest, InvalidArgumentsAreRefusedLocally) {
     EXPECT_EQ(outcome(comm.all_reduce(data, ReduceOp::sum, {.algorithm = "no_such"})).code(),
               Code::invalid_argument);
     EXPECT_EQ(outcome(comm.send(data, 5)).code(), Code::invalid_argument);
+    const Buffer beyond(data.data(), (std::size_t{1} << 62) + 1, DataType::float32);
+    EXPECT_EQ(outcome(comm.all_reduce(beyond, ReduceOp::sum)).code(), Code::invalid_argument);
+    EXPECT_EQ(outcome(comm.send(beyond, 0)).code(), Code::invalid_argument);
+    EXPECT_EQ(outcome(comm.all_gather(beyond, all.first(0))).code(), Code::invalid_argument);
     EXPECT_TRUE(comm.status().ok());
   });
 }

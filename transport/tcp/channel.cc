@@ -66,7 +66,7 @@ void TcpChannel::start_connecting() {
 // Both sides may connect at the same time. Exactly one connection survives: the lower rank's. The higher rank
 // takes it and drops its own; the lower refuses the other's as long as its own attempt can still succeed.
 Verdict TcpChannel::judge_incoming() const {
-  if (!status().ok()) return Verdict::gone;
+  if (!status().ok() && !has_urgent_frames()) return Verdict::gone;
   if (open_) return Verdict::connected;
   const bool ours_wins = hub_.owner->rank() < peer();
   if (ours_wins && connector_ != nullptr && connector_->in_progress()) return Verdict::wait;

@@ -19,7 +19,7 @@ constexpr milliseconds longest_pause{1000};
 constexpr milliseconds pause_for_theirs{100};
 
 // Where packets vanish, the time for one attempt; then the peer's own attempts get a chance, see
-// Channel::judge.
+// TcpChannel::judge_incoming.
 std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 6, milliseconds(200), milliseconds(5000));
 }
