@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <string>
@@ -25,22 +26,6 @@ std::uint64_t total(std::span<const std::uint64_t> counts) {
 
 bool fits_memory(std::uint64_t count, DataType type) { return product(count, size_of(type)) < too_much; }
 
-std::uint64_t total_before(std::span<const std::uint64_t> counts, int rank) {
-  return total(counts.first(static_cast<std::size_t>(rank)));
-}
-
-// How many elements each side of a call holds on this rank, and where a rank's own block lies if one side is
-// a block of the other.
-struct Shape {
-  std::uint64_t in = 0;
-  std::uint64_t out = 0;
-  bool has_in = true;
-  bool has_out = true;
-  bool in_within_out = false;  // in place means: the input is a block of the output
-  bool out_within_in = false;
-  std::uint64_t block_offset = 0;
-};
-
 struct Context {
   const Call& call;
   int rank;
@@ -49,100 +34,51 @@ struct Context {
   std::uint64_t p() const { return static_cast<std::uint64_t>(size); }
 };
 
-// Fills `shape` and the count of one rank's share.
-Status shape_of(const Context& c, Shape& shape, std::uint64_t& count) {
-  const Call& call = c.call;
-  const std::uint64_t in = call.in.count;
-  const std::uint64_t out = call.out.count;
-  const auto r = static_cast<std::uint64_t>(c.rank);
-  switch (call.kind) {
+bool has_input(const Context& c) {
+  switch (c.call.kind) {
     case CollectiveKind::barrier:
-      shape = {0, 0, false, false, false, false, 0};
-      break;
+      return false;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::scatter:
+    case CollectiveKind::scatter_v:
+      return c.is_root();
+    default:
+      return true;
+  }
+}
+
+bool has_output(const Context& c) {
+  switch (c.call.kind) {
+    case CollectiveKind::barrier:
+      return false;
+    case CollectiveKind::reduce:
+    case CollectiveKind::gather:
+    case CollectiveKind::gather_v:
+      return c.is_root();
+    default:
+      return true;
+  }
+}
+
+// Elements of one rank's share, as Problem::count has it.
+std::uint64_t share(const Context& c) {
+  switch (c.call.kind) {
     case CollectiveKind::all_reduce:
+    case CollectiveKind::reduce:
     case CollectiveKind::scan:
     case CollectiveKind::exscan:
-      count = call.one_buffer ? out : in;
-      shape = {count, count, true, true, false, false, 0};
-      break;
-    case CollectiveKind::reduce:
-      count = call.one_buffer ? out : in;
-      shape = {count, count, true, c.is_root(), false, false, 0};
-      break;
-    case CollectiveKind::broadcast:
-      count = out;
-      shape = {count, count, true, true, false, false, 0};
-      break;
     case CollectiveKind::all_gather:
-    case CollectiveKind::gather: {
-      const bool all = call.kind == CollectiveKind::all_gather;
-      count = call.one_buffer ? out / c.p() : in;
-      if (call.one_buffer && out % c.p() != 0)
-        return invalid("a buffer that does not divide by the world size");
-      shape = {count, product(count, c.p()), true, all || c.is_root(), true, false, r * count};
-      break;
-    }
+    case CollectiveKind::gather:
+      return c.call.in.count;
+    case CollectiveKind::broadcast:
     case CollectiveKind::reduce_scatter:
-      count = call.one_buffer ? in / c.p() : out;
-      if (call.one_buffer && in % c.p() != 0)
-        return invalid("a buffer that does not divide by the world size");
-      shape = {product(count, c.p()), count, true, true, false, true, r * count};
-      break;
     case CollectiveKind::scatter:
-      count = out;
-      shape = {product(count, c.p()), count, c.is_root(), true, false, true, r * count};
-      break;
+      return c.call.out.count;
     case CollectiveKind::all_to_all:
-      count = out / c.p();
-      if (out % c.p() != 0) return invalid("a buffer that does not divide by the world size");
-      shape = {out, out, true, true, false, false, 0};
-      break;
-    case CollectiveKind::all_gather_v:
-      shape = {call.out_counts[r],
-               total(call.out_counts),
-               true,
-               true,
-               true,
-               false,
-               total_before(call.out_counts, c.rank)};
-      break;
-    case CollectiveKind::gather_v:
-      shape = {in,
-               c.is_root() ? total(call.out_counts) : 0,
-               true,
-               c.is_root(),
-               c.is_root(),
-               false,
-               c.is_root() ? total_before(call.out_counts, c.rank) : 0};
-      if (c.is_root()) shape.in = call.out_counts[r];
-      break;
-    case CollectiveKind::reduce_scatter_v:
-      shape = {total(call.in_counts),
-               call.in_counts[r],
-               true,
-               true,
-               false,
-               true,
-               total_before(call.in_counts, c.rank)};
-      break;
-    case CollectiveKind::scatter_v:
-      shape = {c.is_root() ? total(call.in_counts) : 0,
-               out,
-               c.is_root(),
-               true,
-               false,
-               c.is_root(),
-               c.is_root() ? total_before(call.in_counts, c.rank) : 0};
-      if (c.is_root()) shape.out = call.in_counts[r];
-      break;
-    case CollectiveKind::all_to_all_v:
-      shape = {total(call.in_counts), total(call.out_counts), true, true, false, false, 0};
-      break;
-    case CollectiveKind::send:
-    case CollectiveKind::recv:
-      return invalid("not a collective");
+      return c.call.out.count / c.p();
+    default:
+      return 0;
   }
-  return Status();
 }
 
 // The _v kinds: as many counts as ranks where counts are needed.
@@ -179,26 +115,23 @@ Status check_size(const char* side, std::uint64_t have, std::uint64_t need, cons
   return Status();
 }
 
-// In place exactly, or apart; anything between is an error.
-Status check_overlap(const Context& c, const Shape& shape, bool& in_place) {
-  const auto& [in, out] = std::pair(c.call.in, c.call.out);
-  const std::size_t element = size_of(out.type);
+// In place exactly, or apart; anything between is an error. A side that is a block of the other is in place
+// where that block lies.
+Status check_overlap(const Context& c, Problem& problem) {
+  const ConstBuffer in = c.call.in;
+  const Buffer out = c.call.out;
+  if (in.bytes() == 0 || out.bytes() == 0) return Status();
   const auto* in_begin = static_cast<const std::byte*>(in.data);
   const auto* out_begin = static_cast<const std::byte*>(out.data);
-  const std::size_t in_bytes = shape.in * element;
-  const std::size_t out_bytes = shape.out * element;
-  in_place = false;
-  if (in_bytes == 0 || out_bytes == 0) return Status();
-  const std::size_t offset = shape.block_offset * element;
-  if (shape.in_within_out) {
-    in_place = in_begin == out_begin + offset;
-  } else if (shape.out_within_in) {
-    in_place = out_begin == in_begin + offset;
-  } else {
-    in_place = in_begin == out_begin && in_bytes == out_bytes;
+  const std::size_t offset = own_block_offset(problem) * problem.element_size;
+  problem.in_place =
+      in.bytes() <= out.bytes() ? in_begin == out_begin + offset : out_begin == in_begin + offset;
+  // Blocks of other sizes would land on blocks that are still to be sent.
+  if (problem.kind == CollectiveKind::all_to_all_v) {
+    problem.in_place = problem.in_place && std::ranges::equal(problem.input_counts, problem.output_counts);
   }
-  if (in_place || in_begin + in_bytes <= out_begin || out_begin + out_bytes <= in_begin) return Status();
-  return invalid("in and out overlap without being in place");
+  const bool apart = in_begin + in.bytes() <= out_begin || out_begin + out.bytes() <= in_begin;
+  return problem.in_place || apart ? Status() : invalid("in and out overlap without being in place");
 }
 
 // In the in-place form one buffer plays both parts.
@@ -228,6 +161,62 @@ Call with_both_sides(const Call& call, int rank, int size) {
   return both;
 }
 
+Status check_types(const Context& c, bool has_in, bool has_out) {
+  const DataType in = c.call.in.type;
+  const DataType out = c.call.out.type;
+  if (has_in && has_out && in != out) {
+    return invalid("in is " + std::string(to_string(in)) + ", out is " + std::string(to_string(out)));
+  }
+  const DataType type = has_in ? in : out;
+  if (is_reduction(c.call.kind) && !c.call.op.supports(type)) {
+    return Status(Code::unsupported, c.call.op.name() + " is not defined on " + std::string(to_string(type)));
+  }
+  if (product(share(c), c.p()) == too_much || total(c.call.in_counts) == too_much ||
+      total(c.call.out_counts) == too_much) {
+    return invalid("more elements than memory can hold");
+  }
+  return Status();
+}
+
+void fill_problem(const Context& c, DataType type, CheckedCall& checked) {
+  const Call& call = c.call;
+  Problem& problem = checked.problem;
+  problem.kind = call.kind;
+  problem.rank = c.rank;
+  problem.size = c.size;
+  problem.root = call.root;
+  problem.count = share(c);
+  problem.element_size = static_cast<std::uint32_t>(size_of(type));
+  problem.commutative = call.op.commutative();
+  problem.average = call.op.kind() == ReduceOp::Kind::avg;
+  problem.premultiplied = call.op.kind() == ReduceOp::Kind::premultiplied_sum;
+  problem.input_counts = call.in_counts;
+  problem.output_counts = call.out_counts;
+  // Away from the root only a rank's own count is known: the size of the buffer that it has.
+  if (c.is_root()) return;
+  const auto own = [&](std::uint64_t count) -> std::span<const std::uint64_t> {
+    checked.own_counts.assign(c.p(), 0);
+    checked.own_counts[static_cast<std::size_t>(c.rank)] = count;
+    return checked.own_counts;
+  };
+  if (call.kind == CollectiveKind::gather_v) problem.output_counts = own(call.in.count);
+  if (call.kind == CollectiveKind::scatter_v) problem.input_counts = own(call.out.count);
+}
+
+void fill_args(const Context& c, bool has_in, bool has_out, CheckedCall& checked) {
+  const Call& call = c.call;
+  CollectiveArgs& args = checked.args;
+  args.kind = call.kind;
+  args.type = has_in ? call.in.type : call.out.type;
+  args.op = call.op;
+  args.root = call.root;
+  args.count = checked.problem.count;
+  args.input = has_in ? call.in.data : nullptr;
+  args.output = has_out ? call.out.data : nullptr;
+  args.input_counts = call.in_counts;
+  args.output_counts = call.out_counts;
+}
+
 }  // namespace
 
 Result<CheckedCall> check(const Call& given, int rank, int size) {
@@ -239,57 +228,20 @@ Result<CheckedCall> check(const Call& given, int rank, int size) {
   }
   const Call call = with_both_sides(given, rank, size);
   const Context context{call, rank, size};
+  const bool has_in = has_input(context);
+  const bool has_out = has_output(context);
   Status status = check_counts(context);
-  Shape shape;
-  std::uint64_t count = 0;
-  if (status.ok()) status = shape_of(context, shape, count);
+  if (status.ok()) status = check_types(context, has_in, has_out);
   if (!status.ok()) return status;
-  const DataType type = shape.has_in ? call.in.type : call.out.type;
-  if (shape.has_in && shape.has_out && call.in.type != call.out.type) {
-    return invalid("in is " + std::string(to_string(call.in.type)) + ", out is " +
-                   std::string(to_string(call.out.type)));
-  }
-  if (is_reduction(call.kind) && !call.op.supports(type)) {
-    return Status(Code::unsupported, call.op.name() + " is not defined on " + std::string(to_string(type)));
-  }
-  if (shape.has_in) status = check_size("in", call.in.count, shape.in, call.in.data);
-  if (status.ok() && shape.has_out) status = check_size("out", call.out.count, shape.out, call.out.data);
-  bool in_place = false;
-  if (status.ok() && shape.has_in && shape.has_out) status = check_overlap(context, shape, in_place);
-  if (!status.ok()) return status;
-
   CheckedCall checked;
-  checked.args.kind = call.kind;
-  checked.args.type = type;
-  checked.args.op = call.op;
-  checked.args.root = call.root;
-  checked.args.count = count;
-  checked.args.input = shape.has_in ? call.in.data : nullptr;
-  checked.args.output = shape.has_out ? call.out.data : nullptr;
-  checked.args.input_counts = call.in_counts;
-  checked.args.output_counts = call.out_counts;
+  fill_problem(context, has_in ? call.in.type : call.out.type, checked);
   Problem& problem = checked.problem;
-  problem.kind = call.kind;
-  problem.rank = rank;
-  problem.size = size;
-  problem.root = call.root;
-  problem.count = count;
-  problem.element_size = static_cast<std::uint32_t>(size_of(type));
-  problem.commutative = call.op.commutative();
-  problem.average = call.op.kind() == ReduceOp::Kind::avg;
-  problem.premultiplied = call.op.kind() == ReduceOp::Kind::premultiplied_sum;
-  problem.in_place = in_place;
-  problem.input_counts = call.in_counts;
-  problem.output_counts = call.out_counts;
-  const bool own_count_only = (call.kind == CollectiveKind::gather_v && !context.is_root()) ||
-                              (call.kind == CollectiveKind::scatter_v && !context.is_root());
-  if (own_count_only) {
-    const bool gathers = call.kind == CollectiveKind::gather_v;
-    checked.own_counts.assign(context.p(), 0);
-    checked.own_counts[static_cast<std::size_t>(rank)] = gathers ? shape.in : shape.out;
-    problem.input_counts = gathers ? std::span<const std::uint64_t>() : checked.own_counts;
-    problem.output_counts = gathers ? checked.own_counts : std::span<const std::uint64_t>();
-  }
+  if (has_in) status = check_size("in", call.in.count, input_count(problem), call.in.data);
+  if (status.ok() && has_out)
+    status = check_size("out", call.out.count, output_count(problem), call.out.data);
+  if (status.ok() && has_in && has_out) status = check_overlap(context, problem);
+  if (!status.ok()) return status;
+  fill_args(context, has_in, has_out, checked);
   return checked;
 }
 

@@ -18,7 +18,7 @@ namespace {
 // asked for.
 bool covering() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return std::getenv("TUTTI_TEST_ALL") == nullptr;
+  return std::getenv("ALL_TESTS") == nullptr;
 #else
   return false;
 #endif
