@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t most_ranks = std::numeric_limits<std::int32_t>::max();
+constexpr std::uint64_t most_ranks = max_ranks;
 
 constexpr Config::Variable table[] = {
     {.name = "TUTTI_RANK",

@@ -9,6 +9,10 @@
 
 namespace tutti {
 
+// The largest world: a number that no typing error reaches unnoticed, and that tables of ranks fit into
+// memory for.
+inline constexpr int max_ranks = 1 << 20;
+
 enum class DataType : std::uint8_t {
   int8,
   uint8,

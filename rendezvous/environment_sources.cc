@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <limits>
 
 #include <tutti/core/config_values.h>
+#include <tutti/core/types.h>
 #include <tutti/rendezvous/environment_sources.h>
 #include <tutti/rendezvous/slurm.h>
 
@@ -131,10 +131,11 @@ std::optional<Found> Reader::number(const std::string& name, int least) {
   const std::optional<std::string> value = text(name);
   if (!value) return std::nullopt;
   const std::optional<std::int64_t> number = parse_integer(*value);
-  if (number && *number >= least && *number <= std::numeric_limits<int>::max()) {
+  if (number && *number >= least && *number <= max_ranks) {
     return Found{static_cast<int>(*number), name};
   }
-  fail(name + " is '" + *value + "'; expected an integer of at least " + std::to_string(least));
+  fail(name + " is '" + *value + "'; expected an integer from " + std::to_string(least) + " to " +
+       std::to_string(max_ranks));
   return std::nullopt;
 }
 

@@ -1,8 +1,8 @@
-#include <limits>
 #include <set>
 #include <string_view>
 
 #include <tutti/core/config_values.h>
+#include <tutti/core/types.h>
 #include <tutti/rendezvous/url.h>
 
 namespace tutti {
@@ -63,9 +63,9 @@ std::string parse_authority(std::string_view authority, InitUrl& parsed) {
 std::string parse_number(std::string_view name, std::string_view value, std::int64_t least,
                          std::optional<int>& out) {
   const std::optional<std::int64_t> number = parse_integer(value);
-  if (!number || *number < least || *number > std::numeric_limits<int>::max()) {
-    return std::string(name) + " is '" + std::string(value) + "'; expected an integer of at least " +
-           std::to_string(least);
+  if (!number || *number < least || *number > max_ranks) {
+    return std::string(name) + " is '" + std::string(value) + "'; expected an integer from " +
+           std::to_string(least) + " to " + std::to_string(max_ranks);
   }
   out = static_cast<int>(*number);
   return {};

@@ -109,6 +109,10 @@ Communicator init(const InitOptions& given) {
 Communicator init(std::string_view url) { return init(InitOptions{.url = std::string(url)}); }
 
 Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const InitOptions& given) {
+  if (rank < 0 || rank >= world_size || world_size > max_ranks) {
+    throw Error(Status(Code::invalid_argument,
+                       "rank " + std::to_string(rank) + " of a world of " + std::to_string(world_size)));
+  }
   Setup setup = configure(given);
   Introduction self = describe_this_process();
   self.rank = rank;

@@ -64,7 +64,7 @@ std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
   std::string grace = "2s";
   app.add_option("-n", options.ranks, "The number of ranks (also -np, --np)")
       ->required()
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(CLI::Range(1, max_ranks));
   app.add_option("-x", options.exports,
                  "Set VAR for the ranks (VAR=VALUE); VAR alone keeps its value of here")
       ->type_name("VAR[=VALUE]")

@@ -143,7 +143,7 @@ TEST(Config, ABadValueIsNamedWithWhatWasExpected) {
     EXPECT_THAT(result.status().message(), HasSubstr(name + " is '" + value + "'; expected "));
   }
   EXPECT_THAT(Config::from_values({{"TUTTI_RANK", "x"}}).status().message(),
-              HasSubstr("expected an integer from 0 to 2147483646"));
+              HasSubstr("expected an integer from 0 to 1048575"));
   EXPECT_THAT(Config::from_values({{"TUTTI_FRAGMENT", "1M"}}).status().message(),
               HasSubstr("a size from 1K to 128K"));
   EXPECT_THAT(Config::from_values({{"TUTTI_TIMEOUT", "0"}}).status().message(), HasSubstr("longer than 0"));
