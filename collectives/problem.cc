@@ -100,18 +100,4 @@ std::uint64_t own_block_offset(const Problem& problem) {
   }
 }
 
-bool is_reduction(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::reduce:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::reduce_scatter_v:
-    case CollectiveKind::scan:
-    case CollectiveKind::exscan:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace tutti

@@ -52,7 +52,5 @@ std::uint64_t output_count(const Problem& problem);
 // Where this rank's own block starts in the side that holds a block of every rank (all_gather, gather,
 // reduce_scatter, scatter and their _v forms); 0 for other kinds.
 std::uint64_t own_block_offset(const Problem& problem);
-// Whether ranks combine elements.
-bool is_reduction(CollectiveKind kind);
 
 }  // namespace tutti

@@ -3,34 +3,6 @@
 namespace tutti {
 namespace {
 
-bool reduces(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::reduce:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::reduce_scatter_v:
-    case CollectiveKind::scan:
-    case CollectiveKind::exscan:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool has_root(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::reduce:
-    case CollectiveKind::broadcast:
-    case CollectiveKind::gather:
-    case CollectiveKind::gather_v:
-    case CollectiveKind::scatter:
-    case CollectiveKind::scatter_v:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // The _v kinds whose counts every rank knows.
 bool has_known_counts(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather_v || kind == CollectiveKind::reduce_scatter_v;
@@ -81,7 +53,7 @@ Fingerprint fingerprint(const CollectiveArgs& args) {
   call.algorithm = args.algorithm;
   call.count = agreed_count(args);
   if (args.kind != CollectiveKind::barrier) call.type = args.type;
-  if (reduces(args.kind)) call.op = args.op.kind();
+  if (is_reduction(args.kind)) call.op = args.op.kind();
   if (has_root(args.kind)) call.root = args.root;
   return call;
 }
@@ -95,7 +67,7 @@ std::string to_string(const Fingerprint& call) {
     add("count=" + std::to_string(call.count));
   }
   if (call.kind != CollectiveKind::barrier) add(std::string(to_string(call.type)));
-  if (reduces(call.kind)) add(std::string(to_string(call.op)));
+  if (is_reduction(call.kind)) add(std::string(to_string(call.op)));
   if (has_root(call.kind)) add("root=" + std::to_string(call.root));
   if (call.algorithm != 0) add("algorithm=" + std::to_string(call.algorithm));
   return std::string(to_string(call.kind)) + "(" + text + ")";

@@ -42,4 +42,32 @@ std::optional<CollectiveKind> parse_collective_kind(std::string_view name) {
   return value_of<CollectiveKind>(collective_kind_names, name);
 }
 
+bool is_reduction(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::reduce:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce_scatter_v:
+    case CollectiveKind::scan:
+    case CollectiveKind::exscan:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool has_root(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::reduce:
+    case CollectiveKind::broadcast:
+    case CollectiveKind::gather:
+    case CollectiveKind::gather_v:
+    case CollectiveKind::scatter:
+    case CollectiveKind::scatter_v:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace tutti

@@ -94,6 +94,9 @@ enum class CollectiveKind : std::uint8_t {
 };
 inline constexpr int collective_kind_count = 18;
 
+// Whether ranks combine elements, and whether one rank is apart from the others.
+TUTTI_API bool is_reduction(CollectiveKind kind);
+TUTTI_API bool has_root(CollectiveKind kind);
 TUTTI_API std::string_view to_string(CollectiveKind kind);
 TUTTI_API std::optional<CollectiveKind> parse_collective_kind(std::string_view name);
 

@@ -1,6 +1,6 @@
 tutti_test(conformance_collectives
   SOURCES collectives_test.cc communicator_test.cc
-          ../support/cluster.cc ../support/collective_case.cc
+          ../support/cluster.cc ../support/collective_case.cc ../support/collective_matrix.cc
   LIBS tutti_collectives
   LABELS sanitize
   TIMEOUT 300)

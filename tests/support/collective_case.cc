@@ -79,7 +79,7 @@ int value_range(DataType type) {
 }
 
 double input_value(const CollectiveCase& test, int rank, std::uint64_t i, int size) {
-  if (test.op.kind() == ReduceOp::Kind::product && has_op(test.kind)) {
+  if (test.op.kind() == ReduceOp::Kind::product && is_reduction(test.kind)) {
     return i % static_cast<std::uint64_t>(size) == static_cast<std::uint64_t>(rank) ? 2 : 1;
   }
   const auto range = static_cast<std::uint64_t>(value_range(test.type));
@@ -339,22 +339,12 @@ std::uint64_t own_block(const CollectiveCase& test, const Layout& layout, int ra
 
 std::string CollectiveCase::describe() const {
   std::string text = std::string(to_string(kind)) + " " + std::string(to_string(type));
-  if (has_op(kind)) text += " " + op.name();
+  if (is_reduction(kind)) text += " " + op.name();
   text += " count " + std::to_string(count);
   if (has_root(kind)) text += " root " + std::to_string(root);
   if (in_place) text += " in place";
   if (!algorithm.empty()) text += " by " + algorithm;
   return text;
-}
-
-bool has_op(CollectiveKind kind) {
-  return kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter ||
-         kind == Kind::reduce_scatter_v || kind == Kind::scan || kind == Kind::exscan;
-}
-
-bool has_root(CollectiveKind kind) {
-  return kind == Kind::reduce || kind == Kind::broadcast || kind == Kind::gather || kind == Kind::gather_v ||
-         kind == Kind::scatter || kind == Kind::scatter_v;
 }
 
 bool has_in_place(CollectiveKind kind) {
@@ -429,54 +419,6 @@ std::string run_case(Communicator& comm, const CollectiveCase& test) {
     return test.describe() + ": changed its input on rank " + std::to_string(rank);
   }
   return {};
-}
-
-namespace {
-
-std::vector<ReduceOp> operations_for(const CollectiveCase& test) {
-  if (!has_op(test.kind)) return {ReduceOp::sum};
-  std::vector<ReduceOp> all = {ReduceOp::sum,    ReduceOp::product, ReduceOp::min,
-                               ReduceOp::max,    ReduceOp::avg,     ReduceOp::bit_and,
-                               ReduceOp::bit_or, ReduceOp::bit_xor, ReduceOp::premultiplied_sum(2),
-                               last_nonzero()};
-  std::erase_if(all, [&](const ReduceOp& op) { return !op.supports(test.type); });
-  // A prefix of an average divides by the world size, which is rarely wanted and hard to read.
-  if (test.kind == Kind::scan || test.kind == Kind::exscan) {
-    std::erase_if(all, [](const ReduceOp& op) { return op.kind() == ReduceOp::Kind::avg; });
-  }
-  return all;
-}
-
-}  // namespace
-
-std::vector<CollectiveCase> collective_matrix(int size, bool covering) {
-  std::vector<CollectiveCase> cases;
-  std::size_t turn = 0;
-  const std::vector<std::uint64_t> counts = {1, 17, 0, 640};
-  for (int k = 0; k < collective_kind_count; ++k) {
-    const auto kind = static_cast<CollectiveKind>(k);
-    if (kind == Kind::send || kind == Kind::recv) continue;
-    for (int t = 0; t < data_type_count; ++t) {
-      CollectiveCase test;
-      test.kind = kind;
-      test.type = static_cast<DataType>(t);
-      const std::vector<ReduceOp> ops = operations_for(test);
-      for (std::size_t o = 0; o < ops.size(); ++o) {
-        // A Latin square over (kind, type, op) meets every pair of two of them.
-        if (covering && (static_cast<std::size_t>(k + t) + o) % 3 != 0 && ops.size() > 3) continue;
-        test.op = ops[o];
-        ++turn;
-        test.root = static_cast<int>(turn % static_cast<std::size_t>(size));
-        for (const bool in_place : {false, true}) {
-          if (in_place && !has_in_place(kind)) continue;
-          test.in_place = in_place;
-          test.count = counts[(turn + (in_place ? 1 : 0)) % counts.size()];
-          cases.push_back(test);
-        }
-      }
-    }
-  }
-  return cases;
 }
 
 }  // namespace tutti::test

@@ -25,8 +25,6 @@ struct CollectiveCase {
 
 // Whether the collective has an in-place form in the API.
 bool has_in_place(CollectiveKind kind);
-bool has_op(CollectiveKind kind);
-bool has_root(CollectiveKind kind);
 
 // Takes rightmost operand that is not zero: associative, not commutative, so only rank order gives its
 // answer.

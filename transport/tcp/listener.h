@@ -46,7 +46,7 @@ class Listener final : public DescriptorHandler, public Timer {
   Acceptor acceptor_;
   HelloHandler& handler_;
   bool watching_ = false;
-  bool scarce_ = false;  // said so already
+  bool scarce_ = false;                             // said so already
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };
 

@@ -23,20 +23,6 @@ std::vector<int> rank_counts() {
   return sizes;
 }
 
-bool has_root(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::reduce:
-    case CollectiveKind::broadcast:
-    case CollectiveKind::gather:
-    case CollectiveKind::gather_v:
-    case CollectiveKind::scatter:
-    case CollectiveKind::scatter_v:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Whether one side holds a block of every rank, so that counts multiply with p.
 bool has_blocks(CollectiveKind kind) {
   switch (kind) {

@@ -1,0 +1,55 @@
+#include <tutti/tests/support/collective_case.h>
+
+namespace tutti::test {
+
+using Kind = CollectiveKind;
+
+namespace {
+
+std::vector<ReduceOp> operations_for(const CollectiveCase& test) {
+  if (!is_reduction(test.kind)) return {ReduceOp::sum};
+  std::vector<ReduceOp> all = {ReduceOp::sum,    ReduceOp::product, ReduceOp::min,
+                               ReduceOp::max,    ReduceOp::avg,     ReduceOp::bit_and,
+                               ReduceOp::bit_or, ReduceOp::bit_xor, ReduceOp::premultiplied_sum(2),
+                               last_nonzero()};
+  std::erase_if(all, [&](const ReduceOp& op) { return !op.supports(test.type); });
+  // A prefix of an average divides by the world size, which is rarely wanted and hard to read.
+  if (test.kind == Kind::scan || test.kind == Kind::exscan) {
+    std::erase_if(all, [](const ReduceOp& op) { return op.kind() == ReduceOp::Kind::avg; });
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<CollectiveCase> collective_matrix(int size, bool covering) {
+  std::vector<CollectiveCase> cases;
+  std::size_t turn = 0;
+  const std::vector<std::uint64_t> counts = {1, 17, 0, 640};
+  for (int k = 0; k < collective_kind_count; ++k) {
+    const auto kind = static_cast<CollectiveKind>(k);
+    if (kind == Kind::send || kind == Kind::recv) continue;
+    for (int t = 0; t < data_type_count; ++t) {
+      CollectiveCase test;
+      test.kind = kind;
+      test.type = static_cast<DataType>(t);
+      const std::vector<ReduceOp> ops = operations_for(test);
+      for (std::size_t o = 0; o < ops.size(); ++o) {
+        // A Latin square over (kind, type, op) meets every pair of two of them.
+        if (covering && (static_cast<std::size_t>(k + t) + o) % 3 != 0 && ops.size() > 3) continue;
+        test.op = ops[o];
+        ++turn;
+        test.root = static_cast<int>(turn % static_cast<std::size_t>(size));
+        for (const bool in_place : {false, true}) {
+          if (in_place && !has_in_place(kind)) continue;
+          test.in_place = in_place;
+          test.count = counts[(turn + (in_place ? 1 : 0)) % counts.size()];
+          cases.push_back(test);
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace tutti::test
