@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -37,8 +38,12 @@ Group::~Group() {
   }
   const DriverGuard guard(driver_);
   if (live_ != nullptr) {
-    note_failure(Status(Code::aborted, "the communicator was destroyed on " + describe(rank_) +
-                                           " with operations in flight"));
+    note_failure(
+        Status(Code::aborted, describe(rank_) + " destroyed the communicator with operations in flight"));
+  } else if (std::uncaught_exceptions() > 0) {
+    // The others may be waiting for what this rank will not do any more: they are to learn why, not only that
+    // it left.
+    note_failure(Status(Code::aborted, describe(rank_) + " left the communicator because of an exception"));
   }
   act_on_failure();
   mesh_.detach(context_);

@@ -291,6 +291,27 @@ TEST_P(CommunicatorTest, DestroyedWithOperationsInFlight) {
   });
 }
 
+TEST_P(CommunicatorTest, AnExceptionIsToldToTheOthers) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(4);
+    comm.all_reduce(data, ReduceOp::sum).wait();
+    if (comm.rank() == 0) {
+      try {
+        const Communicator unwound = std::move(comm);
+        throw std::runtime_error("out of paper");
+      } catch (const std::runtime_error&) {
+      }
+    } else {
+      const Status status = outcome(comm.all_reduce(data, ReduceOp::sum));
+      EXPECT_EQ(status.code(), Code::aborted) << status.to_string();
+      EXPECT_TRUE(contains(status.message(),
+                           "rank 0 (host test, pid 1000) left the communicator because of an exception"))
+          << status.message();
+    }
+  });
+}
+
 TEST_P(CommunicatorTest, DestroyedInsideACallback) {
   Cluster ranks(2, options());
   ranks.run([](Communicator& comm) {
