@@ -35,8 +35,7 @@ ReduceOp last_nonzero();
 std::string run_case(Communicator& communicator, const CollectiveCase& test);
 
 // The matrix: every kind with every type and operation that it has, in and out of place, at a few counts and
-// with a moving root. With `covering`, a selection in which every pair of (kind, type), (kind, op) and (type,
-// op) occurs.
-std::vector<CollectiveCase> collective_matrix(int size, bool covering);
+// with a moving root.
+std::vector<CollectiveCase> collective_matrix(int size);
 
 }  // namespace tutti::test
