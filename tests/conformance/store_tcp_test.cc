@@ -15,6 +15,7 @@
 #include <tutti/rendezvous/tcp/store_client.h>
 #include <tutti/rendezvous/tcp/store_server.h>
 #include <tutti/rendezvous/tcp/wire.h>
+#include <tutti/tests/support/ipv6.h>
 
 namespace tutti::test {
 namespace {
@@ -316,8 +317,9 @@ TEST(TcpStore, PortInUseIsNamed) {
 TEST(TcpStore, IPv6AndAllAddresses) {
   const auto all = serve({.addresses = {""}});
   EXPECT_TRUE(tcp::connect_store("127.0.0.1", all->port(), ample()).ok());
+  if (!has_ipv6_loopback()) GTEST_SKIP() << "this host has no IPv6 loopback";
   const auto v6 = tcp::StoreServer::create({.addresses = {"::1"}});
-  if (!v6.ok()) GTEST_SKIP() << "no IPv6 loopback here: " << v6.status().to_string();
+  ASSERT_TRUE(v6.ok()) << v6.status().to_string();
   EXPECT_EQ((*v6)->address(), "::1");
   const auto client = tcp::connect_store("::1", (*v6)->port(), ample()).take();
   EXPECT_TRUE(client->set("k", "v", ample()).ok());
