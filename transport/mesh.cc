@@ -152,6 +152,24 @@ void Mesh::fail_peer(int peer_rank, const Status& why) {
   if (channel != nullptr) channel->close(peer_status(peer_rank), false);
 }
 
+void Mesh::share(ShareRequest& request) {
+  std::string reasons;
+  for (const auto& transport : options_.transports) {
+    if (!transport->can_share()) continue;
+    Status reach;
+    for (const int member : request.members) {
+      if (member != rank()) reach = transport->can_reach(peer(member));
+      if (!reach.ok()) break;
+    }
+    if (reach.ok()) {
+      transport->share(request);
+      return;
+    }
+    reasons += "; " + std::string(transport->name()) + ": " + reach.message();
+  }
+  request.done(request, Status(Code::unsupported, "no transport shares memory among the members" + reasons));
+}
+
 const Status& Mesh::peer_status(int peer_rank) const {
   return state_->peers[static_cast<std::size_t>(peer_rank)].status;
 }

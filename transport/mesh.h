@@ -78,6 +78,8 @@ class Mesh final : public TransportOwner {
   void cancel(RecvOp& op, const Status& why);
   // Somebody else found out that a peer is gone (missed heartbeats, say): as if its connection had broken.
   void fail_peer(int peer, const Status& why);
+  // Asks the first transport that shares memory and reaches all members; unsupported if there is none.
+  void share(ShareRequest& request);
   // Tells all connected peers among `members` (world ranks) that the context has failed.
   void abort(std::uint32_t context, const std::vector<int>& members, const Status& why);
 

@@ -9,6 +9,7 @@
 #include <tutti/transport/channel.h>
 #include <tutti/transport/driver.h>
 #include <tutti/transport/peer.h>
+#include <tutti/transport/shared_segment.h>
 
 namespace tutti {
 
@@ -47,6 +48,13 @@ class Transport {
   // connection. Connecting is given up at the deadline that applied to `start`'s owner: see
   // Mesh::connect_timeout.
   virtual std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) = 0;
+  // Whether members that this transport reaches can `share` memory; depends only on the transport's kind.
+  virtual bool can_share() const { return false; }
+  // All members of the request ask for the same segment; every one of them is reached by this transport, and
+  // it has been started. After `stop` nothing is called any more.
+  virtual void share(ShareRequest& request) {
+    request.done(request, Status(Code::unsupported, std::string(name()) + " shares no memory"));
+  }
   // Stops answering. Channels are closed before.
   virtual void stop() = 0;
 };
