@@ -10,7 +10,7 @@ std::vector<Algorithm> all_families() {
   for (const auto family :
        {all_reduce_algorithms(), reduce_algorithms(), broadcast_algorithms(), all_gather_algorithms(),
         reduce_scatter_algorithms(), all_to_all_algorithms(), gather_algorithms(), scatter_algorithms(),
-        scan_algorithms(), barrier_algorithms()}) {
+        scan_algorithms(), barrier_algorithms(), shared_algorithms(), registered_algorithms()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;
@@ -45,6 +45,7 @@ const Algorithm* find_algorithm(std::uint8_t id) {
 
 Schedule build_schedule(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning) {
   ScheduleBuilder builder(problem);
+  if (algorithm.shared) builder.share();
   Problem inner = problem;
   const bool reducing = is_reduction(problem.kind);
   if (reducing && problem.premultiplied) {

@@ -25,6 +25,7 @@ struct Algorithm {
   // Estimated seconds until the last rank has finished, in closed form; must not look at `problem.rank`.
   double (*cost)(const Problem& problem, const Tuning& tuning, const CostModel& model);
   void (*emit)(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning);
+  bool shared = false;  // makes shared schedules; `applies` asks for a window
 };
 
 // Every algorithm, grouped by kind.

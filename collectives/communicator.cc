@@ -49,9 +49,14 @@ void retire(Group* group) {
   }
 }
 
-std::shared_ptr<Group> make_group(std::shared_ptr<World> world, std::uint32_t context,
+// How long the ranks of a new communicator may take to share memory; then they do without.
+constexpr std::chrono::seconds sharing_limit{10};
+
+std::shared_ptr<Group> make_group(const std::shared_ptr<World>& world, std::uint32_t context,
                                   std::vector<int> ranks) {
-  return {new Group(std::move(world), context, std::move(ranks)), retire};
+  std::shared_ptr<Group> group(new Group(world, context, std::move(ranks)), retire);
+  group->share_windows(world->window_bytes, Deadline::after(sharing_limit));
+  return group;
 }
 
 }  // namespace
@@ -62,7 +67,7 @@ Communicator create_communicator(std::shared_ptr<World> world) {
   // Equal on all ranks, being the first.
   const std::uint32_t context = world->contexts.propose();
   world->contexts.take(context);
-  return Communicator(make_group(std::move(world), context, std::move(ranks)));
+  return Communicator(make_group(world, context, std::move(ranks)));
 }
 
 Communicator::Communicator(std::shared_ptr<Group> group) : group_(std::move(group)) {}
@@ -263,6 +268,31 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   return Communicator(
       make_group(group_->shared_world(), static_cast<std::uint32_t>(context), std::move(ranks)));
 }
+
+Allocation Communicator::allocate(std::size_t bytes) {
+  std::vector<std::uint64_t> parts(static_cast<std::size_t>(size()));
+  const std::uint64_t mine = bytes;
+  all_gather(ConstBuffer(&mine, 1, DataType::uint64), Buffer(parts)).wait();
+  return Allocation(group_, group_->allocate(parts));
+}
+
+Allocation::Allocation(std::shared_ptr<Group> group, std::shared_ptr<GroupMemory> memory)
+    : group_(std::move(group)), memory_(std::move(memory)) {}
+
+Allocation& Allocation::operator=(Allocation&& other) noexcept {
+  if (memory_ != nullptr) memory_->release();
+  memory_ = std::move(other.memory_);
+  group_ = std::move(other.group_);
+  return *this;
+}
+
+Allocation::~Allocation() {
+  if (memory_ != nullptr) memory_->release();
+}
+
+void* Allocation::data() const { return memory_ == nullptr ? nullptr : memory_->data(); }
+std::size_t Allocation::bytes() const { return memory_ == nullptr ? 0 : memory_->bytes(); }
+bool Allocation::registered() const { return memory_ != nullptr && memory_->shared(); }
 
 void Communicator::abort(const std::string& reason) {
   group_->abort(Status(Code::aborted, "aborted by " + describe(rank()) + ": " + reason,

@@ -20,6 +20,7 @@
 namespace tutti {
 
 class Group;
+class GroupMemory;
 struct World;
 
 // What a single call may ask for.
@@ -43,6 +44,31 @@ struct Transfer {
   Buffer buffer;  // only read when sending
   int peer = 0;
   std::uint64_t tag = 0;
+};
+
+// Memory from `Communicator::allocate`. Freed when all ranks have let go of theirs; it keeps what it needs of
+// the communicator alive.
+class TUTTI_API Allocation {
+ public:
+  Allocation() = default;
+  Allocation(Allocation&&) noexcept = default;
+  Allocation& operator=(Allocation&& other) noexcept;
+  ~Allocation();
+
+  void* data() const;
+  std::size_t bytes() const;
+  template <class T>
+  std::span<T> as() const {
+    return {static_cast<T*>(data()), bytes() / sizeof(T)};
+  }
+  // Whether other ranks reach it directly; if not, it is ordinary memory.
+  bool registered() const;
+
+ private:
+  friend class Communicator;
+  Allocation(std::shared_ptr<Group> group, std::shared_ptr<GroupMemory> memory);
+  std::shared_ptr<Group> group_;
+  std::shared_ptr<GroupMemory> memory_;  // goes first
 };
 
 // A group of ranks that compute together.
@@ -130,6 +156,13 @@ class TUTTI_API Communicator {
   // Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, then by
   // rank. Connections are shared with this one. No value for ranks that pass `no_color`. Throws `Error`.
   std::optional<Communicator> split(int color, int key = 0);
+
+  // Memory registered with the transports between the ranks: zeroed, page aligned. Collectives of this
+  // communicator whose buffers lie in such memory on all ranks copy nothing in or out (on one host:
+  // all_reduce, reduce, broadcast, all_gather, reduce_scatter, gather, scatter; not for averages and scaled
+  // sums); other ranks then write into it while the operation runs. Any part of it may be a buffer of
+  // anything. Collective and blocking; sizes may differ. Throws `Error`.
+  Allocation allocate(std::size_t bytes);
 
   // Ends everything pending and later on this communicator with `aborted`, here and on all ranks that can be
   // reached. From any thread; returns at once.

@@ -6,9 +6,10 @@ namespace tutti {
 // sender's and the receiver's port busy for `overhead() + n * beta` and has arrived `alpha + n * beta` after
 // it left; combining or copying n bytes takes n * gamma.
 struct CostModel {
-  double alpha = 20e-6;   // seconds a message
-  double beta = 0.4e-9;   // seconds a byte
-  double gamma = 0.1e-9;  // seconds a byte
+  double alpha = 20e-6;    // seconds a message
+  double beta = 0.4e-9;    // seconds a byte
+  double gamma = 0.1e-9;   // seconds a byte
+  double signal = 0.3e-6;  // seconds until a rank that shares memory sees another one's signal
   // How much dearer a byte is when all ranks talk to distant ranks at once (shared uplinks, several ranks a
   // host) than when each talks to its neighbour.
   double far = 1.15;

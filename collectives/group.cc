@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <tutti/collectives/group.h>
+#include <tutti/core/log.h>
 
 namespace tutti {
 
@@ -48,6 +49,58 @@ Group::~Group() {
   act_on_failure();
   mesh_.detach(context_);
   driver_.remove(*this);
+  shared_.reset();
+  allocations_.clear();
+}
+
+namespace {
+
+// One attempt to share, and somebody who waits for its outcome.
+struct Sharing : ShareRequest {
+  explicit Sharing(Driver& shared_driver) : driver(shared_driver) {
+    done = [](ShareRequest& request, Result<std::unique_ptr<SharedSegment>> segment) {
+      auto& self = static_cast<Sharing&>(request);
+      self.outcome = std::move(segment);
+      self.over.store(1);
+      self.driver.notify(self.over);
+    };
+  }
+  Driver& driver;
+  std::atomic<std::uint32_t> over{0};
+  Result<std::unique_ptr<SharedSegment>> outcome = Status(Code::internal, "not shared yet");
+};
+
+}  // namespace
+
+Result<std::unique_ptr<SharedSegment>> Group::share(std::uint64_t bytes, Deadline deadline) {
+  Sharing sharing(driver_);
+  sharing.key = std::uint64_t{context_} << 32 | shares_++;
+  sharing.members = ranks_;
+  sharing.bytes = bytes;
+  sharing.deadline = deadline;
+  sharing.events = this;
+  {
+    const DriverGuard guard(driver_);
+    mesh_.share(sharing);
+  }
+  // Transports keep to the deadline.
+  if (!driver_.wait(sharing.over, Deadline::never())) return driver_.status();
+  return std::move(sharing.outcome);
+}
+
+void Group::share_windows(std::uint64_t window_bytes, Deadline deadline) {
+  if (size() == 1 || window_bytes == 0) return;
+  Result<std::unique_ptr<SharedSegment>> segment =
+      share(Board::segment_bytes(size(), window_bytes), deadline);
+  if (!segment.ok()) {
+    log::info(describe(rank_),
+              ": this communicator's ranks do not share memory: ", segment.status().message());
+    return;
+  }
+  auto board = std::make_unique<Board>(std::move(segment).take(), rank_, size(), window_bytes);
+  const DriverGuard guard(driver_);
+  shared_ = std::make_unique<SharedExecutor>(std::move(board), allocations_, world_->patient);
+  window_bytes_ = window_bytes;
 }
 
 std::string Group::describe(int rank) const {
@@ -79,8 +132,28 @@ Work Group::refuse(const Fingerprint& call, const Status& why) {
   return work;
 }
 
-Work Group::collective(const CollectiveArgs& args, const Problem& problem, const CallOptions& options) {
+std::shared_ptr<GroupMemory> Group::allocate(const std::vector<std::uint64_t>& parts) {
+  std::unique_ptr<SharedSegment> segment;
+  if (window_bytes_ != 0) {
+    auto shared = share(GroupMemory::segment_bytes(parts), Deadline::after(world_->default_timeout));
+    if (shared.ok()) {
+      segment = std::move(shared).take();
+    } else {
+      log::warn(describe(rank_), ": memory is not registered: ", shared.status().message());
+    }
+  }
+  auto memory = std::make_shared<GroupMemory>(std::move(segment), rank_, parts);
+  if (memory->shared()) {
+    const DriverGuard guard(driver_);  // segments that nobody uses any more may go
+    allocations_.add(memory);
+  }
+  return memory;
+}
+
+Work Group::collective(const CollectiveArgs& args, const Problem& asked, const CallOptions& options) {
   const Fingerprint call = fingerprint(args);
+  Problem problem = asked;
+  problem.window_bytes = window_bytes_;
   // The number is taken first: also an operation that fails here has its place in the order.
   const std::uint64_t sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed);
   Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, args.algorithm);
@@ -88,7 +161,18 @@ Work Group::collective(const CollectiveArgs& args, const Problem& problem, const
   Operation* operation = prepare(Operation::Kind::collective, call, options);
   operation->sequence = sequence;
   operation->op = args.op;
-  operation->run = (*schedule)->lease();
+  bind(*operation, args);
+  if (!(*schedule)->schedule().shared) {
+    operation->run = (*schedule)->lease();
+    return launch(operation);
+  }
+  operation->shared_schedule = std::move(schedule).take();
+  bind_shared(*operation, args, problem);
+  return launch(operation);
+}
+
+void Group::bind(Operation& bound, const CollectiveArgs& args) {
+  Operation* const operation = &bound;
   RunBinding& binding = operation->binding;
   binding = RunBinding{};
   binding.input = static_cast<const std::byte*>(args.input);
@@ -97,8 +181,8 @@ Work Group::collective(const CollectiveArgs& args, const Problem& problem, const
   binding.factor = args.op.factor();
   binding.divisor = ranks_.size();
   binding.context = context_;
-  binding.sequence = sequence;
-  binding.call = call;
+  binding.sequence = operation->sequence;
+  binding.call = operation->call;
   binding.mesh = &mesh_;
   binding.ranks = ranks_;
   binding.owner = operation;
@@ -111,7 +195,30 @@ Work Group::collective(const CollectiveArgs& args, const Problem& problem, const
       self.group->note_failure(status);
     }
   };
-  return launch(operation);
+}
+
+// If the members vote on a registered form, has it ready: all of what others would reach into here may be
+// registered.
+void Group::bind_shared(Operation& operation, const CollectiveArgs& args, const Problem& problem) {
+  SharedRun& run = operation.shared;
+  run = SharedRun{};
+  run.schedule = &operation.shared_schedule->schedule();
+  run.binding = &operation.binding;
+  run.votes = args.algorithm == 0 && has_registered_form(problem);
+  if (!run.votes) return;
+  Problem at_root = problem;
+  at_root.rank = problem.root;
+  run.input_bytes = input_count(at_root) * problem.element_size;
+  run.output_bytes = output_count(at_root) * problem.element_size;
+  const Reach needed = reach(problem.kind, problem.root, rank_);
+  if (needed.input && allocations_.find(args.input, run.input_bytes).allocation == 0) return;
+  if (needed.output && allocations_.find(args.output, run.output_bytes).allocation == 0) return;
+  Problem registered = problem;
+  registered.registered = true;
+  Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(registered, 0);
+  if (!schedule.ok()) return;
+  operation.registered_schedule = std::move(schedule).take();
+  run.registered = &operation.registered_schedule->schedule();
 }
 
 Work Group::transfers(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options) {
@@ -183,6 +290,7 @@ void Group::start(Operation& operation) {
   operation.previous = nullptr;
   if (live_ != nullptr) live_->previous = &operation;
   live_ = &operation;
+  if (shared_ != nullptr) listen();
   if (failed_.load(std::memory_order_acquire)) {
     end(operation, status());
   } else if (operation.kind == Operation::Kind::collective) {
@@ -195,7 +303,12 @@ void Group::start(Operation& operation) {
 void Group::start_collective(Operation& operation) {
   remember(operation, Slot::State::live);
   mesh_.on_issued(context_, operation.sequence);
-  if (!failed_.load(std::memory_order_acquire)) operation.run->start(operation.binding);
+  if (failed_.load(std::memory_order_acquire)) return;
+  if (operation.is_shared()) {
+    shared_->submit(operation.shared);
+  } else {
+    operation.run->start(operation.binding);
+  }
 }
 
 void Group::start_transfers(Operation& operation) {
@@ -260,6 +373,8 @@ void Group::end(Operation& operation, const Status& status) {
   if (operation.next != nullptr) operation.next->previous = operation.previous;
   (operation.previous != nullptr ? operation.previous->next : live_) = operation.next;
   operation.run.reset();
+  operation.shared_schedule.reset();
+  operation.registered_schedule.reset();
   operation.finish(explain(operation, status));
   operation.release();
 }
@@ -276,7 +391,7 @@ Status Group::explain(const Operation& operation, const Status& why) const {
 
 void Group::cancel(Operation& operation, const Status& why) {
   if (operation.kind == Operation::Kind::collective) {
-    operation.run->cancel(why);
+    if (!operation.is_shared()) operation.run->cancel(why);
     end(operation, why);
     return;
   }
@@ -306,6 +421,10 @@ void Group::act_on_failure() {
   if (!failure_handled_) {
     failure_handled_ = true;
     mesh_.abort(context_, ranks_, why);
+    if (shared_ != nullptr) {
+      shared_->cancel();
+      shared_->board().fail(why);
+    }
   }
   while (live_ != nullptr) cancel(*live_, why);
   acting_ = false;
@@ -327,9 +446,33 @@ bool Group::poll() {
     act_on_failure();
     return work;
   }
+  bool did = false;
+  if (shared_ != nullptr) {
+    listen();
+    did = shared_->advance();
+    act_on_failure();
+  }
   if (live_ != nullptr && ++polls_ % polls_per_clock == 0) check_deadlines();
-  return false;
+  return did;
 }
+
+bool Group::prepare_sleep() {
+  return shared_ != nullptr && (shared_->prepare_sleep() || !shared_->board().heard().ok());
+}
+
+void Group::cancel_sleep() {
+  if (shared_ != nullptr) shared_->cancel_sleep();
+}
+
+// Notes a failure that another rank has written on the board; what it says of a peer is not taken on trust.
+void Group::listen() {
+  const Status why = shared_->board().heard();
+  if (why.ok()) return;
+  const bool known = why.peer() >= 0 && why.peer() < mesh_.size() && member(why.peer());
+  note_failure(known ? why : Status(why.code(), why.message()));
+}
+
+void Group::on_member_lost(int, const Status& why) { note_failure(why); }
 
 void Group::check_deadlines() {
   for (const Operation* operation = live_; operation != nullptr; operation = operation->next) {
@@ -343,7 +486,8 @@ void Group::check_deadlines() {
 Status Group::timed_out(const Operation& operation) const {
   std::string waiting;
   if (operation.kind == Operation::Kind::collective) {
-    for (const int rank : operation.run->awaited()) waiting += (waiting.empty() ? "" : ", ") + describe(rank);
+    for (const int rank : operation.is_shared() ? shared_->awaited() : operation.run->awaited())
+      waiting += (waiting.empty() ? "" : ", ") + describe(rank);
   } else {
     for (const auto& node : operation.recvs) {
       if (node.posted && node.peer != any_source)

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <tutti/collectives/allocation.h>
 #include <tutti/collectives/communicator.h>
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/problem.h>
@@ -21,7 +22,7 @@ namespace tutti {
 // A communicator's inside: numbers operations, starts them, watches over them, fails them together.
 //
 // Issuing is for any thread; everything marked "driving" is for whoever drives.
-class Group final : public ContextEvents, public Pollable {
+class Group final : public ContextEvents, public Pollable, private SharedSegmentEvents {
  public:
   // `ranks`: world rank of each member, in order of their rank here.
   Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<int> ranks);
@@ -41,6 +42,12 @@ class Group final : public ContextEvents, public Pollable {
   // A handle to an operation that has failed already.
   Work refuse(const Fingerprint& call, const Status& why);
 
+  // Lets the members share memory, if they can: collective, before anything else is issued. By a thread that
+  // does not drive.
+  void share_windows(std::uint64_t window_bytes, Deadline deadline);
+  // See Communicator::allocate.
+  std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
+
   void abort(const Status& why);
   Status status() const;
   std::uint64_t operations_issued() const { return issued_.load(std::memory_order_relaxed); }
@@ -48,6 +55,8 @@ class Group final : public ContextEvents, public Pollable {
 
   // Pollable, driving.
   bool poll() override;
+  bool prepare_sleep() override;
+  void cancel_sleep() override;
   Deadline next_deadline() const override;
 
   // ContextEvents, driving.
@@ -57,6 +66,9 @@ class Group final : public ContextEvents, public Pollable {
   void on_peer_down(int peer, const Status& why) override;
 
  private:
+  // SharedSegmentEvents, driving.
+  void on_member_lost(int member, const Status& why) override;
+
   struct Slot {
     enum class State : std::uint8_t { free, live, finished };
     std::uint64_t sequence = 0;
@@ -64,6 +76,9 @@ class Group final : public ContextEvents, public Pollable {
     Fingerprint call;
   };
   Operation* prepare(Operation::Kind kind, const Fingerprint& call, const CallOptions& options);
+  void bind(Operation& operation, const CollectiveArgs& args);
+  void bind_shared(Operation& operation, const CollectiveArgs& args, const Problem& problem);
+  Result<std::unique_ptr<SharedSegment>> share(std::uint64_t bytes, Deadline deadline);
   Work launch(Operation* operation);
   void start(Operation& operation);
   void start_collective(Operation& operation);
@@ -76,6 +91,7 @@ class Group final : public ContextEvents, public Pollable {
   // The first cause wins; acted upon at the next safe point, never from inside a callback of the mesh.
   void note_failure(const Status& why);
   void act_on_failure();
+  void listen();
   Slot& slot(std::uint64_t sequence) { return slots_[sequence % slots_.size()]; }
   void remember(const Operation& operation, Slot::State state);
   bool member(int world_rank) const { return position_[static_cast<std::size_t>(world_rank)] >= 0; }
@@ -90,6 +106,10 @@ class Group final : public ContextEvents, public Pollable {
   std::vector<int> position_;  // world rank -> rank here, or -1
   int rank_ = 0;
   ScheduleCache cache_;
+  AllocationTable allocations_;
+  std::uint64_t window_bytes_ = 0;          // 0: the members do not share memory
+  std::unique_ptr<SharedExecutor> shared_;  // driving
+  std::uint32_t shares_ = 0;                // asked for
   std::atomic<std::uint64_t> next_sequence_{0};
   std::atomic<std::uint64_t> issued_{0};
   std::atomic<std::uint64_t> posted_{0};  // operations handed to the driver and not started yet

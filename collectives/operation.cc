@@ -53,6 +53,8 @@ Work Operation::handle(Operation& operation) {
 void Operation::release() {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   run.reset();
+  shared_schedule.reset();
+  registered_schedule.reset();
   op = ReduceOp::sum;
   // The pool may go with the last engine reference, so that must outlive the call.
   const std::shared_ptr<Engine> engine = std::move(engine_);

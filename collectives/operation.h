@@ -10,6 +10,7 @@
 
 #include <tutti/collectives/run.h>
 #include <tutti/collectives/schedule_cache.h>
+#include <tutti/collectives/shared_executor.h>
 #include <tutti/collectives/work.h>
 #include <tutti/core/collective_args.h>
 #include <tutti/core/deadline.h>
@@ -77,6 +78,7 @@ class Operation {
   static Work handle(Operation& operation);
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release();
+  bool is_shared() const { return shared_schedule != nullptr; }
   bool is_done() const { return done_.load(std::memory_order_acquire) != 0; }
   bool wait(Deadline deadline);
   // Valid once done.
@@ -99,7 +101,10 @@ class Operation {
   Deadline::Clock::time_point issued;
   RunBinding binding;
   ReduceOp op = ReduceOp::sum;  // keeps a user function alive
-  CachedSchedule::Lease run;
+  CachedSchedule::Lease run;    // of a schedule of messages
+  SharedRun shared;             // of a shared schedule, which the next two keep alive
+  std::shared_ptr<CachedSchedule> shared_schedule;
+  std::shared_ptr<CachedSchedule> registered_schedule;
   std::vector<SendLeg> sends;
   std::vector<RecvLeg> recvs;
   std::size_t legs_open = 0;

@@ -37,6 +37,11 @@ struct Problem {
   // what this rank sends to each, and receives from each.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
+  // Bytes of each rank's window, where all ranks share memory; otherwise 0. Agreed at init.
+  std::uint64_t window_bytes = 0;
+  // All ranks' input and output is memory that the others may read and write (`Communicator::allocate`);
+  // found out together, see SharedExecutor.
+  bool registered = false;
 };
 
 // Knobs of an algorithm, agreed by all ranks.

@@ -60,6 +60,7 @@ std::byte* Run::address(const Slice& slice) const {
     case BufferId::output:
       return binding_.output + offset;
     case BufferId::scratch:
+    case BufferId::window:  // only in shared schedules
       break;
   }
   return scratch_.get() + offset;

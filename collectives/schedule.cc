@@ -6,8 +6,9 @@ namespace tutti {
 namespace {
 
 std::string text(const Slice& slice) {
-  constexpr std::string_view names[] = {"input", "output", "scratch"};
-  std::string out(names[static_cast<std::size_t>(slice.buffer)]);
+  constexpr std::string_view names[] = {"input", "output", "scratch", "window"};
+  std::string out(slice.owner == own ? "" : std::to_string(slice.owner) + ".");
+  out += names[static_cast<std::size_t>(slice.buffer)];
   out += '[';
   out += std::to_string(slice.offset);
   out += ',';
@@ -47,6 +48,10 @@ std::string text(const Step& step) {
       return "scale " + text(step.out) + " <- " + text(step.left) + " * factor";
     case StepKind::divide:
       return "divide " + text(step.out) + " <- " + text(step.left) + " / size";
+    case StepKind::signal:
+      return "signal #" + std::to_string(step.index);
+    case StepKind::await:
+      return "await " + std::to_string(step.peer) + " #" + std::to_string(step.index);
   }
   return {};
 }
@@ -69,6 +74,11 @@ std::string Schedule::to_string() const {
     out += text(steps[i]);
     out += after[i];
     out += '\n';
+  }
+  if (repeat.times != 0) {
+    out += "steps " + std::to_string(repeat.first) + " to " + std::to_string(repeat.last - 1) + ": " +
+           std::to_string(repeat.times) + " times, each " + std::to_string(repeat.stride) +
+           " elements further on\n";
   }
   return out;
 }

@@ -8,14 +8,19 @@
 
 namespace tutti {
 
-// Memory a schedule speaks of. It never holds pointers: those belong to one run of it.
-enum class BufferId : std::uint8_t { input, output, scratch };
+// Memory a schedule speaks of. It never holds pointers: those belong to one run of it. Each rank of a group
+// on one host has a `window`, which all of them read.
+enum class BufferId : std::uint8_t { input, output, scratch, window };
 
-// `count` elements from element `offset` of a buffer.
+inline constexpr std::int32_t own = -1;
+
+// `count` elements from element `offset` of a buffer: the rank's own, or that of rank `owner`, which must be
+// a window, or memory that its owner has registered.
 struct Slice {
   BufferId buffer = BufferId::input;
   std::uint64_t offset = 0;
   std::uint64_t count = 0;
+  std::int32_t owner = own;
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
@@ -27,6 +32,8 @@ enum class StepKind : std::uint8_t {
   reduce,       // out = left op right
   scale,        // out = left * the operation's factor (premultiplied sum)
   divide,       // out = left / world size (average)
+  signal,       // says that all steps before it are done, as this rank's `index`-th signal
+  await,        // goes on when `peer` has given its `index`-th signal (the 0th: at once)
 };
 
 struct Step {
@@ -48,11 +55,29 @@ struct Step {
 };
 
 // What one rank does in one collective, as data. Immutable once built; shared by concurrent runs.
+//
+// There are two sorts. Schedules of messages are run in the order of their dependencies. *Shared* schedules,
+// for ranks that share memory, read and write each other's windows, ordered by signals: they are run step by
+// step, as emitted, since the processor that would overlap their steps is the one that carries them out.
 struct Schedule {
+  // Steps [first, last) of a shared schedule are carried out `times` times; each time, slices of input and
+  // output start `stride` elements further on, and signals and what is awaited count on by `signals`. So a
+  // schedule stays short however long the vectors are.
+  struct Repeat {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    std::uint64_t times = 0;
+    std::uint64_t stride = 0;
+    std::uint32_t signals = 0;
+  };
+
   std::vector<Step> steps;                // in the algorithm's straight-line order
   std::vector<std::uint32_t> successors;  // grouped by step
   std::vector<std::uint32_t> ready;       // steps with no dependency
   std::uint64_t scratch_count = 0;        // elements of scratch a run must provide
+  bool shared = false;
+  std::uint64_t window_count = 0;  // elements of its window that any rank uses
+  Repeat repeat = {};
 
   // One line a step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
   std::string to_string() const;

@@ -43,7 +43,8 @@ class ScheduleBuilder::Hazards {
   }
 
   bool same_place(const Slice& a, const Slice& b) const {
-    return a.count == b.count && space_[index(a.buffer)] == space_[index(b.buffer)] && begin(a) == begin(b);
+    return a.count == b.count && a.owner == b.owner && space_[index(a.buffer)] == space_[index(b.buffer)] &&
+           begin(a) == begin(b);
   }
 
   void read(const Slice& slice, std::uint32_t step) {
@@ -86,8 +87,8 @@ class ScheduleBuilder::Hazards {
     return false;
   }
 
-  std::array<std::size_t, 3> space_ = {0, 1, 2};
-  std::array<std::uint64_t, 3> shift_ = {0, 0, 0};
+  std::array<std::size_t, 4> space_ = {0, 1, 2, 3};
+  std::array<std::uint64_t, 4> shift_ = {0, 0, 0, 0};
   std::array<AccessHistory, 3> histories_;
   std::vector<std::uint32_t> after_;         // of the step being added
   std::vector<std::uint32_t> predecessors_;  // grouped by step, ascending
@@ -112,6 +113,39 @@ Slice ScheduleBuilder::resolve(Slice slice) const {
   if (!input_ || slice.buffer != BufferId::input) return slice;
   assert(slice.offset + slice.count <= input_->count);
   return {input_->buffer, input_->offset + slice.offset, slice.count};
+}
+
+Slice ScheduleBuilder::window(int owner, std::uint64_t offset, std::uint64_t count) {
+  schedule_.window_count = std::max(schedule_.window_count, offset + count);
+  return {BufferId::window, offset, count, owner};
+}
+
+std::uint32_t ScheduleBuilder::signal() {
+  Step step;
+  step.kind = StepKind::signal;
+  step.index = ++signals_;
+  add(step);
+  return signals_;
+}
+
+void ScheduleBuilder::await(int peer, std::uint32_t signal) {
+  Step step;
+  step.kind = StepKind::await;
+  step.peer = peer;
+  step.index = signal;
+  add(step);
+}
+
+void ScheduleBuilder::begin_repeat(std::uint64_t times, std::uint64_t stride) {
+  assert(schedule_.shared && schedule_.repeat.times == 0);
+  schedule_.repeat = {static_cast<std::uint32_t>(schedule_.steps.size()), 0, times, stride, signals_};
+}
+
+void ScheduleBuilder::end_repeat() {
+  Schedule::Repeat& repeat = schedule_.repeat;
+  repeat.last = static_cast<std::uint32_t>(schedule_.steps.size());
+  repeat.signals = signals_ - repeat.signals;
+  signals_ += static_cast<std::uint32_t>(repeat.times - 1) * repeat.signals;
 }
 
 void ScheduleBuilder::send(int peer, Slice from) {
@@ -174,6 +208,10 @@ void ScheduleBuilder::local(StepKind kind, Slice left, Slice right, Slice out) {
 }
 
 void ScheduleBuilder::add(Step step) {
+  if (schedule_.shared) {
+    schedule_.steps.push_back(step);
+    return;
+  }
   const auto id = static_cast<std::uint32_t>(schedule_.steps.size());
   // What is overwritten where it is read needs no entry as a reader: the write has the same predecessors and
   // more.
@@ -186,6 +224,7 @@ void ScheduleBuilder::add(Step step) {
 }
 
 Schedule ScheduleBuilder::finish() && {
+  if (schedule_.shared) return std::move(schedule_);
   auto& steps = schedule_.steps;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].dependencies == 0) schedule_.ready.push_back(static_cast<std::uint32_t>(i));

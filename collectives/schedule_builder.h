@@ -36,6 +36,20 @@ class ScheduleBuilder {
   void scale(Slice from, Slice to);
   void divide(Slice from, Slice to);
 
+  // --- shared schedules ---
+
+  // Says at the very start that this is one: steps keep the order in which they are emitted.
+  void share() { schedule_.shared = true; }
+  // A slice of the window of rank `owner`.
+  Slice window(int owner, std::uint64_t offset, std::uint64_t count);
+  // Returns the number of this signal: the first is 1.
+  std::uint32_t signal();
+  void await(int peer, std::uint32_t signal);
+  std::uint32_t signals() const { return signals_; }
+  // What is emitted between the two is carried out `times` times (see Schedule::Repeat). Once in a schedule.
+  void begin_repeat(std::uint64_t times, std::uint64_t stride);
+  void end_repeat();
+
   // From here on, what an algorithm calls `input` is this slice of scratch, and no longer shares addresses
   // with the output (premultiplied sums; exchanges in place whose blocks overlap).
   void redirect_input(Slice to);
@@ -63,6 +77,7 @@ class ScheduleBuilder {
   std::uint32_t window_ = 0;                                // 0: no limit
   std::vector<std::uint32_t> sends_;                        // steps since the limit
   std::vector<std::uint32_t> receives_;
+  std::uint32_t signals_ = 0;
   std::size_t fenced_ = 0;  // how many of `receives_` sends wait for
 };
 

@@ -54,7 +54,8 @@ std::uint64_t ScheduleCache::hash(const Problem& problem, std::uint8_t algorithm
   h = mix(h, problem.count);
   h = mix(h, static_cast<std::uint64_t>(problem.root) << 32 | problem.element_size);
   h = mix(h, (problem.commutative ? 1u : 0u) | (problem.average ? 2u : 0u) |
-                 (problem.premultiplied ? 4u : 0u) | (problem.in_place ? 8u : 0u));
+                 (problem.premultiplied ? 4u : 0u) | (problem.in_place ? 8u : 0u) |
+                 (problem.registered ? 16u : 0u));
   for (const std::uint64_t count : problem.input_counts) h = mix(h, count);
   for (const std::uint64_t count : problem.output_counts) h = mix(h, ~count);
   return h;
@@ -66,7 +67,8 @@ bool ScheduleCache::matches(const Key& key, const Problem& problem, std::uint8_t
   return key.algorithm == algorithm && a.kind == b.kind && a.rank == b.rank && a.size == b.size &&
          a.root == b.root && a.count == b.count && a.element_size == b.element_size &&
          a.commutative == b.commutative && a.average == b.average && a.premultiplied == b.premultiplied &&
-         a.in_place == b.in_place && std::ranges::equal(a.input_counts, b.input_counts) &&
+         a.in_place == b.in_place && a.registered == b.registered && a.window_bytes == b.window_bytes &&
+         std::ranges::equal(a.input_counts, b.input_counts) &&
          std::ranges::equal(a.output_counts, b.output_counts);
 }
 

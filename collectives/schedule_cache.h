@@ -36,7 +36,9 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
     std::unique_ptr<Run> run_;
   };
 
+  // For schedules of messages.
   Lease lease();
+  const Schedule& schedule() const { return schedule_; }
   std::size_t step_count() const { return schedule_.steps.size(); }
 
  private:

@@ -139,8 +139,11 @@ std::vector<Choice> Selector::rank(const Problem& problem) const {
   for (const Algorithm& algorithm : algorithms()) {
     if (fits(algorithm, problem)) choices.push_back(tuned(algorithm, problem));
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Choice& a, const Choice& b) { return a.seconds < b.seconds; });
+  // Messages would only copy what ranks that share memory can hand over in place.
+  std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
+    if (a.algorithm->shared != b.algorithm->shared) return a.algorithm->shared;
+    return a.seconds < b.seconds;
+  });
   return choices;
 }
 

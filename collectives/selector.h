@@ -29,7 +29,7 @@ class Selector {
   // `algorithm_id` 0: the best, or the override where that applies; otherwise that one, invalid_argument if
   // it does not apply.
   Result<Choice> choose(const Problem& problem, std::uint8_t algorithm_id = 0) const;
-  // All that apply, cheapest first, each with its best tuning.
+  // All that apply, each with its best tuning: those for ranks that share memory first, then the cheapest.
   std::vector<Choice> rank(const Problem& problem) const;
   const CostModel& model() const { return model_; }
 

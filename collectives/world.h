@@ -43,9 +43,14 @@ struct World {
   Selector selector;
   std::chrono::nanoseconds default_timeout;
   ContextNumbers contexts;
+  // Of each rank, for each communicator whose ranks share memory; 0: they do not. Equal on all ranks.
+  std::uint64_t window_bytes = 0;
+  // Each rank here has a processor to itself.
+  bool patient = true;
 };
 
-// The communicator of all ranks of a world whose mesh has been started.
+// The communicator of all ranks of a world whose mesh has been started. Blocks until its ranks share memory,
+// if they are to.
 TUTTI_API Communicator create_communicator(std::shared_ptr<World> world);
 
 }  // namespace tutti

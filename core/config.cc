@@ -122,6 +122,13 @@ constexpr Config::Variable table[] = {
      .least = 1024,
      .most = 128 * 1024,
      .shapes_wire = true},
+    {.name = "TUTTI_SHM_WINDOW",
+     .member = &Config::shm_window,
+     .default_value = "1M",
+     .meaning = "Memory of each rank through which collectives on one host move their data, for each "
+                "communicator. 0: collectives are made of messages on one host, too.",
+     .most = 1 << 30,
+     .shapes_wire = true},
 };
 
 // What a value of each type looks like, for the table and for messages about bad ones.

@@ -43,6 +43,7 @@ struct TUTTI_API Config {
   std::uint64_t tcp_socket_buffer{};
   std::chrono::nanoseconds spin{};
   std::uint64_t fragment{};
+  std::uint64_t shm_window{};
 
   using Member = std::variant<std::optional<int> Config::*, std::uint64_t Config::*,
                               std::chrono::nanoseconds Config::*, std::string Config::*,

@@ -63,7 +63,8 @@ std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerI
 Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
   const int size = static_cast<int>(peers.size());
   log::set_rank(rank, size);
-  auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin_time(setup.config, peers, rank)});
+  const std::chrono::nanoseconds spin = spin_time(setup.config, peers, rank);
+  auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
   MeshOptions options;
   options.rank = rank;
   options.peers = std::move(peers);
@@ -78,8 +79,11 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
     if (!started.ok()) throw Error(started);
   }
   Selector selector = Selector::create(CostModel{}, format_algorithm_choices(setup.config.algorithm)).take();
-  return create_communicator(
-      std::make_shared<World>(std::move(engine), std::move(mesh), std::move(selector), setup.config.timeout));
+  auto world =
+      std::make_shared<World>(std::move(engine), std::move(mesh), std::move(selector), setup.config.timeout);
+  world->window_bytes = setup.config.shm_window;
+  world->patient = spin.count() > 0;
+  return create_communicator(std::move(world));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace tutti {
 inline Slice input(std::uint64_t offset, std::uint64_t count) { return {BufferId::input, offset, count}; }
 inline Slice output(std::uint64_t offset, std::uint64_t count) { return {BufferId::output, offset, count}; }
 inline Slice sub_slice(const Slice& whole, std::uint64_t offset, std::uint64_t count) {
-  return {whole.buffer, whole.offset + offset, count};
+  return {whole.buffer, whole.offset + offset, count, whole.owner};
 }
 
 // Ranks on a circle; `shift` may be negative, by at most `size`.

@@ -27,6 +27,8 @@ void on_each(std::size_t count, Body body) {
 }  // namespace
 
 Cluster::Cluster(int size, ClusterOptions options) {
+  const bool shared = options.transport == "shared";
+  if (shared) options.transport = "inproc";
   const auto count = static_cast<std::size_t>(size);
   const auto hub = inproc::make_hub();
   std::vector<std::vector<std::unique_ptr<Transport>>> transports(count);
@@ -39,7 +41,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
     peers[i].addresses[options.transport] = transports[i].front()->address();
   }
   communicators_.resize(count);
-  for (std::size_t i = 0; i < count; ++i) {
+  on_each(count, [&](std::size_t i) {
     auto engine = std::make_shared<Engine>(options.driver);
     MeshOptions mesh_options;
     mesh_options.rank = static_cast<int>(i);
@@ -52,9 +54,12 @@ Cluster::Cluster(int size, ClusterOptions options) {
       const Status started = mesh->start();
       if (!started.ok()) throw Error(started);
     }
-    communicators_[i] = create_communicator(std::make_shared<World>(
-        engine, std::move(mesh), Selector::create(CostModel{}, options.algorithms).take(), options.timeout));
-  }
+    auto world = std::make_shared<World>(
+        engine, std::move(mesh), Selector::create(CostModel{}, options.algorithms).take(), options.timeout);
+    world->window_bytes = shared ? options.window_bytes : 0;
+    world->patient = false;
+    communicators_[i] = create_communicator(std::move(world));
+  });
 }
 
 Cluster::~Cluster() {

@@ -145,6 +145,8 @@ class Execution {
       case StepKind::divide:
         return expressions_.divide(left);
       case StepKind::send:
+      case StepKind::signal:
+      case StepKind::await:
         break;
     }
     return Expressions::wrong;

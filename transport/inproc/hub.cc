@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <new>
 
 #include <unistd.h>
 
@@ -95,6 +97,46 @@ void Wire::close(int side) {
   box(1 - side).notify();
 }
 
+void Commons::Free::operator()(std::byte* memory) const { std::free(memory); }
+
+Commons::Commons(std::uint64_t bytes, std::vector<std::shared_ptr<Mailbox>> boxes)
+    : boxes_(std::move(boxes)) {
+  constexpr std::size_t page = 4096;
+  const std::size_t rounded = (bytes + page - 1) / page * page;
+  owned_.reset(static_cast<std::byte*>(std::aligned_alloc(page, rounded)));
+  if (owned_ == nullptr) throw std::bad_alloc();
+  memory_ = {owned_.get(), bytes};
+  std::fill_n(owned_.get(), rounded, std::byte{0});
+}
+
+void Commons::join() {
+  bool all = false;
+  {
+    const std::lock_guard lock(mutex_);
+    all = ++joined_ == boxes_.size();
+  }
+  if (all) notify_all();
+}
+
+void Commons::refuse() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (refused_ || joined_ == boxes_.size()) return;
+    refused_ = true;
+  }
+  notify_all();
+}
+
+Commons::Outcome Commons::outcome() const {
+  const std::lock_guard lock(mutex_);
+  if (refused_) return Outcome::refused;
+  return joined_ == boxes_.size() ? Outcome::granted : Outcome::wait;
+}
+
+void Commons::notify_all() {
+  for (const auto& box : boxes_) box->notify();
+}
+
 Hub::Hub() {
   static std::atomic<std::uint64_t> hubs{0};
   id_ = std::to_string(::getpid()) + "." + std::to_string(hubs.fetch_add(1));
@@ -109,6 +151,18 @@ std::shared_ptr<Mailbox> Hub::find_mailbox(int rank) {
 std::shared_ptr<Mailbox> Hub::mailbox(int rank) {
   const std::lock_guard lock(mutex_);
   return find_mailbox(rank);
+}
+
+std::shared_ptr<Commons> Hub::commons(const ShareRequest& request) {
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<Commons>& entry = commons_[{request.key, request.members}];
+  std::shared_ptr<Commons> commons = entry.lock();
+  if (commons != nullptr) return commons;
+  std::vector<std::shared_ptr<Mailbox>> boxes;
+  for (const int member : request.members) boxes.push_back(find_mailbox(member));
+  commons = std::make_shared<Commons>(request.bytes, std::move(boxes));
+  entry = commons;
+  return commons;
 }
 
 std::shared_ptr<Wire> Hub::connect(int from, int to) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include <tutti/transport/driver.h>
 #include <tutti/transport/frame.h>
+#include <tutti/transport/shared_segment.h>
 
 namespace tutti::inproc {
 
@@ -86,6 +88,34 @@ class Wire {
   std::array<Direction, 2> towards_;
 };
 
+// Memory that a group of ranks asks for: theirs once all of them have.
+class Commons {
+ public:
+  Commons(std::uint64_t bytes, std::vector<std::shared_ptr<Mailbox>> boxes);
+  std::span<std::byte> memory() const { return memory_; }
+  Mailbox& box(int member) { return *boxes_[static_cast<std::size_t>(member)]; }
+
+  // A member asks; all of them are notified when the last one has.
+  void join();
+  // Nobody gets it: a member wants another size, or has waited too long.
+  void refuse();
+  enum class Outcome { wait, granted, refused };
+  Outcome outcome() const;
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  void notify_all();
+
+  const std::vector<std::shared_ptr<Mailbox>> boxes_;
+  std::unique_ptr<std::byte[], Free> owned_;
+  std::span<std::byte> memory_;
+  mutable std::mutex mutex_;
+  std::size_t joined_ = 0;
+  bool refused_ = false;
+};
+
 class Hub {
  public:
   Hub();
@@ -95,6 +125,8 @@ class Hub {
   std::shared_ptr<Mailbox> mailbox(int rank);
   // The wire between two ranks, made on first use and announced to the other one; null if that has stopped.
   std::shared_ptr<Wire> connect(int from, int to);
+  // What the members of a request share; the first to ask makes it.
+  std::shared_ptr<Commons> commons(const ShareRequest& request);
 
  private:
   std::shared_ptr<Mailbox> find_mailbox(int rank);
@@ -103,6 +135,7 @@ class Hub {
   std::mutex mutex_;
   std::map<int, std::shared_ptr<Mailbox>> mailboxes_;
   std::map<std::pair<int, int>, std::shared_ptr<Wire>> wires_;
+  std::map<std::pair<std::uint64_t, std::vector<int>>, std::weak_ptr<Commons>> commons_;
 };
 
 }  // namespace tutti::inproc

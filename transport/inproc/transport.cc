@@ -3,6 +3,20 @@
 
 namespace tutti::inproc {
 
+namespace {
+
+class Segment final : public SharedSegment {
+ public:
+  explicit Segment(std::shared_ptr<Commons> commons) : commons_(std::move(commons)) {}
+  std::span<std::byte> memory() const override { return commons_->memory(); }
+  void ring(int member) override { commons_->box(member).notify(); }
+
+ private:
+  std::shared_ptr<Commons> commons_;
+};
+
+}  // namespace
+
 Transport::Transport(Options options)
     : options_(std::move(options)), mailbox_(options_.hub->mailbox(options_.rank)) {}
 
@@ -55,8 +69,41 @@ void Transport::accept(std::shared_ptr<Wire> wire) {
   }
 }
 
+void Transport::share(ShareRequest& request) {
+  std::shared_ptr<Commons> commons = options_.hub->commons(request);
+  if (commons->memory().size() == request.bytes) {
+    commons->join();
+  } else {
+    commons->refuse();
+  }
+  shares_.push_back({&request, std::move(commons)});
+  answer_shares();
+}
+
+bool Transport::answer_shares() {
+  bool answered = false;
+  for (std::size_t i = 0; i < shares_.size();) {
+    if (shares_[i].request->deadline.expired()) shares_[i].commons->refuse();
+    const Commons::Outcome outcome = shares_[i].commons->outcome();
+    if (outcome == Commons::Outcome::wait) {
+      ++i;
+      continue;
+    }
+    const Share share = std::move(shares_[i]);
+    shares_.erase(shares_.begin() + static_cast<std::ptrdiff_t>(i));
+    answered = true;
+    if (outcome == Commons::Outcome::granted) {
+      share.request->done(*share.request, {std::make_unique<Segment>(share.commons)});
+    } else {
+      share.request->done(*share.request, Status(Code::timeout, "not all members have asked alike in time"));
+    }
+  }
+  return answered;
+}
+
 bool Transport::poll() {
   const bool pending = mailbox_->take_pending();
+  if (!shares_.empty()) answer_shares();
   if (pending) {
     for (std::shared_ptr<Wire>& wire : mailbox_->take_announced()) accept(std::move(wire));
   }
@@ -69,6 +116,7 @@ bool Transport::poll() {
 
 Deadline Transport::next_deadline() const {
   Deadline next = Deadline::never();
+  for (const Share& share : shares_) next = earlier(next, share.request->deadline);
   for (const Channel* channel : channels_) {
     if (channel != nullptr) next = earlier(next, channel->connect_deadline());
   }

@@ -21,6 +21,8 @@ class Transport final : public tutti::Transport, private Pollable {
   Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
   std::unique_ptr<tutti::Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
   void stop() override;
+  bool can_share() const override { return true; }
+  void share(ShareRequest& request) override;
 
   const Options& options() const { return options_; }
   // A channel is about to be destroyed.
@@ -31,6 +33,7 @@ class Transport final : public tutti::Transport, private Pollable {
   bool prepare_sleep() override { return mailbox_->pending(); }
   Deadline next_deadline() const override;
   void accept(std::shared_ptr<Wire> wire);
+  bool answer_shares();
 
   Options options_;
   std::shared_ptr<Mailbox> mailbox_;
@@ -38,6 +41,11 @@ class Transport final : public tutti::Transport, private Pollable {
   TransportOwner* owner_ = nullptr;
   MessageLimits limits_;
   std::vector<Channel*> channels_;  // by rank
+  struct Share {
+    ShareRequest* request;
+    std::shared_ptr<Commons> commons;
+  };
+  std::vector<Share> shares_;  // asked for and not answered yet
 };
 
 }  // namespace tutti::inproc

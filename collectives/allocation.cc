@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include <tutti/collectives/allocation.h>
+
+namespace tutti {
+
+namespace {
+
+constexpr std::uint64_t page = 4096;
+
+constexpr std::uint64_t pages(std::uint64_t bytes) { return (bytes + page - 1) / page * page; }
+
+}  // namespace
+
+void GroupMemory::FreeDelete::operator()(std::byte* memory) const { std::free(memory); }
+
+std::uint64_t GroupMemory::segment_bytes(const std::vector<std::uint64_t>& parts) {
+  std::uint64_t total = page;
+  for (const std::uint64_t bytes : parts) total += pages(bytes);
+  return total;
+}
+
+GroupMemory::GroupMemory(std::unique_ptr<SharedSegment> segment, int rank,
+                         const std::vector<std::uint64_t>& parts)
+    : segment_(std::move(segment)), rank_(rank), parts_(parts.size()), bytes_(parts) {
+  if (segment_ != nullptr) {
+    std::byte* next = segment_->memory().data();
+    releases_ = std::launder(reinterpret_cast<std::atomic<std::uint32_t>*>(next));
+    next += page;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts_[i] = next;
+      next += pages(parts[i]);
+    }
+    return;
+  }
+  const std::uint64_t bytes = std::max(pages(parts[static_cast<std::size_t>(rank)]), page);
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, bytes)));
+  if (memory_ == nullptr) throw std::bad_alloc();
+  std::fill_n(memory_.get(), bytes, std::byte{0});
+  parts_[static_cast<std::size_t>(rank)] = memory_.get();
+}
+
+GroupMemory::~GroupMemory() = default;
+
+void GroupMemory::release() {
+  if (releases_ != nullptr) releases_->fetch_add(1);
+}
+
+bool GroupMemory::released_by_all() const {
+  return releases_ == nullptr || releases_->load() >= parts_.size();
+}
+
+void AllocationTable::add(std::shared_ptr<GroupMemory> memory) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [](const Entry& entry) { return entry.memory->released_by_all(); });
+  entries_.push_back({++made_, std::move(memory)});
+}
+
+void AllocationTable::clear() {
+  const std::lock_guard lock(mutex_);
+  entries_.clear();
+}
+
+Place AllocationTable::find(const void* data, std::uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(entry.memory->data());
+    const auto at = reinterpret_cast<std::uintptr_t>(data);
+    if (at < begin || at - begin > entry.memory->bytes() || bytes > entry.memory->bytes() - (at - begin)) continue;
+    return {entry.number, at - begin, bytes};
+  }
+  return {};
+}
+
+std::byte* AllocationTable::resolve(int rank, const Place& place) const {
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_) {
+    if (entry.number != place.allocation) continue;
+    const std::uint64_t bytes = entry.memory->bytes(rank);
+    if (place.offset > bytes || place.bytes > bytes - place.offset) return nullptr;
+    return entry.memory->part(rank) + place.offset;
+  }
+  return nullptr;
+}
+
+}  // namespace tutti

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include <tutti/collectives/board.h>
+
+namespace tutti {
+
+namespace {
+
+constexpr std::uint64_t page = 4096;
+
+constexpr std::uint64_t pages(std::uint64_t bytes) { return (bytes + page - 1) / page * page; }
+
+}  // namespace
+
+std::uint64_t Board::segment_bytes(int size, std::uint64_t window_bytes) {
+  const auto p = static_cast<std::uint64_t>(size);
+  return pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>)) + pages(p * sizeof(Area)) +
+         p * window_bytes;
+}
+
+Board::Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::uint64_t window_bytes)
+    : segment_(std::move(segment)), rank_(rank), size_(size), window_bytes_(window_bytes) {
+  const auto p = static_cast<std::uint64_t>(size);
+  std::byte* const memory = segment_->memory().data();
+  // Zeroed memory is what all of these start as, and another rank may have begun to use it.
+  head_ = std::launder(reinterpret_cast<Head*>(memory));
+  asleep_ = std::launder(reinterpret_cast<std::atomic<std::uint32_t>*>(memory + sizeof(Head)));
+  const std::uint64_t head = pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>));
+  areas_ = std::launder(reinterpret_cast<Area*>(memory + head));
+  windows_ = memory + head + pages(p * sizeof(Area));
+}
+
+bool Board::all_finished(std::uint64_t number) {
+  if (number <= known_finished_) return true;
+  std::uint64_t least = number;
+  for (int i = 0; i < size_; ++i) {
+    if (i == rank_) continue;
+    const std::uint64_t theirs = area(i).finished.load(std::memory_order_acquire);
+    if (theirs < number) return false;
+    least = i == 0 || theirs < least ? theirs : least;
+  }
+  known_finished_ = std::max(known_finished_, least);
+  return true;
+}
+
+void Board::finish(std::uint64_t number) {
+  area(rank_).finished.store(number);
+  ring_sleepers();
+}
+
+void Board::pulse() {
+  area(rank_).finished.store(area(rank_).finished.load(std::memory_order_relaxed));
+  ring_sleepers();
+}
+
+void Board::ring_sleepers() {
+  if (head_->sleeping.load() == 0) return;
+  for (int i = 0; i < size_; ++i) {
+    if (i != rank_ && asleep(i).load() != 0) segment_->ring(i);
+  }
+}
+
+void Board::sleep() {
+  asleep(rank_).store(1);
+  head_->sleeping.fetch_add(1);
+}
+
+void Board::wake() {
+  asleep(rank_).store(0);
+  head_->sleeping.fetch_sub(1);
+}
+
+void Board::fail(const Status& why) {
+  Failure& failure = area(rank_).failure;
+  if (failure.written.load(std::memory_order_relaxed) != 0) return;
+  failure.code = static_cast<std::int32_t>(why.code());
+  failure.peer = why.peer();
+  const std::size_t length = std::min(why.message().size(), sizeof failure.text - 1);
+  std::memcpy(failure.text, why.message().data(), length);
+  failure.text[length] = '\0';
+  failure.written.store(1, std::memory_order_release);
+  head_->failures.fetch_add(1);
+  pulse();
+}
+
+Status Board::heard() {
+  if (head_->failures.load(std::memory_order_acquire) == heard_) return {};
+  for (int i = 0; i < size_; ++i) {
+    const Failure& failure = area(i).failure;
+    if (i == rank_ || failure.written.load(std::memory_order_acquire) == 0) continue;
+    heard_ = head_->failures.load(std::memory_order_acquire);
+    // Another process wrote this: nothing in it is taken on trust.
+    const auto code = std::clamp<std::int32_t>(failure.code, static_cast<std::int32_t>(Code::timeout),
+                                               static_cast<std::int32_t>(Code::internal));
+    const std::size_t length = strnlen(failure.text, sizeof failure.text);
+    return Status(static_cast<Code>(code), std::string(failure.text, length), failure.peer);
+  }
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <tutti/core/collective_args.h>
+#include <tutti/core/status.h>
+#include <tutti/transport/shared_segment.h>
+
+namespace tutti {
+
+// What the ranks of a communicator on one host show each other, in memory that all of them have mapped. For
+// each rank
+//   - the number of shared operations that it has finished;
+//   - a few slots, used in turn by its operations: what it calls, how far it is, and a payload: one line of
+//     cache tells a peer everything about a small operation;
+//   - a window, through which larger operations move their data;
+//   - room for the reason if it has failed.
+//
+// Order and sleep. Who signals writes data, then the slot's phase with release; who awaits reads the phase with
+// acquire, then the data. Nothing else is needed between two ranks that are awake. A rank that is about to
+// sleep says so in `sleepers`, then looks again; a rank that has signalled looks for sleepers afterwards. These
+// two must not miss each other, so the four accesses are sequentially consistent operations: but not on the
+// phase, where that would wait for the cache line that the peer is polling. Instead, some time after it has
+// signalled, a rank stores to its own `finished` (which nobody polls, so it is cheap), then loads `sleepers`;
+// the sleeper stores `sleepers`, then loads `finished` of those it awaits, then their phase. Either the waker
+// sees the sleeper; or else, in the one order of these operations, its store to `finished` came before the
+// sleeper's load of it, which therefore makes the signal visible, being an acquire of a release that follows it.
+//
+// Everything is called by whoever drives.
+class Board {
+ public:
+  static constexpr std::size_t slots = 8;
+  static constexpr std::size_t slot_bytes = 16 * 1024;
+
+  // Bytes of a segment for `size` ranks with windows of `window_bytes`.
+  static std::uint64_t segment_bytes(int size, std::uint64_t window_bytes);
+  Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::uint64_t window_bytes);
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  struct Slot {
+    std::atomic<std::uint64_t> phase;  // operation number << phase_bits | signals given
+    Fingerprint call;
+    std::byte payload[slot_bytes - sizeof(std::uint64_t) - sizeof(Fingerprint)];
+  };
+  static_assert(sizeof(Slot) == slot_bytes);
+  static constexpr int phase_bits = 24;
+  static constexpr std::size_t payload_bytes = sizeof(Slot::payload);
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  // Of operation `number`, counted from 1. Free for reuse once all ranks have finished `number - slots`.
+  Slot& slot(int rank, std::uint64_t number) { return area(rank).slots[number % slots]; }
+  std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
+
+  // All ranks have finished operation `number` (0: nothing to finish).
+  bool all_finished(std::uint64_t number);
+  // This rank has; wakes sleepers.
+  void finish(std::uint64_t number);
+  // Wakes sleepers after signals that nothing else follows soon.
+  void pulse();
+  // Between the two, a signal rings. After `sleep` what is awaited must be looked at once more, through
+  // `finished` of the rank that is awaited first.
+  void sleep();
+  void wake();
+  // Operations that a rank has finished, and an acquire of all that it had signalled when it last pulsed.
+  std::uint64_t finished(int rank) const { return area(rank).finished.load(); }
+
+  // Tells all ranks that this one has failed, and why. Once.
+  void fail(const Status& why);
+  // The first failure of another rank that this one has not heard of yet; ok if there is none.
+  Status heard();
+
+ private:
+  struct Failure {
+    std::atomic<std::uint32_t> written;
+    std::int32_t code;
+    std::int32_t peer;
+    char text[1012];
+  };
+  struct Area {
+    alignas(64) std::atomic<std::uint64_t> finished;
+    alignas(64) Failure failure;
+    alignas(64) Slot slots[Board::slots];
+  };
+  struct Head {
+    alignas(64) std::atomic<std::uint32_t> failures;  // ranks that have failed
+    alignas(64) std::atomic<std::uint32_t> sleeping;  // how many of the flags behind the areas are set
+  };
+
+  Area& area(int rank) const { return areas_[rank]; }
+  std::atomic<std::uint32_t>& asleep(int rank) const { return asleep_[rank]; }
+  void ring_sleepers();
+
+  const std::unique_ptr<SharedSegment> segment_;
+  const int rank_;
+  const int size_;
+  const std::uint64_t window_bytes_;
+  Head* head_;
+  Area* areas_;
+  std::atomic<std::uint32_t>* asleep_;
+  std::byte* windows_;
+  std::uint64_t known_finished_ = 0;  // by all ranks
+  std::uint32_t heard_ = 0;
+};
+
+}  // namespace tutti

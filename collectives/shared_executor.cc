@@ -1,0 +1,365 @@
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+
+#include <tutti/collectives/shared_executor.h>
+
+namespace tutti {
+
+namespace {
+
+// How often a signal is looked for before the driver is given a chance to look at other things: what comes, comes
+// within a few hundred nanoseconds. The first looks are made back to back.
+constexpr int eager_looks = 32;
+constexpr int patient_looks = 96;
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+void SharedExecutor::FreeDelete::operator()(std::byte* memory) const { std::free(memory); }
+
+SharedExecutor::SharedExecutor(std::unique_ptr<Board> board, const Registry& registry, bool patient)
+    : board_(std::move(board)),
+      registry_(registry),
+      patient_(patient),
+      inputs_(static_cast<std::size_t>(board_->size())),
+      outputs_(static_cast<std::size_t>(board_->size())) {}
+
+void SharedExecutor::submit(SharedRun& run) {
+  run.next = nullptr;
+  if (first_ != nullptr) {
+    last_->next = &run;
+    last_ = &run;
+    return;
+  }
+  first_ = last_ = &run;
+  begin();
+  if (!advancing_) advance();
+}
+
+bool SharedExecutor::advance() {
+  bool did = false;
+  advancing_ = true;
+  while (stage_ != Stage::idle && stage_ != Stage::failed) {
+    const std::uint32_t before = cursor_;
+    const bool moved = go_on();
+    did |= moved || cursor_ != before;
+    if (!moved) break;
+  }
+  advancing_ = false;
+  if (due_) {
+    due_ = false;
+    board_->pulse();
+  }
+  return did;
+}
+
+void SharedExecutor::cancel() {
+  first_ = last_ = nullptr;
+  stage_ = Stage::failed;
+}
+
+void SharedExecutor::begin() {
+  ++number_;
+  signalled_ = false;
+  element_size_ = size_of(first_->binding->reducer.type);
+  stage_ = Stage::room;
+}
+
+// True if the operation moved on to another stage, or to the next one.
+bool SharedExecutor::go_on() {
+  switch (stage_) {
+    case Stage::room:
+      if (!room()) return false;
+      if (calls_agree(number_ - 1)) enter();  // before the slot with an old call is used anew
+      return true;
+    case Stage::vote:
+      for (; cursor_ < static_cast<std::uint32_t>(board_->size()); ++cursor_) {
+        const int peer = static_cast<int>(cursor_);
+        if (peer != board_->rank() && !patiently_arrived(peer, 1)) return stage_ == Stage::failed;
+      }
+      use(everybody_registered() ? *first_->registered : *first_->schedule);
+      signals_before_ = 1;
+      return true;
+    case Stage::steps:
+      return run_steps();
+    default:
+      return false;
+  }
+}
+
+// Whether the slot, and the windows if need be, are free to be used anew.
+bool SharedExecutor::room() const {
+  if (number_ > Board::slots && !board_->all_finished(number_ - Board::slots)) return false;
+  const bool windows =
+      first_->votes || first_->schedule->window_count * element_size_ > Board::payload_bytes;
+  return !windows || board_->all_finished(windows_used_);
+}
+
+void SharedExecutor::enter() {
+  board_->slot(board_->rank(), number_).call = first_->binding->call;
+  cursor_ = 0;
+  if (first_->votes) {
+    show();
+    signals_before_ = 0;
+    signal(1);
+    stage_ = Stage::vote;
+    return;
+  }
+  use(*first_->schedule);
+  signals_before_ = 0;
+}
+
+void SharedExecutor::show() {
+  const SharedRun& run = *first_;
+  const Shown shown{registry_.find(run.binding->input, run.input_bytes),
+                    registry_.find(run.binding->output, run.output_bytes)};
+  std::memcpy(board_->slot(board_->rank(), number_).payload, &shown, sizeof shown);
+}
+
+// All ranks judge by the same places, so all come to the same answer.
+bool SharedExecutor::everybody_registered() {
+  const Fingerprint& call = first_->binding->call;
+  const auto resolve = [&](int rank, const Place& place, std::uint64_t bytes) {
+    return place.allocation != 0 && place.bytes == bytes ? registry_.resolve(rank, place) : nullptr;
+  };
+  for (int rank = 0; rank < board_->size(); ++rank) {
+    Shown shown;
+    std::memcpy(&shown, board_->slot(rank, number_).payload, sizeof shown);
+    const Reach needed = reach(call.kind, call.root, rank);
+    const auto at = static_cast<std::size_t>(rank);
+    inputs_[at] = needed.input ? resolve(rank, shown.input, first_->input_bytes) : nullptr;
+    outputs_[at] = needed.output ? resolve(rank, shown.output, first_->output_bytes) : nullptr;
+    if (needed.input && inputs_[at] == nullptr) return false;
+    if (needed.output && outputs_[at] == nullptr) return false;
+  }
+  return true;
+}
+
+void SharedExecutor::use(const Schedule& schedule) {
+  schedule_ = &schedule;
+  cursor_ = 0;
+  repetition_ = 0;
+  shift_ = 0;
+  stage_ = Stage::steps;
+  in_windows_ = schedule.window_count * element_size_ > Board::payload_bytes || first_->votes;
+  if (in_windows_) windows_used_ = number_;
+  const std::size_t needed = schedule.scratch_count * element_size_;
+  if (needed <= scratch_bytes_) return;
+  constexpr std::size_t alignment = 64;
+  const std::size_t rounded = (needed + alignment - 1) / alignment * alignment;
+  scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
+  scratch_bytes_ = scratch_ ? rounded : 0;
+  if (scratch_ == nullptr) {
+    end(Status(Code::resource_exhausted, "no memory for the scratch of a collective"));
+  }
+}
+
+bool SharedExecutor::run_steps() {
+  const auto end_of_steps = static_cast<std::uint32_t>(schedule_->steps.size());
+  for (;;) {
+    if (cursor_ == schedule_->repeat.last && repeat()) continue;
+    if (cursor_ == end_of_steps) break;
+    const Step& step = schedule_->steps[cursor_];
+    if (step.kind == StepKind::await) {
+      if (!patiently_arrived(step.peer, step.index)) return stage_ == Stage::failed;
+    } else if (step.kind == StepKind::signal) {
+      signal(signals_before_ + step.index);
+    } else {
+      compute(step);
+    }
+    ++cursor_;
+  }
+  end(Status());
+  return true;
+}
+
+// At the end of the repeated steps: true if they are to be carried out once more.
+bool SharedExecutor::repeat() {
+  const Schedule::Repeat& repeat = schedule_->repeat;
+  if (repeat.times == 0 || repetition_ == repeat.times) return false;
+  ++repetition_;
+  if (repetition_ == repeat.times) {  // the steps that follow are numbered and placed from the start
+    shift_ = 0;
+    signals_before_ -= static_cast<std::uint32_t>(repeat.times - 1) * repeat.signals;
+    return false;
+  }
+  shift_ += repeat.stride;
+  signals_before_ += repeat.signals;
+  cursor_ = repeat.first;
+  return true;
+}
+
+void SharedExecutor::compute(const Step& step) {
+  const RunBinding& binding = *first_->binding;
+  const std::size_t count = step.out.count;
+  std::byte* const out = address(step.out);
+  const std::byte* const left = address(step.left);
+  switch (step.kind) {
+    case StepKind::copy:
+      std::memcpy(out, left, count * element_size_);
+      break;
+    case StepKind::reduce:
+      binding.reducer(left, address(step.right), out, count);
+      break;
+    case StepKind::scale:
+      scale(left, out, count, binding.reducer.type, binding.factor);
+      break;
+    default:
+      assert(step.kind == StepKind::divide);
+      divide(left, out, count, binding.reducer.type, binding.divisor);
+  }
+}
+
+std::byte* SharedExecutor::address(const Slice& slice) const {
+  const std::size_t offset = slice.offset * element_size_;
+  const std::size_t moved = offset + shift_ * element_size_;
+  const auto owner = static_cast<std::size_t>(slice.owner);
+  switch (slice.buffer) {
+    case BufferId::input:
+      if (slice.owner != own) return inputs_[owner] + moved;
+      return const_cast<std::byte*>(first_->binding->input) + moved;  // only ever read, or equal to the output
+    case BufferId::output:
+      return (slice.owner != own ? outputs_[owner] : first_->binding->output) + moved;
+    case BufferId::scratch:
+      return scratch_.get() + moved;
+    case BufferId::window:
+      break;
+  }
+  return (in_windows_ ? board_->window(slice.owner) : board_->slot(slice.owner, number_).payload) + offset;
+}
+
+void SharedExecutor::signal(std::uint32_t index) {
+  signalled_ = true;
+  board_->slot(board_->rank(), number_).phase.store(phase(index), std::memory_order_release);
+  due_ = true;
+}
+
+// Whether a peer has given a signal. It has called something else: that fails the operation.
+bool SharedExecutor::arrived(int peer, std::uint32_t index) {
+  const std::uint32_t wanted = signals_before_ + index;
+  if (wanted == 0) return true;
+  const Board::Slot& slot = board_->slot(peer, number_);
+  const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);
+  if (theirs >> Board::phase_bits != number_) return false;
+  const RunBinding& binding = *first_->binding;
+  if (slot.call != binding.call) {
+    end(mismatch(peer, slot.call, binding.call));
+    return false;
+  }
+  return theirs >= phase(wanted);
+}
+
+Status SharedExecutor::mismatch(int peer, const Fingerprint& theirs, const Fingerprint& ours) const {
+  const RunBinding& binding = *first_->binding;
+  const int world_rank = binding.ranks[static_cast<std::size_t>(peer)];
+  return Status(Code::mismatch,
+                binding.mesh->peer(world_rank).describe() + " called " + to_string(theirs) + " while " +
+                    binding.mesh->peer(binding.mesh->rank()).describe() + " called " + to_string(ours),
+                world_rank);
+}
+
+// Not every operation has every rank look at every other: two roots of a broadcast await nobody. So each rank
+// compares its calls with those of the next one, as soon as that has made them; any two that differ are told apart
+// by some rank, at the latest when they do something together.
+bool SharedExecutor::calls_agree(std::uint64_t last) {
+  const int next = (board_->rank() + 1) % board_->size();
+  for (; compared_ < last; ++compared_) {
+    const std::uint64_t number = compared_ + 1;
+    const Board::Slot& theirs = board_->slot(next, number);
+    const std::uint64_t entered = theirs.phase.load(std::memory_order_acquire) >> Board::phase_bits;
+    if (entered < number) break;
+    const Fingerprint& ours = board_->slot(board_->rank(), number).call;
+    if (entered == number && theirs.call != ours) {
+      end(mismatch(next, theirs.call, ours));
+      return false;
+    }
+  }
+  return true;
+}
+
+// As `arrived`, without acting on it; true also if the peer has called something else.
+bool SharedExecutor::seen(int peer, std::uint32_t index) const {
+  const Board::Slot& slot = board_->slot(peer, number_);
+  const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);
+  if (theirs >> Board::phase_bits != number_) return signals_before_ + index == 0;
+  return slot.call != first_->binding->call || theirs >= phase(signals_before_ + index);
+}
+
+bool SharedExecutor::patiently_arrived(int peer, std::uint32_t index) {
+  if (arrived(peer, index)) return true;
+  for (int looks = 0; patient_ && looks < patient_looks && stage_ != Stage::failed; ++looks) {
+    if (looks >= eager_looks) relax();
+    if (arrived(peer, index)) return true;
+  }
+  return false;
+}
+
+// `finished` may destroy the run, and submit others.
+void SharedExecutor::end(const Status& status) {
+  const RunBinding& binding = *first_->binding;
+  if (!status.ok()) {
+    stage_ = Stage::failed;
+    binding.finished(binding.owner, status);
+    return;
+  }
+  if (!signalled_) signal(0);
+  if (!calls_agree(number_)) return;
+  board_->finish(number_);
+  due_ = false;
+  stage_ = Stage::idle;
+  first_ = first_->next;
+  if (first_ != nullptr) begin();
+  binding.finished(binding.owner, status);
+}
+
+bool SharedExecutor::could_go_on() const {
+  switch (stage_) {
+    case Stage::room:
+      return room();
+    case Stage::vote:
+      return seen(static_cast<int>(cursor_), 1);
+    case Stage::steps: {  // stopped at a step that awaits
+      const Step& step = schedule_->steps[cursor_];
+      return seen(step.peer, step.index);
+    }
+    default:
+      return false;
+  }
+}
+
+bool SharedExecutor::prepare_sleep() {
+  if (stage_ == Stage::idle || stage_ == Stage::failed) return false;
+  board_->sleep();
+  asleep_ = true;
+  for (int rank = 0; rank < board_->size(); ++rank) static_cast<void>(board_->finished(rank));
+  return could_go_on();
+}
+
+void SharedExecutor::cancel_sleep() {
+  if (asleep_) board_->wake();
+  asleep_ = false;
+}
+
+std::vector<int> SharedExecutor::awaited() const {
+  std::vector<int> ranks;
+  if (stage_ == Stage::idle || stage_ == Stage::failed) return ranks;
+  for (int rank = 0; rank < board_->size(); ++rank) {
+    if (rank == board_->rank()) continue;
+    const bool missing = stage_ == Stage::room ? board_->finished(rank) + 1 < number_
+                                               : !seen(rank, stage_ == Stage::vote ? 1 : 0);
+    if (missing) ranks.push_back(rank);
+  }
+  // All have come, but one of them has not got as far as this rank needs.
+  if (ranks.empty() && stage_ == Stage::steps) ranks.push_back(schedule_->steps[cursor_].peer);
+  return ranks;
+}
+
+}  // namespace tutti

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <tutti/collectives/board.h>
+#include <tutti/collectives/registered.h>
+#include <tutti/collectives/run.h>
+#include <tutti/collectives/schedule.h>
+
+namespace tutti {
+
+// One shared schedule to be carried out; a node owned by the caller until `binding.finished` is called.
+struct SharedRun {
+  const Schedule* schedule = nullptr;
+  const RunBinding* binding = nullptr;
+  // Equal on all ranks: they vote, and run `registered` if all buffers that others reach into are registered.
+  bool votes = false;
+  const Schedule* registered = nullptr;
+  std::uint64_t input_bytes = 0;  // of a rank that has an input, and of one that has an output
+  std::uint64_t output_bytes = 0;
+  SharedRun* next = nullptr;
+};
+
+// Carries out shared schedules, one after the other, in the order of `submit`, which is the same on all ranks.
+// Everything is called by whoever drives.
+//
+// Some operations have a registered form, which reads and writes the other ranks' buffers in place. Whether all
+// ranks' buffers are registered is not known beforehand, so such an operation starts with a vote: every rank shows
+// where its buffers are and awaits what the others show; then all run the same form.
+class SharedExecutor {
+ public:
+  // `patient`: each rank has a processor to itself, so that it pays to look again a few times.
+  SharedExecutor(std::unique_ptr<Board> board, const Registry& registry, bool patient);
+
+  Board& board() { return *board_; }
+  // May carry it out at once, and call `finished`. A failure is told at once; then `cancel` must follow.
+  void submit(SharedRun& run);
+  // Goes on; true if anything was done.
+  bool advance();
+  // Drops everything; `finished` is not called any more.
+  void cancel();
+  // The ranks that the operation under way is waiting for.
+  std::vector<int> awaited() const;
+
+  // Between the two, peers ring when they have signalled. True if there is something to do after all.
+  bool prepare_sleep();
+  void cancel_sleep();
+
+ private:
+  enum class Stage : std::uint8_t { idle, room, vote, steps, failed };
+  struct Shown {  // in a slot's payload, for the vote
+    Place input;
+    Place output;
+  };
+  struct FreeDelete {
+    void operator()(std::byte* memory) const;
+  };
+
+  void begin();
+  bool go_on();
+  bool room() const;
+  void enter();
+  void show();
+  bool everybody_registered();
+  void use(const Schedule& schedule);
+  bool run_steps();
+  void compute(const Step& step);
+  bool repeat();
+  void signal(std::uint32_t index);
+  bool arrived(int peer, std::uint32_t index);
+  bool patiently_arrived(int peer, std::uint32_t index);
+  bool seen(int peer, std::uint32_t index) const;
+  bool could_go_on() const;
+  std::byte* address(const Slice& slice) const;
+  void end(const Status& status);
+  bool calls_agree(std::uint64_t last);
+  Status mismatch(int peer, const Fingerprint& theirs, const Fingerprint& ours) const;
+  std::uint64_t phase(std::uint32_t index) const { return number_ << Board::phase_bits | index; }
+
+  const std::unique_ptr<Board> board_;
+  const Registry& registry_;
+  const bool patient_;
+  SharedRun* first_ = nullptr;  // the operation under way, and those that follow
+  SharedRun* last_ = nullptr;
+
+  Stage stage_ = Stage::idle;
+  std::uint64_t number_ = 0;        // of the operation under way, or of the last one
+  std::uint64_t windows_used_ = 0;  // the last operation that moved data through the windows
+  const Schedule* schedule_ = nullptr;
+  std::uint32_t cursor_ = 0;
+  std::uint64_t repetition_ = 0;
+  std::uint64_t shift_ = 0;  // elements that slices of input, output and scratch are moved on by
+  std::uint32_t signals_before_ = 0;
+  std::size_t element_size_ = 1;
+  bool in_windows_ = false;  // else in slots
+  std::uint64_t compared_ = 0;  // operations that the next rank is known to have called alike
+  bool signalled_ = false;
+  bool due_ = false;         // has signalled, and not looked for sleepers since
+  bool advancing_ = false;
+  bool asleep_ = false;
+  std::vector<std::byte*> inputs_;  // of each rank, in the registered form
+  std::vector<std::byte*> outputs_;
+  std::unique_ptr<std::byte[], FreeDelete> scratch_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace tutti
