@@ -8,7 +8,7 @@
 #include <tutti/transport/driver.h>
 #include <tutti/transport/tcp/address.h>
 #include <tutti/transport/tcp/factory.h>
-#include <tutti/transport/tcp/timers.h>
+#include <tutti/transport/timers.h>
 #include <tutti/transport/transport.h>
 
 namespace tutti::tcp {

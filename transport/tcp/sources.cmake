@@ -6,5 +6,4 @@ list(APPEND TUTTI_TRANSPORT_SOURCES
      tcp/handshake.cc
      tcp/listener.cc
      tcp/socket.cc
-     tcp/timers.cc
      tcp/transport.cc)

@@ -7,7 +7,7 @@
 #include <tutti/transport/tcp/address.h>
 #include <tutti/transport/tcp/factory.h>
 #include <tutti/transport/tcp/handshake.h>
-#include <tutti/transport/tcp/timers.h>
+#include <tutti/transport/timers.h>
 
 namespace tutti::tcp {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <tutti/core/deadline.h>
 
-namespace tutti::tcp {
+namespace tutti {
 
 // A moment that something waits for: a hello, an answer, the next try. Never on the data path.
 class Timer {
@@ -26,4 +26,4 @@ class Timers {
   std::multimap<Deadline::Clock::time_point, Timer*> queue_;
 };
 
-}  // namespace tutti::tcp
+}  // namespace tutti

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include <tutti/transport/tcp/timers.h>
+#include <tutti/transport/timers.h>
 
-namespace tutti::tcp {
+namespace tutti {
 
 void Timers::set(Timer& timer, Deadline when) {
   cancel(timer);
@@ -33,4 +33,4 @@ Deadline Timers::next() const {
   return queue_.empty() ? Deadline::never() : Deadline::at(queue_.begin()->first);
 }
 
-}  // namespace tutti::tcp
+}  // namespace tutti
