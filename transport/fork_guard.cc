@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <vector>
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <tutti/transport/fork_guard.h>
@@ -19,6 +21,7 @@ struct Registry {
   std::mutex
       mutex;  // held for a push or an erase only, never across a call that could wait for a forking thread
   std::vector<int> descriptors;
+  std::map<void*, std::size_t> memory;  // start -> bytes
 
   Registry();
 };
@@ -37,6 +40,9 @@ void after_fork_in_child() {
     close(nowhere);
   }
   all.descriptors.clear();
+  for (const auto& [start, bytes] : all.memory) {
+    mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  }
   all.mutex.unlock();
 }
 
@@ -61,6 +67,18 @@ void release_descriptor(int descriptor) {
   if (at == all.descriptors.end()) return;  // in a child, where the list was emptied
   *at = all.descriptors.back();
   all.descriptors.pop_back();
+}
+
+void guard_memory(void* start, std::size_t bytes) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.memory.emplace(start, bytes);
+}
+
+void release_memory(void* start) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.memory.erase(start);
 }
 
 std::uint32_t fork_generation() { return generation.load(std::memory_order_relaxed); }

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
-// What becomes of our descriptors in a child of fork(). A data loader's child must not keep a dead rank's
+// What becomes of our descriptors, and of memory shared with peers, in a child of fork(). A data loader's child must not keep a dead rank's
 // sockets open (its peers would never see the end of file), nor share our epoll instance. So in the child
 // every guarded descriptor is replaced by /dev/null: the socket is closed there, while the number stays
 // taken, so that a destructor that the child runs later cannot close a stranger. Children that exec need none
@@ -13,6 +14,12 @@ namespace tutti {
 void guard_descriptor(int descriptor);
 // Call before closing it.
 void release_descriptor(int descriptor);
+
+// From now on a forked child has zeroed memory of its own there: what it writes must not reach the peers of
+// its parent. Whole pages. Any thread.
+void guard_memory(void* start, std::size_t bytes);
+// Call before unmapping it.
+void release_memory(void* start);
 
 // How many forks lie between the first program and this process. An object that notes it at creation knows
 // from one load whether it lives in a child, where its threads do not exist.

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <poll.h>
+
+#include <tutti/tests/conformance/channel_world.h>
+#include <tutti/transport/shm/address.h>
+#include <tutti/transport/shm/factory.h>
+#include <tutti/transport/shm/local_socket.h>
+
+namespace tutti::shm {
+
+using conformance::Node;
+
+inline PeerInfo peer_info(int rank, const std::string& address) {
+  return PeerInfo{rank, "host" + std::to_string(rank), 1000 + rank, "boot", 1, {{"shm", address}}};
+}
+
+inline std::unique_ptr<Node> make_node(int rank, std::vector<PeerInfo> peers,
+                                       std::unique_ptr<Transport> transport) {
+  MeshOptions options;
+  options.rank = rank;
+  options.peers = std::move(peers);
+  options.transports.push_back(std::move(transport));
+  return std::make_unique<Node>(std::move(options), true);
+}
+
+// So many ranks with a shm transport in this process.
+struct World {
+  std::vector<PeerInfo> peers;
+  std::vector<std::unique_ptr<Node>> nodes;
+
+  // `extra`: the last rank's address, which belongs to the test itself.
+  explicit World(int size, const std::string& extra = {}, const Options& options = {}) {
+    std::vector<std::unique_ptr<Transport>> transports;
+    for (int rank = 0; rank < size; ++rank) {
+      transports.push_back(create(options).take());
+      peers.push_back(peer_info(rank, transports.back()->address()));
+    }
+    if (!extra.empty()) peers.push_back(peer_info(size, extra));
+    for (int rank = 0; rank < size; ++rank) {
+      nodes.push_back(make_node(rank, peers, std::move(transports[static_cast<std::size_t>(rank)])));
+    }
+  }
+  ~World() {
+    std::vector<std::thread> threads;
+    for (auto& node : nodes) threads.emplace_back([&node] { node->shut_down(); });
+    for (auto& thread : threads) thread.join();
+  }
+  Node& operator[](int rank) { return *nodes[static_cast<std::size_t>(rank)]; }
+  int size() const { return static_cast<int>(nodes.size()); }
+};
+
+// A wish for a segment that can be waited for, and what became of it. Must go before its node does.
+struct Wish : ShareRequest, SharedSegmentEvents {
+  Node& node;
+  std::atomic<std::uint32_t> over{0};
+  int completions = 0;
+  Status status;
+  std::unique_ptr<SharedSegment> segment;
+  std::vector<std::pair<int, Status>> lost;
+
+  Wish(Node& at, std::vector<int> who, std::uint64_t name, std::uint64_t size,
+       Deadline until = conformance::patience())
+      : node(at) {
+    key = name;
+    members = std::move(who);
+    bytes = size;
+    deadline = until;
+    events = this;
+    done = [](ShareRequest& request, Result<std::unique_ptr<SharedSegment>> result) {
+      auto& self = static_cast<Wish&>(request);
+      ++self.completions;
+      self.status = result.status();
+      if (result.ok()) self.segment = *std::move(result);
+      self.over.store(1);
+      self.node.driver.notify(self.over);
+    };
+  }
+  ~Wish() { let_go(); }
+  void post() {
+    node.drive([this] { node.mesh.share(*this); });
+  }
+  const Status& wait() {
+    EXPECT_TRUE(node.driver.wait(over, conformance::patience())) << "timed out";
+    return status;
+  }
+  void let_go() {
+    if (segment != nullptr) node.drive([this] { segment.reset(); });
+  }
+  void on_member_lost(int member, const Status& why) override { lost.emplace_back(member, why); }
+  bool until_lost() {
+    return node.until([this] { return !lost.empty(); });
+  }
+};
+
+inline std::vector<int> ranks(int size) {
+  std::vector<int> all;
+  for (int rank = 0; rank < size; ++rank) all.push_back(rank);
+  return all;
+}
+
+// The test's own end of a local socket: it may say what it likes.
+class RawPeer {
+ public:
+  explicit RawPeer(Descriptor socket) : socket_(std::move(socket)) {}
+  // Connects to where a transport listens.
+  explicit RawPeer(const std::string& address) {
+    int error = 0;
+    socket_ = connect_local(parse_address(address)->name, error);
+    EXPECT_EQ(error, 0);
+  }
+
+  void send(const Note& note, const std::vector<int>& descriptors = {}) {
+    EXPECT_EQ(send_note(socket_.get(), note, descriptors), 0);
+  }
+  // The next note; zero, or the errno of receive_note.
+  int receive(Note& note) {
+    descriptors.clear();
+    pollfd readable{socket_.get(), POLLIN, 0};
+    if (::poll(&readable, 1, 30'000) <= 0) return ETIMEDOUT;
+    return receive_note(socket_.get(), note, descriptors);
+  }
+  bool is_closed() {
+    Note note;
+    return receive(note) == EPIPE;
+  }
+  void close() { socket_.reset(); }
+  int descriptor() const { return socket_.get(); }
+
+  std::vector<Descriptor> descriptors;  // that came with the last note
+
+ private:
+  Descriptor socket_;
+};
+
+}  // namespace tutti::shm

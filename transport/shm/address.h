@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tutti::shm {
+
+// What a transport publishes: "tutti-10072354681305/1000/5b1c0f3de2a49786".
+struct Address {
+  std::string name;  // of its listener, in the abstract namespace
+  std::uint32_t uid = 0;
+  std::uint64_t nonce = 0;  // known to those who have read the table of ranks: names can be listed by anybody
+};
+
+std::string format(const Address& address);
+// Nothing if it is not of that form.
+std::optional<Address> parse_address(std::string_view text);
+
+}  // namespace tutti::shm

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include <tutti/core/status.h>
+#include <tutti/transport/transport.h>
+
+namespace tutti::shm {
+
+struct Options {
+  // Whoever connects must have said who it is after this long.
+  std::chrono::milliseconds handshake_timeout{5000};
+};
+
+// Tries everything that it needs of the system, so that a host that forbids it says so here; listens, so that
+// the address can be published. Answers nobody before `start`.
+Result<std::unique_ptr<Transport>> create(const Options& options);
+
+}  // namespace tutti::shm

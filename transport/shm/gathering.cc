@@ -1,0 +1,174 @@
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+
+#include <sys/random.h>
+
+#include <tutti/transport/shm/gathering.h>
+#include <tutti/transport/shm/shares.h>
+
+namespace tutti::shm {
+namespace {
+
+// Until a member has taken its offer from the queue, or others have taken theirs.
+constexpr std::chrono::milliseconds pause_when_full{2};
+
+}  // namespace
+
+Gathering::Gathering(Hub& hub, Shares& shares, ShareRequest& request)
+    : hub_(hub), shares_(shares), request_(request), members_(request.members.size()) {
+  members_.front().rope = hub.bell.rope();
+}
+
+Gathering::~Gathering() { hub_.timers.cancel(*this); }
+
+void Gathering::start() {
+  hub_.timers.set(*this, request_.deadline);
+  if (present_ == members_.size()) make();
+}
+
+void Gathering::add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
+  const auto refuse = [&](const std::string& why) {
+    Note note;
+    note.set_reason(Status(Code::mismatch, why));
+    link->send_last(note);
+    fail(Status(Code::mismatch, why, static_cast<int>(hello.from)));
+  };
+  const std::string who = hub_.describe(static_cast<int>(hello.from));
+  if (hello.member == 0 || hello.member >= members_.size() || hello.members != members_.size() ||
+      request_.members[hello.member] != static_cast<int>(hello.from)) {
+    return refuse(who + " has other members in mind for a shared segment");
+  }
+  if (hello.bytes != request_.bytes) {
+    return refuse(who + " wants a shared segment of " + std::to_string(hello.bytes) + " bytes, where " +
+                  describe(0) + " wants " + std::to_string(request_.bytes));
+  }
+  Member& member = members_[hello.member];
+  if (member.link != nullptr || descriptors.size() != 1) return refuse(who + " broke the protocol");
+  member.rope = hub_.rope_of(static_cast<int>(hello.from), std::move(descriptors.front()));
+  member.link = std::move(link);
+  member.link->set_events(*this);
+  if (++present_ == members_.size()) make();
+}
+
+void Gathering::make() {
+  segment_ = std::make_unique<Segment>();
+  Status made = segment_->create(segment_bytes(request_));
+  if (made.ok()) made = provide_share(*segment_, 0, members_.size());
+  if (!made.ok()) return fail(made.with_context("shm, at " + describe(0) + ": "));
+  for (Member& member : members_) {
+    if (getrandom(&member.proof, sizeof member.proof, 0) != sizeof member.proof) {
+      return fail(Status(Code::internal, "shm: the system has no random numbers"));
+    }
+  }
+  if (members_.size() == 1) return finish();
+  offer();
+}
+
+// To those who have not got theirs. Descriptors on their way count against a limit of the user, so with many
+// members it can take several rounds.
+void Gathering::offer() {
+  std::vector<int> descriptors = {segment_->descriptor()};
+  for (const Member& member : members_) descriptors.push_back(member.rope->descriptor());
+  bool again = false;
+  for (std::size_t i = 1; i < members_.size(); ++i) {
+    Member& member = members_[i];
+    if (member.offered) continue;
+    Note note;
+    note.kind = NoteKind::offer;
+    note.proof = member.proof;
+    const int error = member.link->send(note, descriptors);
+    if (error == EAGAIN || error == ETOOMANYREFS) {
+      again = true;
+    } else if (error != 0) {
+      return on_broken(*member.link, std::generic_category().message(error));
+    } else {
+      member.offered = true;
+    }
+  }
+  hub_.timers.set(*this,
+                  again ? earlier(request_.deadline, Deadline::after(pause_when_full)) : request_.deadline);
+}
+
+std::size_t Gathering::index_of(const Link& link) const {
+  std::size_t i = 1;
+  while (members_[i].link.get() != &link) ++i;
+  return i;
+}
+
+void Gathering::on_note(Link& link, const Note& note, std::vector<Descriptor>) {
+  const std::size_t i = index_of(link);
+  if (note.kind == NoteKind::refused) {
+    const Status why = note.reason(request_.members[i]);
+    return fail(why.with_context("shm, at " + describe(i) + ": "));
+  }
+  if (note.kind != NoteKind::mapped || !members_[i].offered || members_[i].mapped) {
+    return fail(
+        Status(Code::protocol_error, "shm: " + describe(i) + " broke the protocol", request_.members[i]));
+  }
+  members_[i].mapped = true;
+  check(i);
+}
+
+void Gathering::check(std::size_t member) {
+  const std::atomic_ref<std::uint64_t> place(*proof_place(*segment_, member));
+  if (place.load(std::memory_order_acquire) != members_[member].proof) {
+    return fail(Status(Code::unsupported, "shm: what " + describe(member) + " has mapped is other memory",
+                       request_.members[member]));
+  }
+  if (++mapped_ == members_.size()) finish();
+}
+
+void Gathering::on_broken(Link& link, const std::string& why) {
+  const std::size_t i = index_of(link);
+  fail(Status(Code::peer_lost, describe(i) + ": " + why, request_.members[i]));
+}
+
+void Gathering::on_timer() {
+  if (request_.deadline.expired()) {
+    fail(late());
+  } else {
+    offer();
+  }
+}
+
+Status Gathering::late() const {
+  std::string who;
+  for (std::size_t i = 1; i < members_.size(); ++i) {
+    if (segment_ != nullptr ? !members_[i].mapped : members_[i].link == nullptr) {
+      who += (who.empty() ? "" : ", ") + describe(i);
+    }
+  }
+  return Status(Code::timeout, "shm: not all members came for a shared segment in time: missing " + who);
+}
+
+void Gathering::finish() {
+  Note note;
+  note.kind = NoteKind::go;
+  std::vector<SharedMemory::Member> members;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    // If it cannot be told, it is dead: the segment's owner will hear of that in a moment.
+    if (i > 0) members_[i].link->send_last(note);
+    members.push_back({request_.members[i], std::move(members_[i].rope), std::move(members_[i].link)});
+  }
+  ShareRequest& request = request_;
+  auto memory =
+      std::make_unique<SharedMemory>(hub_, shares_, std::move(segment_), std::move(members), request.events);
+  shares_.remove(*this);
+  request.done(request, std::unique_ptr<SharedSegment>(std::move(memory)));
+}
+
+void Gathering::fail(const Status& why) {
+  Note note;
+  note.key = request_.key;
+  note.set_reason(why);
+  for (Member& member : members_) {
+    if (member.link != nullptr) member.link->send_last(note);
+  }
+  ShareRequest& request = request_;
+  const Status reason = why;
+  shares_.remove(*this, &note);
+  request.done(request, reason);
+}
+
+}  // namespace tutti::shm

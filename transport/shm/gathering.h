@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <tutti/transport/shm/shared_memory.h>
+
+namespace tutti::shm {
+
+// The leader's side of sharing a segment: waits for all members, hands the segment to each, and lets them go
+// when all have proved that they see it. If anything goes wrong before that, it tells all of them. Tells
+// Shares to destroy it when it is over.
+class Gathering final : public LinkEvents, public Timer {
+ public:
+  Gathering(Hub& hub, Shares& shares, ShareRequest& request);
+  ~Gathering() override;
+
+  std::uint64_t key() const { return request_.key; }
+  // May be over after these, as after any event.
+  void start();
+  void add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
+
+  void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
+  void on_broken(Link& link, const std::string& why) override;
+  void on_timer() override;
+
+ private:
+  struct Member {
+    SharedRope rope;
+    std::unique_ptr<Link> link;
+    std::uint64_t proof = 0;
+    bool offered = false;
+    bool mapped = false;
+  };
+
+  std::size_t index_of(const Link& link) const;
+  std::string describe(std::size_t member) const { return hub_.describe(request_.members[member]); }
+  void make();
+  void offer();
+  void check(std::size_t member);
+  void finish();
+  void fail(const Status& why);
+  Status late() const;
+
+  Hub& hub_;
+  Shares& shares_;
+  ShareRequest& request_;
+  std::vector<Member> members_;
+  std::size_t present_ = 1;  // ourselves
+  std::size_t mapped_ = 1;
+  std::unique_ptr<Segment> segment_;  // once all are present
+};
+
+}  // namespace tutti::shm

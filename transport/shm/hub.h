@@ -1,0 +1,52 @@
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include <tutti/transport/driver.h>
+#include <tutti/transport/shm/address.h>
+#include <tutti/transport/shm/bell.h>
+#include <tutti/transport/shm/factory.h>
+#include <tutti/transport/timers.h>
+#include <tutti/transport/transport.h>
+
+namespace tutti::shm {
+
+// What the parts of one shm transport share. Touched by whoever drives, once started.
+struct Hub {
+  explicit Hub(const Options& from) : options(from) {}
+
+  // For whoever drives, as everything here.
+  Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+    driver->assert_driven();
+    return driver->watch(descriptor, events, handler);
+  }
+  void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+    driver->assert_driven();
+    driver->rewatch(descriptor, events, handler);
+  }
+  void unwatch(int descriptor) {
+    driver->assert_driven();
+    driver->unwatch(descriptor);
+  }
+  // One descriptor per peer is enough, however many segments are shared with it.
+  SharedRope rope_of(int rank, Descriptor eventfd) {
+    std::weak_ptr<const BellRope>& known = ropes[rank];
+    if (SharedRope rope = known.lock()) return rope;
+    auto rope = std::make_shared<const BellRope>(std::move(eventfd));
+    known = rope;
+    return rope;
+  }
+  std::string describe(int rank) const { return owner->peer(rank).describe(); }
+
+  const Options options;
+  Timers timers;
+  Bell bell;
+  Address address;  // ours, as published
+  Driver* driver = nullptr;
+  TransportOwner* owner = nullptr;
+  MessageLimits limits;
+  std::map<int, std::weak_ptr<const BellRope>> ropes;
+};
+
+}  // namespace tutti::shm

@@ -1,0 +1,152 @@
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+
+#include <tutti/transport/shm/joining.h>
+#include <tutti/transport/shm/shares.h>
+
+namespace tutti::shm {
+namespace {
+
+// Between two tries where too many wait to be accepted.
+constexpr std::chrono::milliseconds pause_when_full{1};
+// The leader has the same deadline and tells all what has become of it; if it says nothing for so much
+// longer, it is frozen.
+constexpr std::chrono::seconds patience_with_leader{5};
+
+}  // namespace
+
+Joining::Joining(Hub& hub, Shares& shares, ShareRequest& request, std::size_t member)
+    : hub_(hub), shares_(shares), request_(request), member_(member) {}
+
+Joining::~Joining() { hub_.timers.cancel(*this); }
+
+void Joining::start() { connect(); }
+
+void Joining::connect() {
+  const auto& published = hub_.owner->peer(leader()).addresses;
+  const auto text = published.find("shm");
+  const auto address = text == published.end() ? std::nullopt : parse_address(text->second);
+  if (!address) {
+    return fail(Status(Code::unreachable, hub_.describe(leader()) + " has no usable shm address", leader()));
+  }
+  int error = 0;
+  Descriptor socket = connect_local(address->name, error);
+  if (error == 0) return ask(std::move(socket));
+  if (error == EAGAIN || error == EINTR) {
+    hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_full)));
+  } else if (error == ECONNREFUSED) {
+    fail(Status(Code::peer_lost, hub_.describe(leader()) + " does not listen any more", leader()));
+  } else {
+    fail(Status(Code::unreachable,
+                "no connection to " + hub_.describe(leader()) + ": " + std::generic_category().message(error),
+                leader()));
+  }
+}
+
+void Joining::ask(Descriptor socket) {
+  link_ = std::make_unique<Link>(hub_, std::move(socket), *this);
+  if (const Status started = link_->start(); !started.ok()) return fail(started);
+  Note note;
+  note.kind = NoteKind::share;
+  note.from = static_cast<std::uint32_t>(hub_.owner->rank());
+  note.to = static_cast<std::uint32_t>(leader());
+  note.from_nonce = hub_.address.nonce;
+  note.to_nonce = parse_address(hub_.owner->peer(leader()).addresses.at("shm"))->nonce;
+  note.key = request_.key;
+  note.bytes = request_.bytes;
+  note.member = static_cast<std::uint32_t>(member_);
+  note.members = static_cast<std::uint32_t>(request_.members.size());
+  const int own_bell = hub_.bell.rope()->descriptor();
+  const int error = link_->send(note, {&own_bell, 1});
+  if (error == ETOOMANYREFS) {  // the user has too many descriptors on their way
+    link_.reset();
+    hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_full)));
+  } else if (error != 0) {
+    on_broken(*link_, std::generic_category().message(error));
+  } else {
+    hub_.timers.set(*this, request_.deadline);
+  }
+}
+
+void Joining::on_note(Link&, const Note& note, std::vector<Descriptor> descriptors) {
+  const bool mapped = segment_ != nullptr;
+  if (note.kind == NoteKind::refused) {
+    fail(note.reason(leader()));
+  } else if (note.kind == NoteKind::offer && !mapped) {
+    take(note, std::move(descriptors));
+  } else if (note.kind == NoteKind::go && mapped) {
+    finish();
+  } else {
+    fail(Status(Code::protocol_error, "shm: " + hub_.describe(leader()) + " broke the protocol", leader()));
+  }
+}
+
+void Joining::take(const Note& offer, std::vector<Descriptor> descriptors) {
+  Note answer;
+  if (const Status mapped = map(offer, descriptors); !mapped.ok()) {
+    answer.set_reason(mapped);
+    link_->send_last(answer);
+    return fail(mapped.with_context("shm: "));
+  }
+  answer.kind = NoteKind::mapped;
+  if (const int error = link_->send(answer); error != 0) {
+    return on_broken(*link_, std::generic_category().message(error));
+  }
+  const bool patient = !request_.deadline.is_never();
+  hub_.timers.set(
+      *this, patient ? Deadline::at(request_.deadline.when() + patience_with_leader) : Deadline::never());
+}
+
+Status Joining::map(const Note& offer, std::vector<Descriptor>& descriptors) {
+  const std::size_t members = request_.members.size();
+  if (descriptors.size() != 1 + members) {
+    return Status(Code::protocol_error, hub_.describe(leader()) + " offered a segment with " +
+                                            std::to_string(descriptors.size()) + " descriptors");
+  }
+  segment_ = std::make_unique<Segment>();
+  Status mapped = segment_->map(std::move(descriptors.front()), segment_bytes(request_));
+  if (mapped.ok()) mapped = provide_share(*segment_, member_, members);
+  if (!mapped.ok()) return mapped;
+  for (std::size_t i = 0; i < members; ++i) {
+    ropes_.push_back(i == member_ ? hub_.bell.rope()
+                                  : hub_.rope_of(request_.members[i], std::move(descriptors[1 + i])));
+  }
+  std::atomic_ref(*proof_place(*segment_, member_)).store(offer.proof, std::memory_order_release);
+  return {};
+}
+
+void Joining::on_broken(Link&, const std::string& why) {
+  fail(Status(Code::peer_lost, hub_.describe(leader()) + ": " + why, leader()));
+}
+
+void Joining::on_timer() {
+  const bool mapped = segment_ != nullptr;
+  if (link_ == nullptr && !request_.deadline.expired()) return connect();
+  fail(Status(Code::timeout,
+              mapped ? "shm: no word from " + hub_.describe(leader()) + " on whether all have the segment"
+                     : "shm: the members did not come together for a shared segment in time",
+              mapped ? leader() : -1));
+}
+
+void Joining::finish() {
+  std::vector<SharedMemory::Member> members;
+  for (std::size_t i = 0; i < request_.members.size(); ++i) {
+    members.push_back({request_.members[i], std::move(ropes_[i]), nullptr});
+  }
+  members.front().link = std::move(link_);
+  ShareRequest& request = request_;
+  auto memory =
+      std::make_unique<SharedMemory>(hub_, shares_, std::move(segment_), std::move(members), request.events);
+  shares_.remove(*this);
+  request.done(request, std::unique_ptr<SharedSegment>(std::move(memory)));
+}
+
+void Joining::fail(const Status& why) {
+  ShareRequest& request = request_;
+  const Status reason = why;
+  shares_.remove(*this);
+  request.done(request, reason);
+}
+
+}  // namespace tutti::shm

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <tutti/transport/shm/shared_memory.h>
+
+namespace tutti::shm {
+
+// A member's side of sharing a segment. Tells Shares to destroy it when it is over.
+//
+// Until it has said that it has mapped the segment it may give up; from then on the leader decides, so that
+// all get it or none: only the leader's death, or silence long after the deadline, ends it then.
+class Joining final : public LinkEvents, public Timer {
+ public:
+  Joining(Hub& hub, Shares& shares, ShareRequest& request, std::size_t member);
+  ~Joining() override;
+
+  // May be over after this, as after any event.
+  void start();
+
+  void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
+  void on_broken(Link& link, const std::string& why) override;
+  void on_timer() override;
+
+ private:
+  int leader() const { return request_.members.front(); }
+  void connect();
+  void ask(Descriptor socket);
+  void take(const Note& offer, std::vector<Descriptor> descriptors);
+  Status map(const Note& offer, std::vector<Descriptor>& descriptors);
+  void finish();
+  void fail(const Status& why);
+
+  Hub& hub_;
+  Shares& shares_;
+  ShareRequest& request_;
+  const std::size_t member_;
+  std::unique_ptr<Link> link_;
+  std::unique_ptr<Segment> segment_;  // once it is mapped
+  std::vector<SharedRope> ropes_;
+};
+
+}  // namespace tutti::shm

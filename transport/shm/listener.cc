@@ -1,0 +1,114 @@
+#include <cerrno>
+#include <system_error>
+
+#include <sys/epoll.h>
+
+#include <tutti/core/log.h>
+#include <tutti/transport/shm/listener.h>
+
+namespace tutti::shm {
+namespace {
+
+constexpr int accepts_per_call = 32;  // then others have their turn
+constexpr std::chrono::milliseconds pause_when_scarce{100};
+
+}  // namespace
+
+// A connection before its first note.
+class Listener::Stranger final : public LinkEvents, public Timer {
+ public:
+  Stranger(Listener& listener, Descriptor socket)
+      : listener_(listener), link_(std::make_unique<Link>(listener.hub_, std::move(socket), *this)) {}
+  ~Stranger() override { listener_.hub_.timers.cancel(*this); }
+
+  // May be gone afterwards.
+  void listen_to() {
+    const Status watched = link_->start();
+    if (watched.ok()) {
+      listener_.hub_.timers.set(*this, Deadline::after(listener_.hub_.options.handshake_timeout));
+    } else {
+      listener_.drop(*this, watched.message());
+    }
+  }
+  void on_note(Link&, const Note& note, std::vector<Descriptor> descriptors) override {
+    listener_.finish(*this, note, std::move(descriptors));
+  }
+  void on_broken(Link&, const std::string& why) override { listener_.drop(*this, why); }
+  void on_timer() override { listener_.drop(*this, "it says nothing"); }
+
+  std::unique_ptr<Link> take_link() { return std::move(link_); }
+
+  std::list<std::unique_ptr<Stranger>>::iterator place;
+
+ private:
+  Listener& listener_;
+  std::unique_ptr<Link> link_;
+};
+
+Listener::Listener(Hub& hub, Descriptor socket, HelloHandler& handler)
+    : hub_(hub), socket_(std::move(socket)), handler_(handler) {}
+
+Listener::~Listener() { stop(); }
+
+Status Listener::start() {
+  const Status watched = hub_.watch(socket_.get(), EPOLLIN, *this);
+  watching_ = watched.ok();
+  return watched;
+}
+
+void Listener::stop() {
+  strangers_.clear();
+  hub_.timers.cancel(*this);
+  if (watching_) hub_.unwatch(socket_.get());
+  watching_ = false;
+  socket_.reset();
+}
+
+void Listener::on_ready(std::uint32_t) {
+  for (int i = 0; i < accepts_per_call; ++i) {
+    int error = 0;
+    Descriptor accepted = accept_local(socket_.get(), error);
+    if (accepted) {
+      scarce_ = false;
+      admit(std::move(accepted));
+    } else if (error == EAGAIN) {
+      return;
+    } else if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
+      if (!std::exchange(scarce_, true)) {
+        log::warn("shm: cannot accept a connection now: ", std::generic_category().message(error));
+      }
+      pause();
+      return;
+    }
+    // Anything else concerns a connection that is gone already.
+  }
+}
+
+// Without this, a listener that cannot accept would keep the driver busy.
+void Listener::pause() {
+  hub_.rewatch(socket_.get(), 0, *this);
+  hub_.timers.set(*this, Deadline::after(pause_when_scarce));
+}
+
+void Listener::on_timer() { hub_.rewatch(socket_.get(), EPOLLIN, *this); }
+
+void Listener::admit(Descriptor socket) {
+  if (strangers_.size() >= max_strangers) drop(*strangers_.front(), "too many others came after it");
+  strangers_.push_back(std::make_unique<Stranger>(*this, std::move(socket)));
+  Stranger& stranger = *strangers_.back();
+  stranger.place = std::prev(strangers_.end());
+  stranger.listen_to();
+}
+
+void Listener::drop(Stranger& stranger, const std::string& why) {
+  log::debug("shm: a connection was closed before it was one of ours: ", why);
+  strangers_.erase(stranger.place);
+}
+
+void Listener::finish(Stranger& stranger, const Note& hello, std::vector<Descriptor> descriptors) {
+  std::unique_ptr<Link> link = stranger.take_link();
+  strangers_.erase(stranger.place);
+  handler_.on_hello(hello, std::move(descriptors), std::move(link));
+}
+
+}  // namespace tutti::shm

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <list>
+#include <memory>
+#include <vector>
+
+#include <tutti/transport/shm/link.h>
+
+namespace tutti::shm {
+
+// Told of connections by processes of our user whose first note is here.
+class HelloHandler {
+ public:
+  virtual ~HelloHandler() = default;
+  virtual void on_hello(const Note& hello, std::vector<Descriptor> descriptors,
+                        std::unique_ptr<Link> link) = 0;
+};
+
+// Accepts, and listens to strangers until they have said who they are. Whoever says nothing for too long is
+// closed; there is a limit on their number, beyond which the oldest goes.
+class Listener final : public DescriptorHandler, public Timer {
+ public:
+  static constexpr std::size_t max_strangers = 256;
+
+  Listener(Hub& hub, Descriptor socket, HelloHandler& handler);
+  ~Listener() override;
+
+  Status start();
+  void stop();
+
+  void on_ready(std::uint32_t events) override;
+  void on_timer() override;
+
+ private:
+  class Stranger;
+
+  void admit(Descriptor socket);
+  void drop(Stranger& stranger, const std::string& why);
+  void finish(Stranger& stranger, const Note& hello, std::vector<Descriptor> descriptors);
+  void pause();
+
+  Hub& hub_;
+  Descriptor socket_;
+  HelloHandler& handler_;
+  bool watching_ = false;
+  bool scarce_ = false;                             // said so already
+  std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
+};
+
+}  // namespace tutti::shm

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tutti/core/status.h>
+#include <tutti/transport/shm/descriptor.h>
+#include <tutti/transport/shm/note.h>
+
+namespace tutti::shm {
+
+// Unix sockets in the abstract namespace (which belongs to the network namespace; nothing is left in any
+// file system), in packets, never blocking. Errors are errno values, zero for none.
+
+// What one packet can carry (the kernel's SCM_MAX_FD).
+inline constexpr std::size_t max_descriptors = 253;
+
+Result<Descriptor> listen_local(const std::string& name);
+// EAGAIN: too many wait to be accepted there. ECONNREFUSED: nobody has that name.
+Descriptor connect_local(const std::string& name, int& error);
+// The next connection. EAGAIN: none. EACCES: it was by another user's process, and is closed.
+Descriptor accept_local(int listener, int& error);
+
+// EAGAIN, ETOOMANYREFS: later (the queue is full; the user has too many descriptors on their way).
+[[nodiscard]] int send_note(int socket, const Note& note, std::span<const int> descriptors);
+// EAGAIN: nothing there. EPIPE: the other side has closed. EBADMSG: something that is no note of ours.
+// EMFILE: we have no room for what it carries.
+[[nodiscard]] int receive_note(int socket, Note& note, std::vector<Descriptor>& descriptors);
+
+}  // namespace tutti::shm

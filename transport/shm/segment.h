@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <tutti/core/status.h>
+#include <tutti/transport/shm/descriptor.h>
+
+namespace tutti::shm {
+
+std::size_t page_bytes();
+std::size_t round_up_to_pages(std::size_t bytes);
+
+// Memory without a name that several processes can map: a memfd, sealed against shrinking and growing, so
+// that no mapping of it can raise SIGBUS behind its end. Not moved: others point into it.
+class Segment {
+ public:
+  Segment() = default;
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  // A new one, zeroed and mapped. Rounded up to whole pages.
+  Status create(std::size_t bytes);
+  // Maps what a peer has handed over, if it is sealed and has exactly that size.
+  Status map(Descriptor memfd, std::size_t bytes);
+  // Takes memory for a part of it from the system now: without this, a host that runs out of memory would
+  // kill whoever touches a page first. The pages come from the memory near the calling thread's processor.
+  Status provide(std::size_t offset, std::size_t bytes);
+  // The mapping stays.
+  void close_descriptor() { memfd_.reset(); }
+
+  int descriptor() const { return memfd_.get(); }
+  std::span<std::byte> memory() const { return memory_; }
+
+ private:
+  Status map_all(std::size_t bytes);
+
+  Descriptor memfd_;
+  std::span<std::byte> memory_;
+};
+
+}  // namespace tutti::shm

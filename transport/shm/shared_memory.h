@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tutti/transport/shared_segment.h>
+#include <tutti/transport/shm/link.h>
+#include <tutti/transport/shm/segment.h>
+
+namespace tutti::shm {
+
+class Shares;
+
+// A segment's bytes: a proof for each member in front, what the members share behind.
+std::size_t front_bytes(std::size_t members);
+std::size_t segment_bytes(const ShareRequest& request);
+// Where member `member` proves that it has mapped the segment.
+std::uint64_t* proof_place(const Segment& segment, std::size_t member);
+// Takes memory for the pages that are this member's to provide: together the members provide all of them.
+Status provide_share(Segment& segment, std::size_t member, std::size_t members);
+
+// A segment that all members have. The links to the others stay open as long as it lives (the leader's to
+// each, a member's to the leader): the end of one without a goodbye is a death.
+class SharedMemory final : public SharedSegment, public LinkEvents {
+ public:
+  struct Member {
+    int rank = -1;
+    SharedRope rope;
+    std::unique_ptr<Link> link;  // null where there is none
+  };
+
+  SharedMemory(Hub& hub, Shares& shares, std::unique_ptr<Segment> segment, std::vector<Member> members,
+               SharedSegmentEvents* events);
+  ~SharedMemory() override;
+
+  // The transport stops: the memory stays, but nobody is told of anything any more.
+  void detach();
+
+  std::span<std::byte> memory() const override;
+  void ring(int member) override { members_[static_cast<std::size_t>(member)].rope->ring(); }
+
+  void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
+  void on_broken(Link& link, const std::string& why) override;
+
+ private:
+  Hub* hub_;
+  Shares* shares_;  // null once detached
+  std::unique_ptr<Segment> segment_;
+  std::vector<Member> members_;
+  SharedSegmentEvents* events_;
+};
+
+}  // namespace tutti::shm

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <deque>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include <tutti/transport/shared_segment.h>
+#include <tutti/transport/shm/link.h>
+
+namespace tutti::shm {
+
+class Gathering;
+class Joining;
+class SharedMemory;
+
+// All wishes for shared segments, the members' notes that came before the leader's own wish, and the segments
+// that there are.
+class Shares final : public LinkEvents {
+ public:
+  explicit Shares(Hub& hub);
+  ~Shares() override;
+
+  void share(ShareRequest& request);
+  // A member wants a segment that we lead. The note's ranks and nonces have been judged.
+  void on_hello(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
+  // Drops all wishes without a word to those who made them, and cuts the segments off.
+  void stop();
+
+  // For wishes: destroys this one. `refusal`: what to tell members that come yet.
+  void remove(Gathering& gathering, const Note* refusal = nullptr);
+  void remove(Joining& joining);
+  // For segments.
+  void add(SharedMemory& memory) { memories_.push_back(&memory); }
+  void remove(SharedMemory& memory);
+
+  // LinkEvents, of members that came early
+  void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
+  void on_broken(Link& link, const std::string& why) override;
+
+ private:
+  struct Early {
+    Note hello;
+    std::vector<Descriptor> descriptors;
+    std::unique_ptr<Link> link;
+  };
+  // A peer asks once per segment, and groups are made one after another.
+  static constexpr int max_early_per_peer = 64;
+  static constexpr std::size_t max_refusals = 64;
+
+  void drop_early(Link& link);
+  Gathering* find(std::uint64_t key);
+
+  Hub& hub_;
+  std::list<Early> early_;
+  std::deque<Note> refusals_;  // of segments that came to nothing, latest last
+  std::vector<std::unique_ptr<Gathering>> gatherings_;
+  std::vector<std::unique_ptr<Joining>> joinings_;
+  std::vector<SharedMemory*> memories_;
+};
+
+}  // namespace tutti::shm
