@@ -69,6 +69,11 @@ class Channel {
   // After `close`: true when the goodbye has left and the peer has answered it by closing its side (or the
   // connection has ended), so that the pipe can be dropped without a reset overtaking the goodbye.
   virtual bool drained() const = 0;
+  // Whether anything may have reached the peer, or have come from it.
+  virtual bool has_begun() const = 0;
+  // For a channel that has not begun and will not: sends what is queued by another channel with the same
+  // peer, and closes.
+  virtual void hand_over(Channel& to) = 0;
   // Pending control traffic aside, nothing may be sent to a channel that has failed; operations fail at once.
   virtual const Status& status() const = 0;
 

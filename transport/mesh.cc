@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cassert>
 
+#include <tutti/core/log.h>
 #include <tutti/transport/loopback.h>
 #include <tutti/transport/mesh_state.h>
 
@@ -78,24 +80,79 @@ void Mesh::shutdown(Deadline deadline) {
   }
   for (const auto& transport : options_.transports) transport->stop();
   for (State::Peer& each : state.peers) each.channel.reset();
+  state.replaced.clear();
 }
 
 // --- peers ---
 
-// The first transport that reaches the peer, for good: both sides judge alike, so both choose the same.
+// The first transport that reaches the peer: both sides judge alike, so both choose the same.
 Status Mesh::choose(int peer_rank) {
   Transport*& chosen = state_->peers[static_cast<std::size_t>(peer_rank)].transport;
   if (chosen != nullptr) return {};
   std::string reasons;
-  for (const auto& transport : options_.transports) {
-    const Status status = transport->can_reach(peer(peer_rank));
-    if (status.ok()) {
-      chosen = transport.get();
-      return {};
-    }
-    reasons += "; " + std::string(transport->name()) + ": " + status.message();
-  }
+  chosen = next_after(peer_rank, nullptr, reasons);
+  if (chosen != nullptr) return {};
   return Status(Code::unreachable, "no transport reaches " + peer(peer_rank).describe() + reasons, peer_rank);
+}
+
+// The first of those behind `transport` (null: of all) that reaches the peer, or null and why.
+Transport* Mesh::next_after(int peer_rank, const Transport* transport, std::string& reasons) {
+  bool behind = transport == nullptr;
+  for (const auto& each : options_.transports) {
+    if (behind) {
+      const Status status = each->can_reach(peer(peer_rank));
+      if (status.ok()) return each.get();
+      say_once(*each, peer_rank, status);
+      reasons += "; " + std::string(each->name()) + ": " + status.message();
+    }
+    behind |= each.get() == transport;
+  }
+  return nullptr;
+}
+
+void Mesh::say_once(const Transport& unused, int peer_rank, const Status& why) {
+  std::vector<const Transport*>& said = state_->passed_over;
+  if (std::find(said.begin(), said.end(), &unused) != said.end()) return;
+  said.push_back(&unused);
+  log::info(unused.name(), " is not used with ", peer(peer_rank).describe(),
+            " (there may be other ranks like it): ", why.message());
+}
+
+void Mesh::on_unusable(int peer_rank, Transport& transport, const Status& why) {
+  State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
+  if (!entry.status.ok() || entry.transport != &transport) return;
+  std::string reasons = "; " + std::string(transport.name()) + ": " + why.message();
+  if (Transport* next = next_after(peer_rank, &transport, reasons)) {
+    switch_to(peer_rank, *next, why);
+  } else {
+    fail_peer(peer_rank, Status(Code::unreachable,
+                                "no transport reaches " + peer(peer_rank).describe() + reasons, peer_rank));
+  }
+}
+
+// A peer may come by a transport that we would only use after the one we have chosen: it has found, before
+// us, that this does not work.
+bool Mesh::follows(int peer_rank, const Transport& transport) const {
+  const State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
+  const auto place = [this](const Transport* of) {
+    return std::find_if(options_.transports.begin(), options_.transports.end(),
+                        [of](const auto& each) { return each.get() == of; });
+  };
+  return place(&transport) > place(entry.transport) && transport.can_reach(peer(peer_rank)).ok() &&
+         (entry.channel == nullptr || !entry.channel->has_begun());
+}
+
+void Mesh::switch_to(int peer_rank, Transport& transport, const Status& why) {
+  State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
+  say_once(*entry.transport, peer_rank, why);
+  entry.transport = &transport;
+  if (entry.channel == nullptr) return;
+  state_->replaced.push_back(std::move(entry.channel));
+  Channel& old = *state_->replaced.back();
+  entry.channel = transport.open(peer_rank, options_.connect_timeout);
+  Channel& now = *entry.channel;
+  old.hand_over(now);
+  if (entry.awaited) now.connect();
 }
 
 Channel* Mesh::open(int peer_rank) {
@@ -116,7 +173,12 @@ Channel* Mesh::on_incoming(int peer_rank, Transport& transport) {
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   // A channel that is closing may still have something to tell.
   if (state_->shut) return entry.channel.get();
-  if (!entry.status.ok() || !choose(peer_rank).ok() || entry.transport != &transport) return nullptr;
+  if (!entry.status.ok() || !choose(peer_rank).ok()) return nullptr;
+  if (entry.transport != &transport) {
+    if (!follows(peer_rank, transport)) return nullptr;
+    switch_to(peer_rank, transport,
+              Status(Code::unreachable, "it prefers " + std::string(transport.name()), peer_rank));
+  }
   return open(peer_rank);
 }
 
@@ -176,6 +238,8 @@ const Status& Mesh::peer_status(int peer_rank) const {
 
 std::string_view Mesh::transport_name(int peer_rank) const {
   if (peer_rank == rank()) return "self";
+  const Transport* chosen = state_->peers[static_cast<std::size_t>(peer_rank)].transport;
+  if (chosen != nullptr) return chosen->name();
   for (const auto& transport : options_.transports) {
     if (transport->can_reach(peer(peer_rank)).ok()) return transport->name();
   }

@@ -46,7 +46,8 @@ struct MeshOptions {
 // (context, sequence, index) whoever posts first, user messages by source and tag with wildcards.
 //
 // Connections are made on first use, over the first transport that reaches the peer, and are shared by all
-// communicators. Sending to oneself works. Everything but the constructor and `shutdown` is called by whoever
+// communicators. If that transport finds that it does not work between the two after all, both sides go on to
+// the next one. Sending to oneself works. Everything but the constructor and `shutdown` is called by whoever
 // drives.
 //
 // A receive from any source is not failed when a rank is lost: who else might send is for the communicator to
@@ -102,12 +103,17 @@ class Mesh final : public TransportOwner {
   void on_abort(int peer, std::uint32_t context, const Status& why) override;
   void on_channel_down(int peer, const Status& why) override;
   Channel* on_incoming(int rank, Transport& transport) override;
+  void on_unusable(int rank, Transport& transport, const Status& why) override;
 
  private:
   struct State;
   enum OpState : std::uint32_t { idle, posted, failing, claimed };
 
   Status choose(int peer);
+  Transport* next_after(int peer, const Transport* transport, std::string& reasons);
+  bool follows(int peer, const Transport& transport) const;
+  void switch_to(int peer, Transport& transport, const Status& why);
+  void say_once(const Transport& unused, int peer, const Status& why);
   Channel* open(int peer);
   void expect(int peer_rank);
   void fail_posted();

@@ -27,6 +27,8 @@ struct Mesh::State {
   static constexpr std::size_t max_early_aborts = 64;
 
   std::vector<Peer> peers;
+  std::vector<std::unique_ptr<Channel>> replaced;  // by another transport's; they may still be on the stack
+  std::vector<const Transport*> passed_over;       // the log says why, once each
   std::unordered_map<std::uint32_t, std::unique_ptr<ContextTable>> contexts;
   ClosedContexts closed;
   std::vector<EarlyAbort> early_aborts;

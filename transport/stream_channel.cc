@@ -20,6 +20,7 @@ struct StreamChannel::State {
   bool kick_again = false;
   bool peer_left = false;  // its goodbye is here
   bool pipe_over = false;  // close_pipe was called
+  bool begun = false;      // frames have been taken, or have come
 };
 
 StreamChannel::StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits)
@@ -103,6 +104,16 @@ void StreamChannel::close(const Status& why, bool clean) {
   }
 }
 
+bool StreamChannel::has_begun() const { return state_->begun; }
+
+void StreamChannel::hand_over(Channel& to) {
+  State& state = *state_;
+  assert(!state.begun);
+  if (state.status.ok()) state.status = Status(Code::aborted, "another transport is used instead", peer_);
+  end_pipe();
+  state.sender.hand_over(to);
+}
+
 bool StreamChannel::drained() const { return state_->pipe_over; }
 const Status& StreamChannel::status() const { return state_->status; }
 const ChannelCounters& StreamChannel::counters() const { return state_->counters; }
@@ -112,13 +123,16 @@ bool StreamChannel::has_frames() const { return !state_->pipe_over && state_->se
 bool StreamChannel::has_urgent_frames() const { return !state_->pipe_over && state_->sender.urgent(); }
 
 OutgoingFrame* StreamChannel::next_frame() {
-  return state_->pipe_over ? nullptr : state_->sender.next_frame();
+  if (state_->pipe_over) return nullptr;
+  state_->begun = true;
+  return state_->sender.next_frame();
 }
 
 void StreamChannel::frame_written(OutgoingFrame& frame) { state_->sender.frame_written(frame); }
 
 Status StreamChannel::begin_frame(const FrameHeader& header) {
   State& state = *state_;
+  state.begun = true;
   if (header.type == FrameType::goodbye) {
     if (header.payload != 0) {
       fail(violation("a goodbye with a payload"));

@@ -37,6 +37,8 @@ class StreamChannel : public Channel {
   void send_abort(std::uint32_t context, const Status& why) final;
   void close(const Status& why, bool clean) final;
   bool drained() const final;
+  bool has_begun() const final;
+  void hand_over(Channel& to) final;
   const Status& status() const final;
   const ChannelCounters& counters() const final;
 

@@ -57,6 +57,14 @@ void StreamSender::abort(std::uint32_t context, const Status& why) {
   if (aborts_.size() < StreamLimits::max_aborts) aborts_.push_back(Abort{context, why});
 }
 
+void StreamSender::hand_over(Channel& to) {
+  for (; !aborts_.empty(); aborts_.pop_front()) to.send_abort(aborts_.front().context, aborts_.front().why);
+  while (SendOp* op = queue_.pop_front()) {
+    op->state = idle;
+    to.send(*op);
+  }
+}
+
 const char* StreamSender::on_clear(std::uint32_t id) {
   if (slot_index(id) >= slots_.size()) return "a clear for a message that was never announced";
   const Slot& slot = slots_[slot_index(id)];

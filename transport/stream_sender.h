@@ -46,6 +46,9 @@ class StreamSender {
   const char* on_refuse(std::uint32_t id, const Status& why);
   const char* on_credit(std::uint64_t units);
 
+  // Nothing has been taken by `next_frame` yet: gives everything to another channel instead.
+  void hand_over(Channel& to);
+
   bool urgent() const { return control_first_ != control_.size() || !aborts_.empty() || credit_is_due(); }
   bool has_frames() const;
   OutgoingFrame* next_frame();

@@ -29,6 +29,9 @@ class TransportOwner : public ChannelEvents {
   // Peer `rank` has connected to us through `transport`: the channel to attach to, opened now if there was
   // none; null to refuse.
   virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
+  // The channel with that peer, which has not begun, cannot be made by this transport, and the peer knows it:
+  // both sides are to use another one. The channel is not destroyed from within.
+  virtual void on_unusable(int rank, class Transport& transport, const Status& why) = 0;
 };
 
 // One way to move bytes. Made by a plain function `create(options)` in the transport's folder.

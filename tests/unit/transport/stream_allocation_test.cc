@@ -12,6 +12,7 @@ class OneReceive final : public TransportOwner {
   int size() const override { return 1; }
   int rank() const override { return 0; }
   Channel* on_incoming(int, Transport&) override { return nullptr; }
+  void on_unusable(int, Transport&, const Status&) override {}
   RecvOp* on_arrival(Arrival& arrival) override {
     kept = op == nullptr ? &arrival : nullptr;
     return std::exchange(op, nullptr);

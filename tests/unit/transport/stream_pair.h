@@ -73,6 +73,7 @@ class TestOwner final : public TransportOwner {
   int size() const override { return 2; }
   int rank() const override { return rank_; }
   Channel* on_incoming(int, Transport&) override { return nullptr; }
+  void on_unusable(int, Transport&, const Status&) override {}
 
   RecvOp* on_arrival(Arrival& arrival) override {
     order.push_back(arrival.header.tag.sequence);
