@@ -1,5 +1,5 @@
 # A transport adds its fixture to this list.
-list(APPEND TUTTI_CHANNEL_CONFORMANCE channel_inproc_test.cc)
+list(APPEND TUTTI_CHANNEL_CONFORMANCE channel_inproc_test.cc channel_shm_test.cc)
 include(channel_tcp.cmake OPTIONAL)
 tutti_test(conformance_channel
   SOURCES channel_conformance.cc channel_conformance_failures.cc ${TUTTI_CHANNEL_CONFORMANCE}

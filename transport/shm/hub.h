@@ -2,11 +2,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 
 #include <tutti/transport/driver.h>
 #include <tutti/transport/shm/address.h>
 #include <tutti/transport/shm/bell.h>
 #include <tutti/transport/shm/factory.h>
+#include <tutti/transport/shm/note.h>
 #include <tutti/transport/timers.h>
 #include <tutti/transport/transport.h>
 
@@ -36,6 +38,22 @@ struct Hub {
     auto rope = std::make_shared<const BellRope>(std::move(eventfd));
     known = rope;
     return rope;
+  }
+  // Nothing if it is of no use.
+  std::optional<Address> published_address(int rank) const {
+    const auto& published = owner->peer(rank).addresses;
+    const auto text = published.find("shm");
+    return text == published.end() ? std::nullopt : parse_address(text->second);
+  }
+  // The first note to a peer.
+  Note hello(NoteKind kind, int to, const Address& theirs) const {
+    Note note;
+    note.kind = kind;
+    note.from = static_cast<std::uint32_t>(owner->rank());
+    note.to = static_cast<std::uint32_t>(to);
+    note.from_nonce = address.nonce;
+    note.to_nonce = theirs.nonce;
+    return note;
   }
   std::string describe(int rank) const { return owner->peer(rank).describe(); }
 

@@ -24,15 +24,13 @@ Joining::~Joining() { hub_.timers.cancel(*this); }
 void Joining::start() { connect(); }
 
 void Joining::connect() {
-  const auto& published = hub_.owner->peer(leader()).addresses;
-  const auto text = published.find("shm");
-  const auto address = text == published.end() ? std::nullopt : parse_address(text->second);
+  const auto address = hub_.published_address(leader());
   if (!address) {
     return fail(Status(Code::unreachable, hub_.describe(leader()) + " has no usable shm address", leader()));
   }
   int error = 0;
   Descriptor socket = connect_local(address->name, error);
-  if (error == 0) return ask(std::move(socket));
+  if (error == 0) return ask(std::move(socket), *address);
   if (error == EAGAIN || error == EINTR) {
     hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_full)));
   } else if (error == ECONNREFUSED) {
@@ -44,15 +42,10 @@ void Joining::connect() {
   }
 }
 
-void Joining::ask(Descriptor socket) {
+void Joining::ask(Descriptor socket, const Address& address) {
   link_ = std::make_unique<Link>(hub_, std::move(socket), *this);
   if (const Status started = link_->start(); !started.ok()) return fail(started);
-  Note note;
-  note.kind = NoteKind::share;
-  note.from = static_cast<std::uint32_t>(hub_.owner->rank());
-  note.to = static_cast<std::uint32_t>(leader());
-  note.from_nonce = hub_.address.nonce;
-  note.to_nonce = parse_address(hub_.owner->peer(leader()).addresses.at("shm"))->nonce;
+  Note note = hub_.hello(NoteKind::share, leader(), address);
   note.key = request_.key;
   note.bytes = request_.bytes;
   note.member = static_cast<std::uint32_t>(member_);

@@ -26,7 +26,7 @@ class Joining final : public LinkEvents, public Timer {
  private:
   int leader() const { return request_.members.front(); }
   void connect();
-  void ask(Descriptor socket);
+  void ask(Descriptor socket, const Address& address);
   void take(const Note& offer, std::vector<Descriptor> descriptors);
   Status map(const Note& offer, std::vector<Descriptor>& descriptors);
   void finish();

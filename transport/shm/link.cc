@@ -19,7 +19,8 @@ Status Link::start() {
 }
 
 int Link::send(const Note& note, std::span<const int> descriptors) const {
-  return socket_ ? send_note(socket_.get(), note, descriptors) : EPIPE;
+  const int error = socket_ ? send_note(socket_.get(), note, descriptors) : 0;
+  return error == EPIPE || error == ECONNRESET ? 0 : error;
 }
 
 void Link::close() {

@@ -27,7 +27,8 @@ class Link final : public DescriptorHandler {
 
   Status start();
   void set_events(LinkEvents& events) { events_ = &events; }
-  // Zero or an errno, as send_note.
+  // Zero or an errno, as send_note; but that the other side has closed is told when all that it said before
+  // has been read.
   [[nodiscard]] int send(const Note& note, std::span<const int> descriptors = {}) const;
   // For a note that is the last of its kind: if it does not leave, the end of the connection says the same.
   void send_last(const Note& note) const { static_cast<void>(send(note)); }

@@ -18,6 +18,9 @@ enum class NoteKind : std::uint32_t {
   go = 4,       // leader: all have it
   refused = 5,  // either: it will not be, and why
   goodbye = 6,  // either: I let go of it; what follows is no death
+  connect = 7,  // a pipe for a channel; carries its memfd and my bell
+  welcome = 8,  // I have it, and the proof is in it; carries my bell. Answered by `go` or `refused`
+  wait = 9,     // my own pipe for you is on its way; the lower rank's wins
 };
 
 inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"
@@ -34,12 +37,12 @@ struct Note {
   std::uint32_t to = 0;
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
-  // share: what is wanted, by which of how many members.
+  // share: what is wanted, by which of how many members. connect: bytes of each ring.
   std::uint64_t key = 0;
   std::uint64_t bytes = 0;
   std::uint32_t member = 0;
   std::uint32_t members = 0;
-  std::uint64_t proof = 0;  // offer: what the member must write into its place
+  std::uint64_t proof = 0;  // offer, connect: what to write into one's place
   std::uint32_t code = 0;   // refused
   std::uint32_t unused = 0;
   std::array<char, 176> text{};  // refused; ends with a zero unless it is full

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <array>
 
 #include <sys/epoll.h>
 #include <sys/random.h>
 
 #include <tutti/core/log.h>
+#include <tutti/transport/shm/channel.h>
 #include <tutti/transport/shm/segment.h>
 #include <tutti/transport/shm/transport.h>
 
@@ -14,6 +16,8 @@ std::optional<Address> published_address(const PeerInfo& peer) {
   const auto found = peer.addresses.find("shm");
   return found == peer.addresses.end() ? std::nullopt : parse_address(found->second);
 }
+
+ShmChannel* const no_channel = nullptr;
 
 // What no process that can share memory may be without.
 Status try_segment() {
@@ -71,7 +75,46 @@ Status ShmTransport::start(Driver& driver, TransportOwner& owner, const MessageL
   return heard.ok() ? listener_->start() : heard;
 }
 
-std::unique_ptr<Channel> ShmTransport::open(int, std::chrono::nanoseconds) { return nullptr; }
+std::unique_ptr<Channel> ShmTransport::open(int peer, std::chrono::nanoseconds connect_timeout) {
+  auto channel = std::make_unique<ShmChannel>(*this, hub_, peer, connect_timeout);
+  channels_[peer] = channel.get();
+  return channel;
+}
+
+void ShmTransport::closed(ShmChannel& channel) {
+  std::replace(open_.begin(), open_.end(), &channel, no_channel);
+}
+
+void ShmTransport::forget(int peer, ShmChannel& channel) {
+  const auto found = channels_.find(peer);
+  if (found != channels_.end() && found->second == &channel) channels_.erase(found);
+}
+
+bool ShmTransport::poll() {
+  bool did = hub_.timers.run();
+  bool any_closed = false;
+  // By index: channels open and close others while they are polled.
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    if (open_[i] != nullptr) did |= open_[i]->poll();
+    any_closed |= open_[i] == nullptr;
+  }
+  if (any_closed) std::erase(open_, nullptr);
+  return did;
+}
+
+bool ShmTransport::prepare_sleep() {
+  bool work = false;
+  for (ShmChannel* channel : open_) {
+    if (channel != nullptr) work |= channel->prepare_sleep();
+  }
+  return work;
+}
+
+void ShmTransport::cancel_sleep() {
+  for (ShmChannel* channel : open_) {
+    if (channel != nullptr) channel->cancel_sleep();
+  }
+}
 
 void ShmTransport::stop() {
   if (hub_.driver == nullptr) return;
@@ -95,11 +138,28 @@ bool ShmTransport::is_peer(const Note& hello) const {
 
 void ShmTransport::on_hello(const Note& hello, std::vector<Descriptor> descriptors,
                             std::unique_ptr<Link> link) {
-  if (is_peer(hello) && hello.kind == NoteKind::share) {
+  if (is_peer(hello) && hello.kind == NoteKind::connect) {
+    connect(hello, std::move(descriptors), std::move(link));
+  } else if (is_peer(hello) && hello.kind == NoteKind::share) {
     shares_.on_hello(hello, std::move(descriptors), std::move(link));
   } else {
     log::debug("shm: refused a connection from what says it is rank ", hello.from);
   }
+}
+
+void ShmTransport::connect(const Note& hello, std::vector<Descriptor> descriptors,
+                           std::unique_ptr<Link> link) {
+  const int from = static_cast<int>(hello.from);
+  const Channel* const wanted = hub_.owner->on_incoming(from, *this);
+  const auto channel = channels_.find(from);
+  if (channel != channels_.end() && channel->second == wanted) {
+    channel->second->accept(hello, std::move(descriptors), std::move(link));
+    return;
+  }
+  Note note;
+  note.set_reason(
+      Status(Code::unreachable, hub_.describe(hub_.owner->rank()) + " does not use shared memory"));
+  link->send_last(note);
 }
 
 }  // namespace tutti::shm

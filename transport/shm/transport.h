@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <vector>
 
 #include <tutti/transport/shm/hub.h>
 #include <tutti/transport/shm/listener.h>
@@ -8,6 +10,8 @@
 #include <tutti/transport/transport.h>
 
 namespace tutti::shm {
+
+class ShmChannel;
 
 class ShmTransport final : public Transport, public HelloHandler, public Pollable {
  public:
@@ -25,15 +29,25 @@ class ShmTransport final : public Transport, public HelloHandler, public Pollabl
   void share(ShareRequest& request) override { shares_.share(request); }
   void stop() override;
 
+  // For channels: their pipe is open from now on, or not any more; they are going away.
+  void opened(ShmChannel& channel) { open_.push_back(&channel); }
+  void closed(ShmChannel& channel);
+  void forget(int peer, ShmChannel& channel);
+
  private:
   bool is_peer(const Note& hello) const;
   void on_hello(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) override;
-  bool poll() override { return hub_.timers.run(); }
+  void connect(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
+  bool poll() override;
+  bool prepare_sleep() override;
+  void cancel_sleep() override;
   Deadline next_deadline() const override { return hub_.timers.next(); }
 
   Hub hub_;
   std::unique_ptr<Listener> listener_;
   Shares shares_;
+  std::map<int, ShmChannel*> channels_;
+  std::vector<ShmChannel*> open_;  // null: closed since the last pass
 };
 
 }  // namespace tutti::shm

@@ -1,4 +1,4 @@
 tutti_test(unit_shm
-  SOURCES shm_share_test.cc
+  SOURCES shm_hostile_test.cc shm_share_test.cc
   LIBS tutti_transport
   LABELS sanitize)

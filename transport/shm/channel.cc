@@ -1,0 +1,277 @@
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+
+#include <tutti/transport/shm/channel.h>
+#include <tutti/transport/shm/transport.h>
+
+namespace tutti::shm {
+namespace {
+
+// The peer is told of so many bytes at a time: it reads them while the next ones are written.
+constexpr std::size_t publish_bytes = 16 * 1024;
+// Read at a time, before the peer is told that there is room again.
+constexpr std::size_t consume_bytes = 16 * 1024;
+// Work for one peer before others have their turn.
+constexpr std::size_t read_budget = 512 * 1024;
+
+}  // namespace
+
+ShmChannel::ShmChannel(ShmTransport& transport, Hub& hub, int peer, std::chrono::nanoseconds connect_timeout)
+    : StreamChannel(peer, *hub.owner, hub.limits),
+      transport_(transport),
+      hub_(hub),
+      connect_timeout_(connect_timeout) {}
+
+ShmChannel::~ShmChannel() {
+  if (!over_) ShmChannel::close_pipe();
+  transport_.forget(peer(), *this);
+}
+
+// --- connecting ---
+
+void ShmChannel::kick() {
+  if (stage_ == Stage::open) {
+    write();
+  } else if (stage_ == Stage::closed && !status().ok() && !has_urgent_frames()) {
+    pipe_failed(status());  // closed before there was a connection: nobody needs a goodbye, only a cause
+  } else if (stage_ == Stage::closed) {
+    stage_ = Stage::connecting;
+    connector_ = std::make_unique<Connector>(hub_, peer(), connect_timeout_, *this);
+    connector_->start();
+  }
+}
+
+void ShmChannel::on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) {
+  pipe_ = std::move(pipe);
+  link_ = std::move(link);
+  link_->set_events(*this);
+  connector_.reset();
+  open();
+}
+
+void ShmChannel::on_refused(const Status& why) {
+  hub_.timers.cancel(*this);
+  connector_.reset();
+  link_.reset();
+  stage_ = Stage::closed;
+  if (status().ok()) {
+    owner().on_unusable(peer(), transport_, why);
+  } else {
+    pipe_failed(why);
+  }
+}
+
+void ShmChannel::on_connect_failed(const Status& why) { pipe_failed(why); }
+
+// Both sides may say hello at the same time: the lower rank's pipe wins.
+std::unique_ptr<Note> ShmChannel::objection() const {
+  auto note = std::make_unique<Note>();
+  const std::string self = hub_.describe(owner().rank());
+  if (over_ || (!status().ok() && !has_urgent_frames())) {
+    note->set_reason(Status(Code::peer_lost, self + " has left, or given up this rank"));
+  } else if (stage_ == Stage::open || stage_ == Stage::confirming) {
+    note->set_reason(Status(Code::peer_lost, self + " has a connection with another process of that rank"));
+  } else if (stage_ == Stage::connecting && owner().rank() < peer() && connector_->in_progress()) {
+    note->kind = NoteKind::wait;
+  } else {
+    note.reset();
+  }
+  return note;
+}
+
+void ShmChannel::accept(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
+  if (const auto note = objection()) return link->send_last(*note);
+  connector_.reset();
+  stage_ = Stage::closed;
+  Note answer;
+  if (descriptors.size() != 2) {
+    answer.set_reason(Status(Code::protocol_error, "a hello without its descriptors"));
+    return link->send_last(answer);
+  }
+  auto mapped = Pipe::map(std::move(descriptors[0]), hello.bytes, hello.proof);
+  if (!mapped.ok()) {
+    answer.set_reason(mapped.status().with_context("at " + hub_.describe(owner().rank()) + ": "));
+    link->send_last(answer);
+    return on_refused(mapped.status());
+  }
+  pipe_ = *std::move(mapped);
+  pipe_->close_descriptor();
+  pipe_->set_rope(hub_.rope_of(peer(), std::move(descriptors[1])));
+  link_ = std::move(link);
+  link_->set_events(*this);
+  stage_ = Stage::confirming;
+  hub_.timers.set(*this, Deadline::after(connect_timeout_));
+  answer.kind = NoteKind::welcome;
+  const int bell = hub_.bell.rope()->descriptor();
+  if (const int error = link_->send(answer, {&bell, 1}); error != 0) {
+    const Status why(Code::resource_exhausted, std::generic_category().message(error));
+    answer.set_reason(why);
+    link_->send_last(answer);
+    on_refused(why);
+  }
+}
+
+void ShmChannel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
+  if (stage_ == Stage::confirming && note.kind == NoteKind::go) {
+    hub_.timers.cancel(*this);
+    open();
+  } else if (stage_ == Stage::confirming && note.kind == NoteKind::refused) {
+    on_refused(note.reason(peer()));
+  } else {
+    pipe_failed(broke("an unexpected note"));
+  }
+}
+
+void ShmChannel::on_broken(Link&, const std::string& why) {
+  const Status lost(Code::peer_lost, hub_.describe(peer()) + ": " + why, peer());
+  // What it wrote before it died or left may say why.
+  while (stage_ == Stage::open && pipe_->in().has_news()) read();
+  if (!over_) pipe_failed(lost);
+}
+
+void ShmChannel::on_timer() {
+  pipe_failed(
+      Status(Code::unreachable, hub_.describe(peer()) + " did not open its connection in time", peer()));
+}
+
+void ShmChannel::open() {
+  stage_ = Stage::open;
+  transport_.opened(*this);
+  write();
+}
+
+// The memory stays until the end: whoever has called us may be about to look at it.
+void ShmChannel::close_pipe() {
+  over_ = true;
+  hub_.timers.cancel(*this);
+  connector_.reset();
+  link_.reset();
+  if (stage_ == Stage::open) {
+    pipe_->cancel_sleep();
+    transport_.closed(*this);
+  }
+  stage_ = Stage::closed;
+  frame_ = nullptr;
+}
+
+// --- polling ---
+
+bool ShmChannel::poll() {
+  bool did = false;
+  if (pipe_->in().has_news()) {
+    read();
+    did = true;
+  }
+  if (full_ && stage_ == Stage::open && pipe_->out().has_room()) {
+    write();
+    did = true;
+  }
+  return did;
+}
+
+bool ShmChannel::prepare_sleep() {
+  pipe_->announce_sleep();
+  return pipe_->in().has_news() || (full_ && pipe_->out().has_room());
+}
+
+// --- writing ---
+
+void ShmChannel::write() {
+  // A frame that was written completes an operation, which may send the next: the loop below finds it.
+  if (writing_) return;
+  writing_ = true;
+  full_ = false;
+  while (stage_ == Stage::open) {
+    if (frame_ == nullptr) frame_ = next_frame();
+    if (frame_ == nullptr) break;
+    if (!write_some(*frame_)) {
+      full_ = true;
+      break;
+    }
+    if (frame_->written < frame_header_bytes + frame_->payload.size()) continue;
+    OutgoingFrame& written = *frame_;
+    frame_ = nullptr;
+    frame_written(written);
+  }
+  writing_ = false;
+  if (stage_ != Stage::open) return;
+  publish();
+  if (pipe_->out().broken()) pipe_failed(broke("an impossible position in our ring"));
+}
+
+// A header, or a piece of payload. False: there is no room.
+bool ShmChannel::write_some(OutgoingFrame& frame) {
+  RingWriter& out = pipe_->out();
+  const std::span<std::byte> room = out.room();
+  if (room.empty()) return false;
+  if (frame.written == 0) {
+    std::memcpy(room.data(), frame.header.data(), frame_header_bytes);
+    frame.written = frame_header_bytes;
+    out.advance(frame_header_bytes);
+    return true;
+  }
+  const std::span<const std::byte> left = frame.payload.subspan(frame.written - frame_header_bytes);
+  const std::size_t bytes = std::min({left.size(), room.size(), publish_bytes});
+  std::memcpy(room.data(), left.data(), bytes);
+  frame.written += bytes;
+  out.advance(bytes);
+  if (out.unpublished() >= publish_bytes) publish();
+  return true;
+}
+
+void ShmChannel::publish() {
+  if (!pipe_->out().has_unpublished()) return;
+  pipe_->out().publish();
+  pipe_->wake_peer();
+}
+
+// --- reading ---
+
+void ShmChannel::read() {
+  if (reading_) return;
+  reading_ = true;
+  for (std::size_t budget = read_budget; stage_ == Stage::open && budget > 0;) {
+    RingReader& in = pipe_->in();
+    const std::span<const std::byte> bytes = in.readable();
+    if (bytes.empty()) break;
+    const std::size_t before = bytes.size();
+    read_some(bytes);
+    budget -= std::min(budget, before);
+    if (in.owes_room() && stage_ == Stage::open) {
+      in.release();
+      pipe_->wake_peer();
+    }
+  }
+  reading_ = false;
+  if (stage_ == Stage::open && pipe_->in().broken()) {
+    pipe_failed(broke("an impossible position in its ring"));
+  }
+}
+
+// A header, or a piece of payload.
+void ShmChannel::read_some(std::span<const std::byte> bytes) {
+  RingReader& in = pipe_->in();
+  if (const std::size_t left = payload_left(); left > 0) {
+    const std::size_t taken = std::min({left, bytes.size(), consume_bytes});
+    in.advance(taken);
+    consume(bytes.first(taken));
+    return;
+  }
+  // Copied before it is judged: the peer could still change it.
+  EncodedFrameHeader copy;
+  std::memcpy(copy.data(), bytes.data(), copy.size());
+  in.advance(frame_header_bytes);
+  FrameHeader header;
+  if (decode(copy, header)) {
+    static_cast<void>(begin_frame(header));
+  } else {
+    pipe_failed(broke("something that is not a frame"));
+  }
+}
+
+Status ShmChannel::broke(const char* what) const {
+  return Status(Code::protocol_error, hub_.describe(peer()) + " broke the protocol: " + what, peer());
+}
+
+}  // namespace tutti::shm

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include <tutti/transport/shm/connector.h>
+#include <tutti/transport/shm/hub.h>
+#include <tutti/transport/shm/pipe.h>
+#include <tutti/transport/stream_channel.h>
+
+namespace tutti::shm {
+
+class ShmTransport;
+
+// Frames over a pair of rings in shared memory. Written from the calling thread while there is room; read
+// when polled, straight out of the ring. The link over which the two have met stays open: its end is the
+// peer's death.
+class ShmChannel final : public StreamChannel, public LinkEvents, public ConnectorEvents, public Timer {
+ public:
+  ShmChannel(ShmTransport& transport, Hub& hub, int peer, std::chrono::nanoseconds connect_timeout);
+  ~ShmChannel() override;
+
+  // The peer has said hello: takes up its pipe, or tells it why not.
+  void accept(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
+
+  // For the transport, while the pipe is open.
+  bool poll();
+  bool prepare_sleep();
+  void cancel_sleep() { pipe_->cancel_sleep(); }
+
+  void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
+  void on_broken(Link& link, const std::string& why) override;
+  void on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) override;
+  void on_refused(const Status& why) override;
+  void on_connect_failed(const Status& why) override;
+  void on_timer() override;
+
+ private:
+  enum class Stage { closed, connecting, confirming, open };
+
+  void kick() override;
+  void close_pipe() override;
+  // What to tell a peer that has said hello; null if it is welcome.
+  std::unique_ptr<Note> objection() const;
+  void open();
+  void write();
+  bool write_some(OutgoingFrame& frame);
+  void publish();
+  void read();
+  void read_some(std::span<const std::byte> bytes);
+  Status broke(const char* what) const;
+
+  ShmTransport& transport_;
+  Hub& hub_;
+  const std::chrono::nanoseconds connect_timeout_;
+  Stage stage_ = Stage::closed;
+  bool over_ = false;                     // close_pipe was called
+  std::unique_ptr<Connector> connector_;  // connecting
+  std::unique_ptr<Link> link_;            // confirming, open
+  std::unique_ptr<Pipe> pipe_;            // from confirming on; kept until the end
+
+  OutgoingFrame* frame_ = nullptr;  // being written
+  bool full_ = false;               // waits for room in the ring
+  bool writing_ = false;            // on the stack already
+  bool reading_ = false;
+};
+
+}  // namespace tutti::shm

@@ -1,0 +1,127 @@
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include <sys/random.h>
+
+#include <tutti/transport/shm/connector.h>
+
+namespace tutti::shm {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Where too many wait to be accepted, or too many descriptors are on their way.
+constexpr milliseconds pause_when_full{1};
+// The peer's own connection is on its way; this is only in case it never comes.
+constexpr milliseconds pause_for_theirs{100};
+
+}  // namespace
+
+Connector::Connector(Hub& hub, int peer, std::chrono::nanoseconds timeout, ConnectorEvents& events)
+    : hub_(hub), peer_(peer), deadline_(Deadline::after(timeout)), events_(events) {}
+
+Connector::~Connector() { hub_.timers.cancel(*this); }
+
+void Connector::try_now() {
+  const auto address = hub_.published_address(peer_);
+  if (!address) return fail(Code::unreachable, "it has no usable shm address");
+  if (const Status made = make_pipe(); !made.ok()) return events_.on_refused(made);
+  const int error = greet(*address);
+  if (error == 0) {
+    hub_.timers.set(*this, deadline_);
+  } else if (error == EAGAIN || error == EINTR || error == ETOOMANYREFS) {
+    link_.reset();
+    pause(pause_when_full);
+  } else if (error == ECONNREFUSED) {
+    fail(Code::peer_lost, "it does not listen any more");
+  } else {
+    // Descriptors may be free in a moment, but the other transports would wait for them as well.
+    link_.reset();
+    events_.on_refused(Status(Code::resource_exhausted, std::generic_category().message(error)));
+  }
+}
+
+Status Connector::make_pipe() {
+  if (pipe_ != nullptr) return {};
+  if (getrandom(&proof_, sizeof proof_, 0) != sizeof proof_) {
+    return Status(Code::internal, "the system has no random numbers");
+  }
+  auto made = Pipe::create(hub_.options.ring, proof_);
+  if (!made.ok()) return made.status();
+  pipe_ = *std::move(made);
+  return {};
+}
+
+int Connector::greet(const Address& address) {
+  int error = 0;
+  Descriptor socket = connect_local(address.name, error);
+  if (error != 0) return error;
+  link_ = std::make_unique<Link>(hub_, std::move(socket), *this);
+  if (!link_->start().ok()) return ENOMEM;
+  Note note = hub_.hello(NoteKind::connect, peer_, address);
+  note.bytes = hub_.options.ring;
+  note.proof = proof_;
+  const std::array<int, 2> descriptors = {pipe_->descriptor(), hub_.bell.rope()->descriptor()};
+  return link_->send(note, descriptors);
+}
+
+void Connector::on_note(Link&, const Note& note, std::vector<Descriptor> descriptors) {
+  switch (note.kind) {
+    case NoteKind::welcome:
+      return welcomed(std::move(descriptors));
+    case NoteKind::wait:
+      link_.reset();
+      return pause(pause_for_theirs);
+    case NoteKind::refused: {
+      link_.reset();
+      const Status why = note.reason(peer_);
+      return why.code() == Code::peer_lost ? events_.on_connect_failed(why) : events_.on_refused(why);
+    }
+    default:
+      return fail(Code::protocol_error, "it broke the protocol");
+  }
+}
+
+void Connector::welcomed(std::vector<Descriptor> descriptors) {
+  if (descriptors.size() != 1) return fail(Code::protocol_error, "it broke the protocol");
+  if (!pipe_->is_proved()) {
+    return refuse(Status(Code::unsupported, hub_.describe(peer_) + " has mapped other memory", peer_));
+  }
+  Note note;
+  note.kind = NoteKind::go;
+  link_->send_last(note);
+  pipe_->set_rope(hub_.rope_of(peer_, std::move(descriptors.front())));
+  pipe_->close_descriptor();
+  hub_.timers.cancel(*this);
+  events_.on_connected(std::move(link_), std::move(pipe_));
+}
+
+void Connector::on_broken(Link&, const std::string& why) { fail(Code::peer_lost, why); }
+
+void Connector::on_timer() {
+  if (deadline_.expired()) {
+    fail(Code::unreachable, "no answer in time");
+  } else {
+    try_now();
+  }
+}
+
+void Connector::pause(milliseconds delay) {
+  hub_.timers.set(*this, earlier(deadline_, Deadline::after(delay)));
+}
+
+void Connector::refuse(const Status& why) {
+  Note note;
+  note.set_reason(why);
+  link_->send_last(note);
+  hub_.timers.cancel(*this);
+  events_.on_refused(why);
+}
+
+void Connector::fail(Code code, const std::string& why) {
+  hub_.timers.cancel(*this);
+  events_.on_connect_failed(Status(code, "cannot connect to " + hub_.describe(peer_) + ": " + why, peer_));
+}
+
+}  // namespace tutti::shm

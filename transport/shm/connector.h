@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+
+#include <tutti/transport/shm/link.h>
+#include <tutti/transport/shm/pipe.h>
+
+namespace tutti::shm {
+
+// Told once; the connector may be destroyed from within.
+class ConnectorEvents {
+ public:
+  virtual ~ConnectorEvents() = default;
+  // Both sides have the pipe. The peer's bell is in it.
+  virtual void on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) = 0;
+  // There will be no pipe between the two, and both sides know it.
+  virtual void on_refused(const Status& why) = 0;
+  virtual void on_connect_failed(const Status& why) = 0;
+};
+
+// Makes a pipe for one peer, offers it, and opens it when the peer has proved that it sees it. Destroying it
+// gives up.
+class Connector final : public LinkEvents, public Timer {
+ public:
+  Connector(Hub& hub, int peer, std::chrono::nanoseconds timeout, ConnectorEvents& events);
+  ~Connector() override;
+
+  void start() { try_now(); }
+  // Whether the peer has our hello and may welcome us. Between two tries it cannot.
+  bool in_progress() const { return link_ != nullptr; }
+
+  void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
+  void on_broken(Link& link, const std::string& why) override;
+  void on_timer() override;
+
+ private:
+  void try_now();
+  Status make_pipe();
+  int greet(const Address& address);
+  void welcomed(std::vector<Descriptor> descriptors);
+  void pause(std::chrono::milliseconds delay);
+  void refuse(const Status& why);
+  void fail(Code code, const std::string& why);
+
+  Hub& hub_;
+  const int peer_;
+  const Deadline deadline_;
+  ConnectorEvents& events_;
+  std::uint64_t proof_ = 0;
+  std::unique_ptr<Pipe> pipe_;
+  std::unique_ptr<Link> link_;  // while our hello is out
+};
+
+}  // namespace tutti::shm

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+
+#include <tutti/transport/shm/bell.h>
+#include <tutti/transport/shm/ring.h>
+#include <tutti/transport/shm/segment.h>
+
+namespace tutti::shm {
+
+// What two ranks share for their channel: a ring in each direction, and the words by which they wake each
+// other. Side 0 has made the segment, side 1 has mapped it.
+class Pipe {
+ public:
+  static constexpr std::size_t min_ring = 4096;
+  static constexpr std::size_t max_ring = std::size_t{1} << 30;
+  static bool is_ring_size(std::uint64_t bytes) {
+    return bytes >= min_ring && bytes <= max_ring && std::has_single_bit(bytes);
+  }
+
+  // Side 0. `proof` is what side 1 must show.
+  static Result<std::unique_ptr<Pipe>> create(std::size_t ring, std::uint64_t proof);
+  // Side 1. Shows the proof.
+  static Result<std::unique_ptr<Pipe>> map(Descriptor memfd, std::uint64_t ring, std::uint64_t proof);
+
+  int descriptor() const { return segment_.descriptor(); }
+  // Whether side 1 has shown it.
+  bool is_proved() const;
+  void close_descriptor() { segment_.close_descriptor(); }
+  void set_rope(SharedRope peer) { rope_ = std::move(peer); }
+
+  RingWriter& out() { return out_; }
+  RingReader& in() { return in_; }
+  // After `publish` or `release`: rings if the other side sleeps.
+  void wake_peer() {
+    // Only this side writes the pulse; what matters is where the store stands in the one order of all these.
+    own_->pulse.store(++pulse_, std::memory_order_seq_cst);
+    if (peer_->asleep.load(std::memory_order_seq_cst) != 0 && peer_->asleep.exchange(0) != 0) rope_->ring();
+  }
+  // We are going to sleep. What the peer did before it could know is to be looked for after this.
+  void announce_sleep() {
+    own_->asleep.store(1, std::memory_order_seq_cst);
+    static_cast<void>(peer_->pulse.load(std::memory_order_seq_cst));
+  }
+  void cancel_sleep() { own_->asleep.store(0, std::memory_order_relaxed); }
+
+ private:
+  struct Front;
+
+  void lay_out(std::size_t side, std::size_t ring);
+  Front& front() const { return *reinterpret_cast<Front*>(segment_.memory().data()); }
+
+  Segment segment_;
+  std::uint64_t proof_ = 0;
+  SharedRope rope_;
+  Side* own_ = nullptr;
+  Side* peer_ = nullptr;
+  std::uint32_t pulse_ = 0;
+  RingWriter out_;
+  RingReader in_;
+};
+
+}  // namespace tutti::shm

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tutti::shm {
+
+// Everything in a ring starts on a cache line: headers are never split, elements are aligned.
+inline constexpr std::size_t line_bytes = 64;
+// Words of different writers are so far apart, since processors fetch lines in pairs.
+inline constexpr std::size_t apart_bytes = 128;
+
+constexpr std::size_t round_up_to_lines(std::size_t bytes) {
+  return (bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+// One direction's words in the shared segment: positions in the stream of bytes, which only grow. The byte at
+// position p is at p modulo the ring's size.
+struct Lane {
+  alignas(apart_bytes) std::atomic<std::uint64_t> tail;  // the writer's: what is before it can be read
+  alignas(apart_bytes) std::atomic<std::uint64_t> head;  // the reader's: what is before it can be overwritten
+};
+
+// One side's words.
+struct Side {
+  // Set by this side before it sleeps, cleared by whoever wakes it; see docs/threads.md.
+  alignas(apart_bytes) std::atomic<std::uint32_t> asleep;
+  // Written by this side alone, after each change that may concern the other.
+  alignas(apart_bytes) std::atomic<std::uint32_t> pulse;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
+              std::atomic<std::uint32_t>::is_always_lock_free);
+
+// The writing end. Keeps copies of both positions, so that the reader's line is only fetched when the ring
+// seems to be full. The reader may be faulty: its head is judged, and never makes us write elsewhere.
+class RingWriter {
+ public:
+  void open(Lane& lane, std::span<std::byte> data) {
+    lane_ = &lane;
+    data_ = data;
+  }
+  // Where to write next: as much as is free in one piece, in whole lines. Looks for more only if there was
+  // nothing.
+  std::span<std::byte> room() {
+    if (tail_ - head_ == data_.size()) refresh();
+    const std::size_t place = tail_ & (data_.size() - 1);
+    const std::size_t free = data_.size() - static_cast<std::size_t>(tail_ - head_);
+    return data_.subspan(place, std::min(free, data_.size() - place));
+  }
+  void advance(std::size_t bytes) { tail_ += round_up_to_lines(bytes); }
+  bool has_unpublished() const { return tail_ != published_; }
+  std::size_t unpublished() const { return static_cast<std::size_t>(tail_ - published_); }
+  void publish() {
+    published_ = tail_;
+    lane_->tail.store(tail_, std::memory_order_release);
+  }
+  // Whether the reader has made room since `room` was empty.
+  bool has_room() const {
+    return tail_ - head_ < data_.size() || lane_->head.load(std::memory_order_relaxed) != head_;
+  }
+  // The reader has put something impossible there.
+  bool broken() const { return broken_; }
+
+ private:
+  void refresh() {
+    const std::uint64_t head = lane_->head.load(std::memory_order_acquire);
+    if (head - head_ <= tail_ - head_ && head % line_bytes == 0) {
+      head_ = head;
+    } else {
+      broken_ = true;
+    }
+  }
+
+  Lane* lane_ = nullptr;
+  std::span<std::byte> data_;
+  std::uint64_t tail_ = 0;
+  std::uint64_t published_ = 0;
+  std::uint64_t head_ = 0;
+  bool broken_ = false;
+};
+
+// The reading end; the writer's tail is judged in the same way.
+class RingReader {
+ public:
+  void open(Lane& lane, std::span<const std::byte> data) {
+    lane_ = &lane;
+    data_ = data;
+  }
+  // Costs a load of the writer's line, which stays in our cache until the writer writes.
+  bool has_news() const { return lane_->tail.load(std::memory_order_relaxed) != head_; }
+  // What can be read in one piece, in whole lines. Looks for more only if there was nothing.
+  std::span<const std::byte> readable() {
+    if (tail_ == head_) refresh();
+    const std::size_t place = head_ & (data_.size() - 1);
+    return data_.subspan(place, std::min(static_cast<std::size_t>(tail_ - head_), data_.size() - place));
+  }
+  void advance(std::size_t bytes) { head_ += round_up_to_lines(bytes); }
+  // So much has been read that the writer must be told. It is told late, so that its line is left alone by
+  // small messages; but a ring that has been read is always nearly empty, and so it never waits for ever.
+  bool owes_room() const { return head_ - released_ >= data_.size() / 8; }
+  void release() {
+    released_ = head_;
+    lane_->head.store(head_, std::memory_order_release);
+  }
+  bool broken() const { return broken_; }
+
+ private:
+  void refresh() {
+    const std::uint64_t tail = lane_->tail.load(std::memory_order_acquire);
+    if (tail - head_ <= data_.size() && tail % line_bytes == 0) {
+      tail_ = tail;
+    } else {
+      broken_ = true;
+    }
+  }
+
+  Lane* lane_ = nullptr;
+  std::span<const std::byte> data_;
+  std::uint64_t head_ = 0;
+  std::uint64_t released_ = 0;
+  std::uint64_t tail_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace tutti::shm
