@@ -110,6 +110,12 @@ constexpr Config::Variable table[] = {
      .default_value = "0",
      .meaning = "The send and receive buffer of each TCP socket. 0: the kernel's choice.",
      .most = 1 << 30},
+    {.name = "TUTTI_TCP_CONGESTION",
+     .member = &Config::tcp_congestion,
+     .default_value = "",
+     .meaning =
+         "The congestion control of TCP connections; \"system\" leaves the kernel's. Not set: reno within a "
+         "host and on private networks, else the kernel's."},
     {.name = "TUTTI_SPIN",
      .member = &Config::spin,
      .default_value = "50us",

@@ -41,6 +41,7 @@ struct TUTTI_API Config {
   std::uint64_t eager_limit{};
   std::uint64_t eager_credit{};
   std::uint64_t tcp_socket_buffer{};
+  std::string tcp_congestion;
   std::chrono::nanoseconds spin{};
   std::uint64_t fragment{};
   std::uint64_t shm_window{};

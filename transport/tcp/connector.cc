@@ -46,7 +46,10 @@ void Connector::start() { try_next(); }
 void Connector::try_next() {
   phase_ = Phase::connecting;
   asio::error_code error;
-  socket_ = begin_connect(hub_.io, address_.endpoints[next_endpoint_], hub_.options.socket_buffer, error);
+  const Endpoint& endpoint = address_.endpoints[next_endpoint_];
+  const SocketSetup setup{hub_.options.socket_buffer,
+                          hub_.congestion.choose(endpoint.address(), hub_.same_host(peer_))};
+  socket_ = begin_connect(hub_.io, endpoint, setup, error);
   if (!error) {
     greet();
     return;
@@ -79,6 +82,7 @@ void Connector::greet() {
   phase_ = Phase::greeting;
   have_ = 0;
   tune(socket_);
+  hub_.congestion.settle(socket_, hub_.same_host(peer_));
   Hello hello;
   hello.version = handshake_version;
   hello.from = static_cast<std::uint32_t>(hub_.owner->rank());

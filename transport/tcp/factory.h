@@ -22,6 +22,8 @@ struct Options {
   std::uint16_t last_port = 0;
   // Kernel buffer per direction and connection; zero leaves it to the kernel, which adapts it.
   int socket_buffer = 0;
+  // See congestion.h.
+  std::string congestion = {};
   // Whoever connects must have said who it is after this long.
   std::chrono::milliseconds handshake_timeout{5000};
 };

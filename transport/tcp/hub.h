@@ -7,6 +7,7 @@
 
 #include <tutti/transport/driver.h>
 #include <tutti/transport/tcp/address.h>
+#include <tutti/transport/tcp/congestion.h>
 #include <tutti/transport/tcp/factory.h>
 #include <tutti/transport/timers.h>
 #include <tutti/transport/transport.h>
@@ -20,7 +21,9 @@ struct Hub {
   static constexpr std::size_t scratch_bytes = 128 * 1024;
 
   explicit Hub(const Options& from)
-      : options(from), scratch(new (std::align_val_t(64)) std::byte[scratch_bytes]) {}
+      : options(from),
+        congestion(from.congestion),
+        scratch(new (std::align_val_t(64)) std::byte[scratch_bytes]) {}
 
   struct Free {
     void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t(64)); }
@@ -35,12 +38,15 @@ struct Hub {
     driver->assert_driven();
     driver->rewatch(descriptor, events, handler);
   }
+  // Whether a peer is on this machine, though perhaps in another container.
+  bool same_host(int peer) const { return owner->peer(peer).boot_id == owner->peer(owner->rank()).boot_id; }
   void unwatch(int descriptor) {
     driver->assert_driven();
     driver->unwatch(descriptor);
   }
 
   const Options options;
+  const Congestion congestion;
   asio::io_context io{ASIO_CONCURRENCY_HINT_UNSAFE};  // never run, see socket.h
   Timers timers;
   Address address;  // ours, as published

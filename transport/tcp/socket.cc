@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <tutti/transport/tcp/congestion.h>
 #include <tutti/transport/tcp/socket.h>
 
 namespace tutti::tcp {
@@ -27,13 +28,15 @@ void set_option(int descriptor, int level, int name, T value) {
   static_cast<void>(setsockopt(descriptor, level, name, &value, sizeof value));
 }
 
-int open_socket(const Endpoint& endpoint, int socket_buffer) {
+int open_socket(const Endpoint& endpoint, const SocketSetup& setup) {
   const int family = endpoint.protocol().family();
   const int descriptor = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
-  if (descriptor >= 0 && socket_buffer > 0) {
-    set_option(descriptor, SOL_SOCKET, SO_SNDBUF, socket_buffer);
-    set_option(descriptor, SOL_SOCKET, SO_RCVBUF, socket_buffer);
+  if (descriptor < 0) return descriptor;
+  if (setup.buffer > 0) {
+    set_option(descriptor, SOL_SOCKET, SO_SNDBUF, setup.buffer);
+    set_option(descriptor, SOL_SOCKET, SO_RCVBUF, setup.buffer);
   }
+  set_congestion(descriptor, setup.congestion);
   return descriptor;
 }
 
@@ -46,9 +49,9 @@ void adopt(Socket& socket, const Endpoint& endpoint, int descriptor, asio::error
   socket.non_blocking(true, error);
 }
 
-asio::error_code listen_on(Acceptor& acceptor, const Endpoint& endpoint, int socket_buffer) {
+asio::error_code listen_on(Acceptor& acceptor, const Endpoint& endpoint, const SocketSetup& setup) {
   asio::error_code error;
-  const int descriptor = open_socket(endpoint, socket_buffer);
+  const int descriptor = open_socket(endpoint, setup);
   if (descriptor < 0) return last_error();
   acceptor.assign(endpoint.protocol(), descriptor, error);
   if (error) {
@@ -67,11 +70,11 @@ asio::error_code listen_on(Acceptor& acceptor, const Endpoint& endpoint, int soc
 }  // namespace
 
 Result<Acceptor> listen(asio::io_context& io, const asio::ip::address& address, std::uint16_t first_port,
-                        std::uint16_t last_port, int socket_buffer) {
+                        std::uint16_t last_port, const SocketSetup& setup) {
   asio::error_code error;
   for (std::uint32_t port = first_port; port <= std::max(first_port, last_port); ++port) {
     Acceptor acceptor(io);
-    error = listen_on(acceptor, Endpoint(address, static_cast<std::uint16_t>(port)), socket_buffer);
+    error = listen_on(acceptor, Endpoint(address, static_cast<std::uint16_t>(port)), setup);
     if (!error) return acceptor;
     if (error != asio::error::address_in_use && error != asio::error::access_denied) break;
   }
@@ -101,10 +104,10 @@ Socket accept(asio::io_context& io, Acceptor& acceptor, asio::error_code& error)
   return socket;
 }
 
-Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, int socket_buffer,
+Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, const SocketSetup& setup,
                      asio::error_code& error) {
   Socket socket(io);
-  const int descriptor = open_socket(endpoint, socket_buffer);
+  const int descriptor = open_socket(endpoint, setup);
   if (descriptor < 0) {
     error = last_error();
     return socket;

@@ -18,13 +18,20 @@ using Endpoint = asio::ip::tcp::endpoint;
 // reactor is never run: readiness comes from the Driver. What Asio cannot do without running it, or without a
 // moment in which a forked child inherits the socket (close-on-exec), is done here.
 
-// A listener on exactly that address; the first free port of the range, or any if `first_port` is zero.
+// What must be known before there is a connection.
+struct SocketSetup {
+  int buffer = 0;          // per direction; zero leaves it to the kernel
+  std::string congestion;  // empty leaves it to the kernel
+};
+
+// A listener on exactly that address; the first free port of the range, or any if `first_port` is zero. What
+// it is set to, connections inherit.
 Result<Acceptor> listen(asio::io_context& io, const asio::ip::address& address, std::uint16_t first_port,
-                        std::uint16_t last_port, int socket_buffer);
+                        std::uint16_t last_port, const SocketSetup& setup);
 // The next connection; would_block if there is none.
 Socket accept(asio::io_context& io, Acceptor& acceptor, asio::error_code& error);
 // Begins to connect; in_progress until it is writable, then `connect_result` tells.
-Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, int socket_buffer,
+Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, const SocketSetup& setup,
                      asio::error_code& error);
 asio::error_code connect_result(Socket& socket);
 // Options of every connection, once it exists: no delay, and dead hosts are noticed in the end.

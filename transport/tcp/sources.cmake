@@ -1,6 +1,7 @@
 list(APPEND TUTTI_TRANSPORT_SOURCES
      tcp/address.cc
      tcp/channel.cc
+     tcp/congestion.cc
      tcp/connector.cc
      tcp/factory.cc
      tcp/handshake.cc

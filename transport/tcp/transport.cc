@@ -70,7 +70,8 @@ Status TcpTransport::listen_on(const std::string& bind_address, const std::strin
   asio::error_code error;
   const asio::ip::address address = asio::ip::make_address(bind_address, error);
   if (error) return Status(Code::invalid_argument, "tcp: not an address to listen on: " + bind_address);
-  auto acceptor = tcp::listen(hub_.io, address, options.first_port, options.last_port, options.socket_buffer);
+  const SocketSetup setup{options.socket_buffer, hub_.congestion.choose(address, false)};
+  auto acceptor = tcp::listen(hub_.io, address, options.first_port, options.last_port, setup);
   if (!acceptor.ok()) return acceptor.status();
   listeners_.push_back(std::make_unique<Listener>(hub_, *std::move(acceptor), *this));
   Endpoint endpoint = listeners_.back()->endpoint();
@@ -158,6 +159,7 @@ void TcpTransport::on_hello(const Hello& hello, Socket socket) {
   const std::size_t sent = socket.write_some(asio::buffer(answer), error);
   if (verdict != Verdict::welcome || error || sent != answer.size()) return;
   tune(socket);
+  hub_.congestion.settle(socket, hub_.same_host(static_cast<int>(hello.from)));
   channels_.find(static_cast<int>(hello.from))->second->attach(std::move(socket));
 }
 

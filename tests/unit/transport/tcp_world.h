@@ -131,7 +131,10 @@ struct OpenSockets {
   int connected = 0;
 
   static OpenSockets now() {
-    OpenSockets found;
+    return {static_cast<int>(descriptors(false).size()), static_cast<int>(descriptors(true).size())};
+  }
+  static std::vector<int> descriptors(bool connected) {
+    std::vector<int> found;
     DIR* const folder = opendir("/proc/self/fd");
     while (const dirent* entry = readdir(folder)) {
       const int descriptor = std::atoi(entry->d_name);
@@ -140,8 +143,8 @@ struct OpenSockets {
       if (getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0) continue;
       sockaddr_storage peer;
       socklen_t peer_length = sizeof peer;
-      found.listening += listens;
-      found.connected += getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_length) == 0;
+      const bool has_peer = getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_length) == 0;
+      if (connected ? has_peer : listens != 0) found.push_back(descriptor);
     }
     closedir(folder);
     return found;

@@ -1,0 +1,71 @@
+#include <fstream>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tcp_world.h"
+#include <tutti/transport/tcp/congestion.h>
+
+namespace tutti::tcp {
+namespace {
+
+std::string of_the_system() {
+  std::string name;
+  std::ifstream("/proc/sys/net/ipv4/tcp_congestion_control") >> name;
+  return name;
+}
+
+bool is_available(const std::string& wanted) {
+  std::ifstream file("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
+  for (std::string name; file >> name;) {
+    if (name == wanted) return true;
+  }
+  return false;
+}
+
+// What the connections of this process have.
+std::multiset<std::string> in_use() {
+  std::multiset<std::string> names;
+  for (const int descriptor : OpenSockets::descriptors(true)) names.insert(congestion_of(descriptor));
+  return names;
+}
+
+std::multiset<std::string> after_an_exchange(const std::string& setting) {
+  Options options;
+  options.congestion = setting;
+  Pair world(options);
+  expect_exchange(world[0], 0, world[1], 1, 1);
+  return in_use();
+}
+
+TEST(TcpCongestion, IsRenoWithinAHostWherePermitted) {
+  if (!is_available("reno")) GTEST_SKIP() << "this system does not permit reno";
+  EXPECT_EQ(after_an_exchange(""), (std::multiset<std::string>{"reno", "reno"}));
+}
+
+TEST(TcpCongestion, IsTheSystemsIfTheUserSaysSo) {
+  const std::string name = of_the_system();
+  EXPECT_EQ(after_an_exchange("system"), (std::multiset<std::string>{name, name}));
+}
+
+TEST(TcpCongestion, IsTheSystemsIfTheKernelRefuses) {
+  const std::string name = of_the_system();
+  EXPECT_EQ(after_an_exchange("no such thing"), (std::multiset<std::string>{name, name}));
+}
+
+TEST(TcpCongestion, FollowsTheAddressWhereNothingIsSaid) {
+  const auto choice = [](const char* address, bool same_host) {
+    return Congestion("").choose(asio::ip::make_address(address), same_host);
+  };
+  for (const char* near : {"127.0.0.1", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.7.7", "169.254.1.1",
+                           "::1", "fd00::1", "fe80::1"}) {
+    EXPECT_EQ(choice(near, false), "reno") << near;
+  }
+  for (const char* far : {"8.8.8.8", "172.15.0.1", "172.32.0.1", "192.169.0.1", "0.0.0.0", "2001:db8::1", "::"}) {
+    EXPECT_EQ(choice(far, false), "") << far;
+    EXPECT_EQ(choice(far, true), "reno") << far;
+  }
+}
+
+}  // namespace
+}  // namespace tutti::tcp

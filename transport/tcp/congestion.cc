@@ -1,0 +1,76 @@
+#include <array>
+#include <utility>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <tutti/transport/tcp/congestion.h>
+
+namespace tutti::tcp {
+namespace {
+
+// Within a data centre a round trip takes less; between sites it takes longer.
+constexpr std::chrono::microseconds near_round_trip{2000};
+
+std::string system_default() {
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+  if (descriptor < 0) return {};
+  std::string name = congestion_of(descriptor);
+  ::close(descriptor);
+  return name;
+}
+
+// Loopback, private (RFC 1918, RFC 4193) and link-local addresses.
+bool looks_near(const asio::ip::address& address) {
+  if (address.is_loopback()) return true;
+  if (address.is_v4()) {
+    const std::uint32_t bits = address.to_v4().to_uint();
+    return bits >> 24 == 10 || bits >> 20 == 0xac1 || bits >> 16 == 0xc0a8 || bits >> 16 == 0xa9fe;
+  }
+  const asio::ip::address_v6 six = address.to_v6();
+  return six.is_link_local() || (six.to_bytes()[0] & 0xfe) == 0xfc;
+}
+
+std::chrono::microseconds round_trip(int descriptor) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
+  return std::chrono::microseconds(info.tcpi_rtt);
+}
+
+}  // namespace
+
+void set_congestion(int descriptor, const std::string& name) {
+  if (name.empty()) return;
+  static_cast<void>(setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                               static_cast<socklen_t>(name.size())));
+}
+
+std::string congestion_of(int descriptor) {
+  std::array<char, 32> name{};
+  auto length = static_cast<socklen_t>(name.size() - 1);
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) != 0) return {};
+  return name.data();
+}
+
+Congestion::Congestion(std::string setting) : setting_(std::move(setting)), system_(system_default()) {}
+
+std::string Congestion::choose(const asio::ip::address& address, bool same_host) const {
+  if (setting_ == "system") return {};
+  if (!setting_.empty()) return setting_;
+  return same_host || looks_near(address) ? "reno" : "";
+}
+
+void Congestion::settle(Socket& socket, bool same_host) const {
+  const int descriptor = socket.native_handle();
+  asio::error_code error;
+  const Endpoint remote = socket.remote_endpoint(error);
+  if (error) return;
+  std::string wanted = choose(remote.address(), same_host);
+  if (setting_.empty() && !same_host && round_trip(descriptor) > near_round_trip) wanted = system_;
+  if (wanted != congestion_of(descriptor)) set_congestion(descriptor, wanted);
+}
+
+}  // namespace tutti::tcp
