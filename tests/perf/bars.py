@@ -1,0 +1,102 @@
+"""What must hold, in one place. A ratio is tutti's time over the peer's time of the same round."""
+from dataclasses import dataclass
+
+from results import Cell
+
+KI, MI = 1 << 10, 1 << 20
+
+
+@dataclass(frozen=True)
+class SizeClass:
+    name: str
+    least: int
+    most: int
+
+    def has(self, cell):
+        return self.least <= cell.bytes <= self.most
+
+
+SMALL = SizeClass("≤ 1 KiB", 0, KI)
+MEDIUM = SizeClass("64 KiB", 64 * KI, 64 * KI)
+LARGE = SizeClass("≥ 1 MiB", MI, 1 << 62)
+SIZE_CLASSES = (SMALL, MEDIUM, LARGE)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The geometric mean over all cells of a size class."""
+
+    ours: str
+    peer: str
+    size_class: SizeClass
+    bar: float
+
+
+@dataclass(frozen=True)
+class Cells:
+    """At least `share` of the cells are not above the bar, against each of the peers."""
+
+    ours: str
+    peers: tuple
+    bar: float
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class One:
+    """A single cell, against the fastest of the peers in each round."""
+
+    ours: str
+    peers: tuple
+    cell: Cell
+    bar: float
+
+
+LARGEST_ALL_REDUCE = Cell("all_reduce", 2, 64 * MI)
+SMALL_ALL_REDUCE = Cell("all_reduce", 2, 8)
+
+BARS = (
+    Mean("tutti-tcp", "gloo", SMALL, 0.25),
+    Mean("tutti-tcp", "gloo", MEDIUM, 0.4),
+    Mean("tutti-tcp", "gloo", LARGE, 0.75),
+    Cells("tutti-tcp", ("gloo",), 1.0),
+    Mean("tutti", "gloo", SMALL, 0.02),
+    Mean("tutti", "gloo", MEDIUM, 0.12),
+    Mean("tutti", "gloo", LARGE, 0.5),
+    Cells("tutti", ("gloo",), 1.0),
+    Cells("tutti-tcp", ("openmpi-tcp", "mpich-tcp"), 1.0, share=0.9),
+    Cells("tutti-tcp", ("openmpi-tcp", "mpich-tcp"), 2.0),
+    Cells("tutti", ("openmpi", "mpich"), 1.0, share=0.9),
+    Cells("tutti", ("openmpi", "mpich"), 2.0),
+    One("tutti", ("gloo", "openmpi", "mpich", "openmpi-tcp", "mpich-tcp"), LARGEST_ALL_REDUCE, 0.5),
+    One("tutti-registered", ("limit: two threads",), LARGEST_ALL_REDUCE, 1 / 0.8),
+    One("tutti", ("limit: cache line",), SMALL_ALL_REDUCE, 2.5),
+)
+
+
+@dataclass(frozen=True)
+class Ideal:
+    """The least time that the machine could need for a cell: a metric of perf_limits, as a peer of its own."""
+
+    name: str
+    ours: tuple  # whose share of it is shown
+    cell: Cell
+    metric: str  # us, or GB/s of the cell's bytes
+
+
+IDEALS = (
+    Ideal("limit: two threads", ("tutti", "tutti-registered"), LARGEST_ALL_REDUCE, "all_reduce_64MiB_2threads"),
+    Ideal("limit: cache line", ("tutti",), SMALL_ALL_REDUCE, "cache_line_pingpong"),
+    Ideal("limit: cache line", ("tutti",), Cell("pingpong", 2, 8), "cache_line_pingpong"),
+    Ideal("limit: memcpy", ("tutti",), Cell("pingpong", 2, 64 * MI), "memcpy_64MiB"),
+    Ideal("limit: memcpy", ("tutti",), Cell("broadcast", 2, 64 * MI), "memcpy_64MiB"),
+    Ideal("limit: TCP round trip", ("tutti-tcp",), Cell("pingpong", 2, 8), "tcp_pingpong_polling"),
+    Ideal("limit: TCP round trip", ("tutti-tcp",), SMALL_ALL_REDUCE, "tcp_pingpong_polling"),
+    Ideal("limit: TCP stream", ("tutti-tcp",), Cell("pingpong", 2, 64 * MI), "tcp_stream"),
+    Ideal("limit: TCP stream, reno", ("tutti-tcp",), Cell("pingpong", 2, 64 * MI), "tcp_stream_reno"),
+)
+
+# A peer that spins without yielding does not count where there are more ranks than cores and it needs this many times
+# what the fastest peer of the round needs, and more than a time slice: it waits for the scheduler, not for data.
+STALL_FACTOR = 20
+STALL_US = 2000

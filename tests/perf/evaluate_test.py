@@ -1,0 +1,112 @@
+"""What decides that a bar holds: on figures made up so that the answer is known."""
+import math
+import unittest
+
+import chart
+import publish
+import results
+from bars import MEDIUM, Cells, Mean, One
+from evaluate import Figures, estimate, judge
+
+CELL = results.Cell("all_reduce", 2, 65536)
+CROWDED = results.Cell("all_reduce", 4, 65536)
+
+
+def figures(times, limits=None, cores=2):
+    """times: cell -> peer -> the times of rounds 1, 2, ..."""
+    rows = [{"collective": cell.collective, "ranks": cell.ranks, "bytes": cell.bytes, "peer": peer, "round": i + 1,
+             "lat_us_median": time}
+            for cell, by_peer in times.items() for peer, series in by_peer.items() for i, time in enumerate(series)]
+    return Figures(results.times(rows), limits or {}, cores)
+
+
+def verdict(found, kind, **fields):
+    return next(v for v in judge(found) if isinstance(v.bar, kind)
+                and all(getattr(v.bar, name) == value for name, value in fields.items()))
+
+
+class Estimates(unittest.TestCase):
+    def test_interval_holds_the_median_and_widens_with_the_spread(self):
+        narrow, wide = estimate([1.0, 1.01, 1.02] * 4), estimate([0.5, 1.0, 2.0] * 4)
+        self.assertTrue(narrow.low <= narrow.median <= narrow.high)
+        self.assertGreater(wide.high - wide.low, narrow.high - narrow.low)
+
+    def test_one_outlier_moves_nothing(self):
+        self.assertLess(estimate([1.0] * 9 + [1000.0]).high, 1.1)
+
+    def test_above_only_with_the_whole_interval(self):
+        self.assertFalse(estimate([0.9, 1.2] * 5).above(1.0))
+        self.assertTrue(estimate([1.1, 1.2] * 5).above(1.0))
+
+
+class Ratios(unittest.TestCase):
+    def test_are_of_the_same_round(self):
+        found = figures({CELL: {"tutti": [1, 10, 100], "gloo": [2, 20, 200]}}).ratio(CELL, "tutti", "gloo")
+        self.assertEqual((found.low, found.median, found.high), (0.5, 0.5, 0.5))
+
+    def test_rounds_that_only_one_has_are_left_out(self):
+        found = figures({CELL: {"tutti": [1, 1], "gloo": [2]}}).ratio(CELL, "tutti", "gloo")
+        self.assertEqual(found.rounds, 1)
+
+    def test_a_spinning_peer_without_cores_is_no_win(self):
+        times = {cell: {"tutti": [10] * 3, "mpich": [5000] * 3, "openmpi": [20] * 3} for cell in (CELL, CROWDED)}
+        found = figures(times)
+        self.assertIsNone(found.ratio(CROWDED, "tutti", "mpich"))
+        self.assertIsNotNone(found.ratio(CELL, "tutti", "mpich"))
+        self.assertEqual(found.stalls(), {("mpich", 4): {CROWDED}})
+
+    def test_a_peer_that_stalled_is_no_win_and_a_tutti_that_stalled_is_a_failure(self):
+        self.assertIsNone(figures({CELL: {"tutti": [1], "gloo": ["stalled"]}}).ratio(CELL, "tutti", "gloo"))
+        found = figures({CELL: {"tutti": ["stalled"] * 3, "gloo": [1] * 3}})
+        self.assertTrue(math.isinf(found.ratio(CELL, "tutti", "gloo").median))
+        self.assertFalse(verdict(found, Cells, ours="tutti", peers=("gloo",)).passed)
+
+
+class Verdicts(unittest.TestCase):
+    def test_geometric_mean(self):
+        other = results.Cell("broadcast", 2, 65536)
+        found = figures({CELL: {"tutti": [1] * 5, "gloo": [100] * 5}, other: {"tutti": [1] * 5, "gloo": [4] * 5}})
+        self.assertTrue(verdict(found, Mean, ours="tutti", size_class=MEDIUM).passed)  # 0.05
+        found = figures({CELL: {"tutti": [1] * 5, "gloo": [10] * 5}, other: {"tutti": [1] * 5, "gloo": [4] * 5}})
+        self.assertFalse(verdict(found, Mean, ours="tutti", size_class=MEDIUM).passed)  # 0.158
+
+    def test_nine_of_ten(self):
+        cells = [results.Cell("all_reduce", 2, 1 << i) for i in range(2, 12)]
+        times = {cell: {"tutti": [1] * 5, "openmpi": [2] * 5} for cell in cells}
+        times[cells[0]]["tutti"] = [3] * 5
+        share = {"ours": "tutti", "peers": ("openmpi", "mpich"), "bar": 1.0}
+        self.assertTrue(verdict(figures(times), Cells, **share).passed)
+        times[cells[1]]["tutti"] = [3] * 5
+        self.assertFalse(verdict(figures(times), Cells, **share).passed)
+
+    def test_against_the_fastest_of_each_round_and_against_the_limit(self):
+        cell = results.Cell("all_reduce", 2, 64 << 20)
+        times = {cell: {"tutti": [10] * 5, "tutti-registered": [10_000] * 5, "gloo": [100] * 5, "mpich": [15] * 5}}
+        limits = {"all_reduce_64MiB_2threads": {i: 8.0 for i in range(1, 6)}}  # GB/s: 8389 us
+        found = figures(times, limits)
+        self.assertFalse(verdict(found, One, ours="tutti", cell=cell).passed)  # 0.67
+        self.assertTrue(verdict(found, One, ours="tutti-registered").passed)  # 1.19
+
+    def test_nothing_measured_is_no_pass(self):
+        self.assertTrue(all(v.passed is None for v in judge(figures({}))))
+
+
+class Output(unittest.TestCase):
+    def test_chart_is_well_formed(self):
+        from xml.etree import ElementTree
+        lines = {"tutti": [(8, 1.0), (65536, 30.0)], "gloo": [(8, 90.0)], "limit: memcpy": [(8, 0.1)]}
+        ElementTree.fromstring(chart.svg([chart.Panel("all_reduce <2 ranks>", lines)] * 4, 3))
+
+    def test_sections_are_replaced_and_other_text_is_kept(self):
+        page = "a\n<!-- bench: run -->\nold\n<!-- bench: end -->\nb\n<!-- bench: x -->\nx\n<!-- bench: end -->\n"
+        new = publish.replace_section(page, "run", "new\n")
+        self.assertEqual(new, page.replace("old", "new"))
+        self.assertEqual(publish.replace_section(page, "none", "new"), page)
+
+    def test_cells_of_a_launch(self):
+        names = [str(cell) for cell in results.cells(["pingpong", "barrier", "gather"], [8], 4)]
+        self.assertEqual(names, ["barrier, 4 ranks", "gather of 8 B, 4 ranks"])
+
+
+if __name__ == "__main__":
+    unittest.main()

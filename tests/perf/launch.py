@@ -1,0 +1,139 @@
+"""Starts programs, reads their lines, and ends them when they stand still."""
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+TERMINATE_S = 3  # from asking to end to ending by force
+
+
+@dataclass
+class Launch:
+    lines: list  # of stdout
+    others_pct: float  # how much of the machine other processes used meanwhile
+    seconds: float
+    stalled: bool  # ended by us, since it printed nothing for too long
+    status: int  # the worst exit status
+    errors: str  # the end of stderr
+
+
+def machine_seconds():
+    """(busy, all) processor time of all cores so far."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    per_second = os.sysconf("SC_CLK_TCK")
+    idle = ticks[3] + ticks[4]
+    return (sum(ticks) - idle) / per_second, sum(ticks) / per_second
+
+
+def children_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def wait_until_quiet(percent, limit_s):
+    """Returns when others use less than `percent` of the machine, or after `limit_s` seconds."""
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        busy, total = machine_seconds()
+        time.sleep(0.2)
+        busy_now, total_now = machine_seconds()
+        if busy_now - busy <= percent / 100 * max(total_now - total, 0.01):
+            return
+
+
+def _process_table():
+    """pid -> (parent, start time), of all processes that there are now."""
+    table = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue  # it has just ended
+            table[int(entry.name)] = (int(words[1]), words[19])
+    return table
+
+
+def _descendants(pids):
+    """The processes in `pids` and all below them, each with its start time, which tells it from a later namesake."""
+    table = _process_table()
+    found = {pid: table[pid][1] for pid in pids if pid in table}
+    grown = True
+    while grown:
+        below = {pid: start for pid, (parent, start) in table.items() if parent in found and pid not in found}
+        found.update(below)
+        grown = bool(below)
+    return found
+
+
+def _end(processes):
+    """Asks, then forces, everything that was started below `processes` to end."""
+    ours = _descendants([process.pid for process in processes])
+    for process in processes:
+        process.terminate()
+    deadline = time.monotonic() + TERMINATE_S
+    for process in processes:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            pass
+    now = _process_table()
+    for pid, start in ours.items():
+        if pid in now and now[pid][1] == start:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+    for process in processes:
+        process.wait()
+
+
+def _read_lines(processes, stall_s):
+    """The lines of all, and whether they were cut off because none came for `stall_s` seconds."""
+    selector = selectors.DefaultSelector()
+    for process in processes:
+        selector.register(process.stdout, selectors.EVENT_READ)
+    lines, rest = [], {}
+    while selector.get_map():
+        ready = selector.select(stall_s)
+        if not ready:
+            return lines, True
+        for key, _ in ready:
+            data = os.read(key.fd, 65536)
+            if not data:
+                selector.unregister(key.fileobj)
+                continue
+            *whole, rest[key.fd] = (rest.get(key.fd, b"") + data).split(b"\n")
+            lines += [line.decode(errors="replace") for line in whole]
+    return lines, False
+
+
+def launch(commands, environment, scratch, stall_s):
+    """Runs the commands together to their end, or until none has printed a line for `stall_s` seconds."""
+    errors = scratch / "stderr"
+    busy, total = machine_seconds()
+    own, begin = children_seconds(), time.monotonic()
+    with open(errors, "wb") as stderr:
+        processes = [
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+                             env={**os.environ, **environment})
+            for command in commands
+        ]
+        stalled = True
+        try:
+            lines, stalled = _read_lines(processes, stall_s)
+        finally:
+            if stalled:
+                _end(processes)
+            for process in processes:
+                process.wait()
+                process.stdout.close()
+    busy_now, total_now = machine_seconds()
+    others = (busy_now - busy) - (children_seconds() - own)
+    return Launch(lines, max(0.0, 100 * others / max(total_now - total, 0.01)), time.monotonic() - begin, stalled,
+                  max(abs(process.returncode) for process in processes),
+                  errors.read_text(errors="replace")[-2000:])

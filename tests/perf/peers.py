@@ -1,0 +1,77 @@
+"""The peers that `./dev bench` compares, and how the ranks of each are started.
+
+Ranks are not pinned, and more ranks than cores are allowed, for every peer. tutti gets nothing but the choice of its
+transports. Adding a peer is one function and one line in PEERS.
+"""
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a launch finds its programs (build/<preset>/bin) and may keep files."""
+
+    programs: Path
+    scratch: Path
+
+
+# (place, number of ranks, arguments of the benchmark) -> the commands to start together
+Commands = Callable[[Place, int, list], list]
+
+
+@dataclass(frozen=True)
+class Peer:
+    name: str
+    program: str  # in bin/perf
+    commands: Commands
+    environment: dict = field(default_factory=dict)
+    spins: bool = False  # waits without yielding: with more ranks than cores it advances by time slices
+
+
+def _tutti(place, ranks, words):
+    return [[str(place.programs / "tutti"), "run", "-n", str(ranks), "--", str(place.programs / "perf/tutti"), *words]]
+
+
+def _gloo(place, ranks, words):
+    program = str(place.programs / "perf/gloo")
+    return [[program, f"--rank={r}", f"--size={ranks}", f"--store={place.scratch}", *words] for r in range(ranks)]
+
+
+def _openmpi(*options):
+    def commands(place, ranks, words):
+        start = ["mpirun.openmpi", "-np", str(ranks), "--oversubscribe", "--bind-to", "none"]
+        start += ["--mca", "mpi_yield_when_idle", "1", *options]
+        return [[*start, str(place.programs / "perf/openmpi"), *words]]
+
+    return commands
+
+
+def _mpich(place, ranks, words):
+    start = ["mpirun.mpich", "-bind-to", "none", "-np", str(ranks)]
+    return [[*start, str(place.programs / "perf/mpich"), *words]]
+
+
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# Debian's MPICH is made for UCX, whose variable therefore rules the transport; NOLOCAL keeps the collectives from
+# arranging themselves for ranks that share a host.
+MPICH_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
+
+PEERS = {
+    peer.name: peer
+    for peer in (
+        Peer("tutti", "tutti", _tutti),
+        Peer("tutti-tcp", "tutti", _tutti, {"TUTTI_TRANSPORTS": "tcp"}),
+        Peer("gloo", "gloo", _gloo),
+        Peer("openmpi", "openmpi", _openmpi(), AS_ROOT),
+        Peer("openmpi-tcp", "openmpi", _openmpi("--mca", "pml", "ob1", "--mca", "btl", "tcp,self"), AS_ROOT),
+        Peer("mpich", "mpich", _mpich, spins=True),
+        Peer("mpich-tcp", "mpich", _mpich, MPICH_TCP, spins=True),
+    )
+}
+
+
+def installed(place):
+    """The names of the peers whose program was built."""
+    return [name for name, peer in PEERS.items() if os.access(place.programs / "perf" / peer.program, os.X_OK)]

@@ -1,0 +1,31 @@
+"""Puts what was measured where README.md and docs/performance.md show it."""
+import shutil
+from pathlib import Path
+
+PAGES = ("README.md", "docs/performance.md")
+FILES = ("*.svg", "summary.csv")
+
+
+def replace_section(text, name, content):
+    """`text` with what stands between the two marks of the section replaced; unchanged if there are none."""
+    begin, end = f"<!-- bench: {name} -->", "<!-- bench: end -->"
+    at = text.find(begin)
+    if at < 0:
+        return text
+    close = text.index(end, at)
+    return text[: at + len(begin)] + "\n" + content.strip("\n") + "\n" + text[close:]
+
+
+def publish(root, out, sections):
+    folder = Path(root) / "docs/bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    for pattern in FILES:
+        for file in out.glob(pattern):
+            shutil.copy(file, folder / file.name)
+    for page in PAGES:
+        path = Path(root) / page
+        old = text = path.read_text()
+        for name, content in sections.items():
+            text = replace_section(text, name, content)
+        if text != old:
+            path.write_text(text)
