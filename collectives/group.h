@@ -13,6 +13,7 @@
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/problem.h>
 #include <tutti/collectives/schedule_cache.h>
+#include <tutti/collectives/topology.h>
 #include <tutti/collectives/world.h>
 #include <tutti/transport/mesh.h>
 
@@ -34,6 +35,7 @@ class Group final : public ContextEvents, public Pollable {
   World& world() { return *world_; }
   const std::shared_ptr<World>& shared_world() const { return world_; }
   const std::vector<int>& ranks() const { return ranks_; }
+  const Topology& topology() const { return topology_; }
 
   // Arguments have been checked; `problem` is filled from them.
   Work collective(const CollectiveArgs& args, const Problem& problem, const CallOptions& options);
@@ -89,6 +91,7 @@ class Group final : public ContextEvents, public Pollable {
   const std::vector<int> ranks_;
   std::vector<int> position_;  // world rank -> rank here, or -1
   int rank_ = 0;
+  const Topology topology_;  // of `ranks_`
   ScheduleCache cache_;
   std::atomic<std::uint64_t> next_sequence_{0};
   std::atomic<std::uint64_t> issued_{0};

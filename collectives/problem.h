@@ -7,6 +7,8 @@
 
 namespace tutti {
 
+class Topology;
+
 // What an algorithm needs to know to emit one rank's steps, and nothing else: no pointers, and besides `rank`
 // nothing that could make the messages of two ranks disagree.
 //
@@ -37,6 +39,8 @@ struct Problem {
   // what this rank sends to each, and receives from each.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
+  // Which ranks share a host, agreed by all; null: all do. Outlives every use of the problem.
+  const Topology* topology = nullptr;
 };
 
 // Knobs of an algorithm, agreed by all ranks.
