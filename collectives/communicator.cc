@@ -26,6 +26,7 @@ Fingerprint outline(const Call& call) {
 Work issue(Group& group, const Call& call, const CallOptions& options) {
   Result<CheckedCall> checked = check(call, group.rank(), group.size());
   if (!checked.ok()) return group.refuse(outline(call), checked.status());
+  checked->problem.topology = &group.topology();
   if (!options.algorithm.empty()) {
     const Algorithm* algorithm = find_algorithm(call.kind, options.algorithm);
     if (algorithm == nullptr) {

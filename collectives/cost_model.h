@@ -1,22 +1,48 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
 namespace tutti {
 
-// What a message and a combination cost on the machine, agreed by all ranks. A message of n bytes keeps the
-// sender's and the receiver's port busy for `overhead() + n * beta` and has arrived `alpha + n * beta` after
-// it left; combining or copying n bytes takes n * gamma.
-struct CostModel {
-  double alpha = 20e-6;    // seconds a message
-  double beta = 0.4e-9;    // seconds a byte
-  double gamma = 0.1e-9;   // seconds a byte
-  double signal = 0.3e-6;  // seconds until a rank that shares memory sees another one's signal
-  // How much dearer a byte is when all ranks talk to distant ranks at once (shared uplinks, several ranks a
-  // host) than when each talks to its neighbour.
-  double far = 1.15;
-
-  // The part of alpha during which a port is busy (LogGP's o): a quarter, as the system call and the header
-  // take on TCP. It is what keeps an algorithm from sending p small messages at once.
-  double overhead() const { return alpha / 4; }
+// What messages between two ranks cost: LogGP (Alexandrov, Ionescu, Schauser, Scheiman 1995), with the time
+// that a message keeps a core busy kept apart from the time it occupies the connection, since ranks that
+// share cores compete for the first only. A message of n bytes
+//   - occupies the sender's and the receiver's port for gap + n * beta,
+//   - keeps a core busy at either end for busy + n * busy_byte,
+//   - has arrived alpha + n * beta after it left, and `handshake` later if it is not sent eagerly.
+struct LinkCost {
+  double alpha = 20e-6;        // seconds
+  double gap = 5e-6;           // seconds a message
+  double beta = 0.4e-9;        // seconds a byte
+  double busy = 2.5e-6;        // core seconds a message, at each end
+  double busy_byte = 0.15e-9;  // core seconds a byte, at each end
+  double handshake = 0;        // seconds, for messages above CostModel::eager
+  friend bool operator==(const LinkCost&, const LinkCost&) = default;
 };
+
+// The machine as all ranks agree that it is.
+struct CostModel {
+  LinkCost near;          // between ranks of one host
+  LinkCost far;           // between hosts; the ranks of a host share its port to the others
+  double gamma = 0.1e-9;  // core seconds a byte combined or copied
+  double signal = 0.3e-6;  // until a rank that shares memory sees another one's signal
+  // How much dearer a byte is when all ranks talk to distant ranks at once than when each talks to its
+  // neighbour: messages that are due at the same time meet at the ports.
+  double congestion = 1.15;
+  std::uint64_t eager = UINT64_MAX;  // messages up to this size are sent without asking
+  int cores = 0;                     // of a host; 0: at least one a rank
+  friend bool operator==(const CostModel&, const CostModel&) = default;
+};
+
+// What was measured on one machine, for ranks that do not measure: `near_transport` ("tcp", "shm", ...) is
+// the way between ranks of one host.
+CostModel shipped_model(std::string_view near_transport);
+
+// "alpha 12.1 us, gap 3.2 us, ..."
+std::string describe(const LinkCost& link);
+std::string describe(const CostModel& model);
 
 }  // namespace tutti

@@ -14,6 +14,12 @@ constexpr std::size_t initial_window = 256;
 // A clock is read only at every so many polls: a spinning waiter polls every few hundred nanoseconds.
 constexpr std::uint32_t polls_per_clock = 64;
 
+Topology topology_among(const Topology& world, const std::vector<int>& ranks) {
+  std::vector<int> hosts;
+  for (const int rank : ranks) hosts.push_back(world.host_of(rank));
+  return Topology(hosts);
+}
+
 }  // namespace
 
 Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<int> ranks)
@@ -23,6 +29,7 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
       context_(context),
       ranks_(std::move(ranks)),
       position_(static_cast<std::size_t>(mesh_.size()), -1),
+      topology_(topology_among(world_->topology, ranks_)),
       cache_(world_->selector),
       slots_(initial_window) {
   for (std::size_t i = 0; i < ranks_.size(); ++i)

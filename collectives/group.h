@@ -14,6 +14,7 @@
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/problem.h>
 #include <tutti/collectives/schedule_cache.h>
+#include <tutti/collectives/topology.h>
 #include <tutti/collectives/world.h>
 #include <tutti/transport/mesh.h>
 
@@ -35,6 +36,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   World& world() { return *world_; }
   const std::shared_ptr<World>& shared_world() const { return world_; }
   const std::vector<int>& ranks() const { return ranks_; }
+  const Topology& topology() const { return topology_; }
 
   // Arguments have been checked; `problem` is filled from them.
   Work collective(const CollectiveArgs& args, const Problem& problem, const CallOptions& options);
@@ -105,6 +107,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   const std::vector<int> ranks_;
   std::vector<int> position_;  // world rank -> rank here, or -1
   int rank_ = 0;
+  const Topology topology_;  // of `ranks_`
   ScheduleCache cache_;
   AllocationTable allocations_;
   std::uint64_t window_bytes_ = 0;          // 0: the members do not share memory

@@ -7,6 +7,8 @@
 
 namespace tutti {
 
+class Topology;
+
 // What an algorithm needs to know to emit one rank's steps, and nothing else: no pointers, and besides `rank`
 // nothing that could make the messages of two ranks disagree.
 //
@@ -42,6 +44,8 @@ struct Problem {
   // All ranks' input and output is memory that the others may read and write (`Communicator::allocate`);
   // found out together, see SharedExecutor.
   bool registered = false;
+  // Which ranks share a host, agreed by all; null: all do. Outlives every use of the problem.
+  const Topology* topology = nullptr;
 };
 
 // Knobs of an algorithm, agreed by all ranks.

@@ -4,14 +4,26 @@
 #include <vector>
 
 #include <tutti/collectives/simulator.h>
+#include <tutti/collectives/topology.h>
 
 namespace tutti {
 namespace {
 
+// The way out of a rank or a host and the way in: free from then on.
+struct Ports {
+  double out = 0;
+  double in = 0;
+};
+
+struct Host {
+  Ports ports;
+  std::vector<double> cores;  // each free from then on; empty: one for every rank
+};
+
 struct Machine {
-  double send_port = 0;  // free from then on
-  double receive_port = 0;
-  double core = 0;
+  Ports ports;
+  double thread = 0;  // a rank does one thing at a time
+  Host* host = nullptr;
 };
 
 struct StepRef {
@@ -23,7 +35,8 @@ struct Event {
   double time;
   std::uint64_t order;  // among events of the same time: as they were scheduled
   StepRef at;
-  enum class Kind : std::uint8_t { eligible, arrived, done } kind;
+  enum class Kind : std::uint8_t { eligible, landing, landed, done } kind;
+  double arrival = 0;  // landing: when the last byte will be in
   bool operator>(const Event& other) const {
     return time != other.time ? time > other.time : order > other.order;
   }
@@ -44,7 +57,12 @@ class Run {
         model_(model),
         machines_(schedules_.size()),
         meetings_(schedules_.size()),
-        missing_(schedules_.size()) {}
+        missing_(schedules_.size()),
+        topology_(problem.topology),
+        hosts_(topology_ == nullptr ? 1 : static_cast<std::size_t>(topology_->hosts())) {
+    for (Host& host : hosts_) host.cores.resize(static_cast<std::size_t>(model.cores));
+    for (std::size_t rank = 0; rank < machines_.size(); ++rank) machines_[rank].host = &hosts_[host_of(rank)];
+  }
 
   Simulation finish() {
     for (std::uint32_t rank = 0; rank < schedules_.size(); ++rank) {
@@ -68,14 +86,21 @@ class Run {
  private:
   const Step& step(StepRef ref) const { return schedules_[ref.rank].steps[ref.step]; }
   double bytes(std::uint64_t count) const { return static_cast<double>(count) * element_size_; }
-  void post(double time, StepRef at, Event::Kind kind) { events_.push({time, ++order_, at, kind}); }
+  void post(double time, StepRef at, Event::Kind kind, double arrival = 0) {
+    events_.push({time, ++order_, at, kind, arrival});
+  }
+  std::size_t host_of(std::size_t rank) const {
+    return topology_ == nullptr ? 0 : static_cast<std::size_t>(topology_->host_of(static_cast<int>(rank)));
+  }
 
   void handle(const Event& event) {
     switch (event.kind) {
       case Event::Kind::eligible:
         return start(event);
-      case Event::Kind::arrived:
-        return compute(event.time, event.at);
+      case Event::Kind::landing:
+        return land(event);
+      case Event::Kind::landed:
+        return meet(event);
       case Event::Kind::done:
         return complete(event);
     }
@@ -83,58 +108,88 @@ class Run {
 
   void start(const Event& event) {
     const Step& s = step(event.at);
-    switch (s.kind) {
-      case StepKind::send:
-        return send(event);
-      case StepKind::recv:
-      case StepKind::recv_reduce: {
-        auto& waiting = meetings_[event.at.rank];
-        const auto [meeting, first] = waiting.try_emplace(key(static_cast<std::uint32_t>(s.peer), s.index),
-                                                          Meeting{event.time, event.at.step, true});
-        if (first) return;
-        deliver(std::max(event.time, meeting->second.time), event.at);
-        waiting.erase(meeting);
-        return;
-      }
-      default:
-        return compute(event.time, event.at);
-    }
+    if (s.kind == StepKind::send) return send(event);
+    if (s.kind != StepKind::recv && s.kind != StepKind::recv_reduce) return compute(event.time, event.at);
+    auto& waiting = meetings_[event.at.rank];
+    const auto [meeting, first] = waiting.try_emplace(key(static_cast<std::uint32_t>(s.peer), s.index),
+                                                      Meeting{event.time, event.at.step, true});
+    if (first) return;
+    deliver(std::max(event.time, meeting->second.time), event.at);
+    waiting.erase(meeting);
   }
 
-  // The message leaves when the sender's port is free, and is in when the receiver's port has taken it.
+  // Occupies the rank, and a core of its host, for so long, from `time` on or as soon as both are free; when
+  // that begins.
+  double occupy(std::uint32_t rank, double time, double seconds) {
+    Machine& machine = machines_[rank];
+    double begin = std::max(time, machine.thread);
+    auto& cores = machine.host->cores;
+    if (!cores.empty()) {
+      const auto core = std::min_element(cores.begin(), cores.end());
+      begin = std::max(begin, *core);
+      *core = begin + seconds;
+    }
+    machine.thread = begin + seconds;
+    return begin;
+  }
+
+  // The message leaves when the sender and its port are free, and is in when the receiver's port has taken
+  // it.
   void send(const Event& event) {
     const Step& s = step(event.at);
-    Machine& sender = machines_[event.at.rank];
-    const auto peer = static_cast<std::uint32_t>(s.peer);
-    Machine& receiver = machines_[peer];
-    const int apart = std::abs(static_cast<int>(event.at.rank) - s.peer);
-    const bool near = std::min(apart, static_cast<int>(schedules_.size()) - apart) <= 1;
-    const double transfer = bytes(s.left.count) * model_.beta * (near ? 1.0 : model_.far);
-    const double busy = model_.overhead() + transfer;
-    const double begin = std::max(event.time, sender.send_port);
-    sender.send_port = begin + busy;
-    const double arrival = std::max(begin + model_.alpha + transfer, receiver.receive_port + busy);
-    receiver.receive_port = arrival;
+    const std::uint32_t from = event.at.rank;
+    const auto to = static_cast<std::uint32_t>(s.peer);
+    const bool within = host_of(from) == host_of(to);
+    const LinkCost& link = within ? model_.near : model_.far;
+    const int apart = std::abs(static_cast<int>(from) - s.peer);
+    const bool neighbours = std::min(apart, static_cast<int>(schedules_.size()) - apart) <= 1;
+    const double n = bytes(s.left.count);
+    const double transfer = n * link.beta * (neighbours ? 1.0 : model_.congestion);
+    const double handshake = n > static_cast<double>(model_.eager) ? link.handshake : 0;
+    const double work = link.busy + n * link.busy_byte;
+    const double worked = occupy(from, event.time, work);
+    Ports& sender = within ? machines_[from].ports : machines_[from].host->ports;
+    Ports& receiver = within ? machines_[to].ports : machines_[to].host->ports;
+    const double begin = std::max(worked, sender.out);
+    sender.out = begin + link.gap + transfer;
+    const double arrival =
+        std::max(begin + link.alpha + handshake + transfer, receiver.in + link.gap + transfer);
+    receiver.in = arrival;
     ++result_.messages;
-    sent_bytes_[event.at.rank] += s.left.count * element_size_;
-    post(begin + busy, event.at, Event::Kind::done);
+    sent_bytes_[from] += s.left.count * element_size_;
+    post(std::max(sender.out, worked + work), event.at, Event::Kind::done);
+    post(std::max(event.time, arrival - work), event.at, Event::Kind::landing, arrival);
+  }
 
-    auto& waiting = meetings_[peer];
+  // The receiver takes it in, so that it is done with the last byte if it has nothing else to do.
+  void land(const Event& event) {
+    const Step& s = step(event.at);
+    const auto to = static_cast<std::uint32_t>(s.peer);
+    const LinkCost& link = host_of(event.at.rank) == host_of(to) ? model_.near : model_.far;
+    const double work = link.busy + bytes(s.left.count) * link.busy_byte;
+    const double end = occupy(to, event.time, work) + work;
+    post(std::max(end, event.arrival), event.at, Event::Kind::landed);
+  }
+
+  void meet(const Event& event) {
+    const Step& s = step(event.at);
+    const auto to = static_cast<std::uint32_t>(s.peer);
+    auto& waiting = meetings_[to];
     const auto [meeting, first] =
-        waiting.try_emplace(key(event.at.rank, s.index), Meeting{arrival, 0, false});
+        waiting.try_emplace(key(event.at.rank, s.index), Meeting{event.time, 0, false});
     if (first) return;
-    deliver(std::max(arrival, meeting->second.time), {peer, meeting->second.receive});
+    deliver(event.time, {to, meeting->second.receive});
     waiting.erase(meeting);
   }
 
   void deliver(double time, StepRef at) {
-    post(time, at, step(at).kind == StepKind::recv_reduce ? Event::Kind::arrived : Event::Kind::done);
+    if (step(at).kind == StepKind::recv_reduce) return compute(time, at);
+    post(time, at, Event::Kind::done);
   }
 
   void compute(double time, StepRef at) {
-    Machine& machine = machines_[at.rank];
-    machine.core = std::max(time, machine.core) + bytes(step(at).out.count) * model_.gamma;
-    post(machine.core, at, Event::Kind::done);
+    const double work = bytes(step(at).out.count) * model_.gamma;
+    post(occupy(at.rank, time, work) + work, at, Event::Kind::done);
   }
 
   void complete(const Event& event) {
@@ -157,6 +212,8 @@ class Run {
   std::vector<Machine> machines_;
   std::vector<std::unordered_map<std::uint64_t, Meeting>> meetings_;  // by receiver, then (sender, index)
   std::vector<std::vector<std::uint32_t>> missing_;                   // dependencies not completed
+  const Topology* topology_;
+  std::vector<Host> hosts_;
   std::vector<std::uint64_t> sent_bytes_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t order_ = 0;

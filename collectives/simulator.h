@@ -14,7 +14,8 @@ struct Simulation {
 };
 
 // Runs the schedules of all `problem.size` ranks on the model machine (see CostModel): each rank has one port
-// to send and one to receive, each in first come, first served order, and one core for combining and copying.
+// to send and one to receive, each in first come, first served order; a host has one such pair for what goes
+// to other hosts. A rank does one thing at a time (send, take in, combine, copy), on one of its host's cores.
 // `problem.rank` is ignored; counts of the _v kinds are those of all ranks. Event driven; deterministic.
 // all_to_all_v, whose counts a single problem cannot hold, gives zeros.
 Simulation simulate(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning,

@@ -6,6 +6,12 @@ namespace tutti {
 
 namespace {
 
+Topology topology_of(const Mesh& mesh) {
+  std::vector<PeerInfo> peers;
+  for (int rank = 0; rank < mesh.size(); ++rank) peers.push_back(mesh.peer(rank));
+  return Topology(hosts_of(peers));
+}
+
 // How long a process that is done waits for its goodbye to leave.
 constexpr std::chrono::seconds goodbye_limit{2};
 
@@ -27,6 +33,7 @@ World::World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> starte
     : engine(std::move(shared_engine)),
       mesh(std::move(started_mesh)),
       selector(std::move(algorithm_selector)),
+      topology(topology_of(*mesh)),
       default_timeout(operation_timeout) {}
 
 World::~World() {

@@ -9,6 +9,7 @@
 #include <tutti/collectives/communicator.h>
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/selector.h>
+#include <tutti/collectives/topology.h>
 #include <tutti/core/export.h>
 #include <tutti/transport/driver.h>
 #include <tutti/transport/mesh.h>
@@ -40,7 +41,8 @@ struct World {
 
   std::shared_ptr<Engine> engine;
   std::unique_ptr<Mesh> mesh;
-  Selector selector;
+  Selector selector;  // changes only while there is no communicator
+  Topology topology;
   std::chrono::nanoseconds default_timeout;
   ContextNumbers contexts;
   // Of each rank, for each communicator whose ranks share memory; 0: they do not. Equal on all ranks.

@@ -92,6 +92,12 @@ constexpr Config::Variable table[] = {
      .default_value = "",
      .meaning = "Algorithms to use in place of the selector's choice: all_reduce:ring,broadcast:binomial.",
      .shapes_wire = true},
+    {.name = "TUTTI_DETERMINISTIC",
+     .member = &Config::deterministic,
+     .default_value = "0",
+     .meaning = "Whether algorithms are chosen by shipped costs instead of measured ones, so that every run "
+                "chooses alike.",
+     .shapes_wire = true},
     {.name = "TUTTI_EAGER_LIMIT",
      .member = &Config::eager_limit,
      .default_value = "32K",
@@ -139,6 +145,7 @@ constexpr Config::Variable table[] = {
 
 // What a value of each type looks like, for the table and for messages about bad ones.
 struct TypeName {
+  std::string_view operator()(bool Config::*) const { return "boolean"; }
   std::string_view operator()(std::optional<int> Config::*) const { return "integer"; }
   std::string_view operator()(std::uint64_t Config::*) const { return "size"; }
   std::string_view operator()(std::chrono::nanoseconds Config::*) const { return "duration"; }
@@ -185,6 +192,7 @@ struct Assign {
            static_cast<std::uint64_t>(*value) <= variable.most;
   }
 
+  bool operator()(bool Config::*member) const { return take(member, parse_boolean(text)); }
   bool operator()(std::optional<int> Config::*member) const {
     const auto value = parse_integer(text);
     if (!in_bounds(value)) return false;
@@ -218,6 +226,7 @@ struct Assign {
 struct Print {
   const Config& config;
 
+  std::string operator()(bool Config::*member) const { return config.*member ? "1" : "0"; }
   std::string operator()(std::optional<int> Config::*member) const {
     return config.*member ? std::to_string(*(config.*member)) : "";
   }

@@ -38,6 +38,7 @@ struct TUTTI_API Config {
   log::Level log_level{};
   std::string log_file;
   std::vector<AlgorithmChoice> algorithm;
+  bool deterministic{};
   std::uint64_t eager_limit{};
   std::uint64_t eager_credit{};
   std::uint64_t tcp_socket_buffer{};
@@ -46,7 +47,7 @@ struct TUTTI_API Config {
   std::uint64_t fragment{};
   std::uint64_t shm_window{};
 
-  using Member = std::variant<std::optional<int> Config::*, std::uint64_t Config::*,
+  using Member = std::variant<bool Config::*, std::optional<int> Config::*, std::uint64_t Config::*,
                               std::chrono::nanoseconds Config::*, std::string Config::*,
                               std::vector<std::string> Config::*, std::optional<PortRange> Config::*,
                               log::Level Config::*, std::vector<AlgorithmChoice> Config::*>;

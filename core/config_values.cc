@@ -72,6 +72,19 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
+std::optional<bool> parse_boolean(std::string_view text) {
+  std::string letters(text);
+  std::transform(letters.begin(), letters.end(), letters.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const std::string_view yes : {"1", "true", "yes", "on"}) {
+    if (letters == yes) return true;
+  }
+  for (const std::string_view no : {"0", "false", "no", "off"}) {
+    if (letters == no) return false;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   const NumberAndUnit parts = split_unit(text);
   for (const Unit& unit : duration_units) {

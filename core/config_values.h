@@ -29,6 +29,8 @@ struct AlgorithmChoice {
 
 // Each gives nothing if the text is not such a value. Surrounding blanks are not removed.
 TUTTI_API std::optional<std::int64_t> parse_integer(std::string_view text);
+// "1" "0" "true" "false" "yes" "no" "on" "off", in any case.
+TUTTI_API std::optional<bool> parse_boolean(std::string_view text);
 // "10s" "500ms" "2m" "50us" "1.5h" "100ns"; a bare number is seconds. Never negative.
 TUTTI_API std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
 // "4096" "64K" "1M" "2GiB"; units are powers of 1024.

@@ -31,8 +31,8 @@ struct ExplainOptions {
   bool all_steps = false;
   int simulate = 0;
   // In the units that people have a feeling for.
-  double alpha_us = CostModel{}.alpha * 1e6;
-  double beta_ns = CostModel{}.beta * 1e9;
+  double alpha_us = CostModel{}.near.alpha * 1e6;
+  double beta_ns = CostModel{}.near.beta * 1e9;
   double gamma_ns = CostModel{}.gamma * 1e9;
 };
 
@@ -106,8 +106,8 @@ std::string understand(const ExplainOptions& options, Question& question) {
   question.problem.count = count_for(*kind, *bytes, options.ranks, *type);
   question.problem.element_size = static_cast<std::uint32_t>(size_of(*type));
   question.problem.average = is_reduction(*kind) && *op == ReduceOp::avg;
-  question.model.alpha = options.alpha_us * 1e-6;
-  question.model.beta = options.beta_ns * 1e-9;
+  question.model.near.alpha = options.alpha_us * 1e-6;
+  question.model.near.beta = options.beta_ns * 1e-9;
   question.model.gamma = options.gamma_ns * 1e-9;
   return {};
 }

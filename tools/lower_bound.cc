@@ -11,12 +11,12 @@ namespace {
 
 // In steps of the overhead; alpha is rounded down to whole ones, which keeps this a bound.
 double latency_bound(int ranks, const CostModel& model) {
-  const double step = model.overhead();
-  if (step <= 0) return model.alpha;
-  const auto delay = static_cast<std::size_t>(std::clamp(std::floor(model.alpha / step), 1.0, 1e6));
+  const double step = model.near.gap;
+  if (step <= 0) return model.near.alpha;
+  const auto delay = static_cast<std::size_t>(std::clamp(std::floor(model.near.alpha / step), 1.0, 1e6));
   std::vector<double> reached(delay, 1);  // N(0), N(1), ...
   while (reached.back() < ranks) reached.push_back(reached.back() + reached[reached.size() - delay]);
-  return static_cast<double>(reached.size() - 1) * std::min(step, model.alpha);
+  return static_cast<double>(reached.size() - 1) * std::min(step, model.near.alpha);
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ LowerBound lower_bound(const Problem& problem, const CostModel& model) {
   if (has_blocks(problem.kind)) through_port = vector * others;
   if (problem.kind == CollectiveKind::all_reduce) through_port = 2 * vector * others;
   return {.latency = latency_bound(problem.size, model),
-          .bandwidth = through_port * model.beta,
+          .bandwidth = through_port * model.near.beta,
           .compute = is_reduction(problem.kind) ? vector * others * model.gamma : 0};
 }
 

@@ -6,6 +6,7 @@
 #include <tutti/bindings/cpp/init.h>
 #include <tutti/bindings/cpp/transports.h>
 #include <tutti/bindings/cpp/version.h>
+#include <tutti/collectives/calibration.h>
 #include <tutti/collectives/world.h>
 #include <tutti/core/config.h>
 #include <tutti/core/log.h>
@@ -51,13 +52,24 @@ Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nano
   return Deadline::after(from_url.value_or(setup.config.init_timeout));
 }
 
+unsigned usable_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+
 // Polling helps only who has a core to himself.
 std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerInfo>& peers, int rank) {
   const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
   const auto here = std::ranges::count_if(
       peers, [&](const PeerInfo& peer) { return peer.host == self.host && peer.boot_id == self.boot_id; });
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const unsigned cores = usable_cores();
   return static_cast<unsigned>(here) > cores ? std::chrono::nanoseconds(0) : config.spin;
+}
+
+// What messages cost before anything is measured.
+CostModel shipped_costs(const Config& config, const Mesh& mesh) {
+  const int neighbour = mesh.rank() == 0 ? 1 : 0;
+  CostModel model = shipped_model(mesh.size() > 1 ? mesh.transport_name(neighbour) : "");
+  model.eager = config.eager_limit;
+  model.cores = static_cast<int>(usable_cores());
+  return model;
 }
 
 Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
@@ -78,9 +90,17 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
     const Status started = mesh->start();
     if (!started.ok()) throw Error(started);
   }
-  Selector selector = Selector::create(CostModel{}, format_algorithm_choices(setup.config.algorithm)).take();
-  auto world =
-      std::make_shared<World>(std::move(engine), std::move(mesh), std::move(selector), setup.config.timeout);
+  const CostModel shipped = shipped_costs(setup.config, *mesh);
+  const std::string overrides = format_algorithm_choices(setup.config.algorithm);
+  auto world = std::make_shared<World>(std::move(engine), std::move(mesh),
+                                       Selector::create(shipped, overrides).take(), setup.config.timeout);
+  if (size > 1) {
+    // A communicator for this alone, so that what it measures by leaves no trace in the world's.
+    Communicator scout = create_communicator(world);
+    const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !setup.config.deterministic);
+    log::info(setup.config.deterministic ? "shipped costs: " : "measured costs: ", describe(agreed));
+    world->selector = Selector::create(agreed, overrides).take();
+  }
   world->window_bytes = setup.config.shm_window;
   world->patient = spin.count() > 0;
   return create_communicator(std::move(world));

@@ -43,13 +43,13 @@ void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tunin
 double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
   const int k = radix_of(tuning);
-  double alphas = 0;
+  double seconds = terms.gamma(terms.p() * terms.bytes());
   for (int have = 1; have < problem.size; have *= k) {
     const int messages = std::min(k - 1, (problem.size - 1) / have);
-    alphas += terms.alpha() + (messages - 1) * terms.overhead();
+    const double blocks = std::min<double>(have, static_cast<double>(problem.size - have) / messages);
+    seconds += terms.burst(messages, blocks * terms.bytes(), terms.shift(have));
   }
-  return alphas + terms.transfer((terms.p() - 1) * terms.bytes(), true) +
-         terms.gamma(terms.p() * terms.bytes());
+  return seconds;
 }
 
 // The same without rotation (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n
@@ -67,8 +67,7 @@ double total_bytes(const Problem& problem) {
 
 double circulant_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  const double moved = total_bytes(problem) * (terms.p() - 1) / terms.p();
-  return terms.depth(2) * (terms.alpha() + terms.overhead()) + terms.transfer(moved, true);
+  return terms.circulant(total_bytes(problem), false);
 }
 
 // Recursive doubling: Thakur, Rabenseifner, Gropp (2005). Powers of two only.
@@ -88,7 +87,11 @@ void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const 
 
 double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  return terms.depth(2) * terms.alpha() + terms.transfer((terms.p() - 1) * terms.bytes(), true);
+  double seconds = 0;
+  for (int have = 1; have < problem.size; have *= 2) {
+    seconds += terms.burst(1, have * terms.bytes(), terms.exchange(have));
+  }
+  return seconds;
 }
 
 // Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux cluster with
@@ -119,7 +122,8 @@ bool even_ranks(const Problem& problem) { return problem.size % 2 == 0; }
 
 double neighbor_exchange_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  return terms.p() / 2 * terms.alpha() + terms.transfer((terms.p() - 1) * terms.bytes(), false);
+  return terms.burst(1, terms.bytes(), terms.shift(1)) +
+         (terms.p() / 2 - 1) * terms.burst(1, 2 * terms.bytes(), terms.shift(1));
 }
 
 // Every block once around, in segments. Cost: p-1 steps between neighbours, (p-1) n bytes.

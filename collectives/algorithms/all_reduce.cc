@@ -87,10 +87,10 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);
   const int members = groups.least - 1 + (groups.larger > 0 ? 1 : 0);
-  double seconds =
-      terms.reducing_burst(members, terms.bytes(), false) + terms.burst(members, terms.bytes(), false);
+  double seconds = terms.reducing_burst(members, terms.bytes(), terms.tree(2, 2)) +
+                   terms.burst(members, terms.bytes(), terms.tree(2, 2));
   for (int stride = 1; stride < groups.count; stride *= k) {
-    seconds += terms.reducing_burst(k - 1, terms.bytes(), stride > 1);
+    seconds += terms.reducing_burst(k - 1, terms.bytes(), terms.exchange(stride));
   }
   return seconds;
 }
@@ -149,11 +149,13 @@ double rabenseifner_cost(const Problem& problem, const Tuning& tuning, const Cos
   const Groups groups(problem.size, 2);
   double seconds = 0;
   if (groups.larger > 0)
-    seconds += terms.reducing_burst(1, terms.bytes(), false) + terms.burst(1, terms.bytes(), false);
+    seconds += terms.reducing_burst(1, terms.bytes(), terms.tree(2, 2)) +
+               terms.burst(1, terms.bytes(), terms.tree(2, 2));
   double piece = terms.bytes();
   for (int mask = 1; mask < groups.count; mask *= 2) {
     piece /= 2;
-    seconds += terms.reducing_burst(1, piece, mask > 1) + terms.burst(1, piece, mask > 1);
+    const Path path = terms.exchange(mask);
+    seconds += terms.reducing_burst(1, piece, path) + terms.burst(1, piece, path);
   }
   return seconds;
 }
@@ -169,9 +171,7 @@ void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) 
 
 double circulant_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  const double moved = terms.bytes() * (terms.p() - 1) / terms.p();
-  return terms.depth(2) * 2 * (terms.alpha() + terms.overhead()) + 2 * terms.transfer(moved, true) +
-         terms.gamma(moved);
+  return terms.circulant(terms.bytes(), true) + terms.circulant(terms.bytes(), false);
 }
 
 // Ring reduce-scatter, then ring all-gather: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for

@@ -58,16 +58,18 @@ void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tunin
 double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
   const int k = radix_of(tuning);
-  double alphas = 0;
+  double seconds = 0;
   double moved = 0;
   for (int place = 1; place < problem.size; place *= k) {
     const int messages = std::min(k - 1, (problem.size - 1) / place);
-    alphas += terms.alpha() + (messages - 1) * terms.overhead();
+    double round = 0;
     for (int digit = 1; digit <= messages; ++digit) {
-      for_digit_runs(problem.size, k, place, digit, [&](int, int count) { moved += count * terms.bytes(); });
+      for_digit_runs(problem.size, k, place, digit, [&](int, int count) { round += count * terms.bytes(); });
     }
+    seconds += terms.burst(messages, round / messages, terms.shift(place));
+    moved += round;
   }
-  return alphas + terms.transfer(moved, true) + terms.gamma(2 * moved + 2 * terms.p() * terms.bytes());
+  return seconds + terms.gamma(2 * moved + 2 * terms.p() * terms.bytes());
 }
 
 // Whom to exchange with in round k: an involution, so that both sides meet in the same round.
@@ -119,10 +121,10 @@ void pairwise_v(ScheduleBuilder& builder, const Problem& problem, const Tuning& 
 double pairwise_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
   if (problem.size == 1) return 0;
-  const double message = terms.transfer(terms.bytes(), true);
+  const Path path = terms.shift(problem.size);
   const double window = std::max<double>(tuning.window, 1);
-  const double pace = std::max(terms.overhead() + message, (terms.alpha() + message) / window);
-  return terms.alpha() + message + (terms.p() - 2) * pace;
+  const double pace = std::max(path.pace(terms.bytes(), false), path.arrival(terms.bytes()) / window);
+  return path.arrival(terms.bytes()) + (terms.p() - 2) * pace;
 }
 
 constexpr std::array family = {

@@ -24,7 +24,7 @@ double dissemination_cost(const Problem& problem, const Tuning& tuning, const Co
   const int k = radix_of(tuning);
   double seconds = 0;
   for (int distance = 1; distance < problem.size; distance *= k) {
-    seconds += terms.burst(std::min(k - 1, (problem.size - 1) / distance), 0, true);
+    seconds += terms.burst(std::min(k - 1, (problem.size - 1) / distance), 0, terms.shift(distance));
   }
   return seconds;
 }

@@ -23,7 +23,7 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
   const int k = radix_of(tuning);
   double seconds = 0;
   for (int ranks = problem.size; ranks > 1; ranks = (ranks + k - 1) / k) {
-    seconds += terms.burst(std::min(k, ranks) - 1, terms.bytes(), ranks > 2);
+    seconds += terms.burst(std::min(k, ranks) - 1, terms.bytes(), terms.tree(ranks, k));
   }
   return seconds;
 }
@@ -46,8 +46,7 @@ void scatter_all_gather(ScheduleBuilder& builder, const Problem& problem, const 
 
 double scatter_all_gather_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  const double moved = terms.bytes() * (terms.p() - 1) / terms.p();
-  return terms.depth(2) * (2 * terms.alpha() + terms.overhead()) + 2 * terms.transfer(moved, true);
+  return terms.halving_tree(terms.bytes()) + terms.circulant(terms.bytes(), false);
 }
 
 // From rank to rank in segments.

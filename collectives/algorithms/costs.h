@@ -5,61 +5,143 @@
 #include <tutti/collectives/algorithms/layout.h>
 #include <tutti/collectives/algorithms/tree.h>
 #include <tutti/collectives/cost_model.h>
+#include <tutti/collectives/topology.h>
 
 // The terms that closed-form costs are made of. Only + - * / and comparisons on values that all ranks share,
 // and compiled without contraction to fused operations, so that every rank gets the same bits and chooses
 // alike.
 namespace tutti {
 
+// A connection as it looks to one rank while many use the machine in one pattern.
+struct Path {
+  double alpha = 0;         // as in LinkCost
+  double gap = 0;           // port seconds a message
+  double beta = 0;          // port seconds a byte, with what others send through the same port meanwhile
+  double core = 0;          // seconds a message that the cores take for all ranks that share them
+  double core_byte = 0;     // the same a byte moved
+  double combine_byte = 0;  // and a byte combined
+  double gamma = 0;         // seconds a byte combined, by a rank that has a core to itself
+  double handshake = 0;
+  std::uint64_t eager = 0;
+
+  double arrival(double n) const {
+    return alpha + n * beta + (n > static_cast<double>(eager) ? handshake : 0);
+  }
+  // Seconds from one message to the next, each combined on arrival or not.
+  double pace(double n, bool combining) const {
+    const double cores = core + n * (core_byte + (combining ? combine_byte : 0));
+    return std::max({gap + n * beta, cores, combining ? n * gamma : 0});
+  }
+};
+
 class Terms {
  public:
   Terms(const Problem& problem, const Tuning& tuning, const CostModel& model)
-      : problem_(problem), tuning_(tuning), model_(model) {}
+      : problem_(problem),
+        tuning_(tuning),
+        model_(model),
+        hosts_(problem.topology == nullptr ? 1 : problem.topology->hosts()),
+        crowd_(problem.topology == nullptr ? problem.size : problem.topology->most()) {}
 
   double p() const { return problem_.size; }
   double bytes() const { return static_cast<double>(problem_.count) * problem_.element_size; }
-  double gamma(double n) const { return model_.gamma * n; }
-  double alpha() const { return model_.alpha; }
-  double overhead() const { return model_.overhead(); }
   int depth(int radix) const { return tree_depth(problem_.size, radix); }
+  double gamma(double n) const { return model_.gamma * n * share(crowd_); }
+
+  // Every rank sends to the rank `distance` further, and receives as much.
+  Path shift(int distance) const { return path(hosts_ > 1, std::min(distance, crowd_), distance, crowd_, 2); }
+  // Ranks exchange whose numbers differ by `distance`, a power of two, or those of a pattern as local.
+  Path exchange(int distance) const {
+    const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
+    return path(!within, crowd_, distance, crowd_, 2);
+  }
+  // One round of a tree: in each range of `span` ranks one sends to others.
+  Path tree(int span, int fanout) const {
+    const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % span == 0);
+    const int active = std::min(problem_.size, (problem_.size / std::max(span, 1) + 1) * fanout);
+    return path(!within, 1, span / 2, std::min(active, crowd_), 1);
+  }
+  // All others send to one rank, or one to all others.
+  Path rooted() const { return path(hosts_ > 1, 1, 2, std::min(2, crowd_), 1); }
 
   // `messages` of n bytes each, one after the other through one port, until the last has arrived.
-  double burst(double messages, double n, bool far) const {
+  double burst(double messages, double n, const Path& path) const {
     if (messages <= 0) return 0;
-    return model_.alpha + (messages - 1) * model_.overhead() + messages * transfer(n, far);
+    return std::max(path.arrival(n) + (messages - 1) * (path.gap + n * path.beta),
+                    messages * (path.core + n * path.core_byte));
   }
   // The same, each combined on arrival: the slower of wire and kernel sets the pace.
-  double reducing_burst(double messages, double n, bool far) const {
+  double reducing_burst(double messages, double n, const Path& path) const {
     if (messages <= 0) return 0;
-    const double pace = std::max(model_.overhead() + transfer(n, far), gamma(n));
-    return model_.alpha + transfer(n, far) + (messages - 1) * pace + gamma(n);
+    const double pace = std::max(path.gap + n * path.beta, path.gamma * n);
+    return std::max(path.arrival(n) + (messages - 1) * pace + path.gamma * n, messages * path.pace(n, true));
   }
-  double transfer(double n, bool far) const { return n * model_.beta * (far ? model_.far : 1.0); }
-
   // A pipeline of `hops` hops between neighbours, each handling `slices` slices of at most `n` bytes in
   // segments, combining at every hop or not: until the last segment has passed the last hop.
   double pipeline(double hops, double slices, double n, bool combining) const {
     const double segment = segment_bytes(n, slices);
-    const double segments =
-        n > 0 ? slices * static_cast<double>(static_cast<long>((n + segment - 1) / segment)) : 0;
+    const double segments = slices * pieces(n, segment);
     if (hops <= 0 || segments <= 0) return 0;
-    const double combine = combining ? gamma(segment) : 0;
-    const double pace = std::max(overhead() + transfer(segment, false), combine);
-    return hops * (alpha() + transfer(segment, false) + combine) + (segments - 1) * pace;
+    const Path path = shift(1);
+    return hops * (path.arrival(segment) + (combining ? path.gamma * segment : 0)) +
+           (segments - 1) * path.pace(segment, combining);
   }
   // A ring of `steps` steps, each a block of n bytes in segments: bound by the ports, or by the way around.
   double ring(double steps, double n, bool combining) const {
     const double segment = segment_bytes(n, 4 * p());
-    const double segments = n > 0 ? static_cast<double>(static_cast<long>((n + segment - 1) / segment)) : 0;
+    const double segments = pieces(n, segment);
     if (steps <= 0 || segments <= 0) return 0;
-    const double combine = combining ? gamma(segment) : 0;
-    const double port = std::max(segments * overhead() + transfer(n, false), combining ? gamma(n) : 0);
-    const double round_trip = alpha() + transfer(segment, false) + combine;
-    return std::max(steps * port + round_trip,
-                    steps * round_trip + (segments - 1) * (overhead() + transfer(segment, false)));
+    const Path path = shift(1);
+    const double hop = path.arrival(segment) + (combining ? path.gamma * segment : 0);
+    const double pace = path.pace(segment, combining);
+    return std::max(steps * segments * pace + hop, steps * hop + (segments - 1) * pace);
+  }
+  // The rounds of circulant.h over a vector of n bytes, combining or not: up to two messages each.
+  double circulant(double n, bool combining) const {
+    double seconds = 0;
+    for (int span = problem_.size; span > 1; span = (span + 1) / 2) {
+      const int blocks = span / 2;
+      const double piece = n * blocks / p() / (blocks > 1 ? 2 : 1);
+      const double messages = blocks > 1 ? 2 : 1;
+      const Path path = shift((span + 1) / 2);
+      seconds += combining ? reducing_burst(messages, piece, path) : burst(messages, piece, path);
+    }
+    return seconds;
+  }
+  // A vector of n bytes down a binomial tree by halves, or up.
+  double halving_tree(double n) const {
+    double seconds = 0;
+    for (int ranks = problem_.size; ranks > 1; ranks = (ranks + 1) / 2) {
+      n /= 2;
+      seconds += burst(1, n, tree(ranks, 2));
+    }
+    return seconds;
   }
 
  private:
+  // Ranks at work on a host for every core that it has.
+  double share(int active) const {
+    return model_.cores == 0 ? 1 : std::max(1.0, static_cast<double>(active) / model_.cores);
+  }
+  // `through`: messages that pass a host's port at the same time; `active`: ranks of a host at work at the
+  // same time, each at `ends` ends of messages.
+  Path path(bool far, int through, int distance, int active, int ends) const {
+    const LinkCost& link = far ? model_.far : model_.near;
+    const double shared = far ? std::max(through, 1) : 1;
+    const double load = share(active) * ends;
+    return {.alpha = link.alpha,
+            .gap = link.gap,
+            .beta = link.beta * shared * (distance > 1 ? model_.congestion : 1.0),
+            .core = link.busy * load,
+            .core_byte = link.busy_byte * load,
+            .combine_byte = model_.gamma * share(active),
+            .gamma = model_.gamma,
+            .handshake = link.handshake,
+            .eager = model_.eager};
+  }
+  static double pieces(double n, double segment) {
+    return n > 0 ? static_cast<double>(static_cast<long>((n + segment - 1) / segment)) : 0;
+  }
   double segment_bytes(double n, double passes) const {
     const auto elements = static_cast<std::uint64_t>(n / problem_.element_size);
     const Segments segments(problem_, tuning_, elements, static_cast<std::uint64_t>(passes));
@@ -69,6 +151,8 @@ class Terms {
   const Problem& problem_;
   const Tuning& tuning_;
   const CostModel& model_;
+  int hosts_;
+  int crowd_;  // ranks on the host that has most
 };
 
 inline bool always(const Problem&) { return true; }

@@ -29,9 +29,12 @@ void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tu
 double binomial_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
   const int k = radix_of(tuning);
-  double seconds = terms.transfer((terms.p() - 1) * terms.bytes(), true);
+  double seconds = 0;
   for (int ranks = problem.size; ranks > 1; ranks = (ranks + k - 1) / k) {
-    seconds += terms.burst(std::min(k, ranks) - 1, 0, true);
+    const int part = (ranks + k - 1) / k;
+    const int messages = (ranks + part - 1) / part - 1;
+    const double blocks = static_cast<double>(ranks - part) / messages;
+    seconds += terms.burst(messages, blocks * terms.bytes(), terms.tree(ranks, k));
   }
   return seconds;
 }
@@ -51,7 +54,7 @@ void linear(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
 
 double linear_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  return terms.burst(terms.p() - 1, terms.bytes(), true);
+  return terms.burst(terms.p() - 1, terms.bytes(), terms.rooted());
 }
 
 constexpr std::array family = {

@@ -32,7 +32,7 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
   const int k = radix_of(tuning);
   double seconds = 0;
   for (int ranks = problem.size; ranks > 1; ranks = (ranks + k - 1) / k) {
-    seconds += terms.reducing_burst(std::min(k, ranks) - 1, terms.bytes(), ranks > 2);
+    seconds += terms.reducing_burst(std::min(k, ranks) - 1, terms.bytes(), terms.tree(ranks, k));
   }
   return seconds;
 }
@@ -53,9 +53,7 @@ void reduce_scatter_gather(ScheduleBuilder& builder, const Problem& problem, con
 
 double reduce_scatter_gather_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  const double moved = terms.bytes() * (terms.p() - 1) / terms.p();
-  return terms.depth(2) * (2 * terms.alpha() + terms.overhead()) + 2 * terms.transfer(moved, true) +
-         terms.gamma(moved);
+  return terms.circulant(terms.bytes(), true) + terms.halving_tree(terms.bytes());
 }
 
 // From rank to rank in segments, each adding its own: once around to the root if the operation commutes;

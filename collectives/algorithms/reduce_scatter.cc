@@ -44,8 +44,11 @@ void recursive_halving(ScheduleBuilder& builder, const Problem& problem, const T
 
 double recursive_halving_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  const double moved = (terms.p() - 1) * terms.bytes();
-  return terms.depth(2) * terms.alpha() + terms.transfer(moved, true) + terms.gamma(moved);
+  double seconds = 0;
+  for (int half = problem.size / 2; half >= 1; half /= 2) {
+    seconds += terms.reducing_burst(1, half * terms.bytes(), terms.exchange(half));
+  }
+  return seconds;
 }
 
 // Circulant (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n bytes, (p-1) n
@@ -58,9 +61,7 @@ void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) 
 
 double circulant_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  const double moved = total_bytes(problem) * (terms.p() - 1) / terms.p();
-  return terms.depth(2) * (terms.alpha() + terms.overhead()) + terms.transfer(moved, true) +
-         terms.gamma(moved);
+  return terms.circulant(total_bytes(problem), true);
 }
 
 // Every block straight to its owner, who combines outwards from its own: with the next rank on the right,
@@ -90,7 +91,7 @@ void pairwise(ScheduleBuilder& builder, const Problem& problem, const Tuning& tu
 
 double pairwise_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  return terms.reducing_burst(terms.p() - 1, total_bytes(problem) / terms.p(), true);
+  return terms.reducing_burst(terms.p() - 1, total_bytes(problem) / terms.p(), terms.shift(problem.size));
 }
 
 // Partial sums once around, in segments; each block ends at its owner.

@@ -26,8 +26,12 @@ double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const Co
   const Terms terms(problem, tuning, model);
   // Low ranks are ahead, and their messages get in the way of those due earlier: half as much again
   // (simulator).
-  return terms.depth(2) *
-         (terms.reducing_burst(1, terms.bytes(), true) + terms.transfer(terms.bytes(), true) / 2);
+  double seconds = 0;
+  for (int distance = 1; distance < problem.size; distance *= 2) {
+    const Path path = terms.shift(distance);
+    seconds += terms.reducing_burst(1, terms.bytes(), path) + terms.bytes() * path.beta / 2;
+  }
+  return seconds;
 }
 
 // The same for all ranks before this one: besides the combination up to itself, which is what others need, a
@@ -69,7 +73,11 @@ void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tun
 
 double exscan_doubling_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  return terms.depth(2) * (terms.reducing_burst(1, terms.bytes(), true) + terms.gamma(terms.bytes()));
+  double seconds = 0;
+  for (int distance = 1; distance < problem.size; distance *= 2) {
+    seconds += terms.reducing_burst(1, terms.bytes(), terms.shift(distance)) + terms.gamma(terms.bytes());
+  }
+  return seconds;
 }
 
 // From rank to rank in segments. Cost: p-1 hops of one segment, then n bytes at full speed.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 
 #include <unistd.h>
@@ -58,11 +59,10 @@ Wire::Outcome Wire::push(int side, const EncodedFrameHeader& header, std::span<c
       return Outcome::wait;
     }
     if (direction.spare.empty()) direction.spare.emplace_back();
-    Packet packet = std::move(direction.spare.back());
-    direction.spare.pop_back();
+    Packet& packet = direction.spare.back();
     packet.header = header;
     packet.payload.assign(payload.begin(), payload.end());
-    direction.queue.push_back(std::move(packet));
+    direction.queue.splice(direction.queue.end(), direction.spare, std::prev(direction.spare.end()));
     direction.bytes += bytes;
   }
   box(1 - side).notify();
@@ -76,8 +76,7 @@ Wire::Outcome Wire::pop(int side, Packet& packet) {
     Direction& direction = towards_[static_cast<std::size_t>(side)];
     if (direction.queue.empty()) return direction.sender_closed ? Outcome::closed : Outcome::wait;
     std::swap(packet, direction.queue.front());
-    direction.spare.push_back(std::move(direction.queue.front()));
-    direction.queue.pop_front();
+    direction.spare.splice(direction.spare.end(), direction.queue, direction.queue.begin());
     direction.bytes -= frame_header_bytes + packet.payload.size();
     wake_sender = std::exchange(direction.sender_waits, false);
   }

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -73,8 +73,8 @@ class Wire {
 
  private:
   struct Direction {  // towards a side
-    std::deque<Packet> queue;
-    std::vector<Packet> spare;
+    std::list<Packet> queue;
+    std::list<Packet> spare;  // with memory to be used again
     std::size_t bytes = 0;
     bool sender_closed = false;
     bool receiver_closed = false;

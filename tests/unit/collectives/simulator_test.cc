@@ -26,22 +26,23 @@ TEST(Simulator, OneMessageEachWay) {
   EXPECT_EQ(result.messages, 2u);
   EXPECT_EQ(result.bytes, 2000u);
   EXPECT_EQ(result.max_rank_bytes, 1000u);
-  EXPECT_DOUBLE_EQ(result.seconds, model.alpha + 1000 * model.beta + 1000 * model.gamma);
+  EXPECT_DOUBLE_EQ(result.seconds, model.near.alpha + 1000 * model.near.beta + 1000 * model.gamma);
 }
 
 TEST(Simulator, ChainIsAPipeline) {
   const CostModel model;
   const Simulation result = run(CollectiveKind::broadcast, "chain", 5, 1000, {.segment_bytes = 100});
-  const double hop = model.alpha + 100 * model.beta;
-  EXPECT_NEAR(result.seconds, 4 * hop + 9 * (model.overhead() + 100 * model.beta), 1e-12);
+  const double hop = model.near.alpha + 100 * model.near.beta;
+  EXPECT_NEAR(result.seconds, 4 * hop + 9 * (model.near.gap + 100 * model.near.beta), 1e-12);
   EXPECT_EQ(result.messages, 40u);
 }
 
 TEST(Simulator, PortsServeOneMessageAtATime) {
   const CostModel model;
   const Simulation result = run(CollectiveKind::gather, "linear", 9, 1 << 20);
-  EXPECT_GE(result.seconds, 8 * (1 << 20) * model.beta);
-  EXPECT_LE(result.seconds, 8 * ((1 << 20) * model.beta * model.far + model.overhead()) + model.alpha);
+  EXPECT_GE(result.seconds, 8 * (1 << 20) * model.near.beta);
+  EXPECT_LE(result.seconds,
+            8 * ((1 << 20) * model.near.beta * model.congestion + model.near.gap) + model.near.alpha);
 }
 
 TEST(Simulator, RingMovesTheLeastPossible) {
@@ -93,10 +94,10 @@ TEST(Simulator, ThousandsOfRanks) {
   const CostModel model;
   const Simulation result = run(CollectiveKind::all_reduce, "recursive_doubling", 4096, 8);
   EXPECT_EQ(result.messages, 4096u * 12);
-  EXPECT_GE(result.seconds, 12 * model.alpha);
+  EXPECT_GE(result.seconds, 12 * model.near.alpha);
   EXPECT_EQ(run(CollectiveKind::barrier, "dissemination", 4096, 0).messages, 4096u * 12);
   EXPECT_EQ(run(CollectiveKind::broadcast, "binomial", 4096, 8).messages, 4095u);
-  EXPECT_GT(run(CollectiveKind::all_reduce, "rabenseifner", 4096, 1 << 20).seconds, 24 * model.alpha);
+  EXPECT_GT(run(CollectiveKind::all_reduce, "rabenseifner", 4096, 1 << 20).seconds, 24 * model.near.alpha);
 }
 
 }  // namespace

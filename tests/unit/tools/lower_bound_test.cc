@@ -40,13 +40,13 @@ TEST(LowerBound, IsReached) {
   Problem problem;
   problem.kind = CollectiveKind::barrier;
   problem.size = 2;
-  EXPECT_DOUBLE_EQ(lower_bound(problem, {}).seconds(), CostModel{}.alpha);
+  EXPECT_DOUBLE_EQ(lower_bound(problem, {}).seconds(), CostModel{}.near.alpha);
   // Everything goes through the ports without a gap.
   problem.kind = CollectiveKind::all_reduce;
   problem.size = 4;
   problem.count = 1 << 28;
   problem.element_size = 1;
-  EXPECT_DOUBLE_EQ(lower_bound(problem, {}).seconds(), 1.5 * (1 << 28) * CostModel{}.beta);
+  EXPECT_DOUBLE_EQ(lower_bound(problem, {}).seconds(), 1.5 * (1 << 28) * CostModel{}.near.beta);
 }
 
 TEST(CollectiveSize, CountsAsNcclTestsDo) {

@@ -1,0 +1,45 @@
+#include <array>
+#include <cstdio>
+
+#include <tutti/collectives/cost_model.h>
+
+namespace tutti {
+
+CostModel shipped_model(std::string_view near_transport) {
+  CostModel model;
+  // Loopback TCP between two cores that nothing else runs on.
+  model.near = {
+      .alpha = 9e-6, .gap = 6e-6, .beta = 0.25e-9, .busy = 3.5e-6, .busy_byte = 0.2e-9, .handshake = 11e-6};
+  if (near_transport == "shm") {
+    model.near = {.alpha = 0.5e-6,
+                  .gap = 0.15e-6,
+                  .beta = 0.12e-9,
+                  .busy = 0.15e-6,
+                  .busy_byte = 0.1e-9,
+                  .handshake = 0.5e-6};
+  }
+  // A data-centre network of some 25 Gbit/s.
+  model.far = {
+      .alpha = 25e-6, .gap = 5e-6, .beta = 0.4e-9, .busy = 4e-6, .busy_byte = 0.2e-9, .handshake = 25e-6};
+  model.gamma = 0.03e-9;
+  return model;
+}
+
+std::string describe(const LinkCost& link) {
+  std::array<char, 200> text{};
+  std::snprintf(text.data(), text.size(),
+                "alpha %.2f us, gap %.2f us, beta %.3f ns/B, core %.2f us and %.3f ns/B, handshake %.2f us",
+                link.alpha * 1e6, link.gap * 1e6, link.beta * 1e9, link.busy * 1e6, link.busy_byte * 1e9,
+                link.handshake * 1e6);
+  return text.data();
+}
+
+std::string describe(const CostModel& model) {
+  std::array<char, 100> text{};
+  std::snprintf(text.data(), text.size(), "combining %.3f ns/B, %d cores a host", model.gamma * 1e9,
+                model.cores);
+  return "within a host: " + describe(model.near) + "; between hosts: " + describe(model.far) + "; " +
+         text.data();
+}
+
+}  // namespace tutti

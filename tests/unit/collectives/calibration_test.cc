@@ -1,0 +1,73 @@
+#include <limits>
+#include <mutex>
+
+#include <gtest/gtest.h>
+
+#include <tutti/collectives/calibration.h>
+#include <tutti/tests/support/cluster.h>
+
+namespace tutti {
+namespace {
+
+// Every rank agrees on costs over a cluster of threads whose ranks are said to be on `hosts`.
+std::vector<CostModel> agreed(const std::string& transport, const std::vector<int>& hosts,
+                              const CostModel& shipped, bool measuring) {
+  test::Cluster cluster(static_cast<int>(hosts.size()), {.transport = transport});
+  const Topology topology(hosts);
+  std::vector<CostModel> models(hosts.size());
+  cluster.run([&](Communicator& communicator) {
+    CostModel own = shipped;
+    own.cores += communicator.rank();  // what only one rank believes must not matter
+    models[static_cast<std::size_t>(communicator.rank())] =
+        agree_on_costs(communicator, topology, own, measuring);
+  });
+  return models;
+}
+
+TEST(Calibration, AllRanksAgree) {
+  for (const std::string transport : {"inproc", "tcp"}) {
+    for (const std::vector<int>& hosts :
+         {std::vector<int>{0, 0}, {0, 1}, {0, 0, 0}, {0, 1, 1, 0, 2}, {0, 1, 2, 2}}) {
+      const CostModel shipped = shipped_model("tcp");
+      const std::vector<CostModel> models = agreed(transport, hosts, shipped, true);
+      for (const CostModel& model : models) EXPECT_EQ(model, models.front());
+      EXPECT_EQ(models.front().cores, shipped.cores);
+      EXPECT_GT(models.front().gamma, 0);
+      if (Topology(hosts).hosts() == 1) {
+        EXPECT_EQ(models.front().far, shipped.far);
+      }
+      if (Topology(hosts).most() == 1) {
+        EXPECT_EQ(models.front().near, shipped.near);
+      }
+    }
+  }
+}
+
+TEST(Calibration, WithoutMeasuringTheShippedCostsAreAgreedOn) {
+  const CostModel shipped = shipped_model("shm");
+  for (const CostModel& model : agreed("inproc", {0, 0, 1}, shipped, false)) EXPECT_EQ(model, shipped);
+}
+
+TEST(Calibration, AbsurdFiguresAreNotBelieved) {
+  const LinkCost shipped = shipped_model("tcp").near;
+  EXPECT_EQ(plausible(shipped, {}), shipped);
+  for (const double absurd : {0.0, -1e-6, 1e3, std::numeric_limits<double>::quiet_NaN()}) {
+    LinkCost measured = shipped;
+    measured.alpha = absurd;
+    EXPECT_EQ(plausible(measured, shipped), shipped) << absurd;
+    measured = shipped;
+    measured.beta = absurd;
+    EXPECT_EQ(plausible(measured, shipped), shipped) << absurd;
+  }
+  LinkCost measured = shipped;
+  measured.gap = measured.busy = measured.busy_byte = measured.handshake = -1;
+  const LinkCost kept = plausible(measured, {});
+  EXPECT_EQ(kept.alpha, shipped.alpha);
+  EXPECT_GT(kept.gap, 0);
+  EXPECT_GT(kept.busy, 0);
+  EXPECT_GT(kept.busy_byte, 0);
+  EXPECT_EQ(kept.handshake, 0);
+}
+
+}  // namespace
+}  // namespace tutti
