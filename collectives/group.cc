@@ -125,8 +125,8 @@ Operation* Group::prepare(Operation::Kind kind, const Fingerprint& call, const C
   operation->kind = kind;
   operation->group = this;
   operation->call = call;
-  operation->deadline =
-      Deadline::after(options.timeout.count() > 0 ? options.timeout : world_->default_timeout);
+  operation->deadline = Deadline::after(
+      options.timeout.count() > 0 ? options.timeout : world_->default_timeout, operation->issued);
   issued_.fetch_add(1, std::memory_order_relaxed);
   return operation;
 }

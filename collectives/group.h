@@ -57,6 +57,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
 
   // Pollable, driving.
   bool poll() override;
+  bool expects_memory() const override { return shared_ != nullptr && shared_->busy(); }
   bool prepare_sleep() override;
   void cancel_sleep() override;
   Deadline next_deadline() const override;

@@ -10,10 +10,12 @@ Status forked_child() {
 }
 
 OperationPool::~OperationPool() {
+  delete spare_.load();
   for (Operation* operation : idle_) delete operation;
 }
 
 Operation* OperationPool::take() {
+  if (Operation* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
   {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
@@ -26,15 +28,20 @@ Operation* OperationPool::take() {
 }
 
 void OperationPool::give_back(Operation* operation) {
+  Operation* none = nullptr;
+  if (spare_.compare_exchange_strong(none, operation, std::memory_order_release)) return;
   const std::lock_guard lock(mutex_);
   idle_.push_back(operation);
 }
+
+Operation::Callback Operation::closed;
 
 Operation* Operation::create(std::shared_ptr<Engine> engine) {
   Operation* operation = engine->operations.take();
   operation->engine_ = std::move(engine);
   operation->references_.store(1, std::memory_order_relaxed);
   operation->done_.store(0, std::memory_order_relaxed);
+  operation->callbacks_.store(nullptr, std::memory_order_relaxed);
   operation->status_ = Status();
   operation->leg_failure = Status();
   operation->received = {};
@@ -64,26 +71,37 @@ void Operation::release() {
 bool Operation::wait(Deadline until) { return is_done() || engine_->driver.wait(done_, until); }
 
 void Operation::then(std::function<void(const Status&)> callback) {
-  {
-    const std::lock_guard lock(callbacks_mutex_);
-    if (!is_done()) {
-      callbacks_.push_back(std::move(callback));
-      return;
+  Callback* first = callbacks_.load(std::memory_order_acquire);
+  if (first != &closed) {
+    auto node = std::make_unique<Callback>(Callback{std::move(callback), first});
+    while (node->next != &closed) {
+      if (callbacks_.compare_exchange_weak(node->next, node.get(), std::memory_order_acq_rel)) {
+        static_cast<void>(node.release());
+        return;
+      }
     }
+    callback = std::move(node->call);
   }
   callback(status_);
 }
 
 void Operation::finish(const Status& status) {
-  std::vector<std::function<void(const Status&)>> callbacks;
-  {
-    const std::lock_guard lock(callbacks_mutex_);
-    status_ = status;
-    callbacks.swap(callbacks_);
-    done_.store(1, std::memory_order_release);
-  }
+  status_ = status;
+  done_.store(1, std::memory_order_release);
+  Callback* newest = callbacks_.exchange(&closed, std::memory_order_acq_rel);
   engine_->driver.notify(done_);
-  for (auto& callback : callbacks) callback(status);
+  Callback* in_order = nullptr;
+  while (newest != nullptr) {
+    Callback* const older = newest->next;
+    newest->next = in_order;
+    in_order = newest;
+    newest = older;
+  }
+  while (in_order != nullptr) {
+    const std::unique_ptr<Callback> callback(in_order);
+    in_order = callback->next;
+    callback->call(status);
+  }
 }
 
 std::string Operation::name() const {

@@ -36,6 +36,7 @@ class OperationPool {
   void give_back(Operation* operation);
 
  private:
+  std::atomic<Operation*> spare_{nullptr};  // one that is at hand without locking
   std::mutex mutex_;
   std::vector<Operation*> idle_;
 };
@@ -121,8 +122,13 @@ class Operation {
   std::atomic<std::uint32_t> references_{0};
   std::atomic<std::uint32_t> done_{0};
   Status status_;
-  std::mutex callbacks_mutex_;
-  std::vector<std::function<void(const Status&)>> callbacks_;
+  // Newest first; `closed` once the operation is over.
+  struct Callback {
+    std::function<void(const Status&)> call;
+    Callback* next = nullptr;
+  };
+  static Callback closed;
+  std::atomic<Callback*> callbacks_{nullptr};
 };
 
 }  // namespace tutti

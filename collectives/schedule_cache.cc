@@ -84,6 +84,12 @@ std::shared_ptr<CachedSchedule> ScheduleCache::find(const Problem& problem, std:
 }
 
 Result<std::shared_ptr<CachedSchedule>> ScheduleCache::get(const Problem& problem, std::uint8_t algorithm) {
+  {  // nearly always the last one asked for
+    const std::lock_guard lock(mutex_);
+    if (!entries_.empty() && matches(entries_.front().key, problem, algorithm)) {
+      return entries_.front().schedule;
+    }
+  }
   const std::uint64_t hash_value = hash(problem, algorithm);
   {
     const std::lock_guard lock(mutex_);

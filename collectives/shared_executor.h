@@ -39,6 +39,7 @@ class SharedExecutor {
   void submit(SharedRun& run);
   // Goes on; true if anything was done.
   bool advance();
+  bool busy() const { return stage_ != Stage::idle && stage_ != Stage::failed; }
   // Drops everything; `finished` is not called any more.
   void cancel();
   // The ranks that the operation under way is waiting for.

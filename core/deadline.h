@@ -14,8 +14,9 @@ class Deadline {
   static Deadline never() { return Deadline(Clock::time_point::max()); }
   static Deadline at(Clock::time_point when) { return Deadline(when); }
   // Durations too long for the clock mean `never`; negative ones are already over.
-  static Deadline after(std::chrono::nanoseconds timeout) {
-    const auto now = Clock::now();
+  static Deadline after(std::chrono::nanoseconds timeout) { return after(timeout, Clock::now()); }
+  // For who has looked at the clock already.
+  static Deadline after(std::chrono::nanoseconds timeout, Clock::time_point now) {
     return timeout >= Clock::time_point::max() - now ? never() : Deadline(now + timeout);
   }
 

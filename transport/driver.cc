@@ -13,10 +13,10 @@ namespace {
 // While spinning, the kernel is asked for readiness once in so many passes: pollables look at what is
 // expected.
 constexpr unsigned passes_per_look = 4;
+// The same while something is expected in memory.
+constexpr unsigned memory_passes_per_look = 16;
 // A driver that is always busy still looks at the clock once in so many passes.
 constexpr unsigned passes_per_clock = 64;
-// After spinning, the processor is offered to others so many times before going to sleep.
-constexpr unsigned yields_before_sleep = 1;
 // A waiter that finds somebody else driving spins at most this long before it sleeps.
 constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
 
@@ -188,10 +188,11 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
   Deadline::Clock::time_point idle_since;
   std::chrono::nanoseconds spin{0};  // of this time without work
   bool idle = false;
-  unsigned yields = 0;
+  bool yielding = false;
   for (unsigned passes = 1;; ++passes) {
-    const bool spinning = idle && spin.count() > 0 && yields == 0;
-    const bool did = pass(!spinning || passes % passes_per_look == 0);
+    const bool spinning = idle && spin.count() > 0 && !yielding;
+    const unsigned per_look = state.expects_memory ? memory_passes_per_look : spinning ? passes_per_look : 1;
+    const bool did = pass(passes % per_look == 0);
     if (did && spinning) state.spin.end(true);
     if (over()) return;
     if (did) {
@@ -204,12 +205,13 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
     if (!idle) {
       idle = true;
       idle_since = now;
-      yields = 0;
+      yielding = false;
       spin = state.spin.begin();
     }
     if (now - idle_since < spin) {
       relax();
-    } else if (yields++ < yields_before_sleep) {
+    } else if (!yielding || (state.expects_memory && now - idle_since < spin + state.options.yield)) {
+      yielding = true;
       sched_yield();
     } else {
       if (spin.count() > 0) state.spin.end(false);
@@ -237,10 +239,15 @@ bool Driver::pass(bool ask_kernel) {
   if (state.armed) disarm();
   if (state.attention.load(std::memory_order_relaxed)) state.attention.exchange(false);
   bool did = run_tasks();
+  bool expects_memory = false;
   // By index: whoever is polled may add others.
   for (std::size_t i = 0; i < state.pollables.size(); ++i) {
-    if (Pollable* pollable = state.pollables[i]) did |= pollable->poll();
+    Pollable* const pollable = state.pollables[i];
+    if (pollable == nullptr) continue;
+    did |= pollable->poll();
+    if (state.pollables[i] != nullptr) expects_memory |= pollable->expects_memory();
   }
+  state.expects_memory = expects_memory;
   if (ask_kernel) {
     state.poller.look();
     did |= state.poller.deliver();

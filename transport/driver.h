@@ -24,6 +24,9 @@ class Pollable {
   // if there is work after all, and the sleep must not happen. Followed by `cancel_sleep` in either case.
   virtual bool prepare_sleep() { return false; }
   virtual void cancel_sleep() {}
+  // Whether it waits for something that shows in memory, not on a descriptor: then a waiter polls more often
+  // than it asks the kernel, and yields for a while before it sleeps, since a wake-up costs both sides dearly.
+  virtual bool expects_memory() const { return false; }
   // When it must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }
 };
@@ -44,6 +47,7 @@ struct DriverTask {
 struct DriverOptions {
   std::chrono::nanoseconds spin{
       50'000};  // a waiter polls this long before it sleeps; 0 when cores are scarce
+  std::chrono::nanoseconds yield{50'000};  // then offers the processor to others this long, if it pays
   std::chrono::nanoseconds grace{
       1'000'000};          // the background thread stays out this long after a caller drove
   bool background = true;  // false: only callers drive (hosts with an event loop of their own)

@@ -56,6 +56,7 @@ struct Driver::State {
   bool pollables_removed = false;
   SpinPolicy spin;
   bool armed = false;
+  bool expects_memory = false;  // some pollable did, in the last pass
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }
