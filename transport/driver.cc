@@ -241,7 +241,8 @@ bool Driver::pass(bool ask_kernel) {
   for (std::size_t i = 0; i < state.pollables.size(); ++i) {
     if (Pollable* pollable = state.pollables[i]) did |= pollable->poll();
   }
-  if (ask_kernel) {
+  // Where pollables have work, the kernel is not asked every time.
+  if (ask_kernel && (!did || ++state.unasked % passes_per_look == 0)) {
     state.poller.look();
     did |= state.poller.deliver();
   }

@@ -56,6 +56,7 @@ struct Driver::State {
   bool pollables_removed = false;
   SpinPolicy spin;
   bool armed = false;
+  unsigned unasked = 0;  // passes that had enough to do without the kernel
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }
