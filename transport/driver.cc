@@ -15,6 +15,10 @@ namespace {
 constexpr unsigned passes_per_look = 4;
 // A driver that is always busy still looks at the clock once in so many passes.
 constexpr unsigned passes_per_clock = 64;
+// A peer that has a processor of its own answers within this. Later the processor is offered to others at
+// every pass: the peer may wait for this very one, and while both want it, the kernel sees a reason to move
+// one of them.
+constexpr std::chrono::nanoseconds spin_alone = std::chrono::microseconds(5);
 // After spinning, the processor is offered to others so many times before going to sleep.
 constexpr unsigned yields_before_sleep = 1;
 // A waiter that finds somebody else driving spins at most this long before it sleeps.
@@ -192,7 +196,7 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
   for (unsigned passes = 1;; ++passes) {
     const bool spinning = idle && spin.count() > 0 && yields == 0;
     const bool did = pass(!spinning || passes % passes_per_look == 0);
-    if (did && spinning) state.spin.end(true);
+    if (did && spinning) state.spin.end(true, Deadline::Clock::now() - idle_since);
     if (over()) return;
     if (did) {
       idle = false;
@@ -208,11 +212,11 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
       spin = state.spin.begin();
     }
     if (now - idle_since < spin) {
-      relax();
+      now - idle_since < spin_alone ? relax() : static_cast<void>(sched_yield());
     } else if (yields++ < yields_before_sleep) {
       sched_yield();
     } else {
-      if (spin.count() > 0) state.spin.end(false);
+      if (spin.count() > 0) state.spin.end(false, now - idle_since);
       sleep(done, deadline);
       idle = false;
       if (over()) return;
