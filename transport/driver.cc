@@ -17,6 +17,10 @@ constexpr unsigned passes_per_look = 4;
 constexpr unsigned memory_passes_per_look = 16;
 // A driver that is always busy still looks at the clock once in so many passes.
 constexpr unsigned passes_per_clock = 64;
+// A peer that has a processor of its own answers within this. Later the processor is offered to others at
+// every pass: the peer may wait for this very one, and while both want it, the kernel sees a reason to move
+// one of them.
+constexpr std::chrono::nanoseconds spin_alone = std::chrono::microseconds(5);
 // A waiter that finds somebody else driving spins at most this long before it sleeps.
 constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
 
@@ -193,7 +197,7 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
     const bool spinning = idle && spin.count() > 0 && !yielding;
     const unsigned per_look = state.expects_memory ? memory_passes_per_look : spinning ? passes_per_look : 1;
     const bool did = pass(passes % per_look == 0);
-    if (did && spinning) state.spin.end(true);
+    if (did && spinning) state.spin.end(true, Deadline::Clock::now() - idle_since);
     if (over()) return;
     if (did) {
       idle = false;
@@ -209,12 +213,12 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
       spin = state.spin.begin();
     }
     if (now - idle_since < spin) {
-      relax();
+      now - idle_since < spin_alone ? relax() : static_cast<void>(sched_yield());
     } else if (!yielding || (state.expects_memory && now - idle_since < spin + state.options.yield)) {
       yielding = true;
       sched_yield();
     } else {
-      if (spin.count() > 0) state.spin.end(false);
+      if (spin.count() > 0) state.spin.end(false, now - idle_since);
       sleep(done, deadline);
       idle = false;
       if (over()) return;
@@ -248,7 +252,8 @@ bool Driver::pass(bool ask_kernel) {
     if (state.pollables[i] != nullptr) expects_memory |= pollable->expects_memory();
   }
   state.expects_memory = expects_memory;
-  if (ask_kernel) {
+  // Where pollables have work, the kernel is not asked every time.
+  if (ask_kernel && (!did || ++state.unasked % passes_per_look == 0)) {
     state.poller.look();
     did |= state.poller.deliver();
   }

@@ -22,6 +22,10 @@
 namespace tutti {
 namespace {
 
+// Callers that drive this often between two looks come without pause.
+constexpr std::uint64_t busy_callers = 16;
+constexpr int longest_pauses = 16;
+
 // The host's signals are the host's: none may be delivered to a thread of ours.
 class SignalsBlocked {
  public:
@@ -142,14 +146,19 @@ Deadline Driver::drive_background() {
 void Driver::watch_callers() {
   State& state = *state_;
   const auto wanted = [&state] { return state.stopping.load() || (state.pending() && state.free()); };
+  auto pause = state.options.grace;
   for (;;) {
     const std::uint64_t seen = state.drives.load(std::memory_order_relaxed);
     state.background.store(background_watching);
     if (wanted()) break;
-    futex_wait(state.background, background_watching, Deadline::after(state.options.grace));
+    futex_wait(state.background, background_watching, Deadline::after(pause));
     if (wanted()) break;
+    const std::uint64_t drives = state.drives.load(std::memory_order_relaxed) - seen;
+    // Looking takes the processor away from a caller, so the busier they are the longer it waits.
+    pause = drives < busy_callers ? state.options.grace
+                                  : std::min(2 * pause, longest_pauses * state.options.grace);
     if (state.free()) {
-      if (state.drives.load(std::memory_order_relaxed) == seen) break;
+      if (drives == 0) break;
       continue;
     }
     state.background.store(background_parked);

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
 namespace tutti {
 
-// Whether spinning pays. A waiter that spins answers fastest where it has a processor to itself; where others
+// Whether spinning pays. A waiter that spins answers fastest where it has a processor to itself. Where others
 // want that processor, one of them perhaps the peer that it waits for, it loses its time slice, and
-// milliseconds. The kernel counts how often this thread was switched away from against its will (or offered
-// the processor and was taken at its word): when that has happened, spinning stops for a number of waits, and
-// for four times as many each time it happens again. Used by whoever drives.
+// milliseconds; where answers take long, it burns what others could use. So it goes by what spinning brought:
+// after a lost time slice, or several waits that spun in vain, a number of waits sleep at once; twice as many
+// when it happens again soon. Used by whoever drives.
 class SpinPolicy {
  public:
   explicit SpinPolicy(std::chrono::nanoseconds longest) : longest_(longest) {}
@@ -20,14 +21,32 @@ class SpinPolicy {
     --skip_;
     return std::chrono::nanoseconds(0);
   }
-  // A wait that spun is over; `found`: there was something to do in time.
-  void end(bool found);
+  // A wait that spun is over after `took`; `found`: there was something to do in time.
+  void end(bool found, std::chrono::nanoseconds took) {
+    // Nobody spins this much longer than he may, unless he was off the processor meanwhile.
+    const bool lost_slice = took > 2 * longest_ + std::chrono::milliseconds(1);
+    if (found && !lost_slice) {
+      in_vain_ = 0;
+      penalty_ -= (penalty_ + 63) / 64;
+    } else if (lost_slice || ++in_vain_ == most_in_vain) {
+      in_vain_ = 0;
+      const std::uint32_t least = lost_slice ? after_lost_slice : after_vain_spins;
+      penalty_ = std::clamp(2 * penalty_, least, longest_penalty);
+      skip_ = penalty_;
+    }
+  }
 
  private:
+  static constexpr std::uint32_t most_in_vain = 3;
+  static constexpr std::uint32_t after_vain_spins = 8;
+  // As many sleeps as cost about what the slice did.
+  static constexpr std::uint32_t after_lost_slice = 256;
+  static constexpr std::uint32_t longest_penalty = 4096;
+
   std::chrono::nanoseconds longest_;
   std::uint32_t skip_ = 0;
   std::uint32_t penalty_ = 0;
-  std::uint32_t found_ = 0;
+  std::uint32_t in_vain_ = 0;
 };
 
 }  // namespace tutti

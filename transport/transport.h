@@ -15,7 +15,7 @@ namespace tutti {
 
 // Sizes that shape the wire; equal on all ranks (compared at init).
 struct MessageLimits {
-  std::uint32_t eager = 32 * 1024;      // up to this a message is sent without asking
+  std::uint32_t eager = 128 * 1024;     // up to this a message is sent without asking
   std::uint32_t credit = 1024 * 1024;   // eager bytes a peer may have in our memory unclaimed
   std::uint32_t fragment = 128 * 1024;  // a payload travels in pieces of at most this
 };

@@ -59,7 +59,7 @@ TEST_P(ChannelConformance, AllToAllStorms) {
 TEST_P(ChannelConformance, SimultaneousFirstSends) {
   for (int round = 0; round < 20; ++round) {
     World world(GetParam(), 2);
-    exchange(world, round % 2 == 0 ? 8 : 100'000, 0);
+    exchange(world, round % 2 == 0 ? 8 : 200'000, 0);
   }
 }
 
@@ -317,7 +317,7 @@ TEST_P(ChannelConformance, Soak) {
     const auto bytes_of = [seed](int from, int to, std::uint64_t i) {
       std::mt19937 random(seed * 1000003u + static_cast<std::uint32_t>(from * 64 + to) * 977u +
                           static_cast<std::uint32_t>(i));
-      return std::size_t{random() % (random() % 8 == 0 ? 40'000 : 600)};
+      return std::size_t{random() % (random() % 8 == 0 ? 160'000 : 600)};
     };
     world.each([&](Node& node) {
       const int me = node.mesh.rank();

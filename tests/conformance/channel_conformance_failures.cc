@@ -136,7 +136,7 @@ TEST_P(ChannelFailures, AnotherCallIsAMismatch) {
 }
 
 TEST_P(ChannelFailures, AnotherLengthIsAMismatch) {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{100'000}}) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{200'000}}) {
     World world(GetParam(), 2);
     Send send(bytes, collective(7), 1);
     Recv recv(8, 0, collective(7));
@@ -282,7 +282,7 @@ TEST_P(ChannelFailures, ShutdownWithThingsInFlight) {
       const auto me = static_cast<std::size_t>(node.mesh.rank());
       for (int peer = 0; peer < 4; ++peer) {
         for (std::uint64_t i = 0; i < 6; ++i) {
-          const std::size_t bytes = i % 2 == 0 ? 100 : 100'000;
+          const std::size_t bytes = i % 2 == 0 ? 100 : 200'000;
           if (i != 2) node.post(recvs[me].emplace_back(bytes, peer, collective(i)));
           if (i != 3) node.post(peer, sends[me].emplace_back(bytes, collective(i), 1));
         }

@@ -19,6 +19,9 @@ constexpr std::size_t read_budget = 512 * 1024;
 // Payloads from this size on are read into place; below, one read into the scratch for many frames costs
 // less.
 constexpr std::size_t direct_bytes = 4096;
+// Read where a header is due: what follows a large message's header is read into place by the next call,
+// which costs less than copying it.
+constexpr std::size_t header_read_bytes = 16 * 1024;
 // Read behind a large payload: the next header, and a small frame perhaps. More would have to be copied.
 constexpr std::size_t behind_direct_bytes = 2048;
 
@@ -95,7 +98,9 @@ void TcpChannel::close_pipe() {
 }
 
 void TcpChannel::on_ready(std::uint32_t events) {
-  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read_frames();
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && read_frames() && open_) {
+    transport_.expect_more(*this);
+  }
   if (open_ && (events & EPOLLOUT) != 0) {
     waits_writable_ = false;
     write_frames();
@@ -180,15 +185,20 @@ void TcpChannel::want_writable() {
 
 // --- reading ---
 
-void TcpChannel::read_frames() {
+bool TcpChannel::poll() { return open_ && read_frames(); }
+
+// True if anything came.
+bool TcpChannel::read_frames() {
+  bool any = false;
   for (std::size_t budget = read_budget; open_ && budget > 0;) {
     asio::error_code error;
     std::size_t room = 0;
     const std::size_t got = read_once(error, room);
-    if (!open_ || error == asio::error::interrupted) return;
+    any |= got > 0;
+    if (!open_ || error == asio::error::interrupted) break;
     // The socket is empty now, and if it is not, the driver will say so again: no need to ask.
-    if (!error && got < room) return;
-    if (error == asio::error::would_block && !write_error_) return;
+    if (!error && got < room) break;
+    if (error == asio::error::would_block && !write_error_) break;
     if (error == asio::error::eof) {
       pipe_failed(lost("its side of the connection was closed without a goodbye"));
     } else if (error) {
@@ -196,6 +206,7 @@ void TcpChannel::read_frames() {
     }
     budget -= std::min(budget, got);
   }
+  return any;
 }
 
 // One system call, and all that follows from what it brought. `room`: what it could have brought.
@@ -216,7 +227,10 @@ std::size_t TcpChannel::read_once(asio::error_code& error, std::size_t& room) {
     }
   }
   std::memcpy(scratch, rest_.data(), rest_bytes_);
-  room = (bulk_ && payload_left() == 0 ? behind_direct_bytes : Hub::scratch_bytes) - rest_bytes_;
+  const std::size_t most = payload_left() > 0 ? Hub::scratch_bytes
+                           : bulk_            ? behind_direct_bytes
+                                              : header_read_bytes;
+  room = most - rest_bytes_;
   const std::size_t got = socket_.read_some(asio::buffer(scratch + rest_bytes_, room), error);
   bulk_ = false;
   if (got > 0) take({scratch, rest_bytes_ + got});

@@ -25,6 +25,8 @@ class TcpChannel final : public StreamChannel, public DescriptorHandler, public 
   // The peer has connected to us and said hello: what to answer. After `welcome` it is attached.
   Verdict judge_incoming() const;
   void attach(Socket socket);
+  // Reads what is there without asking first whether there is anything. True if there was.
+  bool poll();
 
  private:
   // Frames that are on their way out together: one system call for several small ones.
@@ -43,7 +45,7 @@ class TcpChannel final : public StreamChannel, public DescriptorHandler, public 
   void release_written(std::size_t bytes);
   void want_writable();
 
-  void read_frames();
+  bool read_frames();
   std::size_t read_once(asio::error_code& error, std::size_t& room);
   void take(std::span<const std::byte> bytes);
   Status lost(const std::string& why) const;

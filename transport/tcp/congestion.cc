@@ -44,8 +44,8 @@ std::chrono::microseconds round_trip(int descriptor) {
 
 void set_congestion(int descriptor, const std::string& name) {
   if (name.empty()) return;
-  static_cast<void>(setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(),
-                               static_cast<socklen_t>(name.size())));
+  static_cast<void>(
+      setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())));
 }
 
 std::string congestion_of(int descriptor) {

@@ -11,6 +11,9 @@
 namespace tutti::tcp {
 namespace {
 
+// Some hundred microseconds of polling.
+constexpr unsigned misses_until_idle = 1000;
+
 bool all_loopback(const std::vector<Endpoint>& endpoints) {
   return std::all_of(endpoints.begin(), endpoints.end(),
                      [](const Endpoint& endpoint) { return endpoint.address().is_loopback(); });
@@ -124,6 +127,31 @@ std::unique_ptr<Channel> TcpTransport::open(int peer, std::chrono::nanoseconds c
 void TcpTransport::forget(int peer, TcpChannel& channel) {
   const auto found = channels_.find(peer);
   if (found != channels_.end() && found->second == &channel) channels_.erase(found);
+  std::erase_if(busy_, [&channel](const Busy& busy) { return busy.channel == &channel; });
+}
+
+void TcpTransport::expect_more(TcpChannel& channel) {
+  if (busy_.size() >= max_busy) return;
+  const auto same = [&channel](const Busy& busy) { return busy.channel == &channel; };
+  if (std::none_of(busy_.begin(), busy_.end(), same)) busy_.push_back({&channel, 0});
+}
+
+bool TcpTransport::poll() {
+  bool any = hub_.timers.run();
+  // Backwards and by index: what a message sets off may end channels.
+  for (std::size_t i = busy_.size(); i-- > 0;) {
+    if (i >= busy_.size()) continue;
+    TcpChannel* const channel = busy_[i].channel;
+    const bool found = channel->poll();
+    any |= found;
+    if (i >= busy_.size() || busy_[i].channel != channel) continue;
+    if (found) {
+      busy_[i].misses = 0;
+    } else if (++busy_[i].misses >= misses_until_idle) {
+      busy_.erase(busy_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  return any;
 }
 
 void TcpTransport::stop() {

@@ -30,17 +30,28 @@ class TcpTransport final : public Transport, public HelloHandler, public Pollabl
 
   // The channel is going away.
   void forget(int peer, TcpChannel& channel);
+  // Something has come by this channel, so it is worth asking its socket at every pass for a while: of two
+  // questions to the kernel, whether there is something and what, one is saved.
+  void expect_more(TcpChannel& channel);
 
  private:
+  // More would cost more than they save.
+  static constexpr std::size_t max_busy = 4;
+  struct Busy {
+    TcpChannel* channel;
+    unsigned misses;  // passes in a row without anything
+  };
+
   Status listen_on(const std::string& bind_address, const std::string& advertise_address);
   Verdict judge(const Hello& hello);
   void on_hello(const Hello& hello, Socket socket) override;
-  bool poll() override { return hub_.timers.run(); }
+  bool poll() override;
   Deadline next_deadline() const override { return hub_.timers.next(); }
 
   Hub hub_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unordered_map<int, TcpChannel*> channels_;
+  std::vector<Busy> busy_;
 };
 
 }  // namespace tutti::tcp

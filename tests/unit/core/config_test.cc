@@ -95,7 +95,7 @@ TEST(Config, StartsWithTheDefaultsOfTheTable) {
   EXPECT_FALSE(config.port_range);
   EXPECT_EQ(config.timeout, 5min);
   EXPECT_EQ(config.init_timeout, 2min);
-  EXPECT_EQ(config.eager_limit, 32u << 10);
+  EXPECT_EQ(config.eager_limit, 128u << 10);
   EXPECT_EQ(config.eager_credit, 1u << 20);
   EXPECT_EQ(config.fragment, 128u << 10);
   EXPECT_EQ(config.spin, 50us);

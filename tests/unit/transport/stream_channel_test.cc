@@ -184,8 +184,8 @@ TEST(Stream, RequestsAreBounded) {
 TEST(Stream, PayloadsTakeTurns) {
   StreamPair pair(small_limits);
   pair.room(300);
-  TestSend large(100'000, 1), other(1'000, 2), small(8, 3);
-  TestRecv large_recv(100'000, 1), other_recv(1'000, 2), small_recv(8, 3);
+  TestSend large(200'000, 1), other(1'000, 2), small(8, 3);
+  TestRecv large_recv(200'000, 1), other_recv(1'000, 2), small_recv(8, 3);
   for (TestRecv* recv : {&large_recv, &other_recv, &small_recv}) pair.owner_b.recv(*recv);
   pair.a->send(large);
   for (int i = 0; i < 20; ++i) pair.b->read(300), pair.a->read(300);
@@ -269,11 +269,11 @@ TEST(Stream, AbortReachesThePeerWithItsCause) {
 
 TEST(Stream, GoodbyeIsClean) {
   StreamPair pair;
-  TestSend send(8, 1), large(100'000, 2);
+  TestSend send(8, 1), large(200'000, 2);
   pair.a->send(send);
   pair.a->send(large);
   TestRecv pending(8, 3);
-  TestSend back(100'000, 4);
+  TestSend back(200'000, 4);
   pair.b->send(back);
   pair.run();
   pair.a->close(Status(Code::aborted, "over", 0), true);
@@ -287,7 +287,7 @@ TEST(Stream, GoodbyeIsClean) {
   EXPECT_NE(pair.owner_b.downs[0].message().find("rank 0 (host host0, pid 100) has left"), std::string::npos);
   EXPECT_TRUE(back.failed(Code::aborted));
   // What had come whole can still be had; the rest fails.
-  TestRecv recv(8, 1), large_recv(100'000, 2);
+  TestRecv recv(8, 1), large_recv(200'000, 2);
   pair.owner_b.recv(recv);
   EXPECT_TRUE(recv.ok());
   EXPECT_EQ(recv.memory, send.memory);

@@ -57,11 +57,12 @@ TEST(TcpCongestion, FollowsTheAddressWhereNothingIsSaid) {
   const auto choice = [](const char* address, bool same_host) {
     return Congestion("").choose(asio::ip::make_address(address), same_host);
   };
-  for (const char* near : {"127.0.0.1", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.7.7", "169.254.1.1",
-                           "::1", "fd00::1", "fe80::1"}) {
+  for (const char* near : {"127.0.0.1", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.7.7",
+                           "169.254.1.1", "::1", "fd00::1", "fe80::1"}) {
     EXPECT_EQ(choice(near, false), "reno") << near;
   }
-  for (const char* far : {"8.8.8.8", "172.15.0.1", "172.32.0.1", "192.169.0.1", "0.0.0.0", "2001:db8::1", "::"}) {
+  for (const char* far :
+       {"8.8.8.8", "172.15.0.1", "172.32.0.1", "192.169.0.1", "0.0.0.0", "2001:db8::1", "::"}) {
     EXPECT_EQ(choice(far, false), "") << far;
     EXPECT_EQ(choice(far, true), "reno") << far;
   }

@@ -37,7 +37,7 @@ void storm(int size, int rounds) {
         for (int peer = 0; peer < size; ++peer) {
           if (peer == rank) continue;
           for (std::uint64_t sequence = 0; sequence < 3; ++sequence) {
-            const std::size_t bytes = sequence == 1 ? 100'000 : 8;
+            const std::size_t bytes = sequence == 1 ? 200'000 : 8;
             sends.push_back(
                 std::make_unique<Send>(bytes, collective(sequence), rank * 3 + static_cast<int>(sequence)));
             recvs.push_back(std::make_unique<Recv>(bytes, peer, collective(sequence)));
