@@ -141,6 +141,14 @@ constexpr Config::Variable table[] = {
                 "communicator. 0: collectives are made of messages on one host, too.",
      .most = 1 << 30,
      .shapes_wire = true},
+    {.name = "TUTTI_SHM_RING",
+     .member = &Config::shm_ring,
+     .default_value = "256K",
+     .meaning =
+         "Shared memory in each direction between two ranks of a host that exchange messages; rounded up "
+         "to a power of two.",
+     .least = 4096,
+     .most = 1 << 30},
 };
 
 // What a value of each type looks like, for the table and for messages about bad ones.

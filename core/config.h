@@ -46,6 +46,7 @@ struct TUTTI_API Config {
   std::chrono::nanoseconds spin{};
   std::uint64_t fragment{};
   std::uint64_t shm_window{};
+  std::uint64_t shm_ring{};
 
   using Member = std::variant<bool Config::*, std::optional<int> Config::*, std::uint64_t Config::*,
                               std::chrono::nanoseconds Config::*, std::string Config::*,

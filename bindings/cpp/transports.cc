@@ -1,9 +1,11 @@
 #include <array>
+#include <bit>
 #include <utility>
 
 #include <tutti/bindings/cpp/transports.h>
 #include <tutti/core/log.h>
 #include <tutti/rendezvous/interfaces.h>
+#include <tutti/transport/shm/factory.h>
 #include <tutti/transport/tcp/factory.h>
 
 namespace tutti {
@@ -41,7 +43,14 @@ Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
   return tcp::create(options);
 }
 
+Result<std::unique_ptr<Transport>> create_shm(const TransportSetup& setup) {
+  shm::Options options;
+  options.ring = std::bit_ceil(setup.config.shm_ring);
+  return shm::create(options);
+}
+
 constexpr std::array entries = {
+    TransportEntry{"shm", "shared memory, on one host", create_shm},
     TransportEntry{"tcp", "TCP sockets", create_tcp},
 };
 

@@ -31,7 +31,7 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 TEST_P(CommunicatorTest, SmallAllReduceOnTwoRanksIsOneFrameEachWay) {
-  const bool shared = GetParam() == "shared";
+  const bool shared = GetParam() == "shared" || GetParam() == "shm";
   Cluster ranks(2, options());
   ranks.run([shared](Communicator& comm) {
     std::int64_t value = comm.rank();
@@ -376,7 +376,7 @@ TEST_P(CommunicatorTest, InvalidArgumentsAreRefusedLocally) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorTest, testing::Values("inproc", "tcp", "shared"),
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorTest, testing::Values("inproc", "tcp", "shared", "shm"),
                          [](const auto& parameter) { return parameter.param; });
 
 }  // namespace

@@ -1,7 +1,8 @@
-// Round trips between two processes on loopback: a message of ours through Mesh, Driver and the tcp transport
-// against the same bytes through bare blocking sockets, in alternating rounds of one run.
+// Round trips between two processes of one host: a message of ours through Mesh, Driver and a transport (tcp,
+// shm) against what it is made of (bare blocking sockets, a cache line written by turns), in alternating
+// rounds of one run.
 //
-//   perf_pingpong [bytes] [rounds] [round trips per round] [spin in microseconds] [socket buffer]
+//   perf_pingpong [bytes] [rounds] [round trips per round] [spin in microseconds] [socket buffer] [ring]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,11 +11,13 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <tutti/transport/mesh.h>
+#include <tutti/transport/shm/factory.h>
 #include <tutti/transport/tcp/factory.h>
 
 namespace {
@@ -28,6 +31,7 @@ struct Settings {
   int trips = 2000;
   int spin_us = 50;
   int socket_buffer = 0;
+  std::size_t ring = 256 * 1024;
 };
 
 void exactly(bool writing, int descriptor, void* memory, std::size_t bytes) {
@@ -56,6 +60,30 @@ class Bare {
   bool first_;
   Settings settings_;
   std::vector<std::byte> memory_;
+};
+
+// A cache line that two processes write by turns: nothing through shared memory can be faster.
+class Line {
+ public:
+  Line(std::atomic<std::uint64_t>* words, bool first) : words_(words), first_(first) {}
+  void trip() {
+    ++turn_;
+    if (first_) words_[0].store(turn_, std::memory_order_release);
+    while (words_[first_ ? line : 0].load(std::memory_order_acquire) != turn_) {
+    }
+    if (!first_) words_[line].store(turn_, std::memory_order_release);
+  }
+  static std::atomic<std::uint64_t>* map() {
+    void* const memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    return static_cast<std::atomic<std::uint64_t>*>(memory);
+  }
+
+ private:
+  static constexpr std::size_t line = 128 / sizeof(std::uint64_t);
+  std::atomic<std::uint64_t>* words_;
+  bool first_;
+  std::uint64_t turn_ = 0;
 };
 
 class Quiet final : public ContextEvents {
@@ -191,34 +219,50 @@ std::vector<PeerInfo> introduce(int rank, int bare, const Transport& transport) 
   exactly(true, bare, mine, sizeof mine);
   exactly(false, bare, theirs, sizeof theirs);
   for (int i = 0; i < 2; ++i) {
-    peers[static_cast<std::size_t>(i)].rank = i;
-    peers[static_cast<std::size_t>(i)].addresses["tcp"] = i == rank ? mine : theirs;
+    PeerInfo& peer = peers[static_cast<std::size_t>(i)];
+    peer.rank = i;
+    peer.boot_id = "this host";
+    peer.addresses[std::string(transport.name())] = i == rank ? mine : theirs;
   }
   return peers;
 }
 
-void run(int rank, int descriptor, const Settings& settings) {
-  tcp::Options options;
-  options.socket_buffer = settings.socket_buffer;
-  auto transport = tcp::create(options).take();
+std::unique_ptr<Ours> make_ours(int rank, int descriptor, std::unique_ptr<Transport> transport,
+                                const Settings& settings) {
   auto peers = introduce(rank, descriptor, *transport);
-  Ours ours(rank, std::move(peers), std::move(transport), settings);
+  return std::make_unique<Ours>(rank, std::move(peers), std::move(transport), settings);
+}
+
+void print(const char* what, const std::vector<double>& us, const std::vector<double>& bound_us,
+           const Settings& settings) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < us.size(); ++i) ratios.push_back(us[i] / bound_us[i]);
+  std::printf("%-12s %9.3f us per round trip, %6.2f times the bound, one way %6.2f GB/s\n", what, median(us),
+              median(ratios), 2e-3 * static_cast<double>(settings.bytes) / median(us));
+}
+
+void run(int rank, int descriptor, std::atomic<std::uint64_t>* words, const Settings& settings) {
+  const auto tcp =
+      make_ours(rank, descriptor, tcp::create({.socket_buffer = settings.socket_buffer}).take(), settings);
+  const auto shm = make_ours(rank, descriptor, shm::create({.ring = settings.ring}).take(), settings);
   Bare bare(descriptor, rank == 0, settings);
-  microseconds(ours, settings.trips / 10 + 1);
-  microseconds(bare, settings.trips / 10 + 1);
-  std::vector<double> ours_us, bare_us, ratios;
-  for (int i = 0; i < settings.rounds; ++i) {
-    bare_us.push_back(microseconds(bare, settings.trips));
-    ours_us.push_back(microseconds(ours, settings.trips));
-    ratios.push_back(ours_us.back() / bare_us.back());
+  Line line(words, rank == 0);
+  std::vector<double> tcp_us, shm_us, bare_us, line_us;
+  for (int i = -1; i < settings.rounds; ++i) {
+    const double line_now = microseconds(line, settings.trips), shm_now = microseconds(*shm, settings.trips);
+    const double bare_now = microseconds(bare, settings.trips), tcp_now = microseconds(*tcp, settings.trips);
+    if (i < 0) continue;  // warming up
+    line_us.push_back(line_now);
+    shm_us.push_back(shm_now);
+    bare_us.push_back(bare_now);
+    tcp_us.push_back(tcp_now);
   }
   if (rank != 0) return;
-  std::printf(
-      "%zu bytes: tutti %.2f us, bare socket %.2f us per round trip, ratio %.2f (medians of %d rounds)\n",
-      settings.bytes, median(ours_us), median(bare_us), median(ratios), settings.rounds);
-  std::printf("one way: tutti %.2f GB/s, bare socket %.2f GB/s\n",
-              2e-3 * static_cast<double>(settings.bytes) / median(ours_us),
-              2e-3 * static_cast<double>(settings.bytes) / median(bare_us));
+  std::printf("%zu bytes, medians of %d rounds\n", settings.bytes, settings.rounds);
+  print("cache line", line_us, line_us, settings);
+  print("shm", shm_us, line_us, settings);
+  print("bare socket", bare_us, bare_us, settings);
+  print("tcp", tcp_us, bare_us, settings);
 }
 
 }  // namespace
@@ -230,15 +274,17 @@ int main(int argc, char** argv) {
   if (argc > 3) settings.trips = std::atoi(argv[3]);
   if (argc > 4) settings.spin_us = std::atoi(argv[4]);
   if (argc > 5) settings.socket_buffer = std::atoi(argv[5]);
+  if (argc > 6) settings.ring = std::strtoul(argv[6], nullptr, 0);
+  std::atomic<std::uint64_t>* const words = Line::map();
   const auto [first, second] = connected_pair();
   const pid_t child = fork();
   if (child == 0) {
     close(first);
-    run(1, second, settings);
+    run(1, second, words, settings);
     _exit(0);
   }
   close(second);
-  run(0, first, settings);
+  run(0, first, words, settings);
   int status = 0;
   waitpid(child, &status, 0);
   return status;

@@ -5,6 +5,7 @@
 
 #include <tutti/tests/support/cluster.h>
 #include <tutti/transport/inproc/factory.h>
+#include <tutti/transport/shm/factory.h>
 #include <tutti/transport/tcp/factory.h>
 
 namespace tutti::test {
@@ -14,6 +15,7 @@ namespace {
 std::unique_ptr<Transport> make_transport(const std::string& name, const std::shared_ptr<inproc::Hub>& hub,
                                           int rank) {
   if (name == "inproc") return inproc::create({.hub = hub, .rank = rank});
+  if (name == "shm") return shm::create({.ring = 16 * 1024}).take();
   return tcp::create({}).take();
 }
 
@@ -27,8 +29,8 @@ void on_each(std::size_t count, Body body) {
 }  // namespace
 
 Cluster::Cluster(int size, ClusterOptions options) {
-  const bool shared = options.transport == "shared";
-  if (shared) options.transport = "inproc";
+  const bool shared = options.transport == "shared" || options.transport == "shm";
+  if (options.transport == "shared") options.transport = "inproc";
   const auto count = static_cast<std::size_t>(size);
   const auto hub = inproc::make_hub();
   std::vector<std::vector<std::unique_ptr<Transport>>> transports(count);
@@ -36,6 +38,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
   for (std::size_t i = 0; i < count; ++i) {
     peers[i].rank = static_cast<int>(i);
     peers[i].host = "test";
+    peers[i].boot_id = "test";
     peers[i].pid = static_cast<std::int64_t>(i) + 1000;
     transports[i].push_back(make_transport(options.transport, hub, peers[i].rank));
     peers[i].addresses[options.transport] = transports[i].front()->address();

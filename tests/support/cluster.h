@@ -10,11 +10,11 @@
 namespace tutti::test {
 
 struct ClusterOptions {
-  std::string transport = "inproc";  // or "tcp", or "shared": inproc, with collectives through shared memory
+  std::string transport = "inproc";  // or "tcp"; through shared memory: "shared" (inproc's), "shm"
   MessageLimits limits = {};
   std::string algorithms = {};  // as TUTTI_ALGORITHM
   std::chrono::nanoseconds timeout = std::chrono::seconds(120);
-  std::uint64_t window_bytes = 16 * 1024;  // for "shared": small, so that rounds are many
+  std::uint64_t window_bytes = 16 * 1024;  // if there is shared memory: small, so that rounds are many
   DriverOptions driver = {.spin = std::chrono::microseconds(20)};
 };
 

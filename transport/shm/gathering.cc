@@ -153,7 +153,7 @@ void Gathering::finish() {
   }
   ShareRequest& request = request_;
   auto memory =
-      std::make_unique<SharedMemory>(hub_, shares_, std::move(segment_), std::move(members), request.events);
+      std::make_unique<SharedMemory>(hub_, shares_, request, std::move(segment_), std::move(members));
   shares_.remove(*this);
   request.done(request, std::unique_ptr<SharedSegment>(std::move(memory)));
 }

@@ -130,7 +130,7 @@ void Joining::finish() {
   members.front().link = std::move(link_);
   ShareRequest& request = request_;
   auto memory =
-      std::make_unique<SharedMemory>(hub_, shares_, std::move(segment_), std::move(members), request.events);
+      std::make_unique<SharedMemory>(hub_, shares_, request, std::move(segment_), std::move(members));
   shares_.remove(*this);
   request.done(request, std::unique_ptr<SharedSegment>(std::move(memory)));
 }

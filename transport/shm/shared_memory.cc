@@ -19,13 +19,14 @@ Status provide_share(Segment& segment, std::size_t member, std::size_t members) 
   return segment.provide(first * page_bytes(), (end - first) * page_bytes());
 }
 
-SharedMemory::SharedMemory(Hub& hub, Shares& shares, std::unique_ptr<Segment> segment,
-                           std::vector<Member> members, SharedSegmentEvents* events)
+SharedMemory::SharedMemory(Hub& hub, Shares& shares, const ShareRequest& request,
+                           std::unique_ptr<Segment> segment, std::vector<Member> members)
     : hub_(&hub),
       shares_(&shares),
       segment_(std::move(segment)),
       members_(std::move(members)),
-      events_(events) {
+      bytes_(request.bytes),
+      events_(request.events) {
   segment_->close_descriptor();
   for (Member& member : members_) {
     if (member.link != nullptr) member.link->set_events(*this);
@@ -48,7 +49,7 @@ void SharedMemory::detach() {
 }
 
 std::span<std::byte> SharedMemory::memory() const {
-  return segment_->memory().subspan(front_bytes(members_.size()));
+  return segment_->memory().subspan(front_bytes(members_.size()), bytes_);
 }
 
 void SharedMemory::on_note(Link& link, const Note& note, std::vector<Descriptor>) {

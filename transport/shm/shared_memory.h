@@ -30,8 +30,8 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
     std::unique_ptr<Link> link;  // null where there is none
   };
 
-  SharedMemory(Hub& hub, Shares& shares, std::unique_ptr<Segment> segment, std::vector<Member> members,
-               SharedSegmentEvents* events);
+  SharedMemory(Hub& hub, Shares& shares, const ShareRequest& request, std::unique_ptr<Segment> segment,
+               std::vector<Member> members);
   ~SharedMemory() override;
 
   // The transport stops: the memory stays, but nobody is told of anything any more.
@@ -48,6 +48,7 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
   Shares* shares_;  // null once detached
   std::unique_ptr<Segment> segment_;
   std::vector<Member> members_;
+  const std::size_t bytes_;
   SharedSegmentEvents* events_;
 };
 

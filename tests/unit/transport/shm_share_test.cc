@@ -26,11 +26,10 @@ struct Group {
     for (Wish& wish : wishes) {
       ASSERT_TRUE(wish.wait().ok()) << wish.status.to_string();
       EXPECT_EQ(wish.completions, 1);
-      EXPECT_EQ(wish.segment->memory().size(), round_up(wish.bytes));
+      EXPECT_EQ(wish.segment->memory().size(), wish.bytes);
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wish.segment->memory().data()) % 4096, 0u);
     }
   }
-  static std::size_t round_up(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
   // What one writes, all see.
   void expect_same_memory() {
     for (std::size_t i = 0; i < wishes.size(); ++i) {

@@ -59,6 +59,7 @@ struct World {
 struct Wish : ShareRequest, SharedSegmentEvents {
   Node& node;
   std::atomic<std::uint32_t> over{0};
+  bool posted = false;
   int completions = 0;
   Status status;
   std::unique_ptr<SharedSegment> segment;
@@ -81,8 +82,12 @@ struct Wish : ShareRequest, SharedSegmentEvents {
       self.node.driver.notify(self.over);
     };
   }
-  ~Wish() { let_go(); }
+  ~Wish() {
+    if (posted && over.load() == 0) node.shut_down();  // after that, nothing is called any more
+    let_go();
+  }
   void post() {
+    posted = true;
     node.drive([this] { node.mesh.share(*this); });
   }
   const Status& wait() {
