@@ -16,7 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import instructions
 import launch
+import micro
 import peers
 import publish
 import report
@@ -51,8 +53,13 @@ def parse(arguments):
     parser.add_argument("--quiet-s", type=float, default=3, help="how long to wait for other processes (3)")
     parser.add_argument("--fresh", action="store_true", help="begin anew instead of going on")
     parser.add_argument("--evaluate", action="store_true", help="measure nothing, evaluate what there is")
+    parser.add_argument("--micro", nargs="?", const=".", metavar="FILTER",
+                        help="only the microbenchmarks (those that the pattern finds)")
+    parser.add_argument("--instructions", action="store_true",
+                        help="only the instructions of an all_reduce of 8 bytes, counted by callgrind")
     parser.add_argument("--publish", action="store_true", help="put tables and charts into docs/ and README.md too")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin", help=argparse.SUPPRESS)
+    parser.add_argument("--profiled", type=Path, default=ROOT / "build/profile/bin", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=ROOT / "build/bench", help="where everything goes (build/bench)")
     options = parser.parse_args(arguments)
     if options.quick:
@@ -77,7 +84,6 @@ class Run:
         plan["peers"] = self.peers
         plan["programs"] = self._fingerprint()
         file = self.options.out / "plan.json"
-        self.options.out.mkdir(parents=True, exist_ok=True)
         same = file.exists() and json.loads(file.read_text()) == plan
         if self.options.fresh or not same:
             for path in (self.results, self.limits):
@@ -143,9 +149,20 @@ class Run:
             say(f"bench: {missing} of {len(cells)} cells without a figure, {why}\n{found.errors.rstrip()}")
 
     def evaluate(self):
+        """The sections of the pages that show what was measured."""
+        sections = {}
+        found = micro.read(self.options.out / "micro.json")
+        if found:
+            sections["micro"] = report.micro(found)
+        counts = self.options.out / "instructions.json"
+        if counts.exists():
+            sections["instructions"] = report.instructions(json.loads(counts.read_text()))
+        if self.results.exists():
+            sections.update(self._evaluate_peers())
+        return sections
+
+    def _evaluate_peers(self):
         rows, limit_rows = results.read(self.results), results.read(self.limits)
-        if not rows:
-            sys.exit("bench: nothing was measured")
         limits = results.limits(limit_rows)
         figures = Figures(results.times(rows), limits, os.cpu_count())
         rounds = len({row["round"] for row in rows})
@@ -165,7 +182,8 @@ class Run:
         results.append(summary, ["peer", "collective", "ranks", "bytes", "median_us"],
                        [[peer, cell.collective, cell.ranks, cell.bytes, f"{median:.3f}"]
                         for peer, cell, median in report.medians(figures)])
-        print("\n".join([sections["run"], report.verdicts(figures, most=30), sections["limits"]]))
+        if not (self.options.micro or self.options.instructions):
+            print("\n".join([sections["run"], report.verdicts(figures, most=30), sections["limits"]]))
         return sections
 
 
@@ -179,8 +197,15 @@ def commit():
 
 def main():
     options = parse(sys.argv[1:])
+    options.out.mkdir(parents=True, exist_ok=True)
     run = Run(options)
-    if not options.evaluate:
+    if options.micro:
+        micro.measure(options.programs, options.out, options.micro)
+    if options.instructions:
+        counts = instructions.measure(options.profiled, ROOT, say)
+        (options.out / "instructions.json").write_text(json.dumps(counts, indent=1) + "\n")
+        print(report.instructions(counts))
+    if not (options.evaluate or options.micro or options.instructions):
         run.prepare()
         run.measure()
     sections = run.evaluate()
