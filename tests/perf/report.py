@@ -5,7 +5,7 @@ import statistics
 from pathlib import Path
 
 import chart
-from bars import IDEALS
+from bars import IDEALS, STEP_NS
 from evaluate import estimate, judge, short
 from instructions import LAYERS
 from peers import PEERS
@@ -141,8 +141,12 @@ def charts(figures):
 
 
 def micro(found):
-    """Name, time, and the rate or the time of a step where there is one."""
+    """Name, time, and the rate or the time of a step where there is one; and whether steps are cheap enough."""
     rows = []
+    slowest = max((record["per_step"] * 1e9 for record in found.values() if "per_step" in record), default=None)
+    if slowest is not None:
+        verdict = "holds" if slowest <= STEP_NS else "**fails**"
+        rows.append([f"the dearest step, ≤ {STEP_NS} ns", f"{short(slowest)} ns", verdict])
     for name, record in found.items():
         extra = ""
         if "per_step" in record:

@@ -7,28 +7,11 @@
 
 #include <tutti/collectives/run.h>
 #include <tutti/collectives/schedule_builder.h>
+#include <tutti/tests/perf/micro/steps.h>
 #include <tutti/tutti.h>
 
 namespace tutti::perf {
 namespace {
-
-constexpr std::uint32_t steps = 64;
-constexpr std::uint64_t elements = 2;  // of float32: 8 bytes, so that the work itself is nothing
-
-// Steps per second, shown as the time of one.
-void count_steps(benchmark::State& state, std::size_t in_a_run) {
-  state.counters["per_step"] =
-      benchmark::Counter(static_cast<double>(in_a_run),
-                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
-}
-
-Problem problem() {
-  Problem made;
-  made.kind = CollectiveKind::all_reduce;
-  made.count = steps * elements;
-  made.element_size = sizeof(float);
-  return made;
-}
 
 // Runs schedules on this thread, over a mesh of one rank, whose messages to itself arrive within the send.
 class Executor final : private ContextEvents {
@@ -89,11 +72,9 @@ class Executor final : private ContextEvents {
   std::uint64_t finished_ = 0;
 };
 
-Slice slice(BufferId buffer, std::uint32_t index) { return {buffer, index * elements, elements}; }
-
 template <class Emit>
 void measure(benchmark::State& state, const Emit& emit) {
-  ScheduleBuilder builder(problem());
+  ScheduleBuilder builder(stepwise_problem(0, 1));
   emit(builder);
   const Schedule schedule = std::move(builder).finish();
   Executor(schedule).measure(state);
@@ -103,23 +84,24 @@ void measure(benchmark::State& state, const Emit& emit) {
 void independent_copies(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder) {
     for (std::uint32_t i = 0; i < steps; ++i)
-      builder.copy(slice(BufferId::input, i), slice(BufferId::output, i));
+      builder.copy(stepwise_slice(BufferId::input, i), stepwise_slice(BufferId::output, i));
   });
 }
 
 void chain_of_copies(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder) {
-    builder.copy(slice(BufferId::input, 0), slice(BufferId::output, 0));
+    builder.copy(stepwise_slice(BufferId::input, 0), stepwise_slice(BufferId::output, 0));
     for (std::uint32_t i = 1; i < steps; ++i)
-      builder.copy(slice(BufferId::output, i - 1), slice(BufferId::output, i));
+      builder.copy(stepwise_slice(BufferId::output, i - 1), stepwise_slice(BufferId::output, i));
   });
 }
 
 void chain_of_reductions(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder) {
-    builder.copy(slice(BufferId::input, 0), slice(BufferId::output, 0));
+    builder.copy(stepwise_slice(BufferId::input, 0), stepwise_slice(BufferId::output, 0));
     for (std::uint32_t i = 1; i < steps; ++i)
-      builder.reduce(slice(BufferId::output, i - 1), slice(BufferId::input, i), slice(BufferId::output, i));
+      builder.reduce(stepwise_slice(BufferId::output, i - 1), stepwise_slice(BufferId::input, i),
+                     stepwise_slice(BufferId::output, i));
   });
 }
 
@@ -127,8 +109,8 @@ void chain_of_reductions(benchmark::State& state) {
 void messages_to_itself(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder) {
     for (std::uint32_t i = 0; i < steps; ++i) {
-      builder.recv(0, slice(BufferId::output, i));
-      builder.send(0, slice(BufferId::input, i));
+      builder.recv(0, stepwise_slice(BufferId::output, i));
+      builder.send(0, stepwise_slice(BufferId::input, i));
     }
   });
 }
