@@ -74,6 +74,9 @@ BARS = (
 )
 
 
+STEP_NS = 60  # what the executor may add to a step, of any kind
+
+
 @dataclass(frozen=True)
 class Ideal:
     """The least time that the machine could need for a cell: a metric of perf_limits, as a peer of its own."""

@@ -16,7 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import instructions
 import launch
+import micro
 import peers
 import publish
 import report
@@ -51,8 +53,16 @@ def parse(arguments):
     parser.add_argument("--quiet-s", type=float, default=3, help="how long to wait for other processes (3)")
     parser.add_argument("--fresh", action="store_true", help="begin anew instead of going on")
     parser.add_argument("--evaluate", action="store_true", help="measure nothing, evaluate what there is")
+    parser.add_argument("--micro", nargs="?", const=".", metavar="FILTER",
+                        help="only the microbenchmarks (those that the pattern finds)")
+    parser.add_argument("--instructions", action="store_true",
+                        help="only the instructions of an all_reduce of 8 bytes, counted by callgrind")
+    parser.add_argument("--by", choices=("median", "min"), default="median",
+                        help="evaluate each launch by the median or by the best of its batches; the latter is for "
+                             "machines on which others work")
     parser.add_argument("--publish", action="store_true", help="put tables and charts into docs/ and README.md too")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin", help=argparse.SUPPRESS)
+    parser.add_argument("--profiled", type=Path, default=ROOT / "build/profile/bin", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=ROOT / "build/bench", help="where everything goes (build/bench)")
     options = parser.parse_args(arguments)
     if options.quick:
@@ -77,7 +87,6 @@ class Run:
         plan["peers"] = self.peers
         plan["programs"] = self._fingerprint()
         file = self.options.out / "plan.json"
-        self.options.out.mkdir(parents=True, exist_ok=True)
         same = file.exists() and json.loads(file.read_text()) == plan
         if self.options.fresh or not same:
             for path in (self.results, self.limits):
@@ -103,10 +112,11 @@ class Run:
                 self._measure_limits(number)
             for ranks in map(int, self.options.ranks):
                 for group in GROUPS:
-                    cells = results.cells([c for c in group if c in self.options.collectives],
-                                          list(map(results.bytes_of, self.options.sizes)), ranks)
                     for i in range(len(self.peers)):
                         peer = self.peers[(i + number - 1) % len(self.peers)]
+                        collectives = [name for name in group if name in self.options.collectives
+                                       and name in peers.PEERS[peer].collectives]
+                        cells = results.cells(collectives, list(map(results.bytes_of, self.options.sizes)), ranks)
                         if cells and not any((number, ranks, peer, cell.collective) in done for cell in cells):
                             self._measure_peer(number, peer, ranks, cells)
             if time.monotonic() - begin > 1:
@@ -143,11 +153,22 @@ class Run:
             say(f"bench: {missing} of {len(cells)} cells without a figure, {why}\n{found.errors.rstrip()}")
 
     def evaluate(self):
+        """The sections of the pages that show what was measured."""
+        sections = {}
+        found = micro.read(self.options.out / "micro.json")
+        if found:
+            sections["micro"] = report.micro(found)
+        counts = self.options.out / "instructions.json"
+        if counts.exists():
+            sections["instructions"] = report.instructions(json.loads(counts.read_text()))
+        if self.results.exists():
+            sections.update(self._evaluate_peers())
+        return sections
+
+    def _evaluate_peers(self):
         rows, limit_rows = results.read(self.results), results.read(self.limits)
-        if not rows:
-            sys.exit("bench: nothing was measured")
         limits = results.limits(limit_rows)
-        figures = Figures(results.times(rows), limits, os.cpu_count())
+        figures = Figures(results.times(rows, f"lat_us_{self.options.by}"), limits, os.cpu_count())
         rounds = len({row["round"] for row in rows})
         sections = {
             "run": f"{rounds} interleaved rounds on {report.machine()}, commit {commit()}. {report.load(rows)}\n",
@@ -165,7 +186,8 @@ class Run:
         results.append(summary, ["peer", "collective", "ranks", "bytes", "median_us"],
                        [[peer, cell.collective, cell.ranks, cell.bytes, f"{median:.3f}"]
                         for peer, cell, median in report.medians(figures)])
-        print("\n".join([sections["run"], report.verdicts(figures, most=30), sections["limits"]]))
+        if not (self.options.micro or self.options.instructions):
+            print("\n".join([sections["run"], report.verdicts(figures, most=30), sections["limits"]]))
         return sections
 
 
@@ -179,8 +201,15 @@ def commit():
 
 def main():
     options = parse(sys.argv[1:])
+    options.out.mkdir(parents=True, exist_ok=True)
     run = Run(options)
-    if not options.evaluate:
+    if options.micro:
+        micro.measure(options.programs, options.out, options.micro)
+    if options.instructions:
+        counts = instructions.measure(options.profiled, ROOT, say)
+        (options.out / "instructions.json").write_text(json.dumps(counts, indent=1) + "\n")
+        print(report.instructions(counts))
+    if not (options.evaluate or options.micro or options.instructions):
         run.prepare()
         run.measure()
     sections = run.evaluate()

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
 
+from results import COLLECTIVES
+
 
 @dataclass(frozen=True)
 class Place:
@@ -27,11 +29,16 @@ class Peer:
     program: str  # in bin/perf
     commands: Commands
     environment: dict = field(default_factory=dict)
+    collectives: tuple = tuple(COLLECTIVES)
     spins: bool = False  # waits without yielding: with more ranks than cores it advances by time slices
 
 
 def _tutti(place, ranks, words):
     return [[str(place.programs / "tutti"), "run", "-n", str(ranks), "--", str(place.programs / "perf/tutti"), *words]]
+
+
+def _registered(place, ranks, words):
+    return _tutti(place, ranks, [*words, "--registered=1"])
 
 
 def _gloo(place, ranks, words):
@@ -63,6 +70,8 @@ PEERS = {
     for peer in (
         Peer("tutti", "tutti", _tutti),
         Peer("tutti-tcp", "tutti", _tutti, {"TUTTI_TRANSPORTS": "tcp"}),
+        # On memory of Communicator::allocate.
+        Peer("tutti-registered", "tutti", _registered, collectives=("all_reduce",)),
         Peer("gloo", "gloo", _gloo),
         Peer("openmpi", "openmpi", _openmpi(), AS_ROOT),
         Peer("openmpi-tcp", "openmpi", _openmpi("--mca", "pml", "ob1", "--mca", "btl", "tcp,self"), AS_ROOT),

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tutti/transport/mesh.h>
+#include <tutti/tests/perf/endpoint.h>
 #include <tutti/transport/shm/factory.h>
 #include <tutti/transport/tcp/factory.h>
 
@@ -86,101 +86,6 @@ class Line {
   std::uint64_t turn_ = 0;
 };
 
-class Quiet final : public ContextEvents {
- public:
-  Known operation(std::uint64_t) const override { return {&call, false}; }
-  void on_mismatch(int, std::uint64_t, const Status& why) override { report(why); }
-  void on_abort(int, const Status& why) override { report(why); }
-  void on_peer_down(int, const Status& why) override { report(why); }
-  static void report(const Status& why) {
-    if (why.code() != Code::aborted) std::fprintf(stderr, "%s\n", why.to_string().c_str());
-  }
-  Fingerprint call;
-};
-
-template <class Op>
-struct Waited : Op {
-  Driver* driver = nullptr;
-  std::atomic<std::uint32_t> over{0};
-  void arm(Driver& by) {
-    driver = &by;
-    over.store(0, std::memory_order_relaxed);
-    this->done = [](Op& op, const Status& status) {
-      if (!status.ok()) Quiet::report(status);
-      auto& self = static_cast<Waited&>(op);
-      self.over.store(1, std::memory_order_release);
-      self.driver->notify(self.over);
-    };
-  }
-};
-
-class Ours {
- public:
-  Ours(int rank, std::vector<PeerInfo> peers, std::unique_ptr<Transport> transport, const Settings& settings)
-      : driver_(driver_options(settings)),
-        mesh_(driver_, options(rank, std::move(peers), std::move(transport))),
-        peer_(1 - rank),
-        memory_(settings.bytes) {
-    const DriverGuard guard(driver_);
-    if (!mesh_.start().ok()) std::abort();
-    mesh_.attach(1, context_);
-  }
-  ~Ours() { mesh_.shutdown(Deadline::after(std::chrono::seconds(5))); }
-
-  void trip() {
-    if (peer_ == 1) send();
-    recv();
-    if (peer_ == 0) send();
-    ++sequence_;
-  }
-
- private:
-  static DriverOptions driver_options(const Settings& settings) {
-    DriverOptions made;
-    made.spin = std::chrono::microseconds(settings.spin_us);
-    return made;
-  }
-  static MeshOptions options(int rank, std::vector<PeerInfo> peers, std::unique_ptr<Transport> transport) {
-    MeshOptions made;
-    made.rank = rank;
-    made.peers = std::move(peers);
-    made.transports.push_back(std::move(transport));
-    return made;
-  }
-  void send() {
-    sending_.arm(driver_);
-    sending_.data = memory_.data();
-    sending_.header.tag = {1, 0, sequence_};
-    sending_.header.bytes = memory_.size();
-    {
-      const DriverGuard guard(driver_);
-      mesh_.send(peer_, sending_);
-    }
-    driver_.wait(sending_.over, Deadline::never());
-  }
-  void recv() {
-    receiving_.arm(driver_);
-    receiving_.tag = {1, 0, sequence_};
-    receiving_.peer = peer_;
-    receiving_.bytes = memory_.size();
-    receiving_.sink.out = memory_.data();
-    {
-      const DriverGuard guard(driver_);
-      mesh_.recv(receiving_);
-    }
-    driver_.wait(receiving_.over, Deadline::never());
-  }
-
-  Driver driver_;
-  Quiet context_;
-  Mesh mesh_;
-  int peer_;
-  std::uint64_t sequence_ = 0;
-  std::vector<std::byte> memory_;
-  Waited<SendOp> sending_;
-  Waited<RecvOp> receiving_;
-};
-
 template <class Way>
 double microseconds(Way& way, int trips) {
   const auto start = Clock::now();
@@ -227,10 +132,15 @@ std::vector<PeerInfo> introduce(int rank, int bare, const Transport& transport) 
   return peers;
 }
 
-std::unique_ptr<Ours> make_ours(int rank, int descriptor, std::unique_ptr<Transport> transport,
+std::unique_ptr<perf::Endpoint> make_ours(int rank, int descriptor, std::unique_ptr<Transport> transport,
                                 const Settings& settings) {
   auto peers = introduce(rank, descriptor, *transport);
-  return std::make_unique<Ours>(rank, std::move(peers), std::move(transport), settings);
+  return std::make_unique<perf::Endpoint>(
+      perf::EndpointOptions{.rank = rank,
+                            .peers = std::move(peers),
+                            .transport = std::move(transport),
+                            .bytes = settings.bytes,
+                            .spin = std::chrono::microseconds(settings.spin_us)});
 }
 
 void print(const char* what, const std::vector<double>& us, const std::vector<double>& bound_us,

@@ -5,8 +5,9 @@ import statistics
 from pathlib import Path
 
 import chart
-from bars import IDEALS
+from bars import IDEALS, STEP_NS
 from evaluate import estimate, judge, short
+from instructions import LAYERS
 from peers import PEERS
 from results import COLLECTIVES, human
 
@@ -137,6 +138,32 @@ def charts(figures):
     if all_reduce:
         made["all_reduce.svg"] = chart.svg(all_reduce, 2)
     return made
+
+
+def micro(found):
+    """Name, time, and the rate or the time of a step where there is one; and whether steps are cheap enough."""
+    rows = []
+    slowest = max((record["per_step"] * 1e9 for record in found.values() if "per_step" in record), default=None)
+    if slowest is not None:
+        verdict = "holds" if slowest <= STEP_NS else "**fails**"
+        rows.append([f"the dearest step, ≤ {STEP_NS} ns", f"{short(slowest)} ns", verdict])
+    for name, record in found.items():
+        extra = ""
+        if "per_step" in record:
+            extra = f"{short(record['per_step'] * 1e9)} ns per step"
+        elif "bytes_per_second" in record:
+            extra = f"{short(record['bytes_per_second'] / 1e9)} GB/s"
+        rows.append([name.removesuffix("/real_time"), f"{short(record['real_time'])} {record['time_unit']}", extra])
+    return table(["microbenchmark", "median", ""], rows)
+
+
+def instructions(counts):
+    """A row for each layer that executes something."""
+    layers = [layer for layer in LAYERS if any(count.get(layer, 0) >= 1 for count in counts.values())]
+    rows = [[f"`{layer}/`" if layer not in ("program", "libraries") else layer,
+             *[f"{count[layer]:.0f}" for count in counts.values()]] for layer in layers]
+    rows.append(["all", *[f"{count['all']:.0f}" for count in counts.values()]])
+    return table(["instructions per operation", *counts], rows)
 
 
 def load(rows):

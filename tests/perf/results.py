@@ -63,13 +63,13 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def times(rows):
+def times(rows, column="lat_us_median"):
     """cell -> peer -> round -> microseconds, infinite where it stalled."""
     found = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         cell = Cell(row["collective"], int(row["ranks"]), int(row["bytes"]))
-        value = row["lat_us_median"]
-        found[cell][row["peer"]][int(row["round"])] = float("inf") if value == STALLED else float(value)
+        stalled = row["lat_us_median"] == STALLED
+        found[cell][row["peer"]][int(row["round"])] = float("inf") if stalled else float(row[column])
     return found
 
 

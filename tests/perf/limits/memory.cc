@@ -71,18 +71,21 @@ void bound_baseline(const float* in0, const float* in1, float* out0, float* out1
 [[gnu::target("avx2")]] void sum_avx2(float* to, const float* from, std::size_t count) {
   sum_loop(to, from, count);
 }
-[[gnu::target("avx512f,prefer-vector-width=512")]] void sum_avx512(float* to, const float* from,
-                                                                   std::size_t count) {
-  sum_loop(to, from, count);
+[[gnu::target("avx512f")]] void sum_avx512(float* to, const float* from, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += 16)
+    _mm512_store_ps(to + i, _mm512_add_ps(_mm512_load_ps(to + i), _mm512_load_ps(from + i)));
 }
 [[gnu::target("avx2")]] void bound_avx2(const float* in0, const float* in1, float* out0, float* out1,
                                         std::size_t count) {
   bound_loop(in0, in1, out0, out1, count);
 }
-[[gnu::target("avx512f,prefer-vector-width=512")]] void bound_avx512(const float* in0, const float* in1,
-                                                                     float* out0, float* out1,
-                                                                     std::size_t count) {
-  bound_loop(in0, in1, out0, out1, count);
+[[gnu::target("avx512f")]] void bound_avx512(const float* in0, const float* in1, float* out0, float* out1,
+                                             std::size_t count) {
+  for (std::size_t i = 0; i < count; i += 16) {
+    const __m512 sum = _mm512_add_ps(_mm512_load_ps(in0 + i), _mm512_load_ps(in1 + i));
+    _mm512_store_ps(out0 + i, sum);
+    _mm512_store_ps(out1 + i, sum);
+  }
 }
 void bound_streamed(const float* in0, const float* in1, float* out0, float* out1, std::size_t count) {
   for (std::size_t i = 0; i < count; i += 4) {

@@ -23,14 +23,12 @@ struct Budget {
   long fewest_batches;
 };
 
-struct Free {
-  void operator()(float* memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<float, Free>;
+using Memory = std::shared_ptr<float>;
 
-Memory allocate(std::size_t floats) {
+Memory allocate(Peer& peer, std::size_t floats) {
   const std::size_t bytes = (floats * sizeof(float) + alignment - 1) / alignment * alignment;
-  Memory memory(static_cast<float*>(std::aligned_alloc(alignment, bytes)));
+  Memory memory = peer.allocate(floats);
+  if (memory == nullptr) memory.reset(static_cast<float*>(std::aligned_alloc(alignment, bytes)), std::free);
   if (memory == nullptr) throw std::bad_alloc();
   std::fill_n(memory.get(), floats, 0.0f);  // touched, so that no figure pays for its pages
   return memory;
@@ -181,8 +179,8 @@ int measure_peer(Peer& peer, const Arguments& arguments) {
   const std::vector<Cell> cells = cells_of(arguments, peer.size());
   std::size_t most = 1;
   for (const Cell& cell : cells) most = std::max(most, cell.elements);
-  const Memory in = allocate(most);
-  const Memory out = allocate(most);
+  const Memory in = allocate(peer, most);
+  const Memory out = allocate(peer, most);
   int status = 0;
   for (const Cell& cell : cells) {
     Measuring measuring(peer, cell, in.get(), out.get());

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 
 #include <tutti/tests/perf/peers/collective.h>
@@ -23,6 +24,9 @@ class Peer {
   // `count` is the length of the vector, or of one block where it has blocks. A library that only knows the
   // form in place may take `out` as its input: it is filled as `in` is before each run that is verified.
   virtual std::function<void()> prepare(Collective collective, float* in, float* out, std::size_t count) = 0;
+
+  // Memory of the library's own, where that is what is measured; null: ordinary memory. Collective.
+  virtual std::shared_ptr<float> allocate(std::size_t) { return nullptr; }
 
   // For the harness's own use.
   virtual void barrier() = 0;

@@ -1,6 +1,7 @@
 // tutti as one of the peers, as its users get it: a rank of `tutti run`, nothing set but perhaps
 // TUTTI_TRANSPORTS.
 #include <cstdio>
+#include <stdexcept>
 
 #include <tutti/tests/perf/peers/harness.h>
 #include <tutti/tutti.h>
@@ -10,11 +11,19 @@ namespace {
 
 class TuttiPeer final : public Peer {
  public:
+  explicit TuttiPeer(bool registered) : registered_(registered) {}
   int rank() const override { return communicator_.rank(); }
   int size() const override { return communicator_.size(); }
   void barrier() override { communicator_.barrier().wait(); }
   void largest(std::span<double> values) override {
     communicator_.all_reduce(Buffer(values), ReduceOp::max).wait();
+  }
+
+  std::shared_ptr<float> allocate(std::size_t floats) override {
+    if (!registered_) return nullptr;
+    auto allocation = std::make_shared<Allocation>(communicator_.allocate(floats * sizeof(float)));
+    if (!allocation->registered()) throw std::runtime_error("no transport here registers memory");
+    return {allocation, static_cast<float*>(allocation->data())};
   }
 
   std::function<void()> prepare(Collective collective, float* in, float* out, std::size_t count) override {
@@ -53,6 +62,7 @@ class TuttiPeer final : public Peer {
 
  private:
   Communicator communicator_ = init();
+  const bool registered_;
 };
 
 }  // namespace
@@ -60,8 +70,9 @@ class TuttiPeer final : public Peer {
 
 int main(int count, char** words) {
   try {
-    tutti::perf::TuttiPeer peer;
-    return tutti::perf::measure_peer(peer, tutti::perf::Arguments(count, words));
+    const tutti::perf::Arguments arguments(count, words);
+    tutti::perf::TuttiPeer peer(arguments.number("registered", 0) != 0);
+    return tutti::perf::measure_peer(peer, arguments);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "perf_tutti: %s\n", error.what());
     return 1;

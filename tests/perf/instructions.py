@@ -1,0 +1,114 @@
+"""Instructions of an all_reduce of 8 bytes, by folder of the source tree: a figure that no noise of the machine moves.
+
+Every rank runs under callgrind; what rank 0 executes for MANY operations less what it executes for FEW, divided by the
+difference, is one operation, without the start and the end of the program. Ranks do not poll (TUTTI_SPIN=0): a rank that
+waits goes to sleep, so that the count does not depend on how long it waits.
+"""
+import os
+import re
+import statistics
+import subprocess
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+FEW, MANY, REPEATS = 1000, 3000, 3
+LIMIT_S = 180
+CASES = {  # name -> (ranks, transport)
+    "world of one": (1, None),
+    "2 ranks, tcp": (2, "tcp"),
+    "2 ranks, shm": (2, "shm"),
+}
+LAYERS = ("bindings", "collectives", "transport", "transport/tcp", "transport/shm", "core", "program", "libraries")
+
+
+def layer_of(file, root):
+    """The layer that a function belongs to, by the file that it was written in."""
+    try:
+        path = Path(file).resolve().relative_to(root)
+    except ValueError:
+        return "libraries"
+    if path.parts[0] == "transport" and len(path.parts) > 2:
+        return "/".join(path.parts[:2])
+    return "program" if path.parts[0] == "tests" else path.parts[0]
+
+
+def count(profile, root):
+    """layer -> instructions, out of a file of callgrind's: each function's own, whatever was inlined into it."""
+    names, totals = {}, defaultdict(int)
+    file, skip = "", False
+    for line in profile.read_text(errors="replace").splitlines():
+        found = re.match(r"fl=\((\d+)\)(?: (.*))?", line)
+        if found:
+            if found[2]:
+                names[found[1]] = found[2]
+            file = names[found[1]]
+        elif line.startswith(("fi=", "fe=", "cfi=", "cfl=")):
+            # Other files, whose names are numbered together with those of fl=.
+            inner = re.match(r"\w+=\((\d+)\)(?: (.*))?", line)
+            if inner[2]:
+                names[inner[1]] = inner[2]
+        elif line.startswith("calls="):
+            skip = True  # what follows is the cost of what is called
+        elif line[:1] in "+-*" or line[:1].isdigit():
+            if not skip:
+                totals[file] += int(line.split()[1])
+            skip = False
+    layers = defaultdict(int)
+    for name, instructions in totals.items():
+        layers[layer_of(name, root)] += instructions
+    return layers
+
+
+def _profile(program, ranks, transport, operations, scratch):
+    """Runs all ranks and returns rank 0's profile."""
+    environment = {**os.environ, "TUTTI_SPIN": "0", "TUTTI_WORLD_SIZE": str(ranks),
+                   "TUTTI_INIT_METHOD": f"file://{scratch}/meet"}
+    if transport:
+        environment["TUTTI_TRANSPORTS"] = transport
+    started = []
+    for rank in range(ranks):
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={scratch}/{rank}.out", str(program),
+                   str(operations)]
+        started.append(subprocess.Popen(command, env={**environment, "TUTTI_RANK": str(rank)},
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+    try:
+        for process in started:
+            _, errors = process.communicate(timeout=LIMIT_S)
+            if process.returncode:
+                raise RuntimeError(f"exit status {process.returncode}: {errors[-1000:]}")
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    return Path(scratch) / "0.out"
+
+
+def _count_once(program, root, ranks, transport):
+    counts = []
+    for operations in (FEW, MANY):
+        with tempfile.TemporaryDirectory() as scratch:
+            counts.append(count(_profile(program, ranks, transport, operations, scratch), root))
+    few, many = counts
+    return {layer: (many[layer] - few[layer]) / (MANY - FEW) for layer in many}
+
+
+def transports(programs):
+    """The transports that this build has."""
+    words = subprocess.run([programs / "tutti", "info"], capture_output=True, text=True, check=True).stdout.split()
+    return [name for name in ("tcp", "shm") if name in words]
+
+
+def measure(programs, root, say):
+    """case -> layer -> instructions per operation, the median of several runs."""
+    found = {}
+    for name, (ranks, transport) in CASES.items():
+        if transport and transport not in transports(programs):
+            say(f"bench: no instructions for {name}: this build has no such transport")
+            continue
+        runs = [_count_once(programs / "perf/instructions", root, ranks, transport) for _ in range(REPEATS)]
+        found[name] = {layer: statistics.median(run.get(layer, 0) for run in runs) for layer in LAYERS}
+        totals = sorted(sum(run.values()) for run in runs)
+        found[name]["all"] = totals[len(totals) // 2]
+        say(f"bench: {name}: {totals[0]:.0f} to {totals[-1]:.0f} instructions per operation in {REPEATS} runs")
+    return found
