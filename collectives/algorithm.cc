@@ -10,7 +10,8 @@ std::vector<Algorithm> all_families() {
   for (const auto family :
        {all_reduce_algorithms(), reduce_algorithms(), broadcast_algorithms(), all_gather_algorithms(),
         reduce_scatter_algorithms(), all_to_all_algorithms(), gather_algorithms(), scatter_algorithms(),
-        scan_algorithms(), barrier_algorithms(), shared_algorithms(), registered_algorithms()}) {
+        scan_algorithms(), barrier_algorithms(), two_level_algorithms(), shared_algorithms(),
+        registered_algorithms()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

@@ -28,7 +28,7 @@ struct Algorithm {
   bool shared = false;  // makes shared schedules; `applies` asks for a window
 };
 
-// Every algorithm, grouped by kind.
+// Every algorithm.
 std::span<const Algorithm> algorithms();
 // By kind and name, or by id; null if there is none.
 const Algorithm* find_algorithm(CollectiveKind kind, std::string_view name);

@@ -110,9 +110,11 @@ Slice ScheduleBuilder::scratch(std::uint64_t count) {
 }
 
 Slice ScheduleBuilder::resolve(Slice slice) const {
-  if (!input_ || slice.buffer != BufferId::input) return slice;
-  assert(slice.offset + slice.count <= input_->count);
-  return {input_->buffer, input_->offset + slice.offset, slice.count};
+  if (slice.buffer == BufferId::scratch) return slice;
+  const std::optional<Slice>& redirected = slice.buffer == BufferId::input ? input_ : output_;
+  if (!redirected) return slice;
+  assert(slice.offset + slice.count <= redirected->count);
+  return {redirected->buffer, redirected->offset + slice.offset, slice.count};
 }
 
 Slice ScheduleBuilder::window(int owner, std::uint64_t offset, std::uint64_t count) {
@@ -175,10 +177,28 @@ void ScheduleBuilder::limit_in_flight(std::uint32_t window) {
   sends_.clear();
 }
 
+ScheduleBuilder::Part::Part(ScheduleBuilder& builder, std::span<const int> ranks, Slice input, Slice output)
+    : builder_(builder), outer_input_(builder.input_) {
+  assert(builder.ranks_.empty());
+  const Slice inner_input = builder.resolve(input);
+  const Slice inner_output = builder.resolve(output);
+  builder.input_ = inner_input;
+  builder.output_ = inner_output;
+  builder.ranks_ = ranks;
+}
+
+ScheduleBuilder::Part::~Part() {
+  builder_.input_ = outer_input_;
+  builder_.output_.reset();
+  builder_.ranks_ = {};
+  builder_.limit_in_flight(0);
+}
+
 void ScheduleBuilder::fence() { fenced_ = receives_.size(); }
 
 void ScheduleBuilder::message(StepKind kind, int peer, Slice left, Slice out, MessageSide side) {
   const bool sending = kind == StepKind::send;
+  if (!ranks_.empty()) peer = ranks_[static_cast<std::size_t>(peer)];
   Step step;
   step.kind = kind;
   step.message_side = side;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -60,6 +61,21 @@ class ScheduleBuilder {
   // trace in memory to derive that from.
   void fence();
 
+  // While it lives, `input` and `output` are the given slices, in the terms from outside of it, and peer i is
+  // ranks[i]: an algorithm can then be carried out as a part of another, among some of the ranks. A limit of
+  // what is in flight, or an input redirected, ends with it. Parts do not nest.
+  class Part {
+   public:
+    Part(ScheduleBuilder& builder, std::span<const int> ranks, Slice input, Slice output);
+    ~Part();
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+
+   private:
+    ScheduleBuilder& builder_;
+    const std::optional<Slice> outer_input_;
+  };
+
   Schedule finish() &&;
 
  private:
@@ -73,7 +89,8 @@ class ScheduleBuilder {
   Schedule schedule_;
   std::unique_ptr<Hazards> hazards_;
   std::unordered_map<int, std::uint32_t> sent_, received_;  // messages numbered so far, by peer
-  std::optional<Slice> input_;                              // where `input` was redirected to
+  std::optional<Slice> input_, output_;                     // where `input` and `output` were redirected to
+  std::span<const int> ranks_;                              // of the part that is being emitted, or empty
   std::uint32_t window_ = 0;                                // 0: no limit
   std::vector<std::uint32_t> sends_;                        // steps since the limit
   std::vector<std::uint32_t> receives_;

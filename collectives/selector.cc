@@ -106,6 +106,7 @@ Choice Selector::tuned(const Algorithm& algorithm, const Problem& problem) const
     }
   }
   if ((algorithm.knobs & segment_knob) != 0) {
+    tuning = best.tuning;
     for (const std::uint64_t segment : segment_sizes) {
       tuning.segment_bytes = segment;
       consider(tuning);

@@ -17,6 +17,7 @@ struct Ports {
 
 struct Host {
   Ports ports;
+  std::uint64_t sent_bytes = 0;
   std::vector<double> cores;  // each free from then on; empty: one for every rank
 };
 
@@ -80,6 +81,8 @@ class Run {
       result_.bytes += bytes;
       result_.max_rank_bytes = std::max(result_.max_rank_bytes, bytes);
     }
+    for (const Host& host : hosts_)
+      result_.max_host_bytes = std::max(result_.max_host_bytes, host.sent_bytes);
     return result_;
   }
 
@@ -148,15 +151,27 @@ class Run {
     const double handshake = n > static_cast<double>(model_.eager) ? link.handshake : 0;
     const double work = link.busy + n * link.busy_byte;
     const double worked = occupy(from, event.time, work);
-    Ports& sender = within ? machines_[from].ports : machines_[from].host->ports;
-    Ports& receiver = within ? machines_[to].ports : machines_[to].host->ports;
-    const double begin = std::max(worked, sender.out);
+    Ports& sender = machines_[from].ports;
+    Ports& receiver = machines_[to].ports;
+    double begin = std::max(worked, sender.out);
+    double arrival = link.alpha + handshake + transfer;
+    if (within) {
+      arrival += begin;
+    } else {
+      // The bytes of all ranks of a host go one after the other; what a message costs besides is each rank's.
+      Ports& host_sender = machines_[from].host->ports;
+      Ports& host_receiver = machines_[to].host->ports;
+      begin = std::max(begin, host_sender.out);
+      host_sender.out = begin + transfer;
+      arrival = std::max(begin + arrival, host_receiver.in + transfer);
+      host_receiver.in = arrival;
+    }
     sender.out = begin + link.gap + transfer;
-    const double arrival =
-        std::max(begin + link.alpha + handshake + transfer, receiver.in + link.gap + transfer);
+    arrival = std::max(arrival, receiver.in + link.gap + transfer);
     receiver.in = arrival;
     ++result_.messages;
     sent_bytes_[from] += s.left.count * element_size_;
+    if (!within) machines_[from].host->sent_bytes += s.left.count * element_size_;
     post(std::max(sender.out, worked + work), event.at, Event::Kind::done);
     post(std::max(event.time, arrival - work), event.at, Event::Kind::landing, arrival);
   }

@@ -11,6 +11,7 @@ struct Simulation {
   std::uint64_t messages = 0;        // over all ranks
   std::uint64_t bytes = 0;           // over all ranks
   std::uint64_t max_rank_bytes = 0;  // sent by the busiest rank
+  std::uint64_t max_host_bytes = 0;  // sent to other hosts by the busiest host
 };
 
 // Runs the schedules of all `problem.size` ranks on the model machine (see CostModel): each rank has one port

@@ -122,8 +122,7 @@ bool even_ranks(const Problem& problem) { return problem.size % 2 == 0; }
 
 double neighbor_exchange_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  return terms.burst(1, terms.bytes(), terms.shift(1)) +
-         (terms.p() / 2 - 1) * terms.burst(1, 2 * terms.bytes(), terms.shift(1));
+  return terms.turn(terms.bytes()) + (terms.p() / 2 - 1) * terms.turn(2 * terms.bytes());
 }
 
 // Every block once around, in segments. Cost: p-1 steps between neighbours, (p-1) n bytes.

@@ -82,19 +82,28 @@ class Terms {
     const double segment = segment_bytes(n, slices);
     const double segments = slices * pieces(n, segment);
     if (hops <= 0 || segments <= 0) return 0;
-    const Path path = shift(1);
-    return hops * (path.arrival(segment) + (combining ? path.gamma * segment : 0)) +
-           (segments - 1) * path.pace(segment, combining);
+    return hops * hop(segment, combining) + (segments - 1) * shift(1).pace(segment, combining);
   }
   // A ring of `steps` steps, each a block of n bytes in segments: bound by the ports, or by the way around.
   double ring(double steps, double n, bool combining) const {
     const double segment = segment_bytes(n, 4 * p());
     const double segments = pieces(n, segment);
     if (steps <= 0 || segments <= 0) return 0;
+    const double around = hop(segment, combining);
+    const double pace = shift(1).pace(segment, combining);
+    return std::max(steps * segments * pace + around, steps * around + (segments - 1) * pace);
+  }
+  // One round in which neighbours exchange n bytes.
+  double turn(double n) const {
     const Path path = shift(1);
-    const double hop = path.arrival(segment) + (combining ? path.gamma * segment : 0);
-    const double pace = path.pace(segment, combining);
-    return std::max(steps * segments * pace + hop, steps * hop + (segments - 1) * pace);
+    return std::max(hop(0, false) + path.arrival(n) - path.alpha, path.core + n * path.core_byte);
+  }
+  // From one rank to the next, on average: where hosts' ranks follow each other few hops leave a host.
+  double hop(double n, bool combining) const {
+    const double far = shift(1).arrival(n) + (combining ? model_.gamma * n : 0);
+    if (hosts_ == 1 || !problem_.topology->regular()) return far;
+    const double near = path(false, 1, 1, crowd_, 2).arrival(n) + (combining ? model_.gamma * n : 0);
+    return near + (far - near) / crowd_;
   }
   // The rounds of circulant.h over a vector of n bytes, combining or not: up to two messages each.
   double circulant(double n, bool combining) const {

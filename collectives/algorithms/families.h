@@ -17,6 +17,7 @@ std::span<const Algorithm> gather_algorithms();
 std::span<const Algorithm> scatter_algorithms();
 std::span<const Algorithm> scan_algorithms();
 std::span<const Algorithm> barrier_algorithms();
+std::span<const Algorithm> two_level_algorithms();
 std::span<const Algorithm> shared_algorithms();
 std::span<const Algorithm> registered_algorithms();
 

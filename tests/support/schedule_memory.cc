@@ -14,7 +14,8 @@ std::size_t blocks_before(const Problem& problem, std::span<const std::uint64_t>
 }
 
 bool overlap_badly(const Range& a, const Range& b) {
-  const bool disjoint = a.end <= b.begin || b.end <= a.begin;
+  const bool empty = a.begin == a.end || b.begin == b.end;
+  const bool disjoint = empty || a.end <= b.begin || b.end <= a.begin;
   return !disjoint && (a.begin != b.begin || a.end != b.end);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <tutti/collectives/algorithm.h>
+#include <tutti/collectives/topology.h>
 #include <tutti/tests/support/schedule_checker.h>
 
 // Every algorithm, proved by the symbolic checker for every number of ranks from 1 to 64, and some larger.
@@ -80,10 +81,11 @@ std::vector<int> roots_for(CollectiveKind kind, int size) {
 }
 
 // All combinations for few ranks; for many, every (count, in place) with the rest drawn in turn.
-void prove(const Algorithm& algorithm, int size, std::uint32_t& seed) {
+void prove(const Algorithm& algorithm, int size, std::uint32_t& seed, const Topology* topology = nullptr) {
   Problem shape;
   shape.kind = algorithm.kind;
   shape.size = size;
+  shape.topology = topology;
   if (!algorithm.applies(shape)) return;
   const auto tunings = tunings_for(algorithm);
   const auto variants = variants_for(algorithm);
@@ -96,6 +98,7 @@ void prove(const Algorithm& algorithm, int size, std::uint32_t& seed) {
         const std::size_t root = pick / tunings.size() / variants.size();
         const Variant& variant = variants[pick / tunings.size() % variants.size()];
         ScheduleCase test(algorithm.kind, size, count, roots[root], in_place);
+        test.base.topology = topology;
         test.base.commutative = variant.commutative;
         test.base.average = variant.average;
         test.base.premultiplied = variant.premultiplied;
@@ -136,6 +139,44 @@ TEST(ProveScatter, EveryRankCountV) { prove_all(CollectiveKind::scatter_v); }
 TEST(ProveScan, EveryRankCount) { prove_all(CollectiveKind::scan); }
 TEST(ProveScan, EveryRankCountExclusive) { prove_all(CollectiveKind::exscan); }
 TEST(ProveBarrier, EveryRankCount) { prove_all(CollectiveKind::barrier); }
+
+// By rank, the host that it is on: regular and not, ranks of a host together and apart.
+std::vector<std::vector<int>> placements() {
+  std::vector<std::vector<int>> all = {
+      {0, 0, 1, 1}, {0, 1, 0, 1},       {0, 0, 0, 1},       {0, 1, 1, 1, 1},
+      {0, 1, 2, 2}, {0, 1, 1, 0, 2, 1}, {0, 0, 1, 1, 2, 2}, {2, 0, 0, 1, 1, 1, 0},
+  };
+  for (const auto& [hosts, ranks] : {std::pair(2, 4), {3, 3}, {4, 4}, {2, 8}, {5, 3}, {8, 8}}) {
+    auto& together = all.emplace_back();
+    for (int rank = 0; rank < hosts * ranks; ++rank) together.push_back(rank / ranks);
+    auto& in_turn = all.emplace_back();
+    for (int rank = 0; rank < hosts * ranks; ++rank) in_turn.push_back(rank % hosts);
+    auto& scattered = all.emplace_back();
+    for (int rank = 0; rank < hosts * ranks; ++rank) scattered.push_back(rank * rank % (hosts + 1));
+  }
+  return all;
+}
+
+TEST(ProveTwoLevel, EveryPlacement) {
+  std::uint32_t seed = 0;
+  std::set<CollectiveKind> kinds;
+  for (const std::vector<int>& hosts : placements()) {
+    const Topology topology(hosts);
+    for (const Algorithm& algorithm : algorithms()) {
+      Problem one_host;
+      one_host.kind = algorithm.kind;
+      one_host.size = topology.size();
+      if (algorithm.applies(one_host)) continue;  // proved above
+      prove(algorithm, topology.size(), seed, &topology);
+      if (HasFatalFailure()) {
+        ADD_FAILURE() << algorithm.name << " on hosts " << testing::PrintToString(hosts);
+        return;
+      }
+      kinds.insert(algorithm.kind);
+    }
+  }
+  EXPECT_GE(kinds.size(), 6u);
+}
 
 }  // namespace
 }  // namespace tutti::test

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <tutti/collectives/selector.h>
+#include <tutti/collectives/topology.h>
 
 namespace tutti {
 namespace {
@@ -67,6 +68,25 @@ TEST(Selector, ReduceScatter) {
 TEST(Selector, AllToAll) {
   EXPECT_EQ(chosen(CollectiveKind::all_to_all, 64, 8), "bruck");
   EXPECT_EQ(chosen(CollectiveKind::all_to_all, 64, 256 * KiB), "pairwise");
+}
+
+TEST(Selector, SeveralHosts) {
+  CostModel model;
+  model.near = {.alpha = 2e-6, .gap = 0.5e-6, .beta = 0.1e-9, .busy = 0.3e-6, .busy_byte = 0.05e-9};
+  const Selector several = Selector::create(model, "").take();
+  const Topology topology = Topology::regular(4, 4);
+  const auto chosen_for = [&](CollectiveKind kind, std::uint64_t bytes) {
+    Problem p = problem(kind, topology.size(), bytes);
+    p.topology = &topology;
+    return several.choose(p).take().algorithm->name;
+  };
+  EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 16 * MiB), "two_level");
+  // Ranks of a host follow each other, so the near rounds of a power of two stay within hosts by themselves.
+  EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 8), "recursive_doubling");
+  const Topology in_turn(std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3});
+  Problem p = problem(CollectiveKind::barrier, 16, 0);
+  p.topology = &in_turn;
+  EXPECT_EQ(several.choose(p).take().algorithm->name, "leaders");
 }
 
 TEST(Selector, EveryKindHasAChoiceForEveryRankCount) {

@@ -2,6 +2,7 @@
 
 #include <tutti/collectives/selector.h>
 #include <tutti/collectives/simulator.h>
+#include <tutti/collectives/topology.h>
 
 namespace tutti {
 namespace {
@@ -84,6 +85,78 @@ TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
                              << " count=" << count << " radix=" << tuning.radix
                              << " segment=" << tuning.segment_bytes << ": simulated " << simulated * 1e6
                              << " us, estimated " << estimated * 1e6 << " us";
+        }
+      }
+    }
+  }
+}
+
+// A machine whose hosts are far apart.
+CostModel clustered() {
+  CostModel model;
+  model.near = {.alpha = 2e-6, .gap = 0.5e-6, .beta = 0.1e-9, .busy = 0.3e-6, .busy_byte = 0.05e-9};
+  model.far = {.alpha = 20e-6, .gap = 5e-6, .beta = 0.4e-9, .busy = 3e-6, .busy_byte = 0.1e-9};
+  model.gamma = 0.03e-9;
+  return model;
+}
+
+TEST(Simulator, TwoLevelsSendTheLeastBetweenHosts) {
+  const std::uint64_t n = 1 << 20;
+  for (const auto& [hosts, ranks] : {std::pair(2, 4), {3, 4}, {4, 2}, {8, 8}}) {
+    const Topology topology = Topology::regular(hosts, ranks);
+    Problem p = problem(CollectiveKind::all_reduce, hosts * ranks, n);
+    p.topology = &topology;
+    const auto bytes = [&](std::string_view name, const Tuning& tuning) {
+      const Algorithm* algorithm = find_algorithm(CollectiveKind::all_reduce, name);
+      return static_cast<double>(simulate(*algorithm, p, tuning, clustered()).max_host_bytes);
+    };
+    const double least = 2.0 * (hosts - 1) / hosts * n;
+    EXPECT_NEAR(bytes("two_level", {}), least, 64);
+    EXPECT_NEAR(bytes("two_level", {.segment_bytes = 65536}), least, 64 * 16);
+    EXPECT_GT(bytes("ring", {}), least * (hosts == 2 ? 1.7 : 1.1));
+  }
+}
+
+TEST(Simulator, TheRanksOfAHostShareItsPort) {
+  const Topology together = Topology::regular(2, 4);
+  Problem p = problem(CollectiveKind::all_to_all, 8, 1 << 20);
+  p.topology = &together;
+  // Each of four ranks has four blocks for the other host.
+  EXPECT_GE(simulate(*find_algorithm(p.kind, "pairwise"), p, {}, clustered()).seconds,
+            16 * (1 << 20) * clustered().far.beta);
+}
+
+TEST(Simulator, RanksShareCores) {
+  const Problem p = problem(CollectiveKind::all_reduce, 8, 8);
+  CostModel model;
+  model.near.busy = model.near.gap;
+  const Algorithm* doubling = find_algorithm(p.kind, "recursive_doubling");
+  const double alone = simulate(*doubling, p, {}, model).seconds;
+  EXPECT_NEAR(alone, 3 * model.near.alpha, 1e-6);
+  model.cores = 1;
+  // 24 messages, each at two ends, one after the other.
+  EXPECT_GE(simulate(*doubling, p, {}, model).seconds, 48 * model.near.busy);
+}
+
+TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
+  constexpr double factor = 3.1;
+  for (const auto& [hosts, ranks] : {std::pair(2, 2), {2, 4}, {3, 3}, {4, 4}, {8, 2}, {8, 8}}) {
+    const Topology topology = Topology::regular(hosts, ranks);
+    for (const Algorithm& algorithm : algorithms()) {
+      for (const std::uint64_t count : {std::uint64_t{64}, std::uint64_t{65536}, std::uint64_t{4} << 20}) {
+        Problem p = problem(algorithm.kind, hosts * ranks, count);
+        p.topology = &topology;
+        const bool counted = std::string_view(to_string(p.kind)).ends_with("_v");
+        if (counted || !algorithm.applies(p)) continue;
+        for (const std::uint64_t segment : {0, 65536}) {
+          if (segment != 0 && (algorithm.knobs & segment_knob) == 0) continue;
+          const Tuning tuning{2, segment, 8};
+          const double simulated = simulate(algorithm, p, tuning, clustered()).seconds;
+          const double estimated = algorithm.cost(p, tuning, clustered());
+          const bool close = estimated <= simulated * factor && simulated <= estimated * factor;
+          EXPECT_TRUE(close) << to_string(p.kind) << ' ' << algorithm.name << " on " << hosts << " x "
+                             << ranks << " count=" << count << " segment=" << segment << ": simulated "
+                             << simulated * 1e6 << " us, estimated " << estimated * 1e6 << " us";
         }
       }
     }

@@ -1,0 +1,70 @@
+// Ranks on several hosts, which are network namespaces joined by a bridge.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tutti/tests/support/network_hosts.h>
+#include <tutti/tests/support/process.h>
+
+namespace tutti::test {
+namespace {
+
+struct Traffic {
+  double two_level = 0;  // bytes out of the host with most, for a byte of the vector
+  double ring = 0;
+};
+
+// Runs host_ranks, whose ranks are on the hosts given by rank.
+Traffic run_on(const NetworkHosts& network, const std::vector<int>& hosts) {
+  std::vector<std::unique_ptr<Process>> ranks;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    const Process::Environment environment = {
+        {"TUTTI_RANK", std::to_string(rank)},
+        {"TUTTI_WORLD_SIZE", std::to_string(hosts.size())},
+        {"TUTTI_INIT_METHOD", "tcp://" + network.address(hosts[0]) + ":29613"}};
+    ranks.push_back(std::make_unique<Process>(
+        network.on(hosts[rank], {std::string(TUTTI_BIN_DIR) + "/tests/host_ranks"}), environment));
+  }
+  Traffic most;
+  for (const auto& rank : ranks) {
+    EXPECT_EQ(rank->wait(std::chrono::minutes(4)), 0) << rank->report();
+    unsigned long long bytes = 0, two_level = 0, ring = 0;
+    const std::string out = rank->out();
+    EXPECT_EQ(std::sscanf(out.c_str(), "of %llu bytes: two_level %llu ring %llu", &bytes, &two_level, &ring),
+              3)
+        << rank->report();
+    if (bytes == 0) continue;
+    most.two_level = std::max(most.two_level, static_cast<double>(two_level) / static_cast<double>(bytes));
+    most.ring = std::max(most.ring, static_cast<double>(ring) / static_cast<double>(bytes));
+  }
+  std::printf("out of a host, for each byte: two_level %.3f, ring %.3f\n", most.two_level, most.ring);
+  return most;
+}
+
+TEST(SeveralHosts, TheLeastPossibleGoesOverTheWire) {
+  const NetworkHosts network(3);
+  if (!network.problem().empty()) GTEST_SKIP() << network.problem();
+  // 2 (H-1)/H, and up to a tenth for headers, acknowledgements and heartbeats.
+  const Traffic two = run_on(network, {0, 0, 1, 1});
+  EXPECT_GT(two.two_level, 1.0);
+  EXPECT_LT(two.two_level, 1.1);
+  EXPECT_GT(two.ring, 1.4);
+  const Traffic three = run_on(network, {0, 0, 1, 1, 2, 2});
+  EXPECT_LT(three.two_level, 4.0 / 3 * 1.1);
+}
+
+TEST(SeveralHosts, UnequalHostsAndRanksInTurn) {
+  const NetworkHosts network(3);
+  if (!network.problem().empty()) GTEST_SKIP() << network.problem();
+  run_on(network, {0, 1, 0, 1});
+  run_on(network, {1, 0, 0, 2, 0});
+}
+
+}  // namespace
+}  // namespace tutti::test

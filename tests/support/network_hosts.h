@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tutti::test {
+
+// Network namespaces that stand for hosts: each has an address of its own, and all are joined by a bridge in
+// one more namespace, so that nothing outside of them is touched. Removed when this goes away. Needs the
+// rights to make them, and the `ip` command.
+class NetworkHosts {
+ public:
+  explicit NetworkHosts(int count);
+  ~NetworkHosts();
+  NetworkHosts(const NetworkHosts&) = delete;
+  NetworkHosts& operator=(const NetworkHosts&) = delete;
+
+  // Why there are none; empty if there are.
+  const std::string& problem() const { return problem_; }
+  // `command` as run on that host.
+  std::vector<std::string> on(int host, std::vector<std::string> command) const;
+  std::string address(int host) const { return "10.203.0." + std::to_string(host + 1); }
+
+ private:
+  std::string name(int host) const;
+  bool run(const std::vector<std::string>& words);
+
+  int count_;
+  std::string problem_;
+};
+
+}  // namespace tutti::test
