@@ -32,20 +32,32 @@ TEST(ManyRanks, SocketsAndThreadsAreBounded) {
   ASSERT_EQ(run.wait(minutes(5)), 0) << run.report();
   std::istringstream lines(run.out());
   int most_sockets = 0;
+  int sockets_of_leader = 0;
+  int most_descriptors = 0;
   int most_threads = 0;
   int reports = 0;
   for (std::string line; std::getline(lines, line);) {
+    int rank = 0;
     int sockets = 0;
+    int descriptors = 0;
     int threads = 0;
-    ASSERT_EQ(std::sscanf(line.c_str(), "sockets %d threads %d", &sockets, &threads), 2) << line;
-    most_sockets = std::max(most_sockets, sockets);
+    ASSERT_EQ(std::sscanf(line.c_str(), "rank %d sockets %d descriptors %d threads %d", &rank, &sockets,
+                          &descriptors, &threads),
+              4)
+        << line;
+    int& most = rank == 0 ? sockets_of_leader : most_sockets;
+    most = std::max(most, sockets);
+    most_descriptors = std::max(most_descriptors, descriptors - sockets);
     most_threads = std::max(most_threads, threads);
     ++reports;
   }
   EXPECT_EQ(reports, ranks);
-  std::printf("%d ranks: at most %d sockets and %d threads per rank\n", ranks, most_sockets, most_threads);
-  EXPECT_LE(most_threads, 2);          // the program's own and the driver's
-  EXPECT_LE(most_sockets, 4 * 6 + 4);  // a few peers per doubling of the world, not one per rank
+  std::printf("%d ranks: at most %d sockets (%d at rank 0), %d other descriptors and %d threads per rank\n",
+              ranks, most_sockets, sockets_of_leader, most_descriptors, most_threads);
+  EXPECT_LE(most_threads, 2);                       // the program's own and the driver's
+  EXPECT_LE(most_sockets, 4 * 6 + 4);               // a few peers per doubling of the world, not one per rank
+  EXPECT_LE(sockets_of_leader, ranks + 4 * 6 + 4);  // it holds the others' connections for what all share
+  EXPECT_LE(most_descriptors, ranks + 16);          // a bell of each rank of the host
 }
 
 }  // namespace

@@ -38,8 +38,9 @@ int main() try {
   comm.reduce(data, tutti::ReduceOp::max, comm.size() - 1).wait();
   comm.barrier().wait();
   const int sockets = count("/proc/self/fd", "socket:");
+  const int descriptors = count("/proc/self/fd", "");
   const int threads = count("/proc/self/task", "");
-  std::printf("sockets %d threads %d\n", sockets, threads);
+  std::printf("rank %d sockets %d descriptors %d threads %d\n", comm.rank(), sockets, descriptors, threads);
   comm.barrier().wait();
   return 0;
 } catch (const std::exception& error) {

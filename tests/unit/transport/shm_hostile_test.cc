@@ -102,6 +102,7 @@ TEST_F(ShmMember, ThatIsHonestGetsTheSegment) {
   ASSERT_TRUE(leader.wait().ok());
   leader.segment->memory()[5] = std::byte{5};
   EXPECT_EQ(segment.memory()[front_bytes(3) + 5], std::byte{5});
+  ASSERT_TRUE(other.wait().ok());
   leader.segment->ring(2);
   std::uint64_t rings = 0;
   EXPECT_EQ(read(bell.get(), &rings, sizeof rings), static_cast<ssize_t>(sizeof rings));
@@ -142,7 +143,7 @@ TEST_F(ShmMember, ThatSaysGoodbyeIsNotReported) {
   prove(offer.proof);
   Note note;
   ASSERT_EQ(raw.receive(note), 0);
-  ASSERT_TRUE(leader.wait().ok());
+  ASSERT_TRUE(leader.wait().ok() && other.wait().ok());
   note.kind = NoteKind::goodbye;
   raw.send(note);
   raw.close();

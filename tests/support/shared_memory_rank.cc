@@ -1,0 +1,71 @@
+// A program for the ranks of a test: `shared_memory_rank URL MODE`. Prints "ready" when all ranks have met
+// and every pair has exchanged a message; then, by mode:
+//   end      leaves;
+//   recv     waits for a message from the last rank that never comes;
+//   reduce   takes part in collectives until one fails, or for ever;
+//            in these two the last rank does nothing;
+//   all      takes part in collectives, on every rank.
+// What fails is printed to stderr, and makes the exit status 1.
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <tutti/tutti.h>
+
+namespace {
+
+// Small and large, both ways, between all pairs; and a collective over everything.
+void exchange(tutti::Communicator& comm) {
+  constexpr std::size_t large = 300'000;
+  const int size = comm.size(), rank = comm.rank();
+  for (const std::size_t count : {std::size_t{1}, large}) {
+    std::vector<std::vector<std::int32_t>> in(static_cast<std::size_t>(size),
+                                              std::vector<std::int32_t>(count));
+    const std::vector<std::int32_t> out(count, rank);
+    std::vector<tutti::Work> works;
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer == rank) continue;
+      works.push_back(comm.recv(in[static_cast<std::size_t>(peer)], peer, 5));
+      works.push_back(comm.send(out, peer, 5));
+    }
+    for (tutti::Work& work : works) work.wait();
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank && in[static_cast<std::size_t>(peer)].back() != peer)
+        throw std::runtime_error("wrong data");
+    }
+  }
+  std::vector<std::int64_t> sum(large, rank + 1);
+  comm.all_reduce(sum, tutti::ReduceOp::sum).wait();
+  if (sum.back() != size * (size + 1) / 2) throw std::runtime_error("wrong sum");
+}
+
+void go_on(tutti::Communicator& comm, const std::string& mode) {
+  const int last = comm.size() - 1;
+  std::vector<std::int32_t> data(1000);
+  if (mode == "end") return;
+  if (comm.rank() == last && mode != "all") {
+    for (;;) pause();
+  }
+  if (mode == "recv") comm.recv(data, last, 6).wait();
+  for (;;) comm.all_reduce(data, tutti::ReduceOp::max).wait();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 3) throw std::runtime_error("usage: shared_memory_rank URL MODE");
+  tutti::Communicator comm = tutti::init(argv[1]);
+  exchange(comm);
+  comm.barrier().wait();
+  std::puts("ready");
+  std::fflush(stdout);
+  go_on(comm, argv[2]);
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
