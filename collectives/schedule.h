@@ -60,8 +60,8 @@ struct Step {
 // for ranks that share memory, read and write each other's windows, ordered by signals: they are run step by
 // step, as emitted, since the processor that would overlap their steps is the one that carries them out.
 struct Schedule {
-  // Steps [first, last) of a shared schedule are carried out `times` times; each time, slices of input and
-  // output start `stride` elements further on, and signals and what is awaited count on by `signals`. So a
+  // Steps [first, last) of a shared schedule are carried out `times` times; each time, slices of all but
+  // windows start `stride` elements further on, and signals and what is awaited count on by `signals`. So a
   // schedule stays short however long the vectors are.
   struct Repeat {
     std::uint32_t first = 0;
@@ -76,7 +76,7 @@ struct Schedule {
   std::vector<std::uint32_t> ready;       // steps with no dependency
   std::uint64_t scratch_count = 0;        // elements of scratch a run must provide
   bool shared = false;
-  std::uint64_t window_count = 0;  // elements of its window that any rank uses
+  std::uint64_t window_count = 0;  // elements of its window that any rank uses; equal on all ranks
   Repeat repeat = {};
 
   // One line a step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".

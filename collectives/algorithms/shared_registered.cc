@@ -11,8 +11,12 @@
 namespace tutti {
 namespace {
 
-// Pieces that stay in the first or second level of cache between being combined and being copied.
-constexpr std::uint64_t piece_bytes = 32 * 1024;
+// Pieces stay in the first or second level of cache between being combined and being copied, and fit the window,
+// where they are combined.
+std::uint64_t piece_count(const Problem& problem) {
+  constexpr std::uint64_t most_bytes = 32 * 1024;
+  return std::min(most_bytes, problem.window_bytes) / problem.element_size;
+}
 
 Slice of(int owner, Slice slice) {
   slice.owner = owner;
@@ -22,7 +26,7 @@ Slice of(int owner, Slice slice) {
 // Emits `body(slice)` for pieces of [first, first + count), as one repeated sequence.
 template <class Body>
 void in_pieces(ScheduleBuilder& builder, const Problem& problem, const Part& part, Body body) {
-  const std::uint64_t piece = piece_bytes / problem.element_size;
+  const std::uint64_t piece = piece_count(problem);
   const std::uint64_t whole = part.count / piece;
   if (whole != 0) {
     builder.begin_repeat(whole, piece);
@@ -50,8 +54,7 @@ void combine(ScheduleBuilder& builder, const Problem& problem, std::uint64_t fir
 }
 
 Slice spare_for(ScheduleBuilder& builder, const Problem& problem) {
-  const std::uint64_t piece = piece_bytes / problem.element_size;
-  return problem.size > 2 ? builder.window(problem.rank, 0, piece) : Slice{};
+  return problem.size > 2 ? builder.window(problem.rank, 0, piece_count(problem)) : Slice{};
 }
 
 // Every rank combines a slice of all inputs and writes it to all outputs. Cost: n/p times p read and p written by

@@ -37,6 +37,8 @@ Rounds::Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOpt
   rounds_ = (options.count + round_ - 1) / round_;
   const std::uint64_t whole = options.count / round_ / rounds_per_repeat;
   if (options.repeatable && whole > 1) repeats_ = whole;
+  // Whatever this rank itself touches of it: by this, all decide alike where an operation's windows lie.
+  builder_.window(problem.rank, 0, std::min(rounds_, options.depth) * options.lanes * unit_);
 }
 
 Part Rounds::part(std::uint64_t t) const {
@@ -58,7 +60,7 @@ void Rounds::await(std::uint64_t t, std::uint64_t rounds, std::uint32_t before, 
   const auto depth = static_cast<std::uint32_t>(options_.depth);
   const bool writes = t < rounds;
   const std::uint32_t read = before + (iteration + 2 > depth ? iteration + 2 - depth : 0);
-  const bool late = repeated || before != 0 || iteration + 2 > depth;
+  const bool late = repeated || before != 0 || iteration >= depth;
   if (t != 0) {
     for (const int peer : sources) builder_.await(peer, before + iteration);
   }

@@ -67,7 +67,10 @@ std::string ScheduleCase::describe() const {
          (counts_.empty() ? "" : " first counts " + std::to_string(counts_[0])) +
          " root=" + std::to_string(base.root) + (base.in_place ? " in place" : "") +
          (base.commutative ? "" : " non-commutative") + (base.average ? " average" : "") +
-         (base.premultiplied ? " premultiplied" : "");
+         (base.premultiplied ? " premultiplied" : "") + (base.registered ? " registered" : "") +
+         (base.window_bytes == 0 ? ""
+                                 : ", elements of " + std::to_string(base.element_size) + " B, windows of " +
+                                       std::to_string(base.window_bytes) + " B");
 }
 
 }  // namespace tutti::test

@@ -6,6 +6,8 @@
 
 #include <tutti/tests/support/schedule_checker.h>
 #include <tutti/tests/support/schedule_memory.h>
+#include <tutti/tests/support/schedule_results.h>
+#include <tutti/tests/support/shared_checker.h>
 
 namespace tutti::test {
 namespace {
@@ -117,39 +119,11 @@ class Execution {
       }
       const Id a = s.left.count != 0 ? memory[left.begin + i] : message;
       const Id b = s.right.count != 0 ? memory[right.begin + i] : message;
-      const Id value = result(s, a, b, message);
-      if (value <= Expressions::wrong) {
-        return at(
-            static_cast<int>(ref.rank), ref.step,
-            "element " + std::to_string(i) +
-                (value == Expressions::wrong ? " combines what does not belong together" : " is undefined"));
-      }
+      const Id value = value_of(s, a, b, message, expressions_);
+      if (value <= Expressions::wrong) return at(static_cast<int>(ref.rank), ref.step, fault(value, i));
       memory[out.begin + i] = value;
     }
     return {};
-  }
-
-  Id result(const Step& s, Id left, Id right, Id message) {
-    switch (s.kind) {
-      case StepKind::recv:
-        return message;
-      case StepKind::recv_reduce:
-        return s.message_side == MessageSide::left ? expressions_.combine(message, left)
-                                                   : expressions_.combine(left, message);
-      case StepKind::copy:
-        return left;
-      case StepKind::reduce:
-        return expressions_.combine(left, right);
-      case StepKind::scale:
-        return expressions_.scale(left);
-      case StepKind::divide:
-        return expressions_.divide(left);
-      case StepKind::send:
-      case StepKind::signal:
-      case StepKind::await:
-        break;
-    }
-    return Expressions::wrong;
   }
 
   void complete(Ref ref) {
@@ -167,8 +141,6 @@ class Execution {
     for (std::size_t i = 0; i < news.size(); ++i) known[i] = known[i] || news[i];
   }
 
-  std::string check_output(std::size_t rank, bool rank_order);
-  bool combines(Id id, std::uint64_t element, int ranks, bool rank_order) const;
   std::string check_barrier() const;
 
   const std::vector<Schedule>& schedules_;
@@ -183,82 +155,6 @@ class Execution {
   std::size_t done_ = 0;
   std::vector<std::vector<std::vector<bool>>> heard_;  // barrier: whom a step knows to have come
 };
-
-// Whether `id` is the combination of element `element` of the first `ranks` ranks.
-bool Execution::combines(Id id, std::uint64_t element, int ranks, bool rank_order) const {
-  if (id <= Expressions::wrong) return false;
-  std::uint64_t marks = 0;
-  for (int rank = 0; rank < ranks; ++rank) marks += Expressions::mark(rank);
-  const Expressions::Summary& summary = expressions_.summary(id);
-  return summary.element == element && summary.leaves == static_cast<std::uint32_t>(ranks) &&
-         summary.ranks == marks && summary.scaled == test_.base.premultiplied &&
-         summary.divided == test_.base.average && (!rank_order || summary.first == 0);
-}
-
-std::string Execution::check_output(std::size_t rank, bool rank_order) {
-  const int r = static_cast<int>(rank);
-  const Problem problem = test_.at(r);
-  Memory& memory = memories_[rank];
-  const Range& out = memory.output();
-  const int p = problem.size;
-  const auto own_offset = own_block_offset(problem);
-  Problem known_to_root = test_.at(problem.root);
-  known_to_root.rank = r;
-  const auto scattered_from = own_block_offset(known_to_root);
-  // For kinds whose output holds a block of every rank: the one that element i is in.
-  int block = 0;
-  std::uint64_t block_begin = 0;
-  const auto block_count = [&](int b) {
-    return problem.output_counts.empty() ? problem.count : problem.output_counts[static_cast<std::size_t>(b)];
-  };
-  // all_to_all: where the block for this rank starts in `from`'s input.
-  const auto sent_before = [&](int from) {
-    if (problem.output_counts.empty()) return problem.count * rank;
-    std::uint64_t sum = 0;
-    for (int to = 0; to < r; ++to) sum += test_.sent(from, to);
-    return sum;
-  };
-  for (std::uint64_t i = 0; i < out.end - out.begin; ++i) {
-    const Id id = memory[out.begin + i];
-    bool right = false;
-    switch (problem.kind) {
-      case CollectiveKind::all_reduce:
-      case CollectiveKind::reduce:
-        right = combines(id, i, p, rank_order);
-        break;
-      case CollectiveKind::reduce_scatter:
-      case CollectiveKind::reduce_scatter_v:
-        right = combines(id, own_offset + i, p, rank_order);
-        break;
-      case CollectiveKind::scan:
-        right = combines(id, i, r + 1, rank_order);
-        break;
-      case CollectiveKind::exscan:
-        right = r == 0 ? id == memory.initial(out.begin + i) : combines(id, i, r, rank_order);
-        break;
-      case CollectiveKind::broadcast:
-        right = id == expressions_.leaf(problem.root, i);
-        break;
-      case CollectiveKind::scatter:
-      case CollectiveKind::scatter_v:
-        right = id == expressions_.leaf(problem.root, scattered_from + i);
-        break;
-      default: {
-        for (; i >= block_begin + block_count(block); ++block) block_begin += block_count(block);
-        const bool exchanges =
-            problem.kind == CollectiveKind::all_to_all || problem.kind == CollectiveKind::all_to_all_v;
-        right = id == expressions_.leaf(block, i - block_begin + (exchanges ? sent_before(block) : 0));
-      }
-    }
-    if (!right) return "rank " + std::to_string(r) + ": output element " + std::to_string(i) + " is wrong";
-    if (problem.kind == CollectiveKind::all_reduce && id != memories_[0][memories_[0].output().begin + i]) {
-      return "rank " + std::to_string(r) + ": element " + std::to_string(i) +
-             " is computed otherwise than on rank 0";
-    }
-  }
-  return memory.rest_unchanged() ? ""
-                                 : "rank " + std::to_string(r) + ": memory beside the output has changed";
-}
 
 std::string Execution::check_barrier() const {
   for (std::size_t rank = 0; rank < heard_.size(); ++rank) {
@@ -276,11 +172,7 @@ std::string Execution::check_barrier() const {
 
 std::string Execution::check_results(bool rank_order) {
   if (test_.base.kind == CollectiveKind::barrier) return check_barrier();
-  for (std::size_t rank = 0; rank < schedules_.size(); ++rank) {
-    std::string error = check_output(rank, rank_order);
-    if (!error.empty()) return error;
-  }
-  return {};
+  return test::check_results(test_, memories_, expressions_, rank_order);
 }
 
 std::vector<Schedule> build_all(const Algorithm& algorithm, const ScheduleCase& test, const Tuning& tuning) {
@@ -295,6 +187,7 @@ std::vector<Schedule> build_all(const Algorithm& algorithm, const ScheduleCase& 
 
 std::string check_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test, bool rank_order,
                             std::uint32_t seed) {
+  if (schedules.front().shared) return check_shared_schedules(schedules, test, rank_order, seed);
   Execution execution(schedules, test, seed);
   std::string error = execution.structure();
   if (error.empty()) error = execution.run();
@@ -323,6 +216,7 @@ std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test
 }
 
 bool same_messages(const Schedule& a, const Schedule& b) {
+  if (a.shared || b.shared) return same_signals(a, b);
   using Message = std::tuple<bool, int, std::uint32_t, std::uint64_t>;
   const auto messages = [](const Schedule& schedule) {
     std::vector<Message> all;

@@ -43,7 +43,7 @@ class ScheduleCase {
 //     the operation demands it; for all_reduce the same expression tree on every rank, hence the same bits;
 //   - inputs are unchanged (in place: all that is not output), a barrier makes every rank hear of every
 //   other.
-// Returns what is wrong, or nothing.
+// Returns what is wrong, or nothing. Shared schedules: see check_shared_schedules.
 std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test, const Tuning& tuning,
                             std::uint32_t seed);
 
@@ -51,7 +51,7 @@ std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test
 std::string check_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test, bool rank_order,
                             std::uint32_t seed);
 
-// Whether two schedules exchange the same messages in the same numbering.
+// Whether two schedules exchange the same messages in the same numbering (shared ones: the same signals).
 bool same_messages(const Schedule& a, const Schedule& b);
 
 }  // namespace tutti::test

@@ -13,11 +13,15 @@ std::size_t blocks_before(const Problem& problem, std::span<const std::uint64_t>
   return sum;
 }
 
+}  // namespace
+
 bool overlap_badly(const Range& a, const Range& b) {
   const bool empty = a.begin == a.end || b.begin == b.end;
   const bool disjoint = empty || a.end <= b.begin || b.end <= a.begin;
   return !disjoint && (a.begin != b.begin || a.end != b.end);
 }
+
+namespace {
 
 // Whether slices lie in their buffers and overlap exactly or not at all.
 std::string check_slices(const Schedule& schedule, const Memory& memory, int rank) {
@@ -107,7 +111,8 @@ Memory::Memory(const ScheduleCase& test, const Schedule& schedule, int rank, Exp
   place(problem, in, out);
   const std::size_t user = std::max(ranges_[0].end, ranges_[1].end);
   ranges_[2] = {user, user + schedule.scratch_count};
-  cells_.assign(ranges_[2].end, Expressions::undefined);
+  ranges_[3] = {ranges_[2].end, ranges_[2].end + schedule.window_count};
+  cells_.assign(ranges_[3].end, Expressions::undefined);
   for (std::size_t i = 0; i < in; ++i) cells_[ranges_[0].begin + i] = expressions.leaf(rank, i);
   initial_.assign(cells_.begin(), cells_.begin() + static_cast<std::ptrdiff_t>(user));
 }
@@ -164,6 +169,35 @@ void Memory::place(const Problem& problem, std::size_t in, std::size_t out) {
 
 std::string at(int rank, std::size_t step, const std::string& what) {
   return "rank " + std::to_string(rank) + " step " + std::to_string(step) + ": " + what;
+}
+
+std::string fault(Expressions::Id value, std::size_t element) {
+  return "element " + std::to_string(element) +
+         (value == Expressions::wrong ? " combines what does not belong together" : " is undefined");
+}
+
+Expressions::Id value_of(const Step& step, Expressions::Id left, Expressions::Id right,
+                         Expressions::Id message, Expressions& expressions) {
+  switch (step.kind) {
+    case StepKind::recv:
+      return message;
+    case StepKind::recv_reduce:
+      return step.message_side == MessageSide::left ? expressions.combine(message, left)
+                                                    : expressions.combine(left, message);
+    case StepKind::copy:
+      return left;
+    case StepKind::reduce:
+      return expressions.combine(left, right);
+    case StepKind::scale:
+      return expressions.scale(left);
+    case StepKind::divide:
+      return expressions.divide(left);
+    case StepKind::send:
+    case StepKind::signal:
+    case StepKind::await:
+      break;
+  }
+  return Expressions::wrong;
 }
 
 std::string check_structure(const Schedule& schedule, const Memory& memory, int rank) {

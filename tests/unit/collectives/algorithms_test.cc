@@ -1,42 +1,21 @@
 #include <numeric>
-#include <set>
 
 #include <gtest/gtest.h>
 
 #include <tutti/collectives/algorithm.h>
 #include <tutti/collectives/topology.h>
-#include <tutti/tests/support/schedule_checker.h>
+#include <tutti/tests/unit/collectives/proof_cases.h>
 
-// Every algorithm, proved by the symbolic checker for every number of ranks from 1 to 64, and some larger.
+// Every algorithm of messages, proved by the symbolic checker for every number of ranks from 1 to 64, and
+// some larger.
 namespace tutti::test {
 namespace {
-
-struct Variant {
-  bool commutative = true;
-  bool average = false;
-  bool premultiplied = false;
-};
 
 std::vector<int> rank_counts() {
   std::vector<int> sizes(64);
   std::iota(sizes.begin(), sizes.end(), 1);
   sizes.insert(sizes.end(), {100, 128, 255, 256});
   return sizes;
-}
-
-// Whether one side holds a block of every rank, so that counts multiply with p.
-bool has_blocks(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::reduce:
-    case CollectiveKind::broadcast:
-    case CollectiveKind::scan:
-    case CollectiveKind::exscan:
-    case CollectiveKind::barrier:
-      return false;
-    default:
-      return true;
-  }
 }
 
 std::vector<std::uint64_t> counts_for(CollectiveKind kind, int size) {
@@ -62,24 +41,6 @@ std::vector<Tuning> tunings_for(const Algorithm& algorithm) {
   return tunings;
 }
 
-std::vector<Variant> variants_for(const Algorithm& algorithm) {
-  std::vector<Variant> variants(1);
-  if (!is_reduction(algorithm.kind)) return variants;
-  variants.push_back({true, true, true});
-  variants.push_back({true, true, false});
-  if (algorithm.rank_order) {
-    variants.push_back({false, false, false});
-    variants.push_back({false, false, true});
-  }
-  return variants;
-}
-
-std::vector<int> roots_for(CollectiveKind kind, int size) {
-  if (!has_root(kind)) return {0};
-  const std::set<int> roots = {0, size / 2, size - 1};
-  return {roots.begin(), roots.end()};
-}
-
 // All combinations for few ranks; for many, every (count, in place) with the rest drawn in turn.
 void prove(const Algorithm& algorithm, int size, std::uint32_t& seed, const Topology* topology = nullptr) {
   Problem shape;
@@ -99,9 +60,7 @@ void prove(const Algorithm& algorithm, int size, std::uint32_t& seed, const Topo
         const Variant& variant = variants[pick / tunings.size() % variants.size()];
         ScheduleCase test(algorithm.kind, size, count, roots[root], in_place);
         test.base.topology = topology;
-        test.base.commutative = variant.commutative;
-        test.base.average = variant.average;
-        test.base.premultiplied = variant.premultiplied;
+        variant.apply(test.base);
         const std::string error = check_algorithm(algorithm, test, tunings[pick % tunings.size()], ++seed);
         ASSERT_EQ(error, "");
       }
@@ -113,7 +72,7 @@ void prove_all(CollectiveKind kind) {
   std::uint32_t seed = 0;
   int proved = 0;
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.kind != kind) continue;
+    if (algorithm.kind != kind || algorithm.shared) continue;
     for (const int size : rank_counts()) {
       prove(algorithm, size, seed);
       if (testing::Test::HasFatalFailure()) return;

@@ -40,7 +40,7 @@ std::uint64_t shrink(std::vector<Schedule>& schedules, std::uint64_t count) {
 
 TEST(LargeCounts, SchedulesAreTheSmallOnesScaled) {
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.kind == CollectiveKind::barrier) continue;
+    if (algorithm.kind == CollectiveKind::barrier || algorithm.shared) continue;
     for (const int size : {2, 4, 8}) {
       for (const std::uint64_t segment : {std::uint64_t{0}, std::uint64_t{1} << 20}) {
         if (segment != 0 && (algorithm.knobs & segment_knob) == 0) continue;
@@ -63,13 +63,17 @@ TEST(LargeCounts, SchedulesAreTheSmallOnesScaled) {
   }
 }
 
+bool has_blocks_of_their_own(CollectiveKind kind) {
+  return kind == CollectiveKind::all_gather_v || kind == CollectiveKind::reduce_scatter_v;
+}
+
 // Every message of a pair has the same length on both sides, and nothing is lost to 32 bits.
 TEST(LargeCounts, UnevenBlocksBeyond32Bits) {
   const std::vector<std::uint64_t> counts = {5 * billion, 0, 3, 7 * billion + 1};
   const std::uint64_t total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   for (const Algorithm& algorithm : algorithms()) {
     const bool gathers = algorithm.kind == CollectiveKind::all_gather_v;
-    if (!gathers && algorithm.kind != CollectiveKind::reduce_scatter_v) continue;
+    if (algorithm.shared || (!gathers && algorithm.kind != CollectiveKind::reduce_scatter_v)) continue;
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
     for (int rank = 0; rank < 4; ++rank) {
@@ -107,6 +111,33 @@ TEST(LargeCounts, StepsStayBoundedForManyRanks) {
     if (problem.kind == CollectiveKind::reduce_scatter_v) problem.input_counts = counts;
     EXPECT_LE(build_schedule(algorithm, problem, {.segment_bytes = 4096}).steps.size(), 3 * bound)
         << algorithm.name;
+  }
+}
+
+// What goes through windows repeats a few rounds, as often as it takes: 40 bits of an operation's phase say
+// which operation, 24 count its signals.
+TEST(LargeCounts, SharedSchedulesRepeatThemselves) {
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const int size : {2, 8, 64}) {
+      Problem problem;
+      problem.kind = algorithm.kind;
+      problem.size = size;
+      problem.rank = size - 1;
+      problem.count = 4 * billion;
+      problem.element_size = 4;
+      problem.window_bytes = 1 << 20;
+      problem.registered = !algorithm.applies(problem);
+      if (!algorithm.shared || has_blocks_of_their_own(algorithm.kind)) continue;
+      const Schedule schedule = build_schedule(algorithm, problem, {});
+      EXPECT_LE(schedule.steps.size(), 2 * bound * static_cast<std::size_t>(size) / 8 + bound)
+          << algorithm.name;
+      std::uint64_t last = 0;
+      for (const Step& step : schedule.steps) {
+        if (step.kind == StepKind::signal) last = std::max<std::uint64_t>(last, step.index);
+      }
+      EXPECT_LT(last + schedule.repeat.times * schedule.repeat.signals, 1u << 24)
+          << to_string(algorithm.kind) << ' ' << algorithm.name << " p=" << size;
+    }
   }
 }
 

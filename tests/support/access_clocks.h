@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tutti::test {
+
+// Vector clocks over the signals of ranks that share memory: who can know of what. Only what a signal
+// promises counts, not what happens to be so: who awaits the third signal knows what was done before the
+// third, though the fifth has been given. So whether there is a race does not depend on the order in which
+// the ranks happen to run.
+class Clocks {
+ public:
+  explicit Clocks(std::size_t ranks);
+
+  // What `rank` does now: between two of its signals.
+  std::uint32_t now(std::size_t rank) const { return known_[rank][rank]; }
+  std::uint32_t signals(std::size_t rank) const { return static_cast<std::uint32_t>(given_[rank].size()); }
+  void signal(std::size_t rank);
+  // `peer` must have given that many signals.
+  void await(std::size_t rank, std::size_t peer, std::uint32_t signals);
+  // Whether what `peer` did at `when` is over, as far as `rank` can know.
+  bool knows(std::size_t rank, std::size_t peer, std::uint32_t when) const {
+    return rank == peer || known_[rank][peer] >= when;
+  }
+  // Whether `rank` has heard of any signal of `peer`.
+  bool has_heard_of(std::size_t rank, std::size_t peer) const { return known_[rank][peer] != 0; }
+
+ private:
+  using Clock = std::vector<std::uint32_t>;  // by rank
+  std::vector<Clock> known_;
+  std::vector<std::vector<Clock>> given_;  // with each signal
+};
+
+// A step that has touched a cell.
+struct Access {
+  std::size_t rank = 0;
+  std::uint32_t when = 0;  // Clocks::now; 0: nobody has
+  std::uint32_t step = 0;
+};
+
+// Who touched the cells of a memory last. Two accesses to a cell, at least one of them a write, must be
+// ordered by signals; the one that an access races with is returned.
+class AccessLog {
+ public:
+  AccessLog(const Clocks& clocks, std::size_t cells) : clocks_(clocks), cells_(cells) {}
+
+  const Access* read(std::size_t cell, const Access& by);
+  const Access* write(std::size_t cell, const Access& by);
+  // An access that may take place after `rank` has left.
+  const Access* after(std::size_t cell, std::size_t rank) const;
+
+ private:
+  struct Cell {
+    Access writer;
+    std::vector<Access> readers;  // since; the last of each rank
+  };
+  bool ordered(const Access& earlier, std::size_t rank) const {
+    return clocks_.knows(rank, earlier.rank, earlier.when);
+  }
+
+  const Clocks& clocks_;
+  std::vector<Cell> cells_;
+};
+
+}  // namespace tutti::test
