@@ -143,7 +143,7 @@ constexpr Config::Variable table[] = {
      .shapes_wire = true},
     {.name = "TUTTI_SHM_RING",
      .member = &Config::shm_ring,
-     .default_value = "256K",
+     .default_value = "128K",
      .meaning =
          "Shared memory in each direction between two ranks of a host that exchange messages; rounded up "
          "to a power of two.",

@@ -31,7 +31,7 @@ struct Settings {
   int trips = 2000;
   int spin_us = 50;
   int socket_buffer = 0;
-  std::size_t ring = 256 * 1024;
+  std::size_t ring = 128 * 1024;
 };
 
 void exactly(bool writing, int descriptor, void* memory, std::size_t bytes) {
@@ -133,7 +133,7 @@ std::vector<PeerInfo> introduce(int rank, int bare, const Transport& transport) 
 }
 
 std::unique_ptr<perf::Endpoint> make_ours(int rank, int descriptor, std::unique_ptr<Transport> transport,
-                                const Settings& settings) {
+                                          const Settings& settings) {
   auto peers = introduce(rank, descriptor, *transport);
   return std::make_unique<perf::Endpoint>(
       perf::EndpointOptions{.rank = rank,

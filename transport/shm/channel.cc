@@ -159,6 +159,7 @@ void ShmChannel::close_pipe() {
 
 bool ShmChannel::poll() {
   bool did = false;
+  pipe_->in().expect();
   if (pipe_->in().has_news()) {
     read();
     did = true;

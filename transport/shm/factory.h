@@ -11,7 +11,7 @@ namespace tutti::shm {
 
 struct Options {
   // Bytes of the ring in each direction between two ranks; a power of two.
-  std::size_t ring = 256 * 1024;
+  std::size_t ring = 128 * 1024;
   // Whoever connects must have said who it is after this long.
   std::chrono::milliseconds handshake_timeout{5000};
 };

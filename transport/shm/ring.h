@@ -92,6 +92,12 @@ class RingReader {
   }
   // Costs a load of the writer's line, which stays in our cache until the writer writes.
   bool has_news() const { return lane_->tail.load(std::memory_order_relaxed) != head_; }
+  // Where the next frame will begin is fetched beside the word that tells of it, not after it.
+  void expect() const {
+    const std::byte* const next = data_.data() + (head_ & (data_.size() - 1));
+    __builtin_prefetch(next);
+    __builtin_prefetch(next + line_bytes);
+  }
   // What can be read in one piece, in whole lines. Looks for more only if there was nothing.
   std::span<const std::byte> readable() {
     if (tail_ == head_) refresh();

@@ -100,7 +100,7 @@ TEST(Config, StartsWithTheDefaultsOfTheTable) {
   EXPECT_EQ(config.fragment, 128u << 10);
   EXPECT_EQ(config.spin, 50us);
   EXPECT_EQ(config.shm_window, 1u << 20);
-  EXPECT_EQ(config.shm_ring, 256u << 10);
+  EXPECT_EQ(config.shm_ring, 128u << 10);
   EXPECT_EQ(config.log_level, log::Level::warn);
   // Every default is a value that its own parser takes, and prints as it stands in the table.
   for (const Config::Setting& setting : config.settings()) {
