@@ -207,7 +207,7 @@ def main():
     if options.micro:
         micro.measure(options.programs, options.out, options.micro)
     if options.instructions:
-        counts = instructions.measure(options.profiled, ROOT, say)
+        counts = instructions.measure(options.programs, options.profiled, ROOT, say)
         (options.out / "instructions.json").write_text(json.dumps(counts, indent=1) + "\n")
         print(report.instructions(counts))
     if not (options.evaluate or options.micro or options.instructions):

@@ -7,6 +7,7 @@
 
 #include <tutti/tests/perf/endpoint.h>
 #include <tutti/transport/inproc/factory.h>
+#include <tutti/transport/shm/factory.h>
 #include <tutti/transport/tcp/factory.h>
 
 namespace tutti::perf {
@@ -27,6 +28,12 @@ Transports two_inproc() {
 Transports two_tcp() {
   Transports made;
   for (int rank = 0; rank < 2; ++rank) made.push_back(tcp::create({}).take());
+  return made;
+}
+
+Transports two_shm() {
+  Transports made;
+  for (int rank = 0; rank < 2; ++rank) made.push_back(shm::create({}).take());
   return made;
 }
 
@@ -62,6 +69,7 @@ void sizes(benchmark::internal::Benchmark* of) {
 }
 
 BENCHMARK_CAPTURE(round_trip, inproc, two_inproc)->Name("channel/inproc round trip")->Apply(sizes);
+BENCHMARK_CAPTURE(round_trip, shm, two_shm)->Name("channel/shm round trip")->Apply(sizes);
 BENCHMARK_CAPTURE(round_trip, tcp, two_tcp)->Name("channel/tcp round trip")->Apply(sizes);
 
 }  // namespace
