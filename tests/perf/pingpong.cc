@@ -133,7 +133,7 @@ std::vector<PeerInfo> introduce(int rank, int bare, const Transport& transport) 
 }
 
 std::unique_ptr<perf::Endpoint> make_ours(int rank, int descriptor, std::unique_ptr<Transport> transport,
-                                const Settings& settings) {
+                                          const Settings& settings) {
   auto peers = introduce(rank, descriptor, *transport);
   return std::make_unique<perf::Endpoint>(
       perf::EndpointOptions{.rank = rank,

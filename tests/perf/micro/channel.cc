@@ -45,6 +45,7 @@ void round_trip(benchmark::State& state, Transports (*make)()) {
     const Transport& transport = *transports[static_cast<std::size_t>(rank)];
     PeerInfo& peer = peers[static_cast<std::size_t>(rank)];
     peer.rank = rank;
+    peer.boot_id = "this host";
     peer.addresses[std::string(transport.name())] = transport.address();
   }
   std::thread other([&] {
