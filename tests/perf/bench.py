@@ -171,7 +171,8 @@ class Run:
         figures = Figures(results.times(rows, f"lat_us_{self.options.by}"), limits, os.cpu_count())
         rounds = len({row["round"] for row in rows})
         sections = {
-            "run": f"{rounds} interleaved rounds on {report.machine()}, commit {commit()}. {report.load(rows)}\n",
+            "run": f"{rounds} interleaved rounds on {report.machine()}, commit {commit()}; of each launch the "
+                   f"{'median' if self.options.by == 'median' else 'best'} of its batches. {report.load(rows)}\n",
             "verdicts": report.verdicts(figures),
             "means": report.means(figures),
             "limits": report.limits(figures, limits, {row["metric"]: row["unit"] for row in limit_rows}),
@@ -206,7 +207,7 @@ def main():
     if options.micro:
         micro.measure(options.programs, options.out, options.micro)
     if options.instructions:
-        counts = instructions.measure(options.profiled, ROOT, say)
+        counts = instructions.measure(options.programs, options.profiled, ROOT, say)
         (options.out / "instructions.json").write_text(json.dumps(counts, indent=1) + "\n")
         print(report.instructions(counts))
     if not (options.evaluate or options.micro or options.instructions):

@@ -33,6 +33,7 @@ class Verdict:
     found: str
     passed: object  # True, False, or None: nothing was measured
     failing: list = field(default_factory=list)  # (cell, peer, Estimate)
+    doubtful: bool = False  # it only holds thanks to wide intervals: by the medians it would not
 
 
 def short(value):
@@ -109,31 +110,36 @@ def _mean(figures, bar):
     for cell in figures.times:
         if bar.size_class.has(cell):
             for number, ratio in figures.ratios(cell, bar.ours, (bar.peer,)).items():
-                by_round.setdefault(number, []).append(math.log(ratio) if ratio < math.inf else math.inf)
-    # A round cut short has other cells than the rest.
+                by_round.setdefault(number, {})[cell] = math.log(ratio) if ratio < math.inf else math.inf
+    # Over the same cells in each round, and without rounds that were cut short.
     most = max(map(len, by_round.values()), default=0)
-    found = estimate(math.exp(statistics.fmean(logs)) for logs in by_round.values() if len(logs) == most)
+    whole = [logs for logs in by_round.values() if len(logs) >= 0.9 * most]
+    common = set.intersection(*map(set, whole)) if whole else ()
     words = f"{bar.ours} / {bar.peer}, geometric mean over {bar.size_class.name}: ≤ {bar.bar}"
-    if found is None:
+    if not common:
         return Verdict(bar, words, "not measured", None)
-    return Verdict(bar, words, f"{found} over {most} cells", not found.above(bar.bar))
+    found = estimate(math.exp(statistics.fmean(logs[cell] for cell in common)) for logs in whole)
+    return Verdict(bar, words, f"{found} over {len(common)} cells", not found.above(bar.bar),
+                   doubtful=found.median > bar.bar)
 
 
 def _cells(figures, bar):
-    count, failing = 0, []
+    count, above, failing = 0, 0, []
     for cell in sorted(figures.times):
         for peer in bar.peers:
             found = figures.ratio(cell, bar.ours, peer)
             if found is not None:
                 count += 1
+                above += found.median > bar.bar
                 if found.above(bar.bar):
                     failing.append((cell, peer, found))
     share = "every cell" if bar.share == 1 else f"{bar.share:.0%} of the cells"
     words = f"{bar.ours} / {', '.join(bar.peers)}: {share} ≤ {bar.bar}"
     if not count:
         return Verdict(bar, words, "not measured", None)
-    return Verdict(bar, words, f"{count - len(failing)} of {count} cells ({1 - len(failing) / count:.0%})",
-                   count - len(failing) >= bar.share * count, failing)
+    return Verdict(bar, words, f"{count - len(failing)} of {count} cells ({1 - len(failing) / count:.0%}), "
+                               f"{count - above} by their medians",
+                   count - len(failing) >= bar.share * count, failing, count - above < bar.share * count)
 
 
 def _one(figures, bar):
@@ -143,7 +149,7 @@ def _one(figures, bar):
     if found is None:
         return Verdict(bar, words, "not measured", None)
     failing = [(bar.cell, of, found)] if found.above(bar.bar) else []
-    return Verdict(bar, words, str(found), not failing, failing)
+    return Verdict(bar, words, str(found), not failing, failing, found.median > bar.bar)
 
 
 def judge(figures):

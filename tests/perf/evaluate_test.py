@@ -87,6 +87,14 @@ class Verdicts(unittest.TestCase):
         self.assertFalse(verdict(found, One, ours="tutti", cell=cell).passed)  # 0.67
         self.assertTrue(verdict(found, One, ours="tutti-registered").passed)  # 1.19
 
+    def test_a_bar_that_holds_by_wide_intervals_only_is_told_apart(self):
+        found = verdict(figures({CELL: {"tutti": [0.4, 0.9] * 5, "gloo": [1] * 10}}), Mean, ours="tutti",
+                        size_class=MEDIUM)
+        self.assertFalse(found.passed)
+        found = verdict(figures({CELL: {"tutti": [0.1, 0.2] * 5, "gloo": [1] * 10}}), Mean, ours="tutti",
+                        size_class=MEDIUM)
+        self.assertTrue(found.passed and found.doubtful)
+
     def test_nothing_measured_is_no_pass(self):
         self.assertTrue(all(v.passed is None for v in judge(figures({}))))
 

@@ -51,8 +51,9 @@ def count(profile, root):
         elif line.startswith("calls="):
             skip = True  # what follows is the cost of what is called
         elif line[:1] in "+-*" or line[:1].isdigit():
-            if not skip:
-                totals[file] += int(line.split()[1])
+            words = line.split()  # where, how many; none is not written
+            if not skip and len(words) > 1:
+                totals[file] += int(words[1])
             skip = False
     layers = defaultdict(int)
     for name, instructions in totals.items():
@@ -99,14 +100,15 @@ def transports(programs):
     return [name for name in ("tcp", "shm") if name in words]
 
 
-def measure(programs, root, say):
-    """case -> layer -> instructions per operation, the median of several runs."""
+def measure(programs, profiled, root, say):
+    """case -> layer -> instructions per operation, the median of several runs of the program built for it."""
     found = {}
+    available = transports(programs)
     for name, (ranks, transport) in CASES.items():
-        if transport and transport not in transports(programs):
+        if transport and transport not in available:
             say(f"bench: no instructions for {name}: this build has no such transport")
             continue
-        runs = [_count_once(programs / "perf/instructions", root, ranks, transport) for _ in range(REPEATS)]
+        runs = [_count_once(profiled / "perf/instructions", root, ranks, transport) for _ in range(REPEATS)]
         found[name] = {layer: statistics.median(run.get(layer, 0) for run in runs) for layer in LAYERS}
         totals = sorted(sum(run.values()) for run in runs)
         found[name]["all"] = totals[len(totals) // 2]

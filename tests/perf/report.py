@@ -43,11 +43,18 @@ def failing_cells(found):
     return [[cell, pair, ratio, short(bar)] for (cell, pair), (ratio, bar) in order]
 
 
+def _verdict(verdict):
+    if verdict.passed is None:
+        return "not measured"
+    if not verdict.passed:
+        return "**fails**"
+    return "holds, within the noise" if verdict.doubtful else "holds"
+
+
 def verdicts(figures, most=None):
     """A row for each bar, and the first `most` of the cells that are above theirs."""
-    mark = {True: "holds", False: "**fails**", None: "not measured"}
     found = judge(figures)
-    text = table(["bar", "found", "verdict"], [[v.words, v.found, mark[v.passed]] for v in found],
+    text = table(["bar", "found", "verdict"], [[v.words, v.found, _verdict(v)] for v in found],
                  ["---", "---", "---"])
     failing = failing_cells(found)
     if failing:

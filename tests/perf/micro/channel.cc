@@ -7,6 +7,7 @@
 
 #include <tutti/tests/perf/endpoint.h>
 #include <tutti/transport/inproc/factory.h>
+#include <tutti/transport/shm/factory.h>
 #include <tutti/transport/tcp/factory.h>
 
 namespace tutti::perf {
@@ -30,6 +31,12 @@ Transports two_tcp() {
   return made;
 }
 
+Transports two_shm() {
+  Transports made;
+  for (int rank = 0; rank < 2; ++rank) made.push_back(shm::create({}).take());
+  return made;
+}
+
 void round_trip(benchmark::State& state, Transports (*make)()) {
   const auto bytes = static_cast<std::size_t>(state.range(0));
   Transports transports = make();
@@ -38,6 +45,7 @@ void round_trip(benchmark::State& state, Transports (*make)()) {
     const Transport& transport = *transports[static_cast<std::size_t>(rank)];
     PeerInfo& peer = peers[static_cast<std::size_t>(rank)];
     peer.rank = rank;
+    peer.boot_id = "this host";
     peer.addresses[std::string(transport.name())] = transport.address();
   }
   std::thread other([&] {
@@ -62,6 +70,7 @@ void sizes(benchmark::internal::Benchmark* of) {
 }
 
 BENCHMARK_CAPTURE(round_trip, inproc, two_inproc)->Name("channel/inproc round trip")->Apply(sizes);
+BENCHMARK_CAPTURE(round_trip, shm, two_shm)->Name("channel/shm round trip")->Apply(sizes);
 BENCHMARK_CAPTURE(round_trip, tcp, two_tcp)->Name("channel/tcp round trip")->Apply(sizes);
 
 }  // namespace
