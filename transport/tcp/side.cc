@@ -102,6 +102,7 @@ Status IncomingSide::watch() {
 }
 
 std::size_t IncomingSide::read(std::span<std::byte> place) {
+  if (!watching_) return 0;  // closed
   asio::error_code error;
   const std::size_t got = socket_.read_some(asio::buffer(place.data(), place.size()), error);
   if (error && error != asio::error::would_block && error != asio::error::interrupted) {
