@@ -122,6 +122,13 @@ constexpr Config::Variable table[] = {
      .meaning =
          "The congestion control of TCP connections; \"system\" leaves the kernel's. Not set: reno within a "
          "host and on private networks, else the kernel's."},
+    {.name = "TUTTI_TCP_SOCKETS",
+     .member = &Config::tcp_sockets,
+     .default_value = "0",
+     .meaning = "Connections between two processes that share the payloads of large messages. 0: as many as "
+                "there are "
+                "network interfaces to use.",
+     .most = 16},
     {.name = "TUTTI_SPIN",
      .member = &Config::spin,
      .default_value = "50us",

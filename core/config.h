@@ -43,6 +43,7 @@ struct TUTTI_API Config {
   std::uint64_t eager_credit{};
   std::uint64_t tcp_socket_buffer{};
   std::string tcp_congestion;
+  std::uint64_t tcp_sockets{};
   std::chrono::nanoseconds spin{};
   std::uint64_t fragment{};
   std::uint64_t shm_window{};

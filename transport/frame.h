@@ -25,7 +25,10 @@ enum class FrameType : std::uint8_t {
 // Every frame starts with this, in little-endian order, 64 bytes on the wire; `payload` bytes follow.
 struct FrameHeader {
   FrameType type = FrameType::goodbye;
-  Code code = Code::ok;       // cancel, refuse, abort: why
+  Code code = Code::ok;  // cancel, refuse, abort: why
+  // data: zero if the payload follows; else it travels by the side connection of that number, where payloads
+  // come in the order of these headers.
+  std::uint8_t side = 0;
   std::uint32_t payload = 0;  // eager, data, abort
   // The sender's name for a large message, used by both sides until its last fragment or `cancel`: its place
   // in the sender's table in the low half, a generation in the high one. abort: one more than the rank to
@@ -35,10 +38,15 @@ struct FrameHeader {
   MessageHeader message;     // eager, request; abort: tag.context
 };
 
+// Connections beside a channel's first one.
+inline constexpr std::uint8_t max_sides = 15;
+
 inline constexpr std::size_t frame_header_bytes = 64;
 using EncodedFrameHeader = std::array<std::byte, frame_header_bytes>;
 
 void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> to);
+// Puts an encoded data frame's payload onto a side connection.
+void set_side(EncodedFrameHeader& header, std::uint8_t side);
 // Checks magic, type, reserved bytes and every enumeration; lengths and ids are judged by the channel. False:
 // not a frame.
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header);

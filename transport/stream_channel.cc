@@ -133,13 +133,17 @@ void StreamChannel::frame_written(OutgoingFrame& frame) { state_->sender.frame_w
 Status StreamChannel::begin_frame(const FrameHeader& header) {
   State& state = *state_;
   state.begun = true;
+  if (state.peer_left) {
+    fail(violation("something after its goodbye"));
+    return state.status;
+  }
   if (header.type == FrameType::goodbye) {
     if (header.payload != 0) {
       fail(violation("a goodbye with a payload"));
       return state.status;
     }
     state.peer_left = true;
-    end(Status(Code::aborted, owner_.peer(peer_).describe() + " has left", peer_));
+    end_if_peer_left();
     return Status();
   }
   if (!state.status.ok()) {
@@ -168,6 +172,31 @@ std::size_t StreamChannel::consume(std::span<const std::byte> bytes) {
 }
 
 std::size_t StreamChannel::payload_left() const { return state_->receiver.payload_left(); }
+
+std::span<std::byte> StreamChannel::side_direct(std::uint8_t side) {
+  return state_->receiver.side_direct(side);
+}
+
+void StreamChannel::side_filled(std::uint8_t side, std::size_t bytes) {
+  state_->receiver.side_filled(side, bytes);
+  after_receiving();
+  end_if_peer_left();
+}
+
+std::size_t StreamChannel::side_consume(std::uint8_t side, std::span<const std::byte> bytes) {
+  const std::size_t taken = state_->receiver.side_consume(side, bytes);
+  after_receiving();
+  end_if_peer_left();
+  return taken;
+}
+
+std::size_t StreamChannel::side_left(std::uint8_t side) const { return state_->receiver.side_left(side); }
+
+// A goodbye can overtake what went before it on side connections.
+void StreamChannel::end_if_peer_left() {
+  if (!state_->peer_left || (state_->status.ok() && state_->receiver.expects_sides())) return;
+  end(Status(Code::aborted, owner_.peer(peer_).describe() + " has left", peer_));
+}
 
 // What a frame has set free: clears, credit, fragments that were waiting for either.
 void StreamChannel::after_receiving() {

@@ -18,6 +18,10 @@ struct OutgoingFrame {
   std::span<const std::byte> payload;
   SendOp* op = nullptr;     // whose payload this is; null for control frames and when the operation is gone
   std::size_t written = 0;  // for the pipe: header and payload bytes that have left
+  // A piece of a large message: may be put onto a side connection (`set_side`), if the pipe has such.
+  bool fragment = false;
+  std::uint8_t side = 0;
+  std::size_t side_written = 0;  // for the pipe: payload bytes that have left there
 };
 
 // The message protocol over any ordered pipe of frames (a socket, a ring in shared memory, a queue): eager
@@ -76,6 +80,13 @@ class StreamChannel : public Channel {
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const;
 
+  // The same for the payloads on side connection `side`, from 1 on, in the order in which `begin_frame` saw
+  // their headers: what has not been announced must not be read yet.
+  std::span<std::byte> side_direct(std::uint8_t side);
+  void side_filled(std::uint8_t side, std::size_t bytes);
+  std::size_t side_consume(std::uint8_t side, std::span<const std::byte> bytes);
+  std::size_t side_left(std::uint8_t side) const;
+
   // --- the pipe calls, at the end ---
 
   // The pipe broke or was closed by the peer, or could not be made. After a goodbye of either side this is a
@@ -91,6 +102,7 @@ class StreamChannel : public Channel {
   void flush();
   void judge(bool room_for_control);
   void after_receiving();
+  void end_if_peer_left();
   Status violation(const char* what) const;
   void end(const Status& why);
   void end_pipe();

@@ -34,6 +34,7 @@ const char* StreamReceiver::begin(const FrameHeader& header) {
   assert(left_ == 0);
   frame_ = header;
   left_ = header.payload;
+  at_ = 0;
   target_ = nullptr;
   ignored_ = false;
   switch (header.type) {
@@ -66,7 +67,7 @@ const char* StreamReceiver::begin(const FrameHeader& header) {
 }
 
 void StreamReceiver::begin_ignored(const FrameHeader& header) {
-  left_ = header.payload;
+  left_ = header.side == 0 ? header.payload : 0;
   target_ = nullptr;
   ignored_ = true;
 }
@@ -119,13 +120,18 @@ const char* StreamReceiver::begin_data(const FrameHeader& header) {
   Incoming* message = find_large(header.id);
   if (message == nullptr || message->state == State::announced)
     return "data for a message that was not cleared";
-  const std::uint64_t rest = message->header.bytes - message->received;
-  if (header.offset != message->received) return "data at a wrong offset";
+  const std::uint64_t rest = message->header.bytes - message->announced;
+  if (header.offset != message->announced) return "data at a wrong offset";
   if (header.payload == 0 || header.payload > limits_.fragment || header.payload > rest) {
     return "data of wrong length";
   }
   if (header.payload < rest && header.payload % StreamLimits::min_fragment != 0) return "an odd fragment";
+  message->announced += header.payload;
+  // Its name is free for whatever is announced after its last fragment.
+  if (header.payload == rest) large_[header.id & 0xffff] = nullptr;
+  if (header.side != 0) return announce_on_side(*message, header);
   target_ = message;
+  at_ = header.offset;
   return nullptr;
 }
 
@@ -158,10 +164,14 @@ const char* StreamReceiver::begin_abort(const FrameHeader& header) {
 // --- payload ---
 
 std::span<std::byte> StreamReceiver::direct() {
-  if (target_ == nullptr || left_ == 0) return {};
-  if (target_->buffer != nullptr) return {target_->buffer + target_->received, left_};
-  if (target_->op == nullptr || !target_->op->sink.copies()) return {};
-  return {target_->op->sink.out + target_->received, left_};
+  return target_ == nullptr || left_ == 0 ? std::span<std::byte>() : place(target_, at_, left_);
+}
+
+// Where payload can be read straight into, if it can.
+std::span<std::byte> StreamReceiver::place(const Incoming* message, std::uint64_t at, std::size_t left) {
+  if (message->buffer != nullptr) return {message->buffer + at, left};
+  if (message->op == nullptr || !message->op->sink.copies()) return {};
+  return {message->op->sink.out + at, left};
 }
 
 std::size_t StreamReceiver::consume(std::span<const std::byte> bytes) {
@@ -179,29 +189,32 @@ std::size_t StreamReceiver::take(std::span<const std::byte> bytes) {
     }
     return bytes.size();
   }
-  if (target_->buffer != nullptr) {
-    std::memcpy(target_->buffer + target_->received, bytes.data(), bytes.size());
-  } else if (target_->op != nullptr) {
-    if (!target_->op->sink.copies()) return reduce(*target_, bytes);
-    target_->op->sink.consume(target_->received, bytes);
+  return store(*target_, at_, bytes);
+}
+
+std::size_t StreamReceiver::store(Incoming& message, std::uint64_t at, std::span<const std::byte> bytes) {
+  if (message.buffer != nullptr) {
+    std::memcpy(message.buffer + at, bytes.data(), bytes.size());
+  } else if (message.op != nullptr) {
+    if (!message.op->sink.copies()) return reduce(message.op->sink, at, bytes);
+    message.op->sink.consume(at, bytes);
   }
   return bytes.size();
 }
 
 // Combines straight from the pipe's memory if elements are aligned there, else by way of the stack.
-std::size_t StreamReceiver::reduce(Incoming& message, std::span<const std::byte> bytes) {
-  const Sink& sink = message.op->sink;
+std::size_t StreamReceiver::reduce(const Sink& sink, std::uint64_t at, std::span<const std::byte> bytes) {
   const std::size_t element = size_of(sink.reducer->type);
   const std::size_t size = bytes.size() / element * element;
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % element == 0) {
-    sink.consume(message.received, bytes.first(size));
+    sink.consume(at, bytes.first(size));
     return size;
   }
   alignas(64) std::byte aligned[4096];
   for (std::size_t done = 0; done < size;) {
     const std::size_t piece = std::min(size - done, sizeof(aligned));
     std::memcpy(aligned, bytes.data() + done, piece);
-    sink.consume(message.received + done, {aligned, piece});
+    sink.consume(at + done, {aligned, piece});
     done += piece;
   }
   return size;
@@ -209,6 +222,7 @@ std::size_t StreamReceiver::reduce(Incoming& message, std::span<const std::byte>
 
 void StreamReceiver::advance(std::size_t bytes) {
   left_ -= bytes;
+  at_ += bytes;
   if (!ignored_) counters_.bytes_received += bytes;
   if (target_ != nullptr) target_->received += bytes;
   if (left_ == 0) end_frame();
@@ -264,7 +278,9 @@ StreamReceiver::Incoming& StreamReceiver::take_incoming(const FrameHeader& heade
   Incoming& message = *free_incoming_;
   free_incoming_ = message.next_free;
   message.header = header.message;
+  message.announced = 0;
   message.received = 0;
+  message.on_sides = 0;
   message.op = nullptr;
   message.state = State::announced;
   message.eager = false;
@@ -280,9 +296,10 @@ void StreamReceiver::release(Incoming& message) {
     message.buffer = nullptr;
     credit_held_ -= StreamLimits::eager_cost(bytes);
     sender_.return_credit(StreamLimits::eager_cost(bytes));
-  } else {
-    large_[message.id & 0xffff] = nullptr;
+  } else if (Incoming*& named = large_[message.id & 0xffff]; named == &message) {
+    named = nullptr;
   }
+  if (message.on_sides > 0) forget_on_sides(message);
   if (target_ == &message) target_ = nullptr;
   message.op = nullptr;
   message.state = State::free;

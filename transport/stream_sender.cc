@@ -1,4 +1,3 @@
-#include <cassert>
 #include <cstring>
 
 #include <tutti/transport/stream_sender.h>
@@ -139,7 +138,9 @@ StreamSender::Frame& StreamSender::take_frame(const FrameHeader& header) {
   frame.payload = {};
   frame.op = nullptr;
   frame.written = 0;
-  frame.last = false;
+  frame.fragment = false;
+  frame.side = 0;
+  frame.side_written = 0;
   frame.goodbye = false;
   in_pipe_.push_back(frame);
   return frame;
@@ -205,7 +206,6 @@ OutgoingFrame* StreamSender::next_announcement() {
   Frame& frame = take_frame(header);
   frame.payload = {op.data, bytes};
   frame.op = &op;
-  frame.last = true;
   return &frame;
 }
 
@@ -222,12 +222,12 @@ OutgoingFrame* StreamSender::next_fragment() {
   Frame& frame = take_frame(header);
   frame.payload = {op.data + op.progress, bytes};
   frame.op = &op;
+  frame.fragment = true;
   op.progress += bytes;
   if (op.progress < op.header.bytes) {
     active_.push_back(op);
   } else {
     // The peer forgets the message with this frame, so its name is free for whatever is announced after it.
-    frame.last = true;
     op.state = leaving;
     release_slot(op.id);
   }
@@ -235,14 +235,14 @@ OutgoingFrame* StreamSender::next_fragment() {
 }
 
 void StreamSender::frame_written(OutgoingFrame& written) {
-  assert(in_pipe_.front() == &written);
   auto& frame = static_cast<Frame&>(written);
   in_pipe_.remove(frame);
   ++counters_.frames_sent;
   counters_.bytes_sent += frame.payload.size();
-  if (frame.last) ++counters_.messages_sent;
   if (frame.goodbye) goodbye_ = Goodbye::written;
-  SendOp* op = frame.last ? frame.op : nullptr;
+  // Fragments on side connections may be written after the last one.
+  SendOp* op = frame.op != nullptr && frame.op->state == leaving && !in_pipe(*frame.op) ? frame.op : nullptr;
+  if (op != nullptr) ++counters_.messages_sent;
   frame.copy.reset();
   frame.next = free_frames_;
   free_frames_ = &frame;
@@ -266,6 +266,12 @@ void StreamSender::release_slot(std::uint32_t id) {
   slot.op = nullptr;
   ++slot.generation;
   free_slots_.push_back(static_cast<std::uint16_t>(slot_index(id)));
+}
+
+bool StreamSender::in_pipe(const SendOp& op) const {
+  const Frame* frame = in_pipe_.front();
+  while (frame != nullptr && frame->op != &op) frame = frame->next;
+  return frame != nullptr;
 }
 
 // The frames of `op` that the pipe still holds must not refer to its memory any more.

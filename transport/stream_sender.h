@@ -64,7 +64,6 @@ class StreamSender {
   struct Frame : OutgoingFrame {
     Frame* next = nullptr;
     Frame* previous = nullptr;
-    bool last = false;  // the operation is complete when this has been written
     bool goodbye = false;
     std::unique_ptr<std::byte[]> copy;
   };
@@ -92,6 +91,7 @@ class StreamSender {
   OutgoingFrame* next_fragment();
   std::uint32_t take_slot(SendOp& op);
   void release_slot(std::uint32_t id);
+  bool in_pipe(const SendOp& op) const;
   void detach_frames(SendOp& op, bool keep);
   static void finish(SendOp& op, const Status& status);
 

@@ -35,6 +35,7 @@ Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
   options.bind = std::move(addresses).take();
   if (!setup.config.advertise_address.empty()) options.advertise = {setup.config.advertise_address};
   options.socket_buffer = static_cast<int>(setup.config.tcp_socket_buffer);
+  options.sockets = static_cast<int>(setup.config.tcp_sockets);
   options.congestion = setup.config.tcp_congestion;
   if (setup.config.port_range) {
     options.first_port = setup.config.port_range->first;

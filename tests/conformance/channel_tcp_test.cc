@@ -6,18 +6,26 @@ namespace {
 
 class TcpFixture final : public TransportFixture {
  public:
+  explicit TcpFixture(int sockets) : sockets_(sockets) {}
   std::string name() const override { return "tcp"; }
   std::unique_ptr<Transport> create(int, bool small_buffers) override {
     tcp::Options options;
+    options.sockets = sockets_;
     if (small_buffers) options.socket_buffer = 4096;
     return tcp::create(options).take();
   }
+
+ private:
+  int sockets_;
 };
 
-std::unique_ptr<TransportFixture> make_fixture() { return std::make_unique<TcpFixture>(); }
+std::unique_ptr<TransportFixture> make_fixture() { return std::make_unique<TcpFixture>(1); }
+std::unique_ptr<TransportFixture> make_several() { return std::make_unique<TcpFixture>(3); }
 
 INSTANTIATE_TEST_SUITE_P(Tcp, ChannelConformance, ::testing::Values(&make_fixture));
 INSTANTIATE_TEST_SUITE_P(Tcp, ChannelFailures, ::testing::Values(&make_fixture));
+INSTANTIATE_TEST_SUITE_P(TcpSides, ChannelConformance, ::testing::Values(&make_several));
+INSTANTIATE_TEST_SUITE_P(TcpSides, ChannelFailures, ::testing::Values(&make_several));
 
 }  // namespace
 }  // namespace tutti::conformance

@@ -1,9 +1,11 @@
 // Ranks on several hosts, which are network namespaces joined by a bridge.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -57,6 +59,41 @@ TEST(SeveralHosts, TheLeastPossibleGoesOverTheWire) {
   EXPECT_GT(two.ring, 1.4);
   const Traffic three = run_on(network, {0, 0, 1, 1, 2, 2});
   EXPECT_LT(three.two_level, 4.0 / 3 * 1.1);
+}
+
+// Bytes sent through a card, from the kernel's table of them.
+double sent_through(const std::string& table, const std::string& card) {
+  const std::size_t at = table.find(card + ":");
+  std::array<double, 9> columns{};
+  std::istringstream line(at == table.npos ? "" : table.substr(at + card.size() + 1));
+  for (double& column : columns) line >> column;
+  return columns[8];
+}
+
+TEST(SeveralHosts, SeveralCardsAreUsedSideBySide) {
+  const NetworkHosts network(2, 2);
+  if (!network.problem().empty()) GTEST_SKIP() << network.problem();
+  std::vector<std::unique_ptr<Process>> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    const Process::Environment environment = {
+        {"TUTTI_RANK", std::to_string(rank)},
+        {"TUTTI_WORLD_SIZE", "2"},
+        {"TUTTI_SOCKET_IFNAME", "eth"},
+        {"TUTTI_INIT_METHOD", "tcp://" + network.address(0) + ":29614"}};
+    const std::string program =
+        std::string(TUTTI_BIN_DIR) +
+        "/tutti bench all_to_all --min-bytes 16M --max-bytes 16M --iterations 8 --batch 1";
+    ranks.push_back(std::make_unique<Process>(
+        network.on(rank, {"sh", "-c", program + " && cat /proc/self/net/dev"}), environment));
+  }
+  for (const auto& rank : ranks) {
+    ASSERT_EQ(rank->wait(std::chrono::minutes(4)), 0) << rank->report();
+    const std::string out = rank->out();
+    const double first = sent_through(out, "eth0"), second = sent_through(out, "eth1");
+    std::printf("sent through eth0 %.0f bytes, through eth1 %.0f\n", first, second);
+    EXPECT_GT(second, 0.2 * first);
+    EXPECT_LT(second, 1.2 * first);
+  }
 }
 
 TEST(SeveralHosts, UnequalHostsAndRanksInTurn) {

@@ -7,20 +7,27 @@
 
 namespace tutti::test {
 
-NetworkHosts::NetworkHosts(int count) : count_(count) {
+NetworkHosts::NetworkHosts(int count, int cards) : count_(count) {
+  bool made = true;
+  for (int host = 0; made && host <= count_; ++host) made = run({"netns", "add", name(host)});
+  for (int host = 0; made && host < count_; ++host) made = run({"-n", name(host), "link", "set", "lo", "up"});
+  for (int card = 0; made && card < cards; ++card) made = add_card(card);
+}
+
+// To every host, and a bridge between them.
+bool NetworkHosts::add_card(int card) {
   const std::string hub = name(count_);
-  bool made = run({"netns", "add", hub}) && run({"-n", hub, "link", "add", "switch", "type", "bridge"}) &&
-              run({"-n", hub, "link", "set", "switch", "up"});
+  const std::string bridge = "switch" + std::to_string(card), eth = "eth" + std::to_string(card);
+  bool made = run({"-n", hub, "link", "add", bridge, "type", "bridge"}) &&
+              run({"-n", hub, "link", "set", bridge, "up"});
   for (int host = 0; made && host < count_; ++host) {
-    const std::string port = "port" + std::to_string(host);
-    made =
-        run({"netns", "add", name(host)}) &&
-        run({"-n", hub, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name(host)}) &&
-        run({"-n", hub, "link", "set", port, "master", "switch", "up"}) &&
-        run({"-n", name(host), "addr", "add", address(host) + "/24", "dev", "eth0"}) &&
-        run({"-n", name(host), "link", "set", "lo", "up"}) &&
-        run({"-n", name(host), "link", "set", "eth0", "up"});
+    const std::string port = "port" + std::to_string(card) + "." + std::to_string(host);
+    made = run({"-n", hub, "link", "add", port, "type", "veth", "peer", "name", eth, "netns", name(host)}) &&
+           run({"-n", hub, "link", "set", port, "master", bridge, "up"}) &&
+           run({"-n", name(host), "addr", "add", address(host, card) + "/24", "dev", eth}) &&
+           run({"-n", name(host), "link", "set", eth, "up"});
   }
+  return made;
 }
 
 NetworkHosts::~NetworkHosts() {

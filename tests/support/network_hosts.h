@@ -5,12 +5,12 @@
 
 namespace tutti::test {
 
-// Network namespaces that stand for hosts: each has an address of its own, and all are joined by a bridge in
-// one more namespace, so that nothing outside of them is touched. Removed when this goes away. Needs the
-// rights to make them, and the `ip` command.
+// Network namespaces that stand for hosts: each has an address of its own on every card (eth0, eth1 ...), and
+// the cards of one number are joined by a bridge in one more namespace, so that nothing outside of them is
+// touched. Removed when this goes away. Needs the rights to make them, and the `ip` command.
 class NetworkHosts {
  public:
-  explicit NetworkHosts(int count);
+  explicit NetworkHosts(int count, int cards = 1);
   ~NetworkHosts();
   NetworkHosts(const NetworkHosts&) = delete;
   NetworkHosts& operator=(const NetworkHosts&) = delete;
@@ -19,10 +19,13 @@ class NetworkHosts {
   const std::string& problem() const { return problem_; }
   // `command` as run on that host.
   std::vector<std::string> on(int host, std::vector<std::string> command) const;
-  std::string address(int host) const { return "10.203.0." + std::to_string(host + 1); }
+  std::string address(int host, int card = 0) const {
+    return "10.203." + std::to_string(card) + "." + std::to_string(host + 1);
+  }
 
  private:
   std::string name(int host) const;
+  bool add_card(int card);
   bool run(const std::vector<std::string>& words);
 
   int count_;

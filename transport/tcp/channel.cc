@@ -25,7 +25,10 @@ constexpr std::size_t header_read_bytes = 16 * 1024;
 // Read behind a large payload: the next header, and a small frame perhaps. More would have to be copied.
 constexpr std::size_t behind_direct_bytes = 2048;
 
-std::size_t frame_bytes(const OutgoingFrame& frame) { return frame.header.size() + frame.payload.size(); }
+// On the first connection.
+std::size_t frame_bytes(const OutgoingFrame& frame) {
+  return frame.header.size() + (frame.side == 0 ? frame.payload.size() : 0);
+}
 
 }  // namespace
 
@@ -95,6 +98,8 @@ void TcpChannel::close_pipe() {
   hub_.unwatch(socket_.native_handle());
   asio::error_code error;
   socket_.close(error);
+  for (auto& side : outgoing_) side->close();
+  for (auto& side : incoming_) side->close();
 }
 
 void TcpChannel::on_ready(std::uint32_t events) {
@@ -116,7 +121,8 @@ void TcpChannel::write_frames() {
   writing_ = true;
   for (std::size_t budget = write_budget; open_;) {
     hold_frames();
-    if (held_count_ == 0) break;
+    write_sides();
+    if (!open_ || held_count_ == 0) break;
     const std::size_t written = budget == 0 ? 0 : write_held(write_error_);
     // What the peer said before it went is still to be read; that tells, too, how it went.
     if (write_error_) break;
@@ -136,6 +142,7 @@ void TcpChannel::hold_frames() {
   while (held_count_ < max_held && bytes < hold_bytes) {
     OutgoingFrame* const frame = next_frame();
     if (frame == nullptr) return;
+    if (frame->fragment) share_out(*frame);
     held_[held_count_++] = frame;
     bytes += frame_bytes(*frame);
   }
@@ -152,7 +159,7 @@ std::size_t TcpChannel::write_held(asio::error_code& error) {
       buffers[count++] = asio::buffer(frame.header.data() + frame.header.size() - header_left, header_left);
     }
     const std::size_t payload_written = frame.written + header_left - frame.header.size();
-    if (payload_written < frame.payload.size()) {
+    if (frame.side == 0 && payload_written < frame.payload.size()) {
       const auto left = frame.payload.subspan(payload_written);
       buffers[count++] = asio::buffer(left.data(), left.size());
     }
@@ -175,7 +182,10 @@ void TcpChannel::release_written(std::size_t bytes) {
   std::copy(held_.begin() + static_cast<std::ptrdiff_t>(whole),
             held_.begin() + static_cast<std::ptrdiff_t>(held_count_), held_.begin());
   held_count_ -= whole;
-  for (std::size_t i = 0; i < whole && open_; ++i) frame_written(*written[i]);
+  for (std::size_t i = 0; i < whole && open_; ++i) {
+    OutgoingFrame& frame = *written[i];
+    if (frame.side == 0 || frame.side_written == frame.payload.size()) frame_written(frame);
+  }
 }
 
 void TcpChannel::want_writable() {
@@ -206,6 +216,7 @@ bool TcpChannel::read_frames() {
     }
     budget -= std::min(budget, got);
   }
+  if (any && open_ && !incoming_.empty()) read_sides();
   return any;
 }
 

@@ -9,15 +9,19 @@
 #include <tutti/transport/tcp/connector.h>
 #include <tutti/transport/tcp/handshake.h>
 #include <tutti/transport/tcp/hub.h>
+#include <tutti/transport/tcp/side.h>
 #include <tutti/transport/tcp/socket.h>
 
 namespace tutti::tcp {
 
 class TcpTransport;
 
-// Frames over one socket. Written from the calling thread while the socket takes them; read when the driver
-// says so, large payloads straight into place.
-class TcpChannel final : public StreamChannel, public DescriptorHandler, public ConnectorEvents {
+// Frames over one socket; payloads of large messages over several, where that pays. Written from the calling
+// thread while the socket takes them; read when the driver says so, large payloads straight into place.
+class TcpChannel final : public StreamChannel,
+                         public DescriptorHandler,
+                         public ConnectorEvents,
+                         public SideEvents {
  public:
   TcpChannel(TcpTransport& transport, Hub& hub, int peer, std::chrono::nanoseconds connect_timeout);
   ~TcpChannel() override;
@@ -25,6 +29,9 @@ class TcpChannel final : public StreamChannel, public DescriptorHandler, public 
   // The peer has connected to us and said hello: what to answer. After `welcome` it is attached.
   Verdict judge_incoming() const;
   void attach(Socket socket);
+  // The same for a connection beside it.
+  Verdict judge_side(std::uint8_t number) const;
+  void attach_side(std::uint8_t number, Socket socket);
   // Reads what is there without asking first whether there is anything. True if there was.
   bool poll();
 
@@ -38,7 +45,19 @@ class TcpChannel final : public StreamChannel, public DescriptorHandler, public 
   void on_connected(Socket socket) override { attach(std::move(socket)); }
   void on_connect_failed(const Status& why) override { pipe_failed(why); }
 
+  void on_side_written(OutgoingFrame& frame) override;
+  void on_side_room() override;
+  void on_side_readable(IncomingSide& side) override;
+  void on_side_lost(const std::string& why) override;
+
   void start_connecting();
+  std::size_t socket_count(const Address& theirs) const;
+  void open_sides();
+  // Gives a fragment to a side that has room, if it is one's turn.
+  void share_out(OutgoingFrame& frame);
+  void write_sides();
+  void read_sides();
+  void read_side(IncomingSide& side);
   void write_frames();
   void hold_frames();
   std::size_t write_held(asio::error_code& error);
@@ -66,6 +85,11 @@ class TcpChannel final : public StreamChannel, public DescriptorHandler, public 
   // What the last read left over: a header or an element that is not complete yet.
   std::array<std::byte, frame_header_bytes> rest_{};
   std::size_t rest_bytes_ = 0;
+  std::vector<std::unique_ptr<OutgoingSide>> outgoing_;  // from the first large message on
+  std::vector<std::unique_ptr<IncomingSide>> incoming_;
+  bool sides_opened_ = false;
+  std::size_t turn_ = 0;  // whose it is to take a fragment: 0: the first connection's
+
   bool bulk_ = false;  // large payloads are coming straight into place; a fragment's header will be next
 };
 

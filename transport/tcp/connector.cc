@@ -43,12 +43,18 @@ Connector::~Connector() {
 
 void Connector::start() { try_next(); }
 
+void Connector::start_side(std::uint8_t number, const asio::ip::address& local) {
+  side_ = number;
+  local_ = local;
+  try_next();
+}
+
 void Connector::try_next() {
   phase_ = Phase::connecting;
   asio::error_code error;
   const Endpoint& endpoint = address_.endpoints[next_endpoint_];
   const SocketSetup setup{hub_.options.socket_buffer,
-                          hub_.congestion.choose(endpoint.address(), hub_.same_host(peer_))};
+                          hub_.congestion.choose(endpoint.address(), hub_.same_host(peer_)), local_};
   socket_ = begin_connect(hub_.io, endpoint, setup, error);
   if (!error) {
     greet();
@@ -87,6 +93,7 @@ void Connector::greet() {
   hello.version = handshake_version;
   hello.from = static_cast<std::uint32_t>(hub_.owner->rank());
   hello.to = static_cast<std::uint32_t>(peer_);
+  hello.side = side_;
   hello.from_nonce = hub_.address.nonce;
   hello.to_nonce = address_.nonce;
   const auto bytes = encode(hello);

@@ -29,6 +29,8 @@ class Connector final : public DescriptorHandler, public Timer {
   ~Connector() override;
 
   void start();
+  // For a side connection of that number, from an address of ours.
+  void start_side(std::uint8_t number, const asio::ip::address& local);
   // Whether the peer may get a hello of ours, or has got it and may welcome us. Between rounds it cannot.
   bool in_progress() const { return phase_ != Phase::pausing; }
 
@@ -56,6 +58,8 @@ class Connector final : public DescriptorHandler, public Timer {
   const std::chrono::nanoseconds attempt_timeout_;
   ConnectorEvents& events_;
 
+  std::uint8_t side_ = 0;
+  asio::ip::address local_;
   Phase phase_ = Phase::pausing;
   Socket socket_;
   bool watching_ = false;

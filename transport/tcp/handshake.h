@@ -11,12 +11,13 @@ namespace tutti::tcp {
 // The first bytes on a connection: whoever connected says hello, the other side answers, and no frame is sent
 // before a welcome. Little-endian, fixed sizes, nothing that could ask for memory.
 //
-//   hello:  magic 8 | version 4 | from 4 | to 4 | zero 4 | from's nonce 8 | to's nonce 8
+//   hello:  magic 8 | version 4 | from 4 | to 4 | side 4 | from's nonce 8 | to's nonce 8
 //   answer: magic 8 | version 4 | verdict 4
 struct Hello {
   std::uint32_t version = 0;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
+  std::uint32_t side = 0;  // 0: the connection for frames; else one beside it, for payloads of `from`'s
   // From the addresses that both have published: each must be the very process that the other's table names.
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
@@ -32,7 +33,7 @@ enum class Verdict : std::uint32_t {
   gone = 7,  // we have closed, or given your rank up
 };
 
-inline constexpr std::uint32_t handshake_version = 1;
+inline constexpr std::uint32_t handshake_version = 2;
 inline constexpr std::size_t hello_bytes = 40;
 inline constexpr std::size_t answer_bytes = 16;
 inline constexpr std::size_t magic_bytes = 8;

@@ -114,6 +114,11 @@ Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, const Socke
   }
   adopt(socket, endpoint, descriptor, error);
   if (error) return socket;
+  if (!setup.local.is_unspecified() && setup.local.is_v4() == endpoint.address().is_v4()) {
+    const Endpoint from(setup.local, 0);
+    set_option(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    static_cast<void>(::bind(descriptor, from.data(), static_cast<socklen_t>(from.size())));
+  }
   // Asio's own synchronous connect would wait. After a signal the connection goes on by itself.
   const int result = ::connect(descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size()));
   error = result == 0 ? asio::error_code() : last_error();

@@ -22,6 +22,8 @@ using Endpoint = asio::ip::tcp::endpoint;
 struct SocketSetup {
   int buffer = 0;          // per direction; zero leaves it to the kernel
   std::string congestion;  // empty leaves it to the kernel
+  // Where to connect from; not at all important: what the kernel refuses, it chooses itself.
+  asio::ip::address local = {};
 };
 
 // A listener on exactly that address; the first free port of the range, or any if `first_port` is zero. What

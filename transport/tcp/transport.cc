@@ -170,9 +170,11 @@ Verdict TcpTransport::judge(const Hello& hello) {
   const auto theirs = published_address(hub_.owner->peer(from));
   if (hello.to_nonce != hub_.address.nonce || !theirs || hello.from_nonce != theirs->nonce)
     return Verdict::stranger;
-  if (hub_.owner->on_incoming(from, *this) == nullptr) return Verdict::gone;
+  if (hello.side == 0 && hub_.owner->on_incoming(from, *this) == nullptr) return Verdict::gone;
   const auto channel = channels_.find(from);
-  return channel == channels_.end() ? Verdict::gone : channel->second->judge_incoming();
+  if (channel == channels_.end()) return Verdict::gone;
+  const auto side = static_cast<std::uint8_t>(hello.side);
+  return side == 0 ? channel->second->judge_incoming() : channel->second->judge_side(side);
 }
 
 void TcpTransport::on_hello(const Hello& hello, Socket socket) {
@@ -188,7 +190,12 @@ void TcpTransport::on_hello(const Hello& hello, Socket socket) {
   if (verdict != Verdict::welcome || error || sent != answer.size()) return;
   tune(socket);
   hub_.congestion.settle(socket, hub_.same_host(static_cast<int>(hello.from)));
-  channels_.find(static_cast<int>(hello.from))->second->attach(std::move(socket));
+  TcpChannel& channel = *channels_.find(static_cast<int>(hello.from))->second;
+  if (hello.side == 0) {
+    channel.attach(std::move(socket));
+  } else {
+    channel.attach_side(static_cast<std::uint8_t>(hello.side), std::move(socket));
+  }
 }
 
 }  // namespace tutti::tcp

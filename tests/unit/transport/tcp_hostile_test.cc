@@ -88,7 +88,7 @@ TEST(TcpStrangers, HellosOfTheWrongKindAreRefused) {
     change(hello);
     cases.emplace_back(hello, verdict);
   };
-  add(Verdict::wrong_version, [](Hello& hello) { hello.version = 2; });
+  add(Verdict::wrong_version, [](Hello& hello) { hello.version = handshake_version + 1; });
   add(Verdict::wrong_rank, [](Hello& hello) { hello.to = 1; });
   add(Verdict::wrong_rank, [](Hello& hello) { hello.from = 0; });
   add(Verdict::wrong_rank, [](Hello& hello) { hello.from = 3; });
@@ -96,6 +96,7 @@ TEST(TcpStrangers, HellosOfTheWrongKindAreRefused) {
   add(Verdict::stranger, [](Hello& hello) { ++hello.to_nonce; });
   add(Verdict::stranger, [](Hello& hello) { ++hello.from_nonce; });
   add(Verdict::stranger, [](Hello& hello) { hello.from = 2; });  // with rank 1's nonce
+  add(Verdict::gone, [](Hello& hello) { hello.side = 1; });      // beside no connection
   for (const auto& [hello, verdict] : cases) {
     RawSocket stranger(world.addresses[0]);
     stranger.send(encode(hello));

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <tutti/transport/stream_channel.h>
+#include <tutti/transport/tcp/connector.h>
+#include <tutti/transport/tcp/hub.h>
+#include <tutti/transport/tcp/socket.h>
+
+namespace tutti::tcp {
+
+// What a side connection tells its channel.
+class SideEvents {
+ public:
+  virtual ~SideEvents() = default;
+  // The payload of a frame has left.
+  virtual void on_side_written(OutgoingFrame& frame) = 0;
+  // It takes payloads (again), or never will.
+  virtual void on_side_room() = 0;
+  virtual void on_side_readable(class IncomingSide& side) = 0;
+  // It has closed itself.
+  virtual void on_side_lost(const std::string& why) = 0;
+};
+
+// A connection beside a channel's first one, for payloads of our large messages. It is of use once it is
+// open; if it cannot be had, the others do its work.
+class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
+ public:
+  OutgoingSide(Hub& hub, int peer, std::uint8_t number, SideEvents& events);
+  ~OutgoingSide() override;
+
+  // From our address to the peer's, the ones that the number of this side falls to.
+  void connect(const Address& address, std::chrono::nanoseconds timeout);
+  // Nothing more is written or told; frames that it holds are void.
+  void close();
+  bool has_room() const { return open_ && count_ < held_.size(); }
+  void add(OutgoingFrame& frame) { held_[count_++] = &frame; }
+  void write();
+
+  void on_ready(std::uint32_t events) override;
+  void on_connected(Socket socket) override;
+  void on_connect_failed(const Status& why) override;
+
+ private:
+  Hub& hub_;
+  const int peer_;
+  const std::uint8_t number_;
+  SideEvents& events_;
+  std::unique_ptr<Connector> connector_;
+  Socket socket_;
+  bool open_ = false;
+  bool full_ = false;     // waits until the socket is writable
+  bool writing_ = false;  // on the stack already
+  std::array<OutgoingFrame*, 2> held_{};
+  std::size_t count_ = 0;
+};
+
+// The other end of one.
+class IncomingSide final : public DescriptorHandler {
+ public:
+  IncomingSide(Hub& hub, std::uint8_t number, SideEvents& events, Socket socket);
+  ~IncomingSide() override;
+
+  Status watch();
+  void close();
+  // Reads at most so many bytes. Zero: there is nothing, or the connection has ended and the channel knows.
+  std::size_t read(std::span<std::byte> place);
+  // What has not been announced cannot be taken, and must not keep the driver busy.
+  void pause(bool on);
+  std::uint8_t number() const { return number_; }
+
+  // What could not be used yet: fewer bytes than an element has.
+  void keep(std::span<const std::byte> bytes);
+  std::size_t restore(std::span<std::byte> to) const;
+
+  void on_ready(std::uint32_t events) override;
+
+ private:
+  Hub& hub_;
+  const std::uint8_t number_;
+  SideEvents& events_;
+  Socket socket_;
+  bool watching_ = false;
+  bool paused_ = false;
+  std::array<std::byte, 64> kept_{};
+  std::size_t kept_bytes_ = 0;
+};
+
+}  // namespace tutti::tcp
