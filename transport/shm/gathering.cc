@@ -166,9 +166,8 @@ void Gathering::fail(const Status& why) {
     if (member.link != nullptr) member.link->send_last(note);
   }
   ShareRequest& request = request_;
-  const Status reason = why;
   shares_.remove(*this, &note);
-  request.done(request, reason);
+  request.done(request, why);
 }
 
 }  // namespace tutti::shm

@@ -137,9 +137,8 @@ void Joining::finish() {
 
 void Joining::fail(const Status& why) {
   ShareRequest& request = request_;
-  const Status reason = why;
   shares_.remove(*this);
-  request.done(request, reason);
+  request.done(request, why);
 }
 
 }  // namespace tutti::shm

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/wait.h>
 
 #include <tutti/transport/shm/pipe.h>
 
@@ -108,6 +109,23 @@ TEST(ShmRing, CarriesAStreamBetweenTwoThreads) {
   }
   writer.join();
   EXPECT_EQ(wrong, 0u);
+}
+
+// A data loader's child, say, must not write what its parent's peers read.
+TEST(ShmSegment, IsNotSharedWithForkedChildren) {
+  Segment segment;
+  ASSERT_TRUE(segment.create(page_bytes()).ok());
+  segment.memory()[0] = std::byte{7};
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool fresh = segment.memory()[0] == std::byte{0};
+    segment.memory()[0] = std::byte{9};
+    _exit(fresh ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(segment.memory()[0], std::byte{7});
 }
 
 TEST(ShmPipe, NeedsASensibleRing) {
