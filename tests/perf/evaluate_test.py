@@ -62,6 +62,15 @@ class Ratios(unittest.TestCase):
         self.assertFalse(verdict(found, Cells, ours="tutti", peers=("gloo",)).passed)
 
 
+class Limits(unittest.TestCase):
+    def test_the_best_round_is_the_fastest_of_times_and_the_largest_of_rates(self):
+        rows = [{"metric": metric, "unit": unit, "round": number, "value": value}
+                for metric, unit, values in (("line", "us", (0.1, 9)), ("copy", "GB/s", (5, 20)))
+                for number, value in enumerate(values)]
+        self.assertEqual(results.limits(rows)["line"], {0: 0.1, 1: 9})
+        self.assertEqual(results.limits(rows, best=True), {"line": {0: 0.1, 1: 0.1}, "copy": {0: 20, 1: 20}})
+
+
 class Verdicts(unittest.TestCase):
     def test_geometric_mean(self):
         other = results.Cell("broadcast", 2, 65536)

@@ -73,9 +73,14 @@ def times(rows, column="lat_us_median"):
     return found
 
 
-def limits(rows):
-    """metric -> round -> value"""
-    found = defaultdict(dict)
+def limits(rows, best=False):
+    """metric -> round -> value; with `best` that of the best round in all of them."""
+    found, units = defaultdict(dict), {}
     for row in rows:
         found[row["metric"]][int(row["round"])] = float(row["value"])
+        units[row["metric"]] = row["unit"]
+    if best:
+        for metric, by_round in found.items():
+            value = min(by_round.values()) if units[metric] == "us" else max(by_round.values())
+            found[metric] = dict.fromkeys(by_round, value)
     return found
