@@ -8,15 +8,17 @@ namespace tutti {
 
 namespace {
 
-constexpr std::uint64_t page = 4096;
+constexpr std::uint64_t memory_page = 4096;
 
-constexpr std::uint64_t pages(std::uint64_t bytes) { return (bytes + page - 1) / page * page; }
+constexpr std::uint64_t whole_pages(std::uint64_t bytes) {
+  return (bytes + memory_page - 1) / memory_page * memory_page;
+}
 
 }  // namespace
 
 std::uint64_t Board::segment_bytes(int size, std::uint64_t window_bytes) {
   const auto p = static_cast<std::uint64_t>(size);
-  return pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>)) + pages(p * sizeof(Area)) +
+  return whole_pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>)) + whole_pages(p * sizeof(Area)) +
          p * window_bytes;
 }
 
@@ -27,9 +29,9 @@ Board::Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::ui
   // Zeroed memory is what all of these start as, and another rank may have begun to use it.
   head_ = std::launder(reinterpret_cast<Head*>(memory));
   asleep_ = std::launder(reinterpret_cast<std::atomic<std::uint32_t>*>(memory + sizeof(Head)));
-  const std::uint64_t head = pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>));
+  const std::uint64_t head = whole_pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>));
   areas_ = std::launder(reinterpret_cast<Area*>(memory + head));
-  windows_ = memory + head + pages(p * sizeof(Area));
+  windows_ = memory + head + whole_pages(p * sizeof(Area));
 }
 
 bool Board::all_finished(std::uint64_t number) {

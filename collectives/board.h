@@ -16,9 +16,11 @@ namespace tutti {
 // What the ranks of a communicator on one host show each other, in memory that all of them have mapped. For
 // each rank
 //   - the number of shared operations that it has finished;
-//   - a few slots, used in turn by its operations: what it calls, how far it is, and a payload: one line of
-//     cache tells a peer everything about a small operation;
-//   - a window, through which larger operations move their data;
+//   - slots, used in turn by its operations: what it calls, how far it is, and room for a small payload: one
+//     line of cache tells a peer everything about an operation of a few bytes. They are many, so that ranks
+//     need not keep pace;
+//   - a few pages, used in turn, for payloads that fit no slot;
+//   - a window, through which larger operations move their data, one at a time;
 //   - room for the reason if it has failed.
 //
 // Order and sleep. Who signals writes data, then the slot's phase with release; who awaits reads the phase with
@@ -34,8 +36,10 @@ namespace tutti {
 // Everything is called by whoever drives.
 class Board {
  public:
-  static constexpr std::size_t slots = 8;
-  static constexpr std::size_t slot_bytes = 16 * 1024;
+  static constexpr std::size_t slots = 64;
+  static constexpr std::size_t slot_bytes = 17 * 64;  // not a power of two: spread over the sets of the caches
+  static constexpr std::size_t pages = 8;
+  static constexpr std::size_t page_bytes = 16 * 1024;
 
   // Bytes of a segment for `size` ranks with windows of `window_bytes`.
   static std::uint64_t segment_bytes(int size, std::uint64_t window_bytes);
@@ -56,6 +60,8 @@ class Board {
   int size() const { return size_; }
   // Of operation `number`, counted from 1. Free for reuse once all ranks have finished `number - slots`.
   Slot& slot(int rank, std::uint64_t number) { return area(rank).slots[number % slots]; }
+  // Of operation `number`; free for reuse once all ranks have finished `number - pages`.
+  std::byte* page(int rank, std::uint64_t number) { return area(rank).pages[number % pages]; }
   std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
 
   // All ranks have finished operation `number` (0: nothing to finish).
@@ -87,6 +93,7 @@ class Board {
     alignas(64) std::atomic<std::uint64_t> finished;
     alignas(64) Failure failure;
     alignas(64) Slot slots[Board::slots];
+    alignas(64) std::byte pages[Board::pages][page_bytes];
   };
   struct Head {
     alignas(64) std::atomic<std::uint32_t> failures;  // ranks that have failed

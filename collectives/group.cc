@@ -56,6 +56,7 @@ Group::~Group() {
   act_on_failure();
   mesh_.detach(context_);
   driver_.remove(*this);
+  if (spare_ != nullptr) spare_->release();
   shared_.reset();
   allocations_.clear();
 }
@@ -125,10 +126,13 @@ Operation* Group::prepare(Operation::Kind kind, const Fingerprint& call, const C
   operation->kind = kind;
   operation->group = this;
   operation->call = call;
-  operation->deadline = Deadline::after(
-      options.timeout.count() > 0 ? options.timeout : world_->default_timeout, operation->issued);
+  operation->deadline = deadline(options, operation->issued);
   issued_.fetch_add(1, std::memory_order_relaxed);
   return operation;
+}
+
+Deadline Group::deadline(const CallOptions& options, Deadline::Clock::time_point now) const {
+  return Deadline::after(options.timeout.count() > 0 ? options.timeout : world_->default_timeout, now);
 }
 
 Work Group::refuse(const Fingerprint& call, const Status& why) {
@@ -161,6 +165,7 @@ Work Group::collective(const CollectiveArgs& args, const Problem& asked, const C
   const Fingerprint call = fingerprint(args);
   Problem problem = asked;
   problem.window_bytes = window_bytes_;
+  if (Work work; attempt(args, problem, call, options, work)) return work;
   // The number is taken first: also an operation that fails here has its place in the order.
   const std::uint64_t sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed);
   Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, args.algorithm);
@@ -175,7 +180,68 @@ Work Group::collective(const CollectiveArgs& args, const Problem& asked, const C
   }
   operation->shared_schedule = std::move(schedule).take();
   bind_shared(*operation, args, problem);
+  if (!operation->shared.votes) form_habit(*operation, problem);
   return launch(operation);
+}
+
+// Only problems that refer to nobody's counts are kept. Whoever drives now is about to read it: then not this
+// time.
+void Group::form_habit(const Operation& operation, const Problem& problem) {
+  if (!problem.input_counts.empty() || !problem.output_counts.empty() || !driver_.try_enter()) return;
+  habits_[static_cast<std::size_t>(problem.kind)] = {problem, operation.shared_schedule};
+  driver_.leave();
+}
+
+bool Group::attempt(const CollectiveArgs& args, const Problem& problem, const Fingerprint& call,
+                    const CallOptions& options, Work& work) {
+  if (window_bytes_ == 0 || args.algorithm != 0 || !problem.input_counts.empty() ||
+      !problem.output_counts.empty() || posted_.load(std::memory_order_acquire) != 0 ||
+      !driver_.try_enter()) {
+    return false;
+  }
+  Habit& habit = habits_[static_cast<std::size_t>(problem.kind)];
+  if (shared_->busy() || !same_schedule(habit.problem, problem)) {
+    driver_.leave();
+    return false;
+  }
+  listen();
+  if (failed_.load(std::memory_order_acquire)) {
+    driver_.leave();
+    return false;
+  }
+  if (spare_ == nullptr) spare_ = Operation::create(world_->engine);
+  Operation& operation = *spare_;
+  operation.kind = Operation::Kind::collective;
+  operation.group = this;
+  operation.call = call;
+  operation.sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed);
+  operation.op = args.op;
+  bind(operation, args);
+  operation.shared = SharedRun{};
+  operation.shared.schedule = &habit.schedule->schedule();
+  operation.shared.binding = &operation.binding;
+  remember(operation, Slot::State::live);
+  mesh_.on_issued(context_, operation.sequence);
+  attempting_ = true;
+  attempt_over_ = false;
+  shared_->submit(operation.shared);
+  attempting_ = false;
+  if (attempt_over_ && !failed_.load(std::memory_order_acquire)) {
+    remember(operation, Slot::State::finished);
+    attempted_.store(attempted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  } else {  // an operation like any other
+    spare_ = nullptr;
+    operation.shared_schedule = habit.schedule;
+    operation.issued = Deadline::Clock::now();
+    operation.deadline = deadline(options, operation.issued);
+    issued_.fetch_add(1, std::memory_order_relaxed);
+    work = Operation::handle(operation);
+    enlist(operation);
+    if (attempt_over_) end(operation, status());
+    act_on_failure();
+  }
+  driver_.leave();
+  return true;
 }
 
 void Group::bind(Operation& bound, const CollectiveArgs& args) {
@@ -195,6 +261,10 @@ void Group::bind(Operation& bound, const CollectiveArgs& args) {
   binding.owner = operation;
   binding.finished = [](void* owner, const Status& status) {
     auto& self = *static_cast<Operation*>(owner);
+    if (status.ok() && self.group->attempting_) {
+      self.group->attempt_over_ = true;
+      return;
+    }
     // A failure that was noted while its last messages came in counts: `act_on_failure` ends it.
     if (status.ok() && !self.group->failed_.load(std::memory_order_acquire)) {
       self.group->end(self, status);
@@ -271,7 +341,8 @@ Work Group::transfers(CollectiveKind kind, std::span<const Transfer> legs, const
 // Starts it on this thread if nobody drives; a small message then leaves before this returns.
 Work Group::launch(Operation* operation) {
   Work work = Operation::handle(*operation);
-  if (driver_.try_enter()) {
+  // What other threads have issued before must start before.
+  if (posted_.load(std::memory_order_acquire) == 0 && driver_.try_enter()) {
     start(*operation);
     act_on_failure();
     driver_.leave();
@@ -292,11 +363,15 @@ Work Group::launch(Operation* operation) {
   return work;
 }
 
-void Group::start(Operation& operation) {
+void Group::enlist(Operation& operation) {
   operation.next = live_;
   operation.previous = nullptr;
   if (live_ != nullptr) live_->previous = &operation;
   live_ = &operation;
+}
+
+void Group::start(Operation& operation) {
+  enlist(operation);
   if (shared_ != nullptr) listen();
   if (failed_.load(std::memory_order_acquire)) {
     end(operation, status());

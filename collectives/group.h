@@ -52,7 +52,9 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
 
   void abort(const Status& why);
   Status status() const;
-  std::uint64_t operations_issued() const { return issued_.load(std::memory_order_relaxed); }
+  std::uint64_t operations_issued() const {
+    return issued_.load(std::memory_order_relaxed) + attempted_.load(std::memory_order_relaxed);
+  }
   std::string describe(int rank) const;
 
   // Pollable, driving.
@@ -82,7 +84,19 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void bind(Operation& operation, const CollectiveArgs& args);
   void bind_shared(Operation& operation, const CollectiveArgs& args, const Problem& problem);
   Result<std::unique_ptr<SharedSegment>> share(std::uint64_t bytes, Deadline deadline);
+  // What has been found out about the last small collective of a kind, so that the next one costs little.
+  struct Habit {
+    Problem problem;
+    std::shared_ptr<CachedSchedule> schedule;
+  };
+  // Carries out a small shared collective in passing, if it can be over before the call returns: nothing is
+  // allocated, no clock is read. Null if it is not for that; else done or under way.
+  bool attempt(const CollectiveArgs& args, const Problem& problem, const Fingerprint& call,
+               const CallOptions& options, Work& work);
   Work launch(Operation* operation);
+  void enlist(Operation& operation);
+  void form_habit(const Operation& operation, const Problem& problem);
+  Deadline deadline(const CallOptions& options, Deadline::Clock::time_point now) const;
   void start(Operation& operation);
   void start_collective(Operation& operation);
   void start_transfers(Operation& operation);
@@ -116,11 +130,16 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   std::uint32_t shares_ = 0;                // asked for
   std::atomic<std::uint64_t> next_sequence_{0};
   std::atomic<std::uint64_t> issued_{0};
+  std::atomic<std::uint64_t> attempted_{0};  // and over at once; written by whoever drives
   std::atomic<std::uint64_t> posted_{0};  // operations handed to the driver and not started yet
 
   // Driving.
   Operation* live_ = nullptr;
   std::vector<Slot> slots_;  // a window over sequence numbers, so that late and early messages can be judged
+  std::array<Habit, static_cast<std::size_t>(collective_kind_count)> habits_;
+  Operation* spare_ = nullptr;  // for the next attempt
+  bool attempting_ = false;
+  bool attempt_over_ = false;
   std::uint32_t polls_ = 0;
   bool acting_ = false;
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 
 #include <tutti/collectives/problem.h>
@@ -10,6 +11,15 @@ using Counts = std::span<const std::uint64_t>;
 std::uint64_t sum(Counts counts) { return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}); }
 
 }  // namespace
+
+bool same_schedule(const Problem& a, const Problem& b) {
+  return a.kind == b.kind && a.rank == b.rank && a.size == b.size && a.root == b.root && a.count == b.count &&
+         a.element_size == b.element_size && a.commutative == b.commutative && a.average == b.average &&
+         a.premultiplied == b.premultiplied && a.in_place == b.in_place && a.registered == b.registered &&
+         a.window_bytes == b.window_bytes && a.topology == b.topology &&
+         std::ranges::equal(a.input_counts, b.input_counts) &&
+         std::ranges::equal(a.output_counts, b.output_counts);
+}
 
 std::uint64_t input_count(const Problem& problem) {
   const auto rank = static_cast<std::size_t>(problem.rank);

@@ -48,6 +48,9 @@ struct Problem {
   const Topology* topology = nullptr;
 };
 
+// Whether one schedule serves both: equal in everything, the counts that the spans refer to included.
+bool same_schedule(const Problem& a, const Problem& b);
+
 // Knobs of an algorithm, agreed by all ranks.
 struct Tuning {
   std::uint32_t radix = 2;          // k of k-nomial and of dissemination

@@ -62,14 +62,7 @@ std::uint64_t ScheduleCache::hash(const Problem& problem, std::uint8_t algorithm
 }
 
 bool ScheduleCache::matches(const Key& key, const Problem& problem, std::uint8_t algorithm) {
-  const Problem& a = key.problem;
-  const Problem& b = problem;
-  return key.algorithm == algorithm && a.kind == b.kind && a.rank == b.rank && a.size == b.size &&
-         a.root == b.root && a.count == b.count && a.element_size == b.element_size &&
-         a.commutative == b.commutative && a.average == b.average && a.premultiplied == b.premultiplied &&
-         a.in_place == b.in_place && a.registered == b.registered && a.window_bytes == b.window_bytes &&
-         std::ranges::equal(a.input_counts, b.input_counts) &&
-         std::ranges::equal(a.output_counts, b.output_counts);
+  return key.algorithm == algorithm && same_schedule(key.problem, problem);
 }
 
 std::shared_ptr<CachedSchedule> ScheduleCache::find(const Problem& problem, std::uint8_t algorithm,

@@ -70,6 +70,7 @@ void SharedExecutor::begin() {
   ++number_;
   signalled_ = false;
   element_size_ = size_of(first_->binding->reducer.type);
+  area_ = area_for(*first_);
   stage_ = Stage::room;
 }
 
@@ -95,12 +96,19 @@ bool SharedExecutor::go_on() {
   }
 }
 
-// Whether the slot, and the windows if need be, are free to be used anew.
+SharedExecutor::Area SharedExecutor::area_for(const SharedRun& run) const {
+  const std::uint64_t bytes = run.schedule->window_count * element_size_;
+  if (run.votes || bytes > Board::page_bytes) return Area::window;
+  return bytes > Board::payload_bytes ? Area::page : Area::slot;
+}
+
+// Whether what the operation writes to is free to be used anew.
 bool SharedExecutor::room() const {
-  if (number_ > Board::slots && !board_->all_finished(number_ - Board::slots)) return false;
-  const bool windows =
-      first_->votes || first_->schedule->window_count * element_size_ > Board::payload_bytes;
-  return !windows || board_->all_finished(windows_used_);
+  const auto finished_before = [this](std::uint64_t distance) {
+    return number_ <= distance || board_->all_finished(number_ - distance);
+  };
+  if (!finished_before(area_ == Area::page ? Board::pages : Board::slots)) return false;
+  return area_ != Area::window || board_->all_finished(windows_used_);
 }
 
 void SharedExecutor::enter() {
@@ -149,8 +157,7 @@ void SharedExecutor::use(const Schedule& schedule) {
   repetition_ = 0;
   shift_ = 0;
   stage_ = Stage::steps;
-  in_windows_ = schedule.window_count * element_size_ > Board::payload_bytes || first_->votes;
-  if (in_windows_) windows_used_ = number_;
+  if (area_ == Area::window) windows_used_ = number_;
   const std::size_t needed = schedule.scratch_count * element_size_;
   if (needed <= scratch_bytes_) return;
   constexpr std::size_t alignment = 64;
@@ -233,7 +240,14 @@ std::byte* SharedExecutor::address(const Slice& slice) const {
     case BufferId::window:
       break;
   }
-  return (in_windows_ ? board_->window(slice.owner) : board_->slot(slice.owner, number_).payload) + offset;
+  switch (area_) {
+    case Area::slot:
+      return board_->slot(slice.owner, number_).payload + offset;
+    case Area::page:
+      return board_->page(slice.owner, number_) + offset;
+    default:
+      return board_->window(slice.owner) + offset;
+  }
 }
 
 void SharedExecutor::signal(std::uint32_t index) {

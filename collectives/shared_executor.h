@@ -51,6 +51,7 @@ class SharedExecutor {
 
  private:
   enum class Stage : std::uint8_t { idle, room, vote, steps, failed };
+  enum class Area : std::uint8_t { slot, page, window };  // where an operation's data moves
   struct Shown {  // in a slot's payload, for the vote
     Place input;
     Place output;
@@ -61,6 +62,7 @@ class SharedExecutor {
 
   void begin();
   bool go_on();
+  Area area_for(const SharedRun& run) const;
   bool room() const;
   void enter();
   void show();
@@ -95,7 +97,7 @@ class SharedExecutor {
   std::uint64_t shift_ = 0;  // elements that slices of input, output and scratch are moved on by
   std::uint32_t signals_before_ = 0;
   std::size_t element_size_ = 1;
-  bool in_windows_ = false;  // else in slots
+  Area area_ = Area::slot;
   std::uint64_t compared_ = 0;  // operations that the next rank is known to have called alike
   bool signalled_ = false;
   bool due_ = false;         // has signalled, and not looked for sleepers since
