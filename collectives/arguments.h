@@ -24,6 +24,9 @@ struct Call {
   bool one_buffer = false;  // the in-place form: `out` is all there is
 };
 
+// Whether two calls are the same down to the pointers; not for those that refer to counts.
+bool same_call(const Call& a, const Call& b);
+
 struct CheckedCall {
   CollectiveArgs args;
   Problem problem;

@@ -24,6 +24,7 @@ Fingerprint outline(const Call& call) {
 }
 
 Work issue(Group& group, const Call& call, const CallOptions& options) {
+  if (Work work; group.repeat(call, options, work)) return work;
   Result<CheckedCall> checked = check(call, group.rank(), group.size());
   if (!checked.ok()) return group.refuse(outline(call), checked.status());
   checked->problem.topology = &group.topology();
@@ -36,7 +37,7 @@ Work issue(Group& group, const Call& call, const CallOptions& options) {
     }
     checked->args.algorithm = algorithm->id;
   }
-  return group.collective(checked->args, checked->problem, options);
+  return group.collective(call, checked->args, checked->problem, options);
 }
 
 // The last handle may go inside a `then` callback, on the thread that drives. Tearing down needs the baton

@@ -56,7 +56,7 @@ Group::~Group() {
   act_on_failure();
   mesh_.detach(context_);
   driver_.remove(*this);
-  if (spare_ != nullptr) spare_->release();
+  for (Habit& habit : habits_) drop(habit);
   shared_.reset();
   allocations_.clear();
 }
@@ -161,11 +161,12 @@ std::shared_ptr<GroupMemory> Group::allocate(const std::vector<std::uint64_t>& p
   return memory;
 }
 
-Work Group::collective(const CollectiveArgs& args, const Problem& asked, const CallOptions& options) {
+Work Group::collective(const Call& made, const CollectiveArgs& args, const Problem& asked,
+                       const CallOptions& options) {
   const Fingerprint call = fingerprint(args);
   Problem problem = asked;
   problem.window_bytes = window_bytes_;
-  if (Work work; attempt(args, problem, call, options, work)) return work;
+  if (Work work; attempt(made, args, problem, call, options, work)) return work;
   // The number is taken first: also an operation that fails here has its place in the order.
   const std::uint64_t sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed);
   Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, args.algorithm);
@@ -184,64 +185,92 @@ Work Group::collective(const CollectiveArgs& args, const Problem& asked, const C
   return launch(operation);
 }
 
-// Only problems that refer to nobody's counts are kept. Whoever drives now is about to read it: then not this
-// time.
+// Only problems that refer to nobody's counts are kept. Where somebody else drives just now: not this time.
 void Group::form_habit(const Operation& operation, const Problem& problem) {
   if (!problem.input_counts.empty() || !problem.output_counts.empty() || !driver_.try_enter()) return;
-  habits_[static_cast<std::size_t>(problem.kind)] = {problem, operation.shared_schedule};
+  Habit& habit = habits_[static_cast<std::size_t>(problem.kind)];
+  drop(habit);
+  habit.problem = problem;
+  habit.schedule = operation.shared_schedule;
   driver_.leave();
 }
 
-bool Group::attempt(const CollectiveArgs& args, const Problem& problem, const Fingerprint& call,
-                    const CallOptions& options, Work& work) {
-  if (window_bytes_ == 0 || args.algorithm != 0 || !problem.input_counts.empty() ||
-      !problem.output_counts.empty() || posted_.load(std::memory_order_acquire) != 0 ||
+void Group::drop(Habit& habit) {
+  if (habit.operation != nullptr) habit.operation->release();
+  habit.operation = nullptr;
+}
+
+bool Group::enter_for(const Habit& habit, const CallOptions& options) {
+  // What other threads have issued before must start before.
+  if (window_bytes_ == 0 || !options.algorithm.empty() || posted_.load(std::memory_order_acquire) != 0 ||
       !driver_.try_enter()) {
     return false;
   }
+  if (habit.schedule != nullptr && !shared_->busy()) {
+    listen();
+    if (!failed_.load(std::memory_order_acquire)) return true;
+  }
+  driver_.leave();
+  return false;
+}
+
+bool Group::repeat(const Call& call, const CallOptions& options, Work& work) {
+  Habit& habit = habits_[static_cast<std::size_t>(call.kind)];
+  if (!enter_for(habit, options)) return false;
+  const bool same = habit.operation != nullptr && same_call(habit.call, call);
+  if (same) carry_out(habit, options, work);
+  driver_.leave();
+  return same;
+}
+
+bool Group::attempt(const Call& call, const CollectiveArgs& args, const Problem& problem,
+                    const Fingerprint& fingerprint, const CallOptions& options, Work& work) {
   Habit& habit = habits_[static_cast<std::size_t>(problem.kind)];
-  if (shared_->busy() || !same_schedule(habit.problem, problem)) {
-    driver_.leave();
-    return false;
+  if (!enter_for(habit, options)) return false;
+  const bool same = same_schedule(habit.problem, problem);
+  if (same) {
+    if (habit.operation == nullptr) habit.operation = Operation::create(world_->engine);
+    habit.call = call;
+    Operation& operation = *habit.operation;
+    operation.kind = Operation::Kind::collective;
+    operation.group = this;
+    operation.call = fingerprint;
+    operation.op = args.op;
+    bind(operation, args);
+    operation.shared = SharedRun{};
+    operation.shared.schedule = &habit.schedule->schedule();
+    operation.shared.binding = &operation.binding;
+    carry_out(habit, options, work);
   }
-  listen();
-  if (failed_.load(std::memory_order_acquire)) {
-    driver_.leave();
-    return false;
-  }
-  if (spare_ == nullptr) spare_ = Operation::create(world_->engine);
-  Operation& operation = *spare_;
-  operation.kind = Operation::Kind::collective;
-  operation.group = this;
-  operation.call = call;
-  operation.sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed);
-  operation.op = args.op;
-  bind(operation, args);
-  operation.shared = SharedRun{};
-  operation.shared.schedule = &habit.schedule->schedule();
-  operation.shared.binding = &operation.binding;
-  remember(operation, Slot::State::live);
-  mesh_.on_issued(context_, operation.sequence);
+  driver_.leave();
+  return same;
+}
+
+void Group::carry_out(Habit& habit, const CallOptions& options, Work& work) {
+  Operation& operation = *habit.operation;
+  operation.sequence = operation.binding.sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed);
   attempting_ = true;
   attempt_over_ = false;
   shared_->submit(operation.shared);
   attempting_ = false;
-  if (attempt_over_ && !failed_.load(std::memory_order_acquire)) {
+  if (attempt_over_) {
     remember(operation, Slot::State::finished);
+    mesh_.on_issued(context_, operation.sequence);
     attempted_.store(attempted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  } else {  // an operation like any other
-    spare_ = nullptr;
-    operation.shared_schedule = habit.schedule;
-    operation.issued = Deadline::Clock::now();
-    operation.deadline = deadline(options, operation.issued);
-    issued_.fetch_add(1, std::memory_order_relaxed);
-    work = Operation::handle(operation);
-    enlist(operation);
-    if (attempt_over_) end(operation, status());
     act_on_failure();
+    return;
   }
-  driver_.leave();
-  return true;
+  // It is an operation like any other now.
+  habit.operation = nullptr;
+  operation.shared_schedule = habit.schedule;
+  operation.issued = Deadline::Clock::now();
+  operation.deadline = deadline(options, operation.issued);
+  issued_.fetch_add(1, std::memory_order_relaxed);
+  work = Operation::handle(operation);
+  enlist(operation);
+  remember(operation, Slot::State::live);
+  mesh_.on_issued(context_, operation.sequence);
+  act_on_failure();
 }
 
 void Group::bind(Operation& bound, const CollectiveArgs& args) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tutti/collectives/allocation.h>
+#include <tutti/collectives/arguments.h>
 #include <tutti/collectives/communicator.h>
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/problem.h>
@@ -39,7 +40,11 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   const Topology& topology() const { return topology_; }
 
   // Arguments have been checked; `problem` is filled from them.
-  Work collective(const CollectiveArgs& args, const Problem& problem, const CallOptions& options);
+  Work collective(const Call& call, const CollectiveArgs& args, const Problem& problem,
+                  const CallOptions& options);
+  // The same for a call that is equal to the last one of its kind, down to the pointers, and small: then
+  // nothing need be checked anew. False if it is not for that.
+  bool repeat(const Call& call, const CallOptions& options, Work& work);
   Work transfers(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options);
   // A handle to an operation that has failed already.
   Work refuse(const Fingerprint& call, const Status& why);
@@ -84,15 +89,22 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void bind(Operation& operation, const CollectiveArgs& args);
   void bind_shared(Operation& operation, const CollectiveArgs& args, const Problem& problem);
   Result<std::unique_ptr<SharedSegment>> share(std::uint64_t bytes, Deadline deadline);
-  // What has been found out about the last small collective of a kind, so that the next one costs little.
+  // What has been found out about the last small collective of a kind over shared memory, so that the next one
+  // costs little.
   struct Habit {
     Problem problem;
-    std::shared_ptr<CachedSchedule> schedule;
+    std::shared_ptr<CachedSchedule> schedule;  // null: nothing has been found out yet
+    Call call;                                 // that `operation` has been bound to
+    Operation* operation = nullptr;            // ready for the next time; null: must be made anew
   };
-  // Carries out a small shared collective in passing, if it can be over before the call returns: nothing is
-  // allocated, no clock is read. Null if it is not for that; else done or under way.
-  bool attempt(const CollectiveArgs& args, const Problem& problem, const Fingerprint& call,
-               const CallOptions& options, Work& work);
+  // Takes the baton if a collective of that kind can be carried out in passing, now.
+  bool enter_for(const Habit& habit, const CallOptions& options);
+  // Carries out a collective that looks like the last one of its kind. If it is over when this returns, `work`
+  // is left as it was (a default one is done), no clock was read, and nothing was allocated.
+  bool attempt(const Call& call, const CollectiveArgs& args, const Problem& problem,
+               const Fingerprint& fingerprint, const CallOptions& options, Work& work);
+  void carry_out(Habit& habit, const CallOptions& options, Work& work);
+  static void drop(Habit& habit);
   Work launch(Operation* operation);
   void enlist(Operation& operation);
   void form_habit(const Operation& operation, const Problem& problem);
@@ -137,7 +149,6 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   Operation* live_ = nullptr;
   std::vector<Slot> slots_;  // a window over sequence numbers, so that late and early messages can be judged
   std::array<Habit, static_cast<std::size_t>(collective_kind_count)> habits_;
-  Operation* spare_ = nullptr;  // for the next attempt
   bool attempting_ = false;
   bool attempt_over_ = false;
   std::uint32_t polls_ = 0;

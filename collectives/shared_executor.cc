@@ -79,7 +79,8 @@ bool SharedExecutor::go_on() {
   switch (stage_) {
     case Stage::room:
       if (!room()) return false;
-      if (calls_agree(number_ - 1)) enter();  // before the slot with an old call is used anew
+      // Before a slot is used anew, what was called there must have been compared.
+      if (compared_ + Board::slots >= number_ || calls_agree(number_ - 1)) enter();
       return true;
     case Stage::vote:
       for (; cursor_ < static_cast<std::uint32_t>(board_->size()); ++cursor_) {
