@@ -86,8 +86,7 @@ bool SharedExecutor::go_on() {
         const int peer = static_cast<int>(cursor_);
         if (peer != board_->rank() && !patiently_arrived(peer, 1)) return stage_ == Stage::failed;
       }
-      use(everybody_registered() ? *first_->registered : *first_->schedule);
-      signals_before_ = 1;
+      count_votes();
       return true;
     case Stage::steps:
       return run_steps();
@@ -149,6 +148,13 @@ bool SharedExecutor::everybody_registered() {
     if (needed.output && outputs_[at] == nullptr) return false;
   }
   return true;
+}
+
+void SharedExecutor::count_votes() {
+  const bool registered = everybody_registered();
+  if (registered) ++registered_operations_;
+  use(registered ? *first_->registered : *first_->schedule);
+  signals_before_ = 1;
 }
 
 void SharedExecutor::use(const Schedule& schedule) {
