@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
@@ -101,14 +102,14 @@ SharedExecutor::Area SharedExecutor::area_for(const SharedRun& run) const {
   return bytes > Board::payload_bytes ? Area::page : Area::slot;
 }
 
-// Whether what the operation writes to is free to be used anew.
-bool SharedExecutor::room() const {
-  const auto finished_before = [this](std::uint64_t distance) {
-    return number_ <= distance || board_->all_finished(number_ - distance);
-  };
-  if (!finished_before(area_ == Area::page ? Board::pages : Board::slots)) return false;
-  return area_ != Area::window || board_->all_finished(windows_used_);
+// The operation that all ranks must have finished before what this one writes to is used anew.
+std::uint64_t SharedExecutor::needs_finished() const {
+  const std::uint64_t distance = area_ == Area::page ? Board::pages : Board::slots;
+  const std::uint64_t before = number_ > distance ? number_ - distance : 0;
+  return area_ == Area::window ? std::max(before, windows_used_) : before;
 }
+
+bool SharedExecutor::room() const { return board_->all_finished(needs_finished()); }
 
 void SharedExecutor::enter() {
   board_->slot(board_->rank(), number_).call = first_->binding->call;
@@ -370,15 +371,21 @@ void SharedExecutor::cancel_sleep() {
 
 std::vector<int> SharedExecutor::awaited() const {
   std::vector<int> ranks;
-  if (stage_ == Stage::idle || stage_ == Stage::failed) return ranks;
+  if (stage_ == Stage::steps) {  // stopped at a step that awaits, often the first of several
+    for (std::size_t i = cursor_; i < schedule_->steps.size(); ++i) {
+      const Step& step = schedule_->steps[i];
+      if (step.kind != StepKind::await) break;
+      if (!seen(step.peer, step.index)) ranks.push_back(step.peer);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+  }
+  if (stage_ != Stage::room && stage_ != Stage::vote) return ranks;
   for (int rank = 0; rank < board_->size(); ++rank) {
     if (rank == board_->rank()) continue;
-    const bool missing = stage_ == Stage::room ? board_->finished(rank) + 1 < number_
-                                               : !seen(rank, stage_ == Stage::vote ? 1 : 0);
+    const bool missing = stage_ == Stage::room ? board_->finished(rank) < needs_finished() : !seen(rank, 1);
     if (missing) ranks.push_back(rank);
   }
-  // All have come, but one of them has not got as far as this rank needs.
-  if (ranks.empty() && stage_ == Stage::steps) ranks.push_back(schedule_->steps[cursor_].peer);
   return ranks;
 }
 

@@ -65,6 +65,7 @@ class SharedExecutor {
   void begin();
   bool go_on();
   Area area_for(const SharedRun& run) const;
+  std::uint64_t needs_finished() const;
   bool room() const;
   void enter();
   void show();
