@@ -84,7 +84,10 @@ void Board::fail(const Status& why) {
   failure.text[length] = '\0';
   failure.written.store(1, std::memory_order_release);
   head_->failures.fetch_add(1);
-  pulse();
+  // Also those who do not sleep for an operation's sake.
+  for (int i = 0; i < size_; ++i) {
+    if (i != rank_) segment_->ring(i);
+  }
 }
 
 Status Board::heard() {

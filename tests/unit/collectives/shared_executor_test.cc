@@ -238,6 +238,9 @@ TEST(Board, TheReasonOfAFailureIsHeardOnce) {
   world.executor(2).board().fail(Status(Code::aborted, std::string(5000, 'x'), 1));
   world.executor(2).board().fail(Status(Code::timeout, "later"));
   EXPECT_TRUE(world.executor(2).board().heard().ok());  // its own
+  EXPECT_EQ(world.rings(0), 1);
+  EXPECT_EQ(world.rings(1), 1);
+  EXPECT_EQ(world.rings(2), 0);
   const Status heard = world.executor(0).board().heard();
   EXPECT_EQ(heard.code(), Code::aborted);
   EXPECT_EQ(heard.peer(), 1);
