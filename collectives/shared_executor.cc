@@ -112,7 +112,7 @@ std::uint64_t SharedExecutor::needs_finished() const {
 bool SharedExecutor::room() const { return board_->all_finished(needs_finished()); }
 
 void SharedExecutor::enter() {
-  board_->slot(board_->rank(), number_).call = first_->binding->call;
+  board_->enter(number_, first_->binding->call);
   cursor_ = 0;
   if (first_->votes) {
     show();
@@ -271,8 +271,9 @@ bool SharedExecutor::arrived(int peer, std::uint32_t index) {
   const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);
   if (theirs >> Board::phase_bits != number_) return false;
   const RunBinding& binding = *first_->binding;
-  if (slot.call != binding.call) {
-    end(mismatch(peer, slot.call, binding.call));
+  const Fingerprint call = board_->call(peer, number_);
+  if (call != binding.call) {
+    end(mismatch(peer, call, binding.call));
     return false;
   }
   return theirs >= phase(wanted);
@@ -294,12 +295,14 @@ bool SharedExecutor::calls_agree(std::uint64_t last) {
   const int next = (board_->rank() + 1) % board_->size();
   for (; compared_ < last; ++compared_) {
     const std::uint64_t number = compared_ + 1;
-    const Board::Slot& theirs = board_->slot(next, number);
-    const std::uint64_t entered = theirs.phase.load(std::memory_order_acquire) >> Board::phase_bits;
+    const Board::Slot& slot = board_->slot(next, number);
+    const std::uint64_t entered = slot.phase.load(std::memory_order_acquire) >> Board::phase_bits;
     if (entered < number) break;
-    const Fingerprint& ours = board_->slot(board_->rank(), number).call;
-    if (entered == number && theirs.call != ours) {
-      end(mismatch(next, theirs.call, ours));
+    const Fingerprint theirs = board_->call(next, number);
+    const Fingerprint ours = board_->call(board_->rank(), number);
+    const bool gone_on = slot.phase.load(std::memory_order_relaxed) >> Board::phase_bits != number;
+    if (!gone_on && theirs != ours) {
+      end(mismatch(next, theirs, ours));
       return false;
     }
   }
@@ -311,7 +314,7 @@ bool SharedExecutor::seen(int peer, std::uint32_t index) const {
   const Board::Slot& slot = board_->slot(peer, number_);
   const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);
   if (theirs >> Board::phase_bits != number_) return signals_before_ + index == 0;
-  return slot.call != first_->binding->call || theirs >= phase(signals_before_ + index);
+  return board_->call(peer, number_) != first_->binding->call || theirs >= phase(signals_before_ + index);
 }
 
 bool SharedExecutor::patiently_arrived(int peer, std::uint32_t index) {
