@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -32,6 +34,22 @@ Board::Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::ui
   const std::uint64_t head = whole_pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>));
   areas_ = std::launder(reinterpret_cast<Area*>(memory + head));
   windows_ = memory + head + whole_pages(p * sizeof(Area));
+}
+
+// Who reads any of the new call, an acquire of a release, also sees that the old phase is gone.
+void Board::enter(std::uint64_t number, const Fingerprint& call) {
+  Slot& mine = slot(rank_, number);
+  const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(call);
+  mine.phase.store(0, std::memory_order_relaxed);
+  mine.call[0].store(words[0], std::memory_order_release);
+  mine.call[1].store(words[1], std::memory_order_release);
+}
+
+Fingerprint Board::call(int rank, std::uint64_t number) {
+  const Slot& theirs = slot(rank, number);
+  const std::array<std::uint64_t, 2> words = {theirs.call[0].load(std::memory_order_acquire),
+                                              theirs.call[1].load(std::memory_order_acquire)};
+  return std::bit_cast<Fingerprint>(words);
 }
 
 bool Board::all_finished(std::uint64_t number) {
@@ -84,7 +102,10 @@ void Board::fail(const Status& why) {
   failure.text[length] = '\0';
   failure.written.store(1, std::memory_order_release);
   head_->failures.fetch_add(1);
-  pulse();
+  // Also those who do not sleep for an operation's sake.
+  for (int i = 0; i < size_; ++i) {
+    if (i != rank_) segment_->ring(i);
+  }
 }
 
 Status Board::heard() {

@@ -49,7 +49,7 @@ class Board {
 
   struct Slot {
     std::atomic<std::uint64_t> phase;  // operation number << phase_bits | signals given
-    Fingerprint call;
+    std::atomic<std::uint64_t> call[2];  // a Fingerprint
     std::byte payload[slot_bytes - sizeof(std::uint64_t) - sizeof(Fingerprint)];
   };
   static_assert(sizeof(Slot) == slot_bytes);
@@ -63,6 +63,12 @@ class Board {
   // Of operation `number`; free for reuse once all ranks have finished `number - pages`.
   std::byte* page(int rank, std::uint64_t number) { return area(rank).pages[number % pages]; }
   std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
+
+  // Says what this rank calls as operation `number`.
+  void enter(std::uint64_t number, const Fingerprint& call);
+  // What a rank that has been seen in operation `number` calls. It may have gone on, if this rank has finished that:
+  // then this tells what it calls next, and its phase is another one afterwards.
+  Fingerprint call(int rank, std::uint64_t number);
 
   // All ranks have finished operation `number` (0: nothing to finish).
   bool all_finished(std::uint64_t number);

@@ -305,9 +305,10 @@ Communicator::Statistics Communicator::statistics() const {
   World& world = group_->world();
   const DriverGuard guard(world.engine->driver);
   const ChannelCounters counters = world.mesh->counters();
-  return {group_->operations_issued(), counters.messages_sent, counters.messages_received,
-          counters.frames_sent,        counters.bytes_sent,    counters.bytes_received,
-          world.mesh->open_channels()};
+  return {group_->operations_issued(), group_->registered_operations(),
+          counters.messages_sent,      counters.messages_received,
+          counters.frames_sent,        counters.bytes_sent,
+          counters.bytes_received,     world.mesh->open_channels()};
 }
 
 }  // namespace tutti

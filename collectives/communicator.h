@@ -175,7 +175,8 @@ class TUTTI_API Communicator {
 
   struct Statistics {
     std::uint64_t operations = 0;
-    std::uint64_t messages_sent = 0;  // of the whole process, as is what follows
+    std::uint64_t registered_operations = 0;  // that worked in place on memory from `allocate`
+    std::uint64_t messages_sent = 0;          // of the whole process, as is what follows
     std::uint64_t messages_received = 0;
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;

@@ -568,7 +568,10 @@ bool Group::poll() {
 }
 
 bool Group::prepare_sleep() {
-  return shared_ != nullptr && (shared_->prepare_sleep() || !shared_->board().heard().ok());
+  if (shared_ == nullptr) return false;
+  const bool more = shared_->prepare_sleep();
+  if (!failed_.load(std::memory_order_acquire)) listen();
+  return more || (failed_.load(std::memory_order_acquire) && !failure_handled_);
 }
 
 void Group::cancel_sleep() {

@@ -60,6 +60,10 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   std::uint64_t operations_issued() const {
     return issued_.load(std::memory_order_relaxed) + attempted_.load(std::memory_order_relaxed);
   }
+  // Driving.
+  std::uint64_t registered_operations() const {
+    return shared_ == nullptr ? 0 : shared_->registered_operations();
+  }
   std::string describe(int rank) const;
 
   // Pollable, driving.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
@@ -87,8 +88,7 @@ bool SharedExecutor::go_on() {
         const int peer = static_cast<int>(cursor_);
         if (peer != board_->rank() && !patiently_arrived(peer, 1)) return stage_ == Stage::failed;
       }
-      use(everybody_registered() ? *first_->registered : *first_->schedule);
-      signals_before_ = 1;
+      count_votes();
       return true;
     case Stage::steps:
       return run_steps();
@@ -103,17 +103,17 @@ SharedExecutor::Area SharedExecutor::area_for(const SharedRun& run) const {
   return bytes > Board::payload_bytes ? Area::page : Area::slot;
 }
 
-// Whether what the operation writes to is free to be used anew.
-bool SharedExecutor::room() const {
-  const auto finished_before = [this](std::uint64_t distance) {
-    return number_ <= distance || board_->all_finished(number_ - distance);
-  };
-  if (!finished_before(area_ == Area::page ? Board::pages : Board::slots)) return false;
-  return area_ != Area::window || board_->all_finished(windows_used_);
+// The operation that all ranks must have finished before what this one writes to is used anew.
+std::uint64_t SharedExecutor::needs_finished() const {
+  const std::uint64_t distance = area_ == Area::page ? Board::pages : Board::slots;
+  const std::uint64_t before = number_ > distance ? number_ - distance : 0;
+  return area_ == Area::window ? std::max(before, windows_used_) : before;
 }
 
+bool SharedExecutor::room() const { return board_->all_finished(needs_finished()); }
+
 void SharedExecutor::enter() {
-  board_->slot(board_->rank(), number_).call = first_->binding->call;
+  board_->enter(number_, first_->binding->call);
   cursor_ = 0;
   if (first_->votes) {
     show();
@@ -150,6 +150,13 @@ bool SharedExecutor::everybody_registered() {
     if (needed.output && outputs_[at] == nullptr) return false;
   }
   return true;
+}
+
+void SharedExecutor::count_votes() {
+  const bool registered = everybody_registered();
+  if (registered) ++registered_operations_;
+  use(registered ? *first_->registered : *first_->schedule);
+  signals_before_ = 1;
 }
 
 void SharedExecutor::use(const Schedule& schedule) {
@@ -265,8 +272,9 @@ bool SharedExecutor::arrived(int peer, std::uint32_t index) {
   const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);
   if (theirs >> Board::phase_bits != number_) return false;
   const RunBinding& binding = *first_->binding;
-  if (slot.call != binding.call) {
-    end(mismatch(peer, slot.call, binding.call));
+  const Fingerprint call = board_->call(peer, number_);
+  if (call != binding.call) {
+    end(mismatch(peer, call, binding.call));
     return false;
   }
   return theirs >= phase(wanted);
@@ -288,12 +296,14 @@ bool SharedExecutor::calls_agree(std::uint64_t last) {
   const int next = (board_->rank() + 1) % board_->size();
   for (; compared_ < last; ++compared_) {
     const std::uint64_t number = compared_ + 1;
-    const Board::Slot& theirs = board_->slot(next, number);
-    const std::uint64_t entered = theirs.phase.load(std::memory_order_acquire) >> Board::phase_bits;
+    const Board::Slot& slot = board_->slot(next, number);
+    const std::uint64_t entered = slot.phase.load(std::memory_order_acquire) >> Board::phase_bits;
     if (entered < number) break;
-    const Fingerprint& ours = board_->slot(board_->rank(), number).call;
-    if (entered == number && theirs.call != ours) {
-      end(mismatch(next, theirs.call, ours));
+    const Fingerprint theirs = board_->call(next, number);
+    const Fingerprint ours = board_->call(board_->rank(), number);
+    const bool gone_on = slot.phase.load(std::memory_order_relaxed) >> Board::phase_bits != number;
+    if (!gone_on && theirs != ours) {
+      end(mismatch(next, theirs, ours));
       return false;
     }
   }
@@ -305,7 +315,7 @@ bool SharedExecutor::seen(int peer, std::uint32_t index) const {
   const Board::Slot& slot = board_->slot(peer, number_);
   const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);
   if (theirs >> Board::phase_bits != number_) return signals_before_ + index == 0;
-  return slot.call != first_->binding->call || theirs >= phase(signals_before_ + index);
+  return board_->call(peer, number_) != first_->binding->call || theirs >= phase(signals_before_ + index);
 }
 
 bool SharedExecutor::patiently_arrived(int peer, std::uint32_t index) {
@@ -365,15 +375,21 @@ void SharedExecutor::cancel_sleep() {
 
 std::vector<int> SharedExecutor::awaited() const {
   std::vector<int> ranks;
-  if (stage_ == Stage::idle || stage_ == Stage::failed) return ranks;
+  if (stage_ == Stage::steps) {  // stopped at a step that awaits, often the first of several
+    for (std::size_t i = cursor_; i < schedule_->steps.size(); ++i) {
+      const Step& step = schedule_->steps[i];
+      if (step.kind != StepKind::await) break;
+      if (!seen(step.peer, step.index)) ranks.push_back(step.peer);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+  }
+  if (stage_ != Stage::room && stage_ != Stage::vote) return ranks;
   for (int rank = 0; rank < board_->size(); ++rank) {
     if (rank == board_->rank()) continue;
-    const bool missing = stage_ == Stage::room ? board_->finished(rank) + 1 < number_
-                                               : !seen(rank, stage_ == Stage::vote ? 1 : 0);
+    const bool missing = stage_ == Stage::room ? board_->finished(rank) < needs_finished() : !seen(rank, 1);
     if (missing) ranks.push_back(rank);
   }
-  // All have come, but one of them has not got as far as this rank needs.
-  if (ranks.empty() && stage_ == Stage::steps) ranks.push_back(schedule_->steps[cursor_].peer);
   return ranks;
 }
 

@@ -44,6 +44,8 @@ class SharedExecutor {
   void cancel();
   // The ranks that the operation under way is waiting for.
   std::vector<int> awaited() const;
+  // How many were carried out in the registered form.
+  std::uint64_t registered_operations() const { return registered_operations_; }
 
   // Between the two, peers ring when they have signalled. True if there is something to do after all.
   bool prepare_sleep();
@@ -63,10 +65,12 @@ class SharedExecutor {
   void begin();
   bool go_on();
   Area area_for(const SharedRun& run) const;
+  std::uint64_t needs_finished() const;
   bool room() const;
   void enter();
   void show();
   bool everybody_registered();
+  void count_votes();
   void use(const Schedule& schedule);
   bool run_steps();
   void compute(const Step& step);
@@ -90,6 +94,7 @@ class SharedExecutor {
 
   Stage stage_ = Stage::idle;
   std::uint64_t number_ = 0;        // of the operation under way, or of the last one
+  std::uint64_t registered_operations_ = 0;
   std::uint64_t windows_used_ = 0;  // the last operation that moved data through the windows
   const Schedule* schedule_ = nullptr;
   std::uint32_t cursor_ = 0;

@@ -262,24 +262,28 @@ void fill_expected(const CollectiveCase& test, const Layout& layout, std::byte* 
   }
 }
 
-constexpr std::size_t guard_bytes = 64;
 constexpr std::byte guard{0xa5};
 
-// Memory with a guard on both sides.
+// Memory with a guard on both sides, in `given` or of its own.
 class Guarded {
  public:
-  explicit Guarded(std::size_t bytes) : bytes_(bytes), memory_(bytes + 2 * guard_bytes, guard) {}
-  std::byte* data() { return memory_.data() + guard_bytes; }
-  std::size_t size() const { return bytes_; }
+  Guarded(std::size_t bytes, std::span<std::byte> given) : own_(given.empty() ? bytes + 2 * case_guard : 0) {
+    memory_ = given.empty() ? std::span(own_) : given.first(bytes + 2 * case_guard);
+    std::fill(memory_.begin(), memory_.end(), guard);
+  }
+  std::byte* data() { return memory_.data() + case_guard; }
+  std::size_t size() const { return memory_.size() - 2 * case_guard; }
   bool intact() const {
     const auto is_guard = [](std::byte byte) { return byte == guard; };
-    return std::all_of(memory_.begin(), memory_.begin() + guard_bytes, is_guard) &&
-           std::all_of(memory_.end() - guard_bytes, memory_.end(), is_guard);
+    const auto before = memory_.first(case_guard);
+    const auto after = memory_.last(case_guard);
+    return std::all_of(before.begin(), before.end(), is_guard) &&
+           std::all_of(after.begin(), after.end(), is_guard);
   }
 
  private:
-  std::size_t bytes_;
-  std::vector<std::byte> memory_;
+  std::vector<std::byte> own_;
+  std::span<std::byte> memory_;
 };
 
 Work issue(Communicator& comm, const CollectiveCase& test, const Layout& layout, ConstBuffer in, Buffer out) {
@@ -369,13 +373,13 @@ ReduceOp last_nonzero() {
       false);
 }
 
-std::string run_case(Communicator& comm, const CollectiveCase& test) {
+std::string run_case(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory) {
   const int rank = comm.rank();
   const int size = comm.size();
   const std::size_t element = size_of(test.type);
   const Layout layout = layout_of(test, rank, size);
-  Guarded in(layout.in() * element);
-  Guarded out(layout.out() * element);
+  Guarded in(layout.in() * element, memory.input);
+  Guarded out(layout.out() * element, memory.output);
   fill_input(test, in.data(), layout.in(), rank, size);
   const std::vector<std::byte> input(in.data(), in.data() + in.size());
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,9 +32,17 @@ bool has_in_place(CollectiveKind kind);
 // answer.
 ReduceOp last_nonzero();
 
+// Where a case's input and output are to lie, if not in memory of their own: with `case_guard` bytes to spare
+// on both sides.
+struct CaseMemory {
+  std::span<std::byte> input = {};
+  std::span<std::byte> output = {};
+};
+inline constexpr std::size_t case_guard = 64;
+
 // Runs it on this rank and checks what came out: the output, the bytes around it, the input. Empty if all is
 // well, else what is wrong. Every rank of `communicator` calls it with an equal case.
-std::string run_case(Communicator& communicator, const CollectiveCase& test);
+std::string run_case(Communicator& communicator, const CollectiveCase& test, const CaseMemory& memory = {});
 
 // The matrix: every kind with every type and operation that it has, in and out of place, at a few counts and
 // with a moving root.

@@ -1,0 +1,252 @@
+// Communicator::allocate, and collectives on its memory: in place where all ranks can, staged and right where
+// not.
+
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <tutti/collectives/registered.h>
+#include <tutti/tests/support/cluster.h>
+#include <tutti/tests/support/collective_case.h>
+
+namespace tutti::test {
+namespace {
+
+using Kind = CollectiveKind;
+
+constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce, Kind::broadcast, Kind::all_gather,
+                          Kind::reduce_scatter, Kind::gather, Kind::scatter};
+// Of which a vote is worth it.
+constexpr std::uint64_t count = 33'001;
+
+// An allocation, cut in two for input and output, each with room for a block of every rank. Ranks' parts
+// differ in size, and so do the offsets of their buffers: by odd numbers of elements.
+class Parts {
+ public:
+  Parts(Communicator& comm, std::size_t element)
+      : half_((static_cast<std::size_t>(comm.size()) * count + 100) * element),
+        skip_(static_cast<std::size_t>(2 * comm.rank() + 1) * element),
+        memory_(comm.allocate(2 * half_ + skip_ + static_cast<std::size_t>(comm.rank()) * 5000)) {}
+  CaseMemory all() const {
+    const auto bytes = memory_.as<std::byte>().subspan(skip_);
+    return {bytes.first(half_), bytes.subspan(half_, half_)};
+  }
+
+ private:
+  std::size_t half_;
+  std::size_t skip_;
+  Allocation memory_;
+};
+
+std::vector<CollectiveCase> cases(int size) {
+  std::vector<CollectiveCase> all;
+  for (const Kind kind : kinds) {
+    for (const bool in_place : {false, true}) {
+      if (in_place && !has_in_place(kind)) continue;
+      for (const ReduceOp& op : {ReduceOp(ReduceOp::sum), last_nonzero()}) {
+        if (!is_reduction(kind) && !op.commutative()) continue;
+        CollectiveCase test;
+        test.kind = kind;
+        test.type = DataType::int32;
+        test.op = op;
+        test.count = count;
+        test.root = static_cast<int>(all.size()) % size;
+        test.in_place = in_place;
+        all.push_back(test);
+      }
+    }
+  }
+  return all;
+}
+
+// Runs a case on this rank; `in_place`: whether the registered form must be what runs.
+void run(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory, bool in_place) {
+  const std::uint64_t before = comm.statistics().registered_operations;
+  const std::string wrong = run_case(comm, test, memory);
+  ASSERT_EQ(wrong, "");
+  EXPECT_EQ(comm.statistics().registered_operations, before + (in_place ? 1 : 0))
+      << test.describe() << " on rank " << comm.rank() << " of " << comm.size();
+}
+
+class Registered : public testing::TestWithParam<int> {
+ protected:
+  int size() const { return GetParam(); }
+  void on_each(const std::function<void(Communicator&)>& body) {
+    Cluster ranks(size(), {.transport = "shared"});
+    ranks.run(body);
+  }
+};
+
+TEST_P(Registered, EveryKindInPlace) {
+  on_each([this](Communicator& comm) {
+    const Parts parts(comm, sizeof(std::int32_t));
+    for (const CollectiveCase& test : cases(size())) run(comm, test, parts.all(), true);
+  });
+}
+
+TEST_P(Registered, BytesAtOddAddresses) {
+  on_each([this](Communicator& comm) {
+    const Allocation memory = comm.allocate(2'000'000 * static_cast<std::size_t>(size()));
+    const auto bytes = memory.as<std::byte>().subspan(1 + 2 * static_cast<std::size_t>(comm.rank()));
+    for (CollectiveCase test : cases(size())) {
+      test.type = DataType::uint8;
+      test.count = 4 * count + 3;
+      run(comm, test, {bytes.first(bytes.size() / 2), bytes.last(bytes.size() / 2)}, true);
+    }
+  });
+}
+
+// One rank after the other has one of its buffers elsewhere; where others need it, all must notice.
+TEST_P(Registered, OneRankIsNot) {
+  on_each([this](Communicator& comm) {
+    const Parts parts(comm, sizeof(std::int32_t));
+    int turn = 0;
+    for (const CollectiveCase& test : cases(size())) {
+      const int stranger = ++turn % size();
+      for (const bool lacks_input : {false, true}) {
+        if (test.in_place && lacks_input) continue;
+        CaseMemory memory = parts.all();
+        if (comm.rank() == stranger) (lacks_input ? memory.input : memory.output) = {};
+        if (comm.rank() == stranger && test.in_place) memory = {};
+        const Reach needed = reach(test.kind, test.root, stranger);
+        const bool no_input = lacks_input || test.in_place || test.kind == Kind::broadcast;
+        const bool no_output = !lacks_input || test.in_place;
+        run(comm, test, memory, !(needed.input && no_input) && !(needed.output && no_output));
+      }
+    }
+  });
+}
+
+TEST_P(Registered, SomeInPlaceAndSomeNot) {
+  on_each([](Communicator& comm) {
+    const Parts parts(comm, sizeof(std::int32_t));
+    CollectiveCase test;
+    test.type = DataType::int32;
+    test.count = count;
+    test.in_place = comm.rank() % 2 == 0;
+    run(comm, test, parts.all(), true);
+  });
+}
+
+TEST_P(Registered, NotForAveragesScaledSumsSmallVectorsAndNamedAlgorithms) {
+  on_each([](Communicator& comm) {
+    const Parts parts(comm, sizeof(std::int32_t));
+    CollectiveCase test;
+    test.type = DataType::int32;
+    test.count = count;
+    test.op = ReduceOp::premultiplied_sum(2);
+    run(comm, test, parts.all(), false);
+    test.op = ReduceOp::sum;
+    test.algorithm = "shared_slices";
+    run(comm, test, parts.all(), false);
+    test.algorithm = "ring";
+    run(comm, test, parts.all(), false);
+    test.algorithm = {};
+    test.type = DataType::float32;
+    test.op = ReduceOp::avg;
+    run(comm, test, parts.all(), false);
+    test.op = ReduceOp::sum;
+    test.count = 1000;
+    run(comm, test, parts.all(), false);
+    test.count = count;
+    run(comm, test, parts.all(), true);
+  });
+}
+
+TEST_P(Registered, ManyInFlight) {
+  on_each([](Communicator& comm) {
+    constexpr std::size_t operations = 12;
+    const Allocation memory = comm.allocate(operations * count * sizeof(std::int64_t));
+    std::vector<Work> works;
+    std::vector<std::int64_t> elsewhere(count, 1);
+    for (std::size_t i = 0; i < operations; ++i) {
+      const auto part = memory.as<std::int64_t>().subspan(i * count, count);
+      std::fill(part.begin(), part.end(), static_cast<std::int64_t>(i) + comm.rank());
+      works.push_back(i % 3 == 2 ? comm.broadcast(Buffer(part), static_cast<int>(i) % comm.size())
+                                 : comm.all_reduce(Buffer(part), ReduceOp::sum));
+      if (i == 5) works.push_back(comm.all_reduce(elsewhere, ReduceOp::sum));
+    }
+    for (Work& work : works) work.wait();
+    const std::int64_t ranks_sum = comm.size() * (comm.size() - 1) / 2;
+    for (std::size_t i = 0; i < operations; ++i) {
+      const auto n = static_cast<std::int64_t>(i);
+      const std::int64_t expected = i % 3 == 2 ? n + n % comm.size() : n * comm.size() + ranks_sum;
+      for (const std::int64_t value : memory.as<std::int64_t>().subspan(i * count, count)) {
+        ASSERT_EQ(value, expected) << "operation " << i;
+      }
+    }
+    EXPECT_EQ(elsewhere.back(), comm.size());
+    EXPECT_EQ(comm.statistics().registered_operations, operations);
+  });
+}
+
+// Several live at once; freed in different orders, by some ranks much earlier than by others.
+TEST_P(Registered, SeveralAndFreedByAndBy) {
+  on_each([](Communicator& comm) {
+    CollectiveCase test;
+    test.type = DataType::int32;
+    test.count = count;
+    std::vector<std::unique_ptr<Parts>> live;
+    for (int i = 0; i < 8; ++i) {
+      live.push_back(std::make_unique<Parts>(comm, sizeof(std::int32_t)));
+      run(comm, test, live.front()->all(), true);
+      // The input in one allocation, the output in another.
+      run(comm, test, {live.front()->all().input, live.back()->all().output}, true);
+      if (comm.rank() % 2 == 0 && live.size() > 2) live.erase(live.begin() + 1);
+    }
+    // This rank's first is not the one that others have first; all are of the same group.
+    if (comm.rank() == 0) live.erase(live.begin());
+    run(comm, test, live.front()->all(), true);
+    if (comm.rank() == 0) live.clear();
+    run(comm, test, live.empty() ? CaseMemory{} : live.front()->all(), false);
+  });
+}
+
+TEST_P(Registered, OutlivesTheHandle) {
+  on_each([](Communicator& comm) {
+    Allocation memory = comm.allocate(100'000);
+    EXPECT_EQ(memory.bytes(), 100'000u);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % 4096, 0u);
+    for (const std::byte byte : memory.as<std::byte>()) ASSERT_EQ(byte, std::byte{0});
+    Allocation moved = std::move(memory);
+    EXPECT_EQ(memory.data(), nullptr);  // NOLINT(bugprone-use-after-move)
+    Allocation nothing = comm.allocate(0);
+    EXPECT_EQ(nothing.bytes(), 0u);
+    comm = Communicator();
+    std::memset(moved.data(), 7, moved.bytes());
+    EXPECT_EQ(moved.as<std::byte>().back(), std::byte{7});
+    moved = std::move(nothing);
+  });
+}
+
+// Registered with the communicator that it came from: to another one it is memory like any other.
+TEST_P(Registered, OrdinaryMemoryToOtherCommunicators) {
+  on_each([](Communicator& comm) {
+    const Parts parts(comm, sizeof(std::int32_t));
+    std::optional<Communicator> other = comm.split(0, -comm.rank());
+    CollectiveCase test;
+    test.type = DataType::int32;
+    test.count = count;
+    run(*other, test, parts.all(), false);
+    run(comm, test, parts.all(), true);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Registered, testing::Values(2, 3, 4, 7),
+                         [](const auto& parameter) { return std::to_string(parameter.param); });
+
+TEST(NotRegistered, OrdinaryMemoryWhereRanksDoNotShare) {
+  for (const int size : {1, 3}) {
+    Cluster ranks(size, {.transport = "inproc"});
+    ranks.run([&](Communicator& comm) {
+      EXPECT_FALSE(comm.allocate(10).registered());
+      const Parts parts(comm, sizeof(std::int32_t));
+      for (const CollectiveCase& test : cases(size)) run(comm, test, parts.all(), false);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,134 @@
+// What is particular to ranks that share memory: who sleeps is woken, who calls something else is told.
+
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tutti/tests/support/cluster.h>
+
+namespace tutti::test {
+namespace {
+
+using testing::HasSubstr;
+
+class SharedMemory : public testing::TestWithParam<int> {};
+
+// Nobody polls: every rank sleeps whenever it has to wait, at a different place each time. A call that is
+// missed shows as a timeout.
+TEST_P(SharedMemory, SleepersAreWoken) {
+  Cluster ranks(GetParam(), {.transport = "shared", .driver = {.spin = std::chrono::nanoseconds(0)}});
+  ranks.run([](Communicator& comm) {
+    std::mt19937 common(7);
+    std::mt19937 mine(static_cast<std::uint32_t>(comm.rank()));
+    std::vector<std::int32_t> data(8'000);
+    for (int i = 0; i < 600; ++i) {
+      const std::uint32_t draw = common();
+      const std::size_t count = draw % 8 == 0 ? data.size() : draw % 5;
+      const int root = static_cast<int>(draw / 8) % comm.size();
+      const bool sums = draw / 64 % 2 == 0;
+      const std::span<std::int32_t> part(data.data(), count);
+      std::fill(part.begin(), part.end(), i + comm.rank());
+      if (mine() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(mine() % 100));
+      Work work = sums ? comm.all_reduce(part, ReduceOp::sum) : comm.broadcast(part, root);
+      Work after = draw % 7 == 0 ? comm.barrier() : Work();
+      if (mine() % 2 == 0 && draw % 7 == 0) after.wait();
+      work.wait();
+      if (draw % 7 == 0) after.wait();
+      const int expected = sums ? i * comm.size() + comm.size() * (comm.size() - 1) / 2 : i + root;
+      for (const std::int32_t value : part) ASSERT_EQ(value, expected) << "operation " << i;
+    }
+    EXPECT_EQ(comm.statistics().messages_sent, 0u);
+  });
+}
+
+Status outcome(Work work) {
+  try {
+    work.wait();
+    return Status();
+  } catch (const Error& error) {
+    return error.status();
+  }
+}
+
+// One rank calls something else than the others. Some notice only when they are some operations further on,
+// but all of them do, and hear of both calls.
+TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
+  struct Variant {
+    const char* name;
+    std::function<Work(Communicator&, Buffer, bool)> call;
+  };
+  const auto prefix = [](const Buffer& buffer, std::size_t count) {
+    return Buffer(buffer.data, count, buffer.type);
+  };
+  const std::vector<Variant> variants = {
+      {"roots", [](Communicator& c, Buffer b, bool odd) { return c.broadcast(b, odd ? 1 : 0); }},
+      {"a slot or the windows",
+       [&](Communicator& c, Buffer b, bool odd) {
+         return c.all_reduce(prefix(b, odd ? 3 : 8'000), ReduceOp::sum);
+       }},
+      {"a vote or none", [&](Communicator& c, Buffer b,
+                             bool odd) { return c.all_reduce(prefix(b, odd ? 40'000 : 2), ReduceOp::sum); }},
+      {"windows or none",
+       [](Communicator& c, Buffer b, bool odd) { return odd ? c.barrier() : c.broadcast(b, 0); }},
+      {"messages",
+       [&](Communicator& c, Buffer b, bool odd) {
+         return c.all_reduce(prefix(b, 10), ReduceOp::sum, {.algorithm = odd ? "ring" : "shared_direct"});
+       }},
+  };
+  for (const Variant& variant : variants) {
+    for (const bool after_many : {false, true}) {
+      Cluster ranks(GetParam(), {.transport = "shared"});
+      ranks.run([&](Communicator& comm) {
+        std::vector<float> data(40'000, 1.0f);
+        if (after_many) {
+          for (int i = 0; i < 20; ++i) comm.broadcast(Buffer(data.data(), 5, DataType::float32), i % 2);
+        }
+        Status status = outcome(variant.call(comm, data, comm.rank() == 1));
+        for (int i = 0; i < 20 && status.ok(); ++i) status = outcome(comm.barrier());
+        EXPECT_EQ(status.code(), Code::mismatch) << variant.name << ": " << status.to_string();
+        const std::string& text = status.message();
+        const auto calls = [&](const std::string& one) {
+          return text.find(one + " called ") != std::string::npos ||
+                 text.find(one + " calls ") != std::string::npos;
+        };
+        EXPECT_TRUE(calls("rank 1 (host test, pid 1001)")) << variant.name << ": " << text;
+        bool other = calls("this rank");
+        for (int rank = 0; rank < comm.size(); ++rank) other |= rank != 1 && calls(comm.describe(rank));
+        EXPECT_TRUE(other) << variant.name << ": " << text;
+      });
+    }
+  }
+}
+
+// Also a rank that does nothing hears of a failure.
+TEST_P(SharedMemory, ATimeoutNamesAllWhoAreMissingAndTheyLearnOfIt) {
+  Cluster ranks(GetParam(), {.transport = "shared"});
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(4, 1.0f);
+    comm.all_reduce(data, ReduceOp::sum).wait();
+    if (comm.rank() == 0) {
+      const Status status =
+          outcome(comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::milliseconds(100)}));
+      EXPECT_EQ(status.code(), Code::timeout) << status.to_string();
+      for (int rank = 1; rank < comm.size(); ++rank) {
+        EXPECT_THAT(status.message(), HasSubstr(comm.describe(rank)));
+      }
+    } else {
+      for (int i = 0; i < 60'000 && comm.status().ok(); ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      EXPECT_EQ(comm.status().code(), Code::timeout);
+      EXPECT_EQ(outcome(comm.all_reduce(data, ReduceOp::sum)).code(), Code::timeout);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SharedMemory, testing::Values(2, 3, 5),
+                         [](const auto& parameter) { return std::to_string(parameter.param); });
+
+}  // namespace
+}  // namespace tutti::test

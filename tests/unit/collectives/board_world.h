@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <tutti/collectives/algorithm.h>
+#include <tutti/collectives/allocation.h>
+#include <tutti/collectives/shared_executor.h>
+
+namespace tutti::test {
+
+// Memory of one process, as a group would share it.
+class PlainSegment final : public SharedSegment {
+ public:
+  // Counts in `rings` how often each member is rung.
+  PlainSegment(std::span<std::byte> memory, std::vector<int>& rings) : memory_(memory), rings_(rings) {}
+  std::span<std::byte> memory() const override { return memory_; }
+  void ring(int member) override { ++rings_[static_cast<std::size_t>(member)]; }
+
+ private:
+  const std::span<std::byte> memory_;
+  std::vector<int>& rings_;
+};
+
+// The shared executors of a few ranks over one piece of memory, all of them driven by one thread: in whatever
+// order a test likes.
+class BoardWorld {
+ public:
+  explicit BoardWorld(int size, std::uint64_t window_bytes = 64 * 1024);
+
+  struct Operation {
+    std::vector<std::int32_t> in;
+    std::vector<std::int32_t> out;
+    int told = 0;  // how often it was over
+    Status status = {};
+    Schedule schedule = {};
+    RunBinding binding = {};
+    SharedRun run = {};
+  };
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  SharedExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }
+  // Element i of rank r's input is 1000 r + i. Lives as long as this.
+  Operation& issue(int rank, CollectiveKind kind, std::uint64_t count, int root = 0, bool votes = false);
+  // Goes on until nobody can.
+  void settle();
+  // What the operation must have come to.
+  static std::vector<std::int32_t> expected(CollectiveKind kind, int rank, int size, std::uint64_t count,
+                                            int root);
+
+  std::span<std::byte> memory();
+  int rings(int rank) const { return rings_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  struct alignas(4096) Page {
+    std::byte bytes[4096];
+  };
+
+  const std::uint64_t window_bytes_;
+  std::vector<Page> pages_;
+  std::vector<int> rings_;
+  std::vector<int> ranks_;
+  AllocationTable nothing_;
+  Driver driver_;
+  std::vector<std::unique_ptr<Mesh>> meshes_;  // never started: only say who the ranks are
+  std::vector<std::unique_ptr<SharedExecutor>> executors_;
+  std::deque<Operation> operations_;
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,93 @@
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include <tutti/tests/unit/collectives/board_world.h>
+
+// Where registered memory lies, and that others' word for it is not taken.
+namespace tutti::test {
+namespace {
+
+class GroupMemoryTest : public testing::Test {
+ protected:
+  // What one of three ranks has of an allocation.
+  std::shared_ptr<GroupMemory> map(int rank) {
+    return std::make_shared<GroupMemory>(std::make_unique<PlainSegment>(memory_, rings_), rank, parts_);
+  }
+
+  const std::vector<std::uint64_t> parts_ = {10'000, 0, 4096};
+  std::vector<int> rings_ = std::vector<int>(3);
+  std::vector<std::byte> memory_ = std::vector<std::byte>(GroupMemory::segment_bytes(parts_));
+};
+
+TEST_F(GroupMemoryTest, PartsAreDisjointAndEqualEverywhere) {
+  const auto first = map(0);
+  const auto last = map(2);
+  EXPECT_EQ(first->data(), last->part(0));
+  EXPECT_EQ(first->part(2), last->data());
+  EXPECT_LE(first->part(0) + first->bytes(0), first->part(2));
+  EXPECT_LE(first->part(2) + first->bytes(2), memory_.data() + memory_.size());
+  EXPECT_EQ(last->bytes(), 4096u);
+}
+
+TEST_F(GroupMemoryTest, BuffersAreFoundWhereAllOfThemIsInside) {
+  AllocationTable table;
+  table.add(map(0));
+  const auto second = map(0);
+  std::byte* const data = second->data();
+  const Place whole = table.find(data, 10'000);
+  EXPECT_EQ(whole.allocation, 1u);
+  EXPECT_EQ(whole.offset, 0u);
+  EXPECT_EQ(whole.bytes, 10'000u);
+  EXPECT_EQ(table.find(data + 1, 9'999).offset, 1u);
+  EXPECT_EQ(table.find(data + 1, 10'000).allocation, 0u);
+  EXPECT_EQ(table.find(data - 1, 10).allocation, 0u);
+  EXPECT_EQ(table.find(data + 10'001, 0).allocation, 0u);
+  EXPECT_EQ(table.find(data, ~std::uint64_t{0}).allocation, 0u);
+  EXPECT_EQ(table.find(memory_.data() + memory_.size() - 4096, 10).allocation, 0u);  // another rank's
+}
+
+TEST_F(GroupMemoryTest, PlacesThatCannotBeAreNot) {
+  AllocationTable table;
+  table.add(map(1));
+  EXPECT_EQ(table.resolve(0, {1, 9'000, 1'000}), map(1)->part(0) + 9'000);
+  EXPECT_EQ(table.resolve(0, {1, 9'001, 1'000}), nullptr);
+  EXPECT_EQ(table.resolve(0, {2, 0, 1}), nullptr);
+  EXPECT_EQ(table.resolve(1, {1, 0, 1}), nullptr);
+  constexpr std::uint64_t most = ~std::uint64_t{0};
+  EXPECT_EQ(table.resolve(0, {1, most, 2}), nullptr);
+  EXPECT_EQ(table.resolve(0, {1, 2, most}), nullptr);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100'000; ++i) {
+    const Place place{random() % 3, random() >> random() % 64, random() >> random() % 64};
+    const int rank = static_cast<int>(random() % 3);
+    if (const std::byte* found = table.resolve(rank, place)) {
+      ASSERT_EQ(place.allocation, 1u);
+      ASSERT_LE(place.offset + place.bytes, parts_[static_cast<std::size_t>(rank)]);
+      ASSERT_EQ(found, map(1)->part(rank) + place.offset);
+    }
+  }
+}
+
+TEST_F(GroupMemoryTest, StaysUntilAllHaveLetGo) {
+  AllocationTable table;
+  const auto mine = map(0);
+  table.add(mine);
+  mine->release();
+  map(1)->release();
+  table.add(map(0));  // drops what nobody uses any more
+  EXPECT_NE(table.resolve(0, {1, 0, 1}), nullptr);
+  map(2)->release();
+  EXPECT_TRUE(mine->released_by_all());
+  table.add(std::make_shared<GroupMemory>(nullptr, 0, parts_));
+  EXPECT_EQ(table.resolve(0, {1, 0, 1}), nullptr);
+}
+
+TEST_F(GroupMemoryTest, OrdinaryMemoryIsZeroedToo) {
+  const GroupMemory memory(nullptr, 2, parts_);
+  EXPECT_FALSE(memory.shared());
+  for (std::size_t i = 0; i < memory.bytes(); ++i) ASSERT_EQ(memory.data()[i], std::byte{0});
+}
+
+}  // namespace
+}  // namespace tutti::test

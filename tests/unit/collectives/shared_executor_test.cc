@@ -1,0 +1,253 @@
+#include <cstring>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tutti/tests/unit/collectives/board_world.h>
+
+// Operations of ranks that share memory, one thread playing all ranks: each order of events can be had.
+namespace tutti::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Kind = CollectiveKind;
+
+// Elements that do not fit into a slot, into a page, and those that take more rounds than a window has areas.
+constexpr std::uint64_t in_pages = 2'000;
+constexpr std::uint64_t in_windows = 6'000;
+constexpr std::uint64_t many_rounds = 60'000;
+
+struct Call {
+  Kind kind;
+  std::uint64_t count;
+  int root;
+};
+
+std::vector<Call> random_calls(std::mt19937& random, int size) {
+  constexpr Kind kinds[] = {Kind::all_reduce, Kind::broadcast, Kind::broadcast, Kind::gather, Kind::barrier};
+  constexpr std::uint64_t counts[] = {1, 100, in_pages, in_windows, 0, many_rounds, 3};
+  std::vector<Call> calls(40);
+  for (Call& call : calls) {
+    call = {kinds[random() % std::size(kinds)], counts[random() % std::size(counts)],
+            static_cast<int>(random() % static_cast<unsigned>(size))};
+    if (call.kind == Kind::barrier) call.count = 0;
+  }
+  return calls;
+}
+
+// Ranks issue and go on in random order, some far ahead of others.
+TEST(SharedExecutor, WhateverTheOrder) {
+  for (std::uint32_t seed = 1; seed <= 12; ++seed) {
+    std::mt19937 random(seed);
+    const int size = 2 + static_cast<int>(seed % 4);
+    BoardWorld world(size);
+    const std::vector<Call> calls = random_calls(random, size);
+    std::vector<std::vector<const BoardWorld::Operation*>> issued(static_cast<std::size_t>(size));
+    for (std::size_t left = calls.size() * issued.size(); left != 0;) {
+      const auto rank = static_cast<std::size_t>(random() % static_cast<unsigned>(size));
+      for (std::uint32_t i = random() % (1u << random() % 7); i > 0; --i) {
+        if (issued[rank].size() < calls.size()) {
+          const Call& call = calls[issued[rank].size()];
+          issued[rank].push_back(&world.issue(static_cast<int>(rank), call.kind, call.count, call.root));
+          --left;
+        }
+        world.executor(static_cast<int>(rank)).advance();
+      }
+    }
+    world.settle();
+    for (int rank = 0; rank < size; ++rank) {
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        const BoardWorld::Operation& operation = *issued[static_cast<std::size_t>(rank)][i];
+        ASSERT_EQ(operation.told, 1) << "seed " << seed << " rank " << rank << " operation " << i;
+        const Call& call = calls[i];
+        ASSERT_EQ(operation.out, BoardWorld::expected(call.kind, rank, size, call.count, call.root))
+            << "seed " << seed << " rank " << rank << " operation " << i;
+      }
+    }
+  }
+}
+
+// A root needs nobody to read what it has written: until its slots, or its pages, are used up.
+void run_ahead(std::uint64_t count, std::size_t room) {
+  BoardWorld world(2);
+  std::vector<const BoardWorld::Operation*> roots;
+  for (std::size_t i = 0; i < 3 * room; ++i) roots.push_back(&world.issue(0, Kind::broadcast, count));
+  std::size_t over = 0;
+  for (const auto* root : roots) over += static_cast<std::size_t>(root->told);
+  EXPECT_EQ(over, room);
+  EXPECT_THAT(world.executor(0).awaited(), ElementsAre(1));
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    const auto& reader = world.issue(1, Kind::broadcast, count);
+    world.settle();
+    EXPECT_EQ(reader.out, BoardWorld::expected(Kind::broadcast, 1, 2, count, 0)) << i;
+    EXPECT_EQ(roots[i]->told, 1);
+  }
+}
+
+TEST(SharedExecutor, ARootRunsAheadOfItsReaders) {
+  run_ahead(5, Board::slots);
+  run_ahead(in_pages, Board::pages);
+}
+
+// The windows are used by one operation at a time.
+TEST(SharedExecutor, WindowsAreNotOverwrittenTooEarly) {
+  BoardWorld world(3);
+  const auto& first = world.issue(0, Kind::broadcast, in_windows);
+  const auto& small = world.issue(0, Kind::broadcast, 5);
+  const auto& second = world.issue(0, Kind::broadcast, in_windows);
+  EXPECT_EQ(first.told, 1);
+  EXPECT_EQ(small.told, 1);
+  EXPECT_EQ(second.told, 0);
+  EXPECT_THAT(world.executor(0).awaited(), ElementsAre(1, 2));
+  const auto expected = BoardWorld::expected(Kind::broadcast, 1, 3, in_windows, 0);
+  EXPECT_EQ(world.issue(1, Kind::broadcast, in_windows).out, expected);
+  world.settle();
+  EXPECT_EQ(second.told, 0);
+  EXPECT_THAT(world.executor(0).awaited(), ElementsAre(2));
+  EXPECT_EQ(world.issue(2, Kind::broadcast, in_windows).out, expected);
+  world.settle();
+  EXPECT_EQ(second.told, 1);
+}
+
+TEST(SharedExecutor, AwaitedAreThoseThatAreMissing) {
+  BoardWorld world(4);
+  EXPECT_THAT(world.executor(0).awaited(), IsEmpty());
+  world.issue(2, Kind::all_reduce, 10);
+  EXPECT_THAT(world.executor(2).awaited(), ElementsAre(0, 1, 3));
+  world.issue(1, Kind::all_reduce, 10);
+  EXPECT_THAT(world.executor(2).awaited(), ElementsAre(0, 3));
+  EXPECT_THAT(world.executor(1).awaited(), ElementsAre(0, 3));
+  world.issue(0, Kind::all_reduce, 10);
+  world.issue(3, Kind::all_reduce, 10);
+  world.settle();
+  EXPECT_THAT(world.executor(2).awaited(), IsEmpty());
+  // Readers wait for the root, not for each other.
+  world.issue(1, Kind::broadcast, 10, 3);
+  world.issue(2, Kind::broadcast, 10, 3);
+  EXPECT_THAT(world.executor(1).awaited(), ElementsAre(3));
+}
+
+TEST(SharedExecutor, AwaitedAreThoseThatHaveNotVoted) {
+  BoardWorld world(3);
+  world.issue(0, Kind::all_reduce, in_windows, 0, true);
+  EXPECT_THAT(world.executor(0).awaited(), ElementsAre(1, 2));
+  world.issue(1, Kind::all_reduce, in_windows, 0, true);
+  EXPECT_THAT(world.executor(0).awaited(), ElementsAre(2));
+  const auto& last = world.issue(2, Kind::all_reduce, in_windows, 0, true);
+  world.settle();
+  EXPECT_EQ(last.out, BoardWorld::expected(Kind::all_reduce, 2, 3, in_windows, 0));
+  EXPECT_EQ(world.executor(2).registered_operations(), 0u);
+}
+
+TEST(SharedExecutor, OnlySleepersAreRung) {
+  BoardWorld world(2);
+  EXPECT_FALSE(world.executor(0).prepare_sleep());  // there is nothing to wait for
+  world.executor(0).cancel_sleep();
+  world.issue(0, Kind::all_reduce, 10);
+  world.issue(1, Kind::all_reduce, 10);
+  EXPECT_EQ(world.rings(0), 0);
+  // What has come in the meantime is seen in time.
+  EXPECT_TRUE(world.executor(0).prepare_sleep());
+  world.executor(0).cancel_sleep();
+  world.settle();
+  world.issue(0, Kind::all_reduce, 10);
+  EXPECT_FALSE(world.executor(0).prepare_sleep());
+  world.issue(1, Kind::all_reduce, 10);
+  EXPECT_GT(world.rings(0), 0);
+  EXPECT_EQ(world.rings(1), 0);
+  world.executor(0).cancel_sleep();
+  world.settle();
+  const int rung = world.rings(0);
+  world.issue(1, Kind::all_reduce, 10);
+  EXPECT_EQ(world.rings(0), rung);
+}
+
+// Signals to a rank that sleeps while it waits for windows: each step of a slow reader.
+TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
+  BoardWorld world(2);
+  world.issue(0, Kind::broadcast, in_windows);
+  const auto& second = world.issue(0, Kind::broadcast, in_windows);
+  EXPECT_FALSE(world.executor(0).prepare_sleep());
+  world.issue(1, Kind::broadcast, in_windows);
+  EXPECT_GT(world.rings(0), 0);
+  world.executor(0).cancel_sleep();
+  EXPECT_TRUE(world.executor(0).advance());
+  EXPECT_EQ(second.told, 1);
+}
+
+// Two roots await nobody; by the time that a slot is used anew, at the latest, the calls have been compared.
+TEST(SharedExecutor, TwoRootsAreAMismatch) {
+  BoardWorld world(2);
+  const auto& zero = world.issue(0, Kind::broadcast, 5, 0);
+  const auto& one = world.issue(1, Kind::broadcast, 5, 1);
+  EXPECT_EQ(zero.told, 1);
+  EXPECT_TRUE(zero.status.ok());
+  EXPECT_EQ(one.status.code(), Code::mismatch);
+  EXPECT_THAT(one.status.message(),
+              HasSubstr("rank 0 (host test, pid 0) called broadcast(count=5, int32, root=0)"));
+  EXPECT_THAT(one.status.message(),
+              HasSubstr("rank 1 (host test, pid 0) called broadcast(count=5, int32, root=1)"));
+  EXPECT_EQ(one.status.peer(), 0);
+}
+
+// Whatever other ranks write, this one neither crashes nor reaches beyond the memory (for the sanitizers to
+// see).
+TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
+  for (std::uint32_t seed = 1; seed <= 40; ++seed) {
+    std::mt19937 random(seed);
+    BoardWorld world(3);
+    Board& board = world.executor(0).board();
+    const auto scribble = [&](int numbers) {
+      for (std::byte& byte : world.memory().first(world.memory().size() - 3 * 64 * 1024)) {
+        byte = static_cast<std::byte>(random());
+      }
+      // Phases that look right, so that what stands beside them is read.
+      for (int rank = 1; rank < 3; ++rank) {
+        for (int number = 1; number <= numbers; ++number) {
+          board.slot(rank, static_cast<std::uint64_t>(number))
+              .phase.store(static_cast<std::uint64_t>(number) << Board::phase_bits | random() % 5);
+        }
+      }
+    };
+    for (int number = 1; number <= 6; ++number) {
+      if (number % 2 == 0) scribble(number);
+      const Kind kind = number % 3 == 0 ? Kind::broadcast : Kind::all_reduce;
+      const auto& operation = world.issue(0, kind, number % 2 == 0 ? 10 : in_windows, 0, number % 3 == 1);
+      scribble(number);
+      world.executor(0).advance();
+      static_cast<void>(world.executor(0).awaited());
+      static_cast<void>(world.executor(0).prepare_sleep());
+      world.executor(0).cancel_sleep();
+      const Status heard = board.heard();
+      EXPECT_TRUE(heard.ok() || !to_string(heard.code()).empty());
+      EXPECT_LT(heard.message().size(), 2000u);
+      if (operation.status.ok()) continue;
+      EXPECT_EQ(operation.status.code(), Code::mismatch);
+      break;  // it has failed, and so has its group
+    }
+    world.executor(0).cancel();
+  }
+}
+
+TEST(Board, TheReasonOfAFailureIsHeardOnce) {
+  BoardWorld world(3);
+  EXPECT_TRUE(world.executor(0).board().heard().ok());
+  world.executor(2).board().fail(Status(Code::aborted, std::string(5000, 'x'), 1));
+  world.executor(2).board().fail(Status(Code::timeout, "later"));
+  EXPECT_TRUE(world.executor(2).board().heard().ok());  // its own
+  EXPECT_EQ(world.rings(0), 1);
+  EXPECT_EQ(world.rings(1), 1);
+  EXPECT_EQ(world.rings(2), 0);
+  const Status heard = world.executor(0).board().heard();
+  EXPECT_EQ(heard.code(), Code::aborted);
+  EXPECT_EQ(heard.peer(), 1);
+  EXPECT_THAT(heard.message(), testing::StartsWith("xxx"));
+  EXPECT_LT(heard.message().size(), 1100u);
+  EXPECT_TRUE(world.executor(0).board().heard().ok());
+}
+
+}  // namespace
+}  // namespace tutti::test
