@@ -69,7 +69,8 @@ Place AllocationTable::find(const void* data, std::uint64_t bytes) const {
   for (const Entry& entry : entries_) {
     const auto begin = reinterpret_cast<std::uintptr_t>(entry.memory->data());
     const auto at = reinterpret_cast<std::uintptr_t>(data);
-    if (at < begin || at - begin > entry.memory->bytes() || bytes > entry.memory->bytes() - (at - begin)) continue;
+    if (at < begin || at - begin > entry.memory->bytes() || bytes > entry.memory->bytes() - (at - begin))
+      continue;
     return {entry.number, at - begin, bytes};
   }
   return {};

@@ -13,8 +13,8 @@
 
 namespace tutti {
 
-// What one call of `Communicator::allocate` made: a part for each rank. Shared among the ranks, or this rank's
-// own where they cannot share; then it is ordinary memory. Any thread may let go of it.
+// What one call of `Communicator::allocate` made: a part for each rank. Shared among the ranks, or this
+// rank's own where they cannot share; then it is ordinary memory. Any thread may let go of it.
 class GroupMemory {
  public:
   // Bytes of a segment with a part of `parts[r]` bytes for each rank.
@@ -48,8 +48,8 @@ class GroupMemory {
   std::atomic<std::uint32_t>* releases_ = nullptr;  // in the segment
 };
 
-// The allocations of a group, by number. They stay mapped until all ranks have released them, since another rank's
-// vote may still speak of them. Thread-safe; what destroys a segment is called by whoever drives.
+// The allocations of a group, by number. They stay mapped until all ranks have released them, since another
+// rank's vote may still speak of them. Thread-safe; what destroys a segment is called by whoever drives.
 class AllocationTable final : public Registry {
  public:
   // Allocations are made in the same order on all ranks. Drops those that nobody uses any more.

@@ -221,9 +221,9 @@ void fill_args(const Context& c, bool has_in, bool has_out, CheckedCall& checked
 
 bool same_call(const Call& a, const Call& b) {
   return a.in.data == b.in.data && a.out.data == b.out.data && a.in.count == b.in.count &&
-         a.out.count == b.out.count && a.in.type == b.in.type && a.out.type == b.out.type && a.kind == b.kind &&
-         a.root == b.root && a.one_buffer == b.one_buffer && a.op == b.op && a.in_counts.empty() &&
-         b.in_counts.empty() && a.out_counts.empty() && b.out_counts.empty();
+         a.out.count == b.out.count && a.in.type == b.in.type && a.out.type == b.out.type &&
+         a.kind == b.kind && a.root == b.root && a.one_buffer == b.one_buffer && a.op == b.op &&
+         a.in_counts.empty() && b.in_counts.empty() && a.out_counts.empty() && b.out_counts.empty();
 }
 
 Result<CheckedCall> check(const Call& given, int rank, int size) {

@@ -23,21 +23,23 @@ namespace tutti {
 //   - a window, through which larger operations move their data, one at a time;
 //   - room for the reason if it has failed.
 //
-// Order and sleep. Who signals writes data, then the slot's phase with release; who awaits reads the phase with
-// acquire, then the data. Nothing else is needed between two ranks that are awake. A rank that is about to
-// sleep says so in `sleepers`, then looks again; a rank that has signalled looks for sleepers afterwards. These
-// two must not miss each other, so the four accesses are sequentially consistent operations: but not on the
-// phase, where that would wait for the cache line that the peer is polling. Instead, some time after it has
-// signalled, a rank stores to its own `finished` (which nobody polls, so it is cheap), then loads `sleepers`;
-// the sleeper stores `sleepers`, then loads `finished` of those it awaits, then their phase. Either the waker
-// sees the sleeper; or else, in the one order of these operations, its store to `finished` came before the
-// sleeper's load of it, which therefore makes the signal visible, being an acquire of a release that follows it.
+// Order and sleep. Who signals writes data, then the slot's phase with release; who awaits reads the phase
+// with acquire, then the data. Nothing else is needed between two ranks that are awake. A rank that is about
+// to sleep says so in `sleepers`, then looks again; a rank that has signalled looks for sleepers afterwards.
+// These two must not miss each other, so the four accesses are sequentially consistent operations: but not on
+// the phase, where that would wait for the cache line that the peer is polling. Instead, some time after it
+// has signalled, a rank stores to its own `finished` (which nobody polls, so it is cheap), then loads
+// `sleepers`; the sleeper stores `sleepers`, then loads `finished` of those it awaits, then their phase.
+// Either the waker sees the sleeper; or else, in the one order of these operations, its store to `finished`
+// came before the sleeper's load of it, which therefore makes the signal visible, being an acquire of a
+// release that follows it.
 //
 // Everything is called by whoever drives.
 class Board {
  public:
   static constexpr std::size_t slots = 64;
-  static constexpr std::size_t slot_bytes = 17 * 64;  // not a power of two: spread over the sets of the caches
+  static constexpr std::size_t slot_bytes =
+      17 * 64;  // not a power of two: spread over the sets of the caches
   static constexpr std::size_t pages = 8;
   static constexpr std::size_t page_bytes = 16 * 1024;
 
@@ -48,7 +50,7 @@ class Board {
   Board& operator=(const Board&) = delete;
 
   struct Slot {
-    std::atomic<std::uint64_t> phase;  // operation number << phase_bits | signals given
+    std::atomic<std::uint64_t> phase;    // operation number << phase_bits | signals given
     std::atomic<std::uint64_t> call[2];  // a Fingerprint
     std::byte payload[slot_bytes - sizeof(std::uint64_t) - sizeof(Fingerprint)];
   };
@@ -66,8 +68,8 @@ class Board {
 
   // Says what this rank calls as operation `number`.
   void enter(std::uint64_t number, const Fingerprint& call);
-  // What a rank that has been seen in operation `number` calls. It may have gone on, if this rank has finished that:
-  // then this tells what it calls next, and its phase is another one afterwards.
+  // What a rank that has been seen in operation `number` calls. It may have gone on, if this rank has
+  // finished that: then this tells what it calls next, and its phase is another one afterwards.
   Fingerprint call(int rank, std::uint64_t number);
 
   // All ranks have finished operation `number` (0: nothing to finish).

@@ -25,9 +25,9 @@ struct LinkCost {
 
 // The machine as all ranks agree that it is.
 struct CostModel {
-  LinkCost near;          // between ranks of one host
-  LinkCost far;           // between hosts; the ranks of a host share its port to the others
-  double gamma = 0.1e-9;  // core seconds a byte combined or copied
+  LinkCost near;           // between ranks of one host
+  LinkCost far;            // between hosts; the ranks of a host share its port to the others
+  double gamma = 0.1e-9;   // core seconds a byte combined or copied
   double signal = 0.3e-6;  // until a rank that shares memory sees another one's signal
   // How much dearer a byte is when all ranks talk to distant ranks at once than when each talks to its
   // neighbour: messages that are due at the same time meet at the ports.

@@ -93,8 +93,8 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void bind(Operation& operation, const CollectiveArgs& args);
   void bind_shared(Operation& operation, const CollectiveArgs& args, const Problem& problem);
   Result<std::unique_ptr<SharedSegment>> share(std::uint64_t bytes, Deadline deadline);
-  // What has been found out about the last small collective of a kind over shared memory, so that the next one
-  // costs little.
+  // What has been found out about the last small collective of a kind over shared memory, so that the next
+  // one costs little.
   struct Habit {
     Problem problem;
     std::shared_ptr<CachedSchedule> schedule;  // null: nothing has been found out yet
@@ -103,8 +103,8 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   };
   // Takes the baton if a collective of that kind can be carried out in passing, now.
   bool enter_for(const Habit& habit, const CallOptions& options);
-  // Carries out a collective that looks like the last one of its kind. If it is over when this returns, `work`
-  // is left as it was (a default one is done), no clock was read, and nothing was allocated.
+  // Carries out a collective that looks like the last one of its kind. If it is over when this returns,
+  // `work` is left as it was (a default one is done), no clock was read, and nothing was allocated.
   bool attempt(const Call& call, const CollectiveArgs& args, const Problem& problem,
                const Fingerprint& fingerprint, const CallOptions& options, Work& work);
   void carry_out(Habit& habit, const CallOptions& options, Work& work);
@@ -147,7 +147,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   std::atomic<std::uint64_t> next_sequence_{0};
   std::atomic<std::uint64_t> issued_{0};
   std::atomic<std::uint64_t> attempted_{0};  // and over at once; written by whoever drives
-  std::atomic<std::uint64_t> posted_{0};  // operations handed to the driver and not started yet
+  std::atomic<std::uint64_t> posted_{0};     // operations handed to the driver and not started yet
 
   // Driving.
   Operation* live_ = nullptr;

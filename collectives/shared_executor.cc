@@ -9,8 +9,8 @@ namespace tutti {
 
 namespace {
 
-// How often a signal is looked for before the driver is given a chance to look at other things: what comes, comes
-// within a few hundred nanoseconds. The first looks are made back to back.
+// How often a signal is looked for before the driver is given a chance to look at other things: what comes,
+// comes within a few hundred nanoseconds. The first looks are made back to back.
 constexpr int eager_looks = 32;
 constexpr int patient_looks = 96;
 
@@ -240,7 +240,8 @@ std::byte* SharedExecutor::address(const Slice& slice) const {
   switch (slice.buffer) {
     case BufferId::input:
       if (slice.owner != own) return inputs_[owner] + moved;
-      return const_cast<std::byte*>(first_->binding->input) + moved;  // only ever read, or equal to the output
+      return const_cast<std::byte*>(first_->binding->input) +
+             moved;  // only ever read, or equal to the output
     case BufferId::output:
       return (slice.owner != own ? outputs_[owner] : first_->binding->output) + moved;
     case BufferId::scratch:
@@ -290,8 +291,8 @@ Status SharedExecutor::mismatch(int peer, const Fingerprint& theirs, const Finge
 }
 
 // Not every operation has every rank look at every other: two roots of a broadcast await nobody. So each rank
-// compares its calls with those of the next one, as soon as that has made them; any two that differ are told apart
-// by some rank, at the latest when they do something together.
+// compares its calls with those of the next one, as soon as that has made them; any two that differ are told
+// apart by some rank, at the latest when they do something together.
 bool SharedExecutor::calls_agree(std::uint64_t last) {
   const int next = (board_->rank() + 1) % board_->size();
   for (; compared_ < last; ++compared_) {

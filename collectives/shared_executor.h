@@ -23,12 +23,12 @@ struct SharedRun {
   SharedRun* next = nullptr;
 };
 
-// Carries out shared schedules, one after the other, in the order of `submit`, which is the same on all ranks.
-// Everything is called by whoever drives.
+// Carries out shared schedules, one after the other, in the order of `submit`, which is the same on all
+// ranks. Everything is called by whoever drives.
 //
-// Some operations have a registered form, which reads and writes the other ranks' buffers in place. Whether all
-// ranks' buffers are registered is not known beforehand, so such an operation starts with a vote: every rank shows
-// where its buffers are and awaits what the others show; then all run the same form.
+// Some operations have a registered form, which reads and writes the other ranks' buffers in place. Whether
+// all ranks' buffers are registered is not known beforehand, so such an operation starts with a vote: every
+// rank shows where its buffers are and awaits what the others show; then all run the same form.
 class SharedExecutor {
  public:
   // `patient`: each rank has a processor to itself, so that it pays to look again a few times.
@@ -54,7 +54,7 @@ class SharedExecutor {
  private:
   enum class Stage : std::uint8_t { idle, room, vote, steps, failed };
   enum class Area : std::uint8_t { slot, page, window };  // where an operation's data moves
-  struct Shown {  // in a slot's payload, for the vote
+  struct Shown {                                          // in a slot's payload, for the vote
     Place input;
     Place output;
   };
@@ -93,7 +93,7 @@ class SharedExecutor {
   SharedRun* last_ = nullptr;
 
   Stage stage_ = Stage::idle;
-  std::uint64_t number_ = 0;        // of the operation under way, or of the last one
+  std::uint64_t number_ = 0;  // of the operation under way, or of the last one
   std::uint64_t registered_operations_ = 0;
   std::uint64_t windows_used_ = 0;  // the last operation that moved data through the windows
   const Schedule* schedule_ = nullptr;
@@ -105,7 +105,7 @@ class SharedExecutor {
   Area area_ = Area::slot;
   std::uint64_t compared_ = 0;  // operations that the next rank is known to have called alike
   bool signalled_ = false;
-  bool due_ = false;         // has signalled, and not looked for sleepers since
+  bool due_ = false;  // has signalled, and not looked for sleepers since
   bool advancing_ = false;
   bool asleep_ = false;
   std::vector<std::byte*> inputs_;  // of each rank, in the registered form

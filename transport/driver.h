@@ -25,7 +25,8 @@ class Pollable {
   virtual bool prepare_sleep() { return false; }
   virtual void cancel_sleep() {}
   // Whether it waits for something that shows in memory, not on a descriptor: then a waiter polls more often
-  // than it asks the kernel, and yields for a while before it sleeps, since a wake-up costs both sides dearly.
+  // than it asks the kernel, and yields for a while before it sleeps, since a wake-up costs both sides
+  // dearly.
   virtual bool expects_memory() const { return false; }
   // When it must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }

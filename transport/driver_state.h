@@ -57,7 +57,7 @@ struct Driver::State {
   SpinPolicy spin;
   bool armed = false;
   bool expects_memory = false;  // some pollable did, in the last pass
-  unsigned unasked = 0;  // passes that had enough to do without the kernel
+  unsigned unasked = 0;         // passes that had enough to do without the kernel
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 
-// What becomes of our descriptors, and of memory shared with peers, in a child of fork(). A data loader's child must not keep a dead rank's
-// sockets open (its peers would never see the end of file), nor share our epoll instance. So in the child
-// every guarded descriptor is replaced by /dev/null: the socket is closed there, while the number stays
-// taken, so that a destructor that the child runs later cannot close a stranger. Children that exec need none
-// of this: all is CLOEXEC.
+// What becomes of our descriptors, and of memory shared with peers, in a child of fork(). A data loader's
+// child must not keep a dead rank's sockets open (its peers would never see the end of file), nor share our
+// epoll instance. So in the child every guarded descriptor is replaced by /dev/null: the socket is closed
+// there, while the number stays taken, so that a destructor that the child runs later cannot close a
+// stranger. Children that exec need none of this: all is CLOEXEC.
 namespace tutti {
 
 // From now on a forked child has /dev/null in this descriptor's place. Any thread.

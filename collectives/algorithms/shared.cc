@@ -1,15 +1,15 @@
 #include <array>
 
+#include <tutti/collectives/algorithms/costs.h>
 #include <tutti/collectives/algorithms/families.h>
 #include <tutti/collectives/algorithms/shared_rounds.h>
-#include <tutti/collectives/algorithms/costs.h>
 
-// Collectives of ranks that share memory, over windows: what others need is copied into the own window, and read
-// from there straight into place. All are pipelines of rounds (see SharedRounds) so small that the windows stay
-// in cache: main memory then sees every input once and every output once, the least there is.
+// Collectives of ranks that share memory, over windows: what others need is copied into the own window, and
+// read from there straight into place. All are pipelines of rounds (see SharedRounds) so small that the
+// windows stay in cache: main memory then sees every input once and every output once, the least there is.
 //
-// Combining is in rank order throughout, so operations need not commute, and it is done once and handed out, or
-// by all ranks in the same order, so all get the same bits.
+// Combining is in rank order throughout, so operations need not commute, and it is done once and handed out,
+// or by all ranks in the same order, so all get the same bits.
 namespace tutti {
 namespace {
 
@@ -18,8 +18,8 @@ class Operands {
  public:
   Operands(const Rounds& rounds, const Problem& problem) : rounds_(rounds), problem_(problem) {}
 
-  // Combines what ranks [0, last) have in lane `lane` of `round`, `mine` being the own operand, into `out`; on
-  // the way into `spare`, which may equal `out` if that is no operand.
+  // Combines what ranks [0, last) have in lane `lane` of `round`, `mine` being the own operand, into `out`;
+  // on the way into `spare`, which may equal `out` if that is no operand.
   void combine(ScheduleBuilder& builder, std::uint64_t round, std::uint64_t lane, int last, const Slice& mine,
                const Slice& spare, const Slice& out) const {
     const auto operand = [&](int i) {
@@ -49,7 +49,8 @@ void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const T
     const Part done = rounds.part(t - 1);
     if (done.count == 0) return;
     const Slice out = output(done.first, done.count);
-    operands.combine(builder, t - 1, 0, problem.size, rounds.lane(problem.rank, t - 1, 0, done.count), out, out);
+    operands.combine(builder, t - 1, 0, problem.size, rounds.lane(problem.rank, t - 1, 0, done.count), out,
+                     out);
   });
 }
 
@@ -69,9 +70,9 @@ class Deal {
   std::uint64_t size_;
 };
 
-// Reduce-scatter and all-gather of slices: a rank combines the slices that are its own, round by round, and the
-// others read the result from its window. Lane j holds what is meant for rank j; the own lane holds the result.
-// Two signals deep. Cost: 3 (p-1)/p n copied or combined.
+// Reduce-scatter and all-gather of slices: a rank combines the slices that are its own, round by round, and
+// the others read the result from its window. Lane j holds what is meant for rank j; the own lane holds the
+// result. Two signals deep. Cost: 3 (p-1)/p n copied or combined.
 //
 // `root` not negative: only that rank wants the result, and combines its own slices straight into the output.
 void slices(ScheduleBuilder& builder, const Problem& problem, int root) {
@@ -124,32 +125,34 @@ void reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tunin
   const bool root = problem.rank == problem.root;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1, .depth = 4});
   const Operands operands(rounds, problem);
-  rounds.run(1, root ? everybody(problem) : nobody(), root ? nobody() : only(problem.root), [&](std::uint64_t t) {
-    if (!root) {
-      const Part in = rounds.part(t);
-      builder.copy(input(in), rounds.lane(problem.rank, t, 0, in.count));
-      return;
-    }
-    const Part done = rounds.part(t - 1);
-    if (done.count == 0) return;
-    const Slice spare = rounds.lane(problem.rank, t - 1, 0, done.count);
-    operands.combine(builder, t - 1, 0, problem.size, input(done), spare, output(done));
-  });
+  rounds.run(1, root ? everybody(problem) : nobody(), root ? nobody() : only(problem.root),
+             [&](std::uint64_t t) {
+               if (!root) {
+                 const Part in = rounds.part(t);
+                 builder.copy(input(in), rounds.lane(problem.rank, t, 0, in.count));
+                 return;
+               }
+               const Part done = rounds.part(t - 1);
+               if (done.count == 0) return;
+               const Slice spare = rounds.lane(problem.rank, t - 1, 0, done.count);
+               operands.combine(builder, t - 1, 0, problem.size, input(done), spare, output(done));
+             });
 }
 
 // The root writes, all read. Cost: n copied by each, at the same time.
 void broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1, .depth = 4});
-  rounds.run(1, root ? nobody() : only(problem.root), root ? everybody(problem) : nobody(), [&](std::uint64_t t) {
-    const Part part = rounds.part(root ? t : t - 1);
-    if (root) {
-      builder.copy(input(part), rounds.lane(problem.rank, t, 0, part.count));
-      builder.copy(input(part), output(part));
-    } else {
-      builder.copy(rounds.lane(problem.root, t - 1, 0, part.count), output(part));
-    }
-  });
+  rounds.run(1, root ? nobody() : only(problem.root), root ? everybody(problem) : nobody(),
+             [&](std::uint64_t t) {
+               const Part part = rounds.part(root ? t : t - 1);
+               if (root) {
+                 builder.copy(input(part), rounds.lane(problem.rank, t, 0, part.count));
+                 builder.copy(input(part), output(part));
+               } else {
+                 builder.copy(rounds.lane(problem.root, t - 1, 0, part.count), output(part));
+               }
+             });
 }
 
 // The part of a block that a round covers.
@@ -162,7 +165,8 @@ Blocks blocks_of(const Problem& problem, std::span<const std::uint64_t> counts) 
   return counts.empty() ? Blocks::uniform(problem.count, problem.size) : Blocks::packed(counts);
 }
 
-RoundsOptions rounds_over(const Blocks& blocks, const Problem& problem, std::uint64_t lanes, std::uint64_t depth) {
+RoundsOptions rounds_over(const Blocks& blocks, const Problem& problem, std::uint64_t lanes,
+                          std::uint64_t depth) {
   const bool even = problem.input_counts.empty() && problem.output_counts.empty();
   return {.count = blocks.largest(), .lanes = lanes, .depth = depth, .repeatable = even};
 }
@@ -201,7 +205,8 @@ void reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuni
     const Part mine = within(blocks, r, rounds.part(t - 1));
     if (mine.count == 0) return;
     const Slice out = output(mine.first - blocks.offset(r), mine.count);
-    operands.combine(builder, t - 1, me, problem.size, input(mine), rounds.lane(r, t - 1, me, mine.count), out);
+    operands.combine(builder, t - 1, me, problem.size, input(mine), rounds.lane(r, t - 1, me, mine.count),
+                     out);
   });
 }
 
@@ -232,18 +237,19 @@ void gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Blocks blocks = blocks_of(problem, {});
   const Rounds rounds(builder, problem, rounds_over(blocks, problem, 1, 4));
-  rounds.run(1, root ? everybody(problem) : nobody(), root ? nobody() : only(problem.root), [&](std::uint64_t t) {
-    const Part mine = rounds.part(t);
-    if (!root) {
-      builder.copy(input(mine), rounds.lane(problem.rank, t, 0, mine.count));
-      return;
-    }
-    builder.copy(input(mine), output(within(blocks, problem.rank, mine)));
-    for (int j = 0; j < problem.size; ++j) {
-      const Part theirs = within(blocks, j, rounds.part(t - 1));
-      if (j != problem.rank) builder.copy(rounds.lane(j, t - 1, 0, theirs.count), output(theirs));
-    }
-  });
+  rounds.run(1, root ? everybody(problem) : nobody(), root ? nobody() : only(problem.root),
+             [&](std::uint64_t t) {
+               const Part mine = rounds.part(t);
+               if (!root) {
+                 builder.copy(input(mine), rounds.lane(problem.rank, t, 0, mine.count));
+                 return;
+               }
+               builder.copy(input(mine), output(within(blocks, problem.rank, mine)));
+               for (int j = 0; j < problem.size; ++j) {
+                 const Part theirs = within(blocks, j, rounds.part(t - 1));
+                 if (j != problem.rank) builder.copy(rounds.lane(j, t - 1, 0, theirs.count), output(theirs));
+               }
+             });
 }
 
 // The root writes everybody's block, the others read theirs. Cost: (p-1) n copied at the root.
@@ -252,21 +258,22 @@ void scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem, {});
   const Rounds rounds(builder, problem,
                       rounds_over(blocks, problem, static_cast<std::uint64_t>(problem.size), 4));
-  rounds.run(1, root ? nobody() : only(problem.root), root ? everybody(problem) : nobody(), [&](std::uint64_t t) {
-    if (!root) {
-      const Part mine = rounds.part(t - 1);
-      builder.copy(rounds.lane(problem.root, t - 1, static_cast<std::uint64_t>(problem.rank), mine.count),
-                   output(mine));
-      return;
-    }
-    for (int j = 0; j < problem.size; ++j) {
-      const Part theirs = within(blocks, j, rounds.part(t));
-      const Slice target = j == problem.rank
-                               ? output(rounds.part(t))
-                               : rounds.lane(problem.rank, t, static_cast<std::uint64_t>(j), theirs.count);
-      builder.copy(input(theirs), target);
-    }
-  });
+  rounds.run(
+      1, root ? nobody() : only(problem.root), root ? everybody(problem) : nobody(), [&](std::uint64_t t) {
+        if (!root) {
+          const Part mine = rounds.part(t - 1);
+          builder.copy(rounds.lane(problem.root, t - 1, static_cast<std::uint64_t>(problem.rank), mine.count),
+                       output(mine));
+          return;
+        }
+        for (int j = 0; j < problem.size; ++j) {
+          const Part theirs = within(blocks, j, rounds.part(t));
+          const Slice target =
+              j == problem.rank ? output(rounds.part(t))
+                                : rounds.lane(problem.rank, t, static_cast<std::uint64_t>(j), theirs.count);
+          builder.copy(input(theirs), target);
+        }
+      });
 }
 
 // Every rank writes, and combines what the ranks before it have written. Cost: p n at the last rank.
@@ -311,15 +318,19 @@ double slices_cost(const Problem& problem, const Tuning&, const CostModel& model
 
 using Kind = CollectiveKind;
 constexpr std::array family = {
-    Algorithm{200, "shared_direct", Kind::all_reduce, true, 0, windows, linear_cost<1, 0, 1>, all_reduce_direct, true},
+    Algorithm{200, "shared_direct", Kind::all_reduce, true, 0, windows, linear_cost<1, 0, 1>,
+              all_reduce_direct, true},
     Algorithm{201, "shared_slices", Kind::all_reduce, true, 0, windows, slices_cost, all_reduce_slices, true},
-    Algorithm{202, "shared_direct", Kind::reduce, true, 0, windows, linear_cost<1, 0, 1>, reduce_direct, true},
+    Algorithm{202, "shared_direct", Kind::reduce, true, 0, windows, linear_cost<1, 0, 1>, reduce_direct,
+              true},
     Algorithm{203, "shared_slices", Kind::reduce, true, 0, windows, slices_cost, reduce_slices, true},
     Algorithm{204, "shared", Kind::broadcast, true, 0, windows, linear_cost<1, 2, 0>, broadcast, true},
     Algorithm{205, "shared", Kind::all_gather, true, 0, windows, linear_cost<1, 0, 1>, all_gather, true},
     Algorithm{206, "shared", Kind::all_gather_v, true, 0, windows, linear_cost<1, 0, 1>, all_gather, true},
-    Algorithm{207, "shared", Kind::reduce_scatter, true, 0, windows, linear_cost<1, 0, 2>, reduce_scatter, true},
-    Algorithm{208, "shared", Kind::reduce_scatter_v, true, 0, windows, linear_cost<1, 0, 2>, reduce_scatter, true},
+    Algorithm{207, "shared", Kind::reduce_scatter, true, 0, windows, linear_cost<1, 0, 2>, reduce_scatter,
+              true},
+    Algorithm{208, "shared", Kind::reduce_scatter_v, true, 0, windows, linear_cost<1, 0, 2>, reduce_scatter,
+              true},
     Algorithm{209, "shared", Kind::all_to_all, true, 0, windows, linear_cost<1, 0, 2>, all_to_all, true},
     Algorithm{210, "shared", Kind::gather, true, 0, windows, linear_cost<1, 0, 1>, gather, true},
     Algorithm{211, "shared", Kind::scatter, true, 0, windows, linear_cost<1, 0, 1>, scatter, true},

@@ -5,14 +5,14 @@
 #include <tutti/collectives/algorithms/shared_rounds.h>
 #include <tutti/collectives/registered.h>
 
-// Collectives on memory that all ranks have registered: nothing is copied into windows, ranks read and write each
-// other's buffers. The vote that leads here (see SharedExecutor) has told every rank that all others have come,
-// and so that their inputs are complete; one more signal tells that they may be changed again.
+// Collectives on memory that all ranks have registered: nothing is copied into windows, ranks read and write
+// each other's buffers. The vote that leads here (see SharedExecutor) has told every rank that all others
+// have come, and so that their inputs are complete; one more signal tells that they may be changed again.
 namespace tutti {
 namespace {
 
-// Pieces stay in the first or second level of cache between being combined and being copied, and fit the window,
-// where they are combined.
+// Pieces stay in the first or second level of cache between being combined and being copied, and fit the
+// window, where they are combined.
 std::uint64_t piece_count(const Problem& problem) {
   constexpr std::uint64_t most_bytes = 32 * 1024;
   return std::min(most_bytes, problem.window_bytes) / problem.element_size;
@@ -57,8 +57,8 @@ Slice spare_for(ScheduleBuilder& builder, const Problem& problem) {
   return problem.size > 2 ? builder.window(problem.rank, 0, piece_count(problem)) : Slice{};
 }
 
-// Every rank combines a slice of all inputs and writes it to all outputs. Cost: n/p times p read and p written by
-// each, what a kernel in one process would do.
+// Every rank combines a slice of all inputs and writes it to all outputs. Cost: n/p times p read and p
+// written by each, what a kernel in one process would do.
 void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);

@@ -34,9 +34,9 @@ struct RoundsOptions {
   bool repeatable = true;        // all rounds but the last are alike, at every block
 };
 
-// Cuts a vector into rounds that fit the windows and runs them as a pipeline: in iteration t a rank writes the
-// areas of round t and reads those of round t-1 (or t-2), which the others wrote an iteration earlier; then it
-// signals. One wait and one signal an iteration, whatever is done in it.
+// Cuts a vector into rounds that fit the windows and runs them as a pipeline: in iteration t a rank writes
+// the areas of round t and reads those of round t-1 (or t-2), which the others wrote an iteration earlier;
+// then it signals. One wait and one signal an iteration, whatever is done in it.
 class Rounds {
  public:
   Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOptions& options);
@@ -84,8 +84,8 @@ class Rounds {
   ScheduleBuilder& builder_;
   const Problem& problem_;
   const RoundsOptions options_;
-  std::uint64_t unit_ = 1;      // elements of a lane
-  std::uint64_t round_ = 1;     // elements of the vector that a round covers
+  std::uint64_t unit_ = 1;   // elements of a lane
+  std::uint64_t round_ = 1;  // elements of the vector that a round covers
   std::uint64_t rounds_ = 0;
   std::uint64_t repeats_ = 0;
   mutable std::uint64_t first_ = 0;  // rounds being emitted
