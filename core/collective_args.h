@@ -1,8 +1,11 @@
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include <tutti/core/buffer.h>
 #include <tutti/core/export.h>
@@ -44,9 +47,13 @@ struct Fingerprint {
   std::int32_t root = 0;
   std::uint64_t count =
       0;  // for all_gather_v and reduce_scatter_v a digest of the counts; 0 for other _v kinds
-  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+  // It has no padding, so that it can be compared as what it is: sixteen bytes.
+  friend bool operator==(const Fingerprint& a, const Fingerprint& b) {
+    using Words = std::array<std::uint64_t, 2>;
+    return std::bit_cast<Words>(a) == std::bit_cast<Words>(b);
+  }
 };
-static_assert(sizeof(Fingerprint) == 16);
+static_assert(sizeof(Fingerprint) == 16 && std::has_unique_object_representations_v<Fingerprint>);
 
 // Fields that mean nothing for the kind (the root of an all_reduce) are left out, so they never differ.
 TUTTI_API Fingerprint fingerprint(const CollectiveArgs& args);
