@@ -9,7 +9,7 @@ namespace {
 
 using conformance::collective;
 
-constexpr std::size_t large = 20'000'000;
+constexpr std::size_t large = 5'000'000;
 
 Options with_sockets(int sockets, int buffer = 0) {
   Options options;
