@@ -32,10 +32,10 @@ double seconds_since(Clock::time_point begin) {
 
 // What the passive rank is to do next: the tag of the first message of a round.
 enum Request : std::uint64_t {
-  answer,        // send the same number of bytes back
-  take_burst,    // more small messages follow; answer the last
-  trade_bursts,  // the same in both directions at once
-  trade_large,   // a large message in both directions at once
+  answer,       // send the same number of bytes back
+  take_burst,   // more small messages follow; answer the last
+  trade_small,  // a small message in both directions at once
+  trade_large,  // a large message in both directions at once
   finish,
   payload,  // belongs to a request made before
 };
@@ -60,11 +60,7 @@ class Pair {
   Transfer receiving(std::size_t bytes) { return leg(Transfer::Direction::recv, bytes, payload); }
   void run(const std::vector<Transfer>& legs) { communicator_.batch(legs).wait(); }
   // What both ranks do at once, after the follower has heard of it.
-  std::vector<Transfer> trade(std::size_t messages, std::size_t bytes) {
-    std::vector<Transfer> legs(messages, receiving(bytes));
-    legs.insert(legs.end(), messages, sending(bytes, payload));
-    return legs;
-  }
+  std::vector<Transfer> trade(std::size_t bytes) { return {receiving(bytes), sending(bytes, payload)}; }
 
   // Seconds of the best of several rounds: what the machine can do, without what others got in its way.
   template <class Round>
@@ -98,18 +94,19 @@ LinkCost Pair::lead() {
     run(legs);
   });
   link.gap = (burst - 2 * link.alpha) / (burst_length - 1);
-  const double bursts = best_of([&] {
-    run({sending(small, trade_bursts)});
-    run(trade(burst_length, small));
+  // Alone, as most messages of a collective are: in a burst a rank wakes up only once.
+  const double traded_small = best_of([&] {
+    run({sending(small, trade_small)});
+    run(trade(small));
   });
-  link.busy = (bursts - 2 * link.alpha) / (2 * burst_length);
+  link.busy = (traded_small - link.alpha) / 2;
   const double time_medium = one_way(medium);
   const double time_large = one_way(large);
   link.beta = (time_large - time_medium) / (large - medium);
   link.handshake = time_medium - medium * link.beta - link.alpha;
   const double traded = best_of([&] {
     run({sending(small, trade_large)});
-    run(trade(1, large));
+    run(trade(large));
   });
   link.busy_byte = (traded - 2 * link.alpha - link.handshake) / (2 * large);
   run({sending(small, finish)});
@@ -131,11 +128,11 @@ void Pair::follow() {
         run({sending(small, payload)});
         break;
       }
-      case trade_bursts:
-        run(trade(burst_length, small));
+      case trade_small:
+        run(trade(small));
         break;
       case trade_large:
-        run(trade(1, large));
+        run(trade(large));
         break;
       default:
         return;
