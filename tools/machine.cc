@@ -36,7 +36,7 @@ class MeetingPlace {
 };
 
 // Two ranks, both in this process, meet and measure what messages between them cost.
-CostModel measure_here(const std::string& transport) {
+CostModel measure_once(const std::string& transport) {
   const MeetingPlace place;
   std::array<std::exception_ptr, 2> failures;
   CostModel costs;
@@ -56,6 +56,17 @@ CostModel measure_here(const std::string& transport) {
     if (failure) std::rethrow_exception(failure);
   }
   return costs;
+}
+
+// The quickest of several times: what the machine can do.
+CostModel measure_here(const std::string& transport) {
+  constexpr int times = 5;
+  CostModel best = measure_once(transport);
+  for (int i = 1; i < times; ++i) {
+    const CostModel next = measure_once(transport);
+    if (next.near.alpha + 1e5 * next.near.beta < best.near.alpha + 1e5 * best.near.beta) best = next;
+  }
+  return best;
 }
 
 }  // namespace
