@@ -106,7 +106,10 @@ LinkCost Pair::lead() {
   link.busy = (traded_small - link.alpha) / 2;
   const double time_medium = one_way(medium);
   const double time_large = one_way(large);
-  link.beta = (time_large - time_medium) / (large - medium);
+  // The slope, which leaves out what a message costs besides its bytes; where noise has eaten it, the whole.
+  const double slope = (time_large - time_medium) / (large - medium);
+  const double whole = (time_large - link.alpha) / large;
+  link.beta = slope > whole / 4 ? std::min(slope, whole) : whole;
   link.handshake = time_medium - medium * link.beta - link.alpha;
   const double traded = best_of([&] {
     run({sending(small, trade_large)});

@@ -58,7 +58,8 @@ class Terms {
   // One round of a tree: in each range of `span` ranks one sends to others.
   Path tree(int span, int fanout) const {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % span == 0);
-    const int active = std::min(problem_.size, (problem_.size / std::max(span, 1) + 1) * fanout);
+    const int ranges = (problem_.size + span - 1) / std::max(span, 1);
+    const int active = std::min(problem_.size, ranges * fanout);
     return path(!within, 1, span / 2, std::min(active, crowd_), 1);
   }
   // All others send to one rank, or one to all others.

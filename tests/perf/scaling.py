@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the time of every algorithm over the number of ranks, as `tutti explain --scaling` reckons it.
 
-    scaling.py TUTTI FOLDER    writes scaling.csv and a chart for each size of vector into FOLDER
+    scaling.py TUTTI FOLDER    writes a chart for each size of vector into FOLDER
 """
 import collections
 import csv
@@ -102,7 +102,6 @@ def main():
     tutti, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     text = subprocess.run([tutti, "explain", "--scaling"], check=True, capture_output=True, text=True).stdout
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "scaling.csv").write_text(text, encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(text)))
     for size in sorted({int(row["bytes"]) for row in rows}):
         cells = [row for row in rows if int(row["bytes"]) == size]
