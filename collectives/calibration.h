@@ -6,9 +6,10 @@
 
 namespace tutti {
 
-// What `measured` says, but `shipped` wherever a figure was not measured or cannot be: a link's figures stand
-// or fall together.
-LinkCost plausible(const LinkCost& measured, const LinkCost& shipped);
+// What `measured` says, but `shipped` if it cannot be, or if latency or bandwidth differ from it by more than
+// `factor`: then somebody else had the cores meanwhile. Figures that are differences of others are bounded by
+// these.
+LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double factor);
 
 // Measures what messages cost and returns what all ranks agree on: one pair of ranks for each class of
 // connection (the first two ranks of the first host that has two; the first ranks of the first two hosts)

@@ -72,6 +72,10 @@ Communicator create_communicator(std::shared_ptr<World> world) {
   return Communicator(make_group(world, context, std::move(ranks)));
 }
 
+const CostModel& agreed_costs(const Communicator& communicator) {
+  return communicator.group_->world().selector.model();
+}
+
 Communicator::Communicator(std::shared_ptr<Group> group) : group_(std::move(group)) {}
 Communicator::~Communicator() = default;
 

@@ -21,6 +21,7 @@ namespace tutti {
 
 class Group;
 class GroupMemory;
+struct CostModel;
 struct World;
 
 // What a single call may ask for.
@@ -191,6 +192,7 @@ class TUTTI_API Communicator {
 
  private:
   friend Communicator create_communicator(std::shared_ptr<World> world);
+  friend const CostModel& agreed_costs(const Communicator& communicator);
   explicit Communicator(std::shared_ptr<Group> group);
   std::shared_ptr<Group> group_;
 };

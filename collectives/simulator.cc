@@ -37,7 +37,8 @@ struct Event {
   std::uint64_t order;  // among events of the same time: as they were scheduled
   StepRef at;
   enum class Kind : std::uint8_t { eligible, landing, landed, done } kind;
-  double arrival = 0;  // landing: when the last byte will be in
+  double arrival = 0;            // landing: when the last byte will be in
+  std::uint32_t repetition = 0;  // landing, landed: which one sent it
   bool operator>(const Event& other) const {
     return time != other.time ? time > other.time : order > other.order;
   }
@@ -52,13 +53,15 @@ struct Meeting {
 
 class Run {
  public:
-  Run(const Problem& problem, std::vector<Schedule> schedules, const CostModel& model)
+  Run(const Problem& problem, std::vector<Schedule> schedules, const CostModel& model, int repetitions)
       : element_size_(problem.element_size),
         schedules_(std::move(schedules)),
         model_(model),
+        repetitions_(static_cast<std::uint32_t>(repetitions)),
         machines_(schedules_.size()),
         meetings_(schedules_.size()),
         missing_(schedules_.size()),
+        progress_(schedules_.size()),
         topology_(problem.topology),
         hosts_(topology_ == nullptr ? 1 : static_cast<std::size_t>(topology_->hosts())) {
     for (Host& host : hosts_) host.cores.resize(static_cast<std::size_t>(model.cores));
@@ -67,9 +70,9 @@ class Run {
 
   Simulation finish() {
     for (std::uint32_t rank = 0; rank < schedules_.size(); ++rank) {
-      for (const Step& step : schedules_[rank].steps) missing_[rank].push_back(step.dependencies);
-      for (const std::uint32_t step : schedules_[rank].ready) post(0, {rank, step}, Event::Kind::eligible);
       sent_bytes_.push_back(0);
+      missing_[rank].resize(schedules_[rank].steps.size());
+      repeat(rank, 0);
     }
     while (!events_.empty()) {
       const Event event = events_.top();
@@ -89,11 +92,20 @@ class Run {
  private:
   const Step& step(StepRef ref) const { return schedules_[ref.rank].steps[ref.step]; }
   double bytes(std::uint64_t count) const { return static_cast<double>(count) * element_size_; }
-  void post(double time, StepRef at, Event::Kind kind, double arrival = 0) {
-    events_.push({time, ++order_, at, kind, arrival});
+  void post(double time, StepRef at, Event::Kind kind, double arrival = 0, std::uint32_t repetition = 0) {
+    events_.push({time, ++order_, at, kind, arrival, repetition});
   }
   std::size_t host_of(std::size_t rank) const {
     return topology_ == nullptr ? 0 : static_cast<std::size_t>(topology_->host_of(static_cast<int>(rank)));
+  }
+
+  // The next repetition of a rank.
+  void repeat(std::uint32_t rank, double time) {
+    const Schedule& schedule = schedules_[rank];
+    for (std::size_t i = 0; i < schedule.steps.size(); ++i)
+      missing_[rank][i] = schedule.steps[i].dependencies;
+    progress_[rank].open = schedule.steps.size();
+    for (const std::uint32_t step : schedule.ready) post(time, {rank, step}, Event::Kind::eligible);
   }
 
   void handle(const Event& event) {
@@ -114,8 +126,8 @@ class Run {
     if (s.kind == StepKind::send) return send(event);
     if (s.kind != StepKind::recv && s.kind != StepKind::recv_reduce) return compute(event.time, event.at);
     auto& waiting = meetings_[event.at.rank];
-    const auto [meeting, first] = waiting.try_emplace(key(static_cast<std::uint32_t>(s.peer), s.index),
-                                                      Meeting{event.time, event.at.step, true});
+    const auto [meeting, first] = waiting.try_emplace(
+        key(progress_[event.at.rank].repetition, s.peer, s.index), Meeting{event.time, event.at.step, true});
     if (first) return;
     deliver(std::max(event.time, meeting->second.time), event.at);
     waiting.erase(meeting);
@@ -173,7 +185,8 @@ class Run {
     sent_bytes_[from] += s.left.count * element_size_;
     if (!within) machines_[from].host->sent_bytes += s.left.count * element_size_;
     post(std::max(sender.out, worked + work), event.at, Event::Kind::done);
-    post(std::max(event.time, arrival - work), event.at, Event::Kind::landing, arrival);
+    post(std::max(event.time, arrival - work), event.at, Event::Kind::landing, arrival,
+         progress_[from].repetition);
   }
 
   // The receiver takes it in, so that it is done with the last byte if it has nothing else to do.
@@ -183,15 +196,15 @@ class Run {
     const LinkCost& link = host_of(event.at.rank) == host_of(to) ? model_.near : model_.far;
     const double work = link.busy + bytes(s.left.count) * link.busy_byte;
     const double end = occupy(to, event.time, work) + work;
-    post(std::max(end, event.arrival), event.at, Event::Kind::landed);
+    post(std::max(end, event.arrival), event.at, Event::Kind::landed, 0, event.repetition);
   }
 
   void meet(const Event& event) {
     const Step& s = step(event.at);
     const auto to = static_cast<std::uint32_t>(s.peer);
     auto& waiting = meetings_[to];
-    const auto [meeting, first] =
-        waiting.try_emplace(key(event.at.rank, s.index), Meeting{event.time, 0, false});
+    const auto [meeting, first] = waiting.try_emplace(
+        key(event.repetition, static_cast<int>(event.at.rank), s.index), Meeting{event.time, 0, false});
     if (first) return;
     deliver(event.time, {to, meeting->second.receive});
     waiting.erase(meeting);
@@ -215,18 +228,28 @@ class Run {
       if (--missing_[event.at.rank][next] == 0)
         post(event.time, {event.at.rank, next}, Event::Kind::eligible);
     }
+    Progress& progress = progress_[event.at.rank];
+    if (--progress.open == 0 && ++progress.repetition < repetitions_) repeat(event.at.rank, event.time);
   }
 
-  static std::uint64_t key(std::uint32_t peer, std::uint32_t index) {
-    return std::uint64_t{peer} << 32 | index;
+  // 24 bits of rank and of message, as many as are simulated.
+  static std::uint64_t key(std::uint32_t repetition, int peer, std::uint32_t index) {
+    return std::uint64_t{repetition} << 48 | static_cast<std::uint64_t>(peer) << 24 | index;
   }
 
   std::uint32_t element_size_;
   std::vector<Schedule> schedules_;
+  struct Progress {
+    std::size_t open = 0;  // steps
+    std::uint32_t repetition = 0;
+  };
+
   const CostModel& model_;
+  std::uint32_t repetitions_;
   std::vector<Machine> machines_;
   std::vector<std::unordered_map<std::uint64_t, Meeting>> meetings_;  // by receiver, then (sender, index)
   std::vector<std::vector<std::uint32_t>> missing_;                   // dependencies not completed
+  std::vector<Progress> progress_;
   const Topology* topology_;
   std::vector<Host> hosts_;
   std::vector<std::uint64_t> sent_bytes_;
@@ -238,7 +261,7 @@ class Run {
 }  // namespace
 
 Simulation simulate(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning,
-                    const CostModel& model) {
+                    const CostModel& model, int repetitions) {
   if (problem.kind == CollectiveKind::all_to_all_v) return {};
   std::vector<Schedule> schedules;
   schedules.reserve(static_cast<std::size_t>(problem.size));
@@ -247,7 +270,9 @@ Simulation simulate(const Algorithm& algorithm, const Problem& problem, const Tu
     one.rank = rank;
     schedules.push_back(build_schedule(algorithm, one, tuning));
   }
-  return Run(problem, std::move(schedules), model).finish();
+  Simulation result = Run(problem, std::move(schedules), model, repetitions).finish();
+  result.seconds /= repetitions;
+  return result;
 }
 
 }  // namespace tutti

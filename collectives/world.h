@@ -55,4 +55,7 @@ struct World {
 // if they are to.
 TUTTI_API Communicator create_communicator(std::shared_ptr<World> world);
 
+// By which its algorithms are chosen.
+TUTTI_API const CostModel& agreed_costs(const Communicator& communicator);
+
 }  // namespace tutti

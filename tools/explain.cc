@@ -10,11 +10,14 @@
 #include <tutti/tools/collective_size.h>
 #include <tutti/tools/command_line.h>
 #include <tutti/tools/lower_bound.h>
+#include <tutti/tools/machine.h>
+#include <tutti/tools/predict.h>
 
 namespace tutti::tools {
 namespace {
 
 constexpr std::size_t steps_shown = 40;
+constexpr int ranks_of_a_host = 8;  // for --scaling
 constexpr int most_simulated = 4096;
 // All ranks' schedules are in memory at once, at about a hundred bytes a step.
 constexpr std::uint64_t most_simulated_steps = 16'000'000;
@@ -30,10 +33,9 @@ struct ExplainOptions {
   std::string algorithm;
   bool all_steps = false;
   int simulate = 0;
-  // In the units that people have a feeling for.
-  double alpha_us = CostModel{}.near.alpha * 1e6;
-  double beta_ns = CostModel{}.near.beta * 1e9;
-  double gamma_ns = CostModel{}.gamma * 1e9;
+  std::string validate;
+  bool scaling = false;
+  MachineOptions machine;
 };
 
 // What the options mean.
@@ -42,15 +44,13 @@ struct Question {
   std::uint64_t bytes = 0;
   DataType type = DataType::float32;
   const Algorithm* algorithm = nullptr;
-  CostModel model;
-  std::string overrides;
+  Machine machine;
+  std::unique_ptr<const Topology> topology;
 };
 
 void declare(CLI::App& app, ExplainOptions& options) {
-  app.add_option("COLLECTIVE", options.collective, "all_reduce, broadcast, ...")->required();
-  app.add_option("-n,--ranks", options.ranks, "The size of the world")
-      ->required()
-      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("COLLECTIVE", options.collective, "all_reduce, broadcast, ...");
+  app.add_option("-n,--ranks", options.ranks, "The size of the world")->check(CLI::Range(1, 1 << 20));
   app.add_option("--bytes", options.bytes, "The whole vector of a rank (4096, 64K, 1M)")
       ->capture_default_str();
   app.add_option("--type", options.type, "The elements' type")->capture_default_str();
@@ -62,9 +62,12 @@ void declare(CLI::App& app, ExplainOptions& options) {
   app.add_option("--simulate", options.simulate,
                  "Also run the schedules of so many ranks on the model machine")
       ->check(CLI::Range(1, most_simulated));
-  app.add_option("--alpha", options.alpha_us, "Microseconds a message")->capture_default_str();
-  app.add_option("--beta", options.beta_ns, "Nanoseconds a byte sent")->capture_default_str();
-  app.add_option("--gamma", options.gamma_ns, "Nanoseconds a byte combined")->capture_default_str();
+  declare(app, options.machine);
+  app.add_option("--validate", options.validate,
+                 "Instead of explaining: compare a CSV file of `tutti bench` with what is predicted")
+      ->type_name("FILE");
+  app.add_flag("--scaling", options.scaling,
+               "Instead of explaining: all algorithms from 8 to 100000 ranks as CSV, 8 on each host");
 }
 
 std::string known_algorithms(CollectiveKind kind) {
@@ -77,6 +80,9 @@ std::string known_algorithms(CollectiveKind kind) {
 
 // Fills `question`; what is wrong with the options, or nothing.
 std::string understand(const ExplainOptions& options, Question& question) {
+  if (options.collective.empty()) return "COLLECTIVE is required";
+  if (options.ranks == 0) return "--ranks is required";
+  if (options.machine.hosts > options.ranks) return "--hosts must not be more than --ranks";
   const auto kind = parse_collective_kind(options.collective);
   const std::string name = kind ? std::string(to_string(*kind)) : "";
   if (!kind || name.ends_with("_v") || *kind == CollectiveKind::send || *kind == CollectiveKind::recv) {
@@ -106,9 +112,8 @@ std::string understand(const ExplainOptions& options, Question& question) {
   question.problem.count = count_for(*kind, *bytes, options.ranks, *type);
   question.problem.element_size = static_cast<std::uint32_t>(size_of(*type));
   question.problem.average = is_reduction(*kind) && *op == ReduceOp::avg;
-  question.model.near.alpha = options.alpha_us * 1e-6;
-  question.model.near.beta = options.beta_ns * 1e-9;
-  question.model.gamma = options.gamma_ns * 1e-9;
+  question.topology = topology_of(options.ranks, options.machine.hosts);
+  question.problem.topology = question.topology.get();
   return {};
 }
 
@@ -158,7 +163,10 @@ void print_bound(const Problem& problem, const CostModel& model) {
 }
 
 // The exit status.
-int print_simulation(Question question, const Selector& selector, int ranks) {
+int print_simulation(const ExplainOptions& options, Question& question, const Selector& selector) {
+  const int ranks = options.simulate;
+  question.topology = topology_of(ranks, std::min(ranks, options.machine.hosts));
+  question.problem.topology = question.topology.get();
   question.problem.size = ranks;
   question.problem.rank = 0;
   question.problem.root = question.problem.root < ranks ? question.problem.root : 0;
@@ -183,21 +191,8 @@ int print_simulation(Question question, const Selector& selector, int ranks) {
   return 0;
 }
 
-}  // namespace
-
-int explain_command(const Arguments& arguments) {
-  CLI::App app("Shows which algorithm a collective would use, why, and what it does. Nothing is sent.",
-               "tutti explain");
-  ExplainOptions options;
-  declare(app, options);
-  if (const auto status = parse(app, arguments)) return *status;
-  Question question;
-  if (const std::string problem = understand(options, question); !problem.empty())
-    return usage_error(app, problem);
-
-  const Config config = Config::from_environment().take();
-  const std::string overrides = format_algorithm_choices(config.algorithm);
-  const Selector selector = Selector::create(question.model, overrides).take();
+// The exit status.
+int explain(const ExplainOptions& options, Question& question, const Selector& selector) {
   const auto choice =
       selector.choose(question.problem, question.algorithm == nullptr ? 0 : question.algorithm->id);
   if (!choice.ok()) {
@@ -212,14 +207,55 @@ int explain_command(const Arguments& arguments) {
   std::cout << to_string(question.problem.kind) << " of " << format_size(question.bytes) << " ("
             << question.problem.count << " " << to_string(question.type)
             << (has_blocks(question.problem.kind) ? " a block" : "") << ") on " << question.problem.size
-            << " ranks\n"
-            << "model: " << options.alpha_us << " us a message, " << options.beta_ns << " ns a byte sent, "
-            << options.gamma_ns << " ns a byte combined\n\n"
+            << " ranks";
+  if (question.topology != nullptr) std::cout << " of " << question.topology->hosts() << " hosts";
+  const CostModel& model = question.machine.model;
+  std::cout << "\ncosts: " << question.machine.source << "\n  within a host: " << describe(model.near)
+            << "\n";
+  if (question.topology != nullptr) std::cout << "  between hosts: " << describe(model.far) << "\n";
+  std::cout << "  combining " << model.gamma * 1e9 << " ns/B; "
+            << (model.cores == 0 ? "a core for every rank" : std::to_string(model.cores) + " cores a host")
+            << "\n\n"
             << "chosen: " << describe(*choice) << ", " << why << "\n";
   print_candidates(question, selector, *choice);
   print_bound(question.problem, selector.model());
   print_steps(question, *choice, options.all_steps);
-  return options.simulate == 0 ? 0 : print_simulation(question, selector, options.simulate);
+  return options.simulate == 0 ? 0 : print_simulation(options, question, selector);
+}
+
+}  // namespace
+
+int explain_command(const Arguments& arguments) {
+  CLI::App app("Shows which algorithm a collective would use, why, and what it does. Only --measure sends anything.",
+               "tutti explain");
+  ExplainOptions options;
+  declare(app, options);
+  if (const auto status = parse(app, arguments)) return *status;
+  Question question;
+  const bool explaining = options.validate.empty() && !options.scaling;
+  if (explaining) {
+    if (const std::string problem = understand(options, question); !problem.empty())
+      return usage_error(app, problem);
+  }
+  const Config config = Config::from_environment().take();
+  question.machine = machine_of(options.machine);
+  const Selector selector =
+      Selector::create(question.machine.model, format_algorithm_choices(config.algorithm)).take();
+  if (options.scaling) {
+    print_scaling(selector, ranks_of_a_host, std::cout);
+    return 0;
+  }
+  if (!options.validate.empty()) {
+    std::cout << "# " << question.machine.source << ": " << describe(question.machine.model) << "\n";
+    const std::string problem = validate(options.validate, selector, std::cout);
+    if (problem.empty()) return 0;
+    std::cerr << "tutti explain: " << problem << "\n";
+    return exit_failure;
+  }
+  // Ranks that share memory need no messages.
+  if (options.machine.transport == "shm" && options.machine.hosts == 1)
+    question.problem.window_bytes = config.shm_window;
+  return explain(options, question, selector);
 }
 
 }  // namespace tutti::tools

@@ -3,20 +3,34 @@
 #include <cstddef>
 #include <vector>
 
+#include <tutti/collectives/topology.h>
 #include <tutti/tools/collective_size.h>
 #include <tutti/tools/lower_bound.h>
 
 namespace tutti::tools {
 namespace {
 
-// In steps of the overhead; alpha is rounded down to whole ones, which keeps this a bound.
-double latency_bound(int ranks, const CostModel& model) {
-  const double step = model.near.gap;
-  if (step <= 0) return model.near.alpha;
-  const auto delay = static_cast<std::size_t>(std::clamp(std::floor(model.near.alpha / step), 1.0, 1e6));
+// In steps of the gap; alpha is rounded down to whole ones, which keeps this a bound.
+double latency_bound(int ranks, const LinkCost& link) {
+  const double step = link.gap;
+  if (step <= 0) return link.alpha;
+  const auto delay = static_cast<std::size_t>(std::clamp(std::floor(link.alpha / step), 1.0, 1e6));
   std::vector<double> reached(delay, 1);  // N(0), N(1), ...
   while (reached.back() < ranks) reached.push_back(reached.back() + reached[reached.size() - delay]);
-  return static_cast<double>(reached.size() - 1) * std::min(step, model.near.alpha);
+  return static_cast<double>(reached.size() - 1) * std::min(step, link.alpha);
+}
+
+// What has to pass the port of one of `parts` equal parts of the world, with `vector` bytes at every rank.
+double through_port(CollectiveKind kind, double vector, double parts) {
+  const double others = (parts - 1) / parts;
+  if (kind == CollectiveKind::all_reduce) return 2 * vector * others;
+  return has_blocks(kind) ? vector * others : vector;  // broadcast, reduce, scan: everything, once
+}
+
+// The same for a host: what its ranks have for others, or others for them.
+double through_host(CollectiveKind kind, double vector, const Topology& topology) {
+  const double most = kind == CollectiveKind::all_to_all ? topology.most() : 1;
+  return most * through_port(kind, vector, topology.hosts());
 }
 
 }  // namespace
@@ -32,11 +46,15 @@ LowerBound lower_bound(const Problem& problem, const CostModel& model) {
   double vector = static_cast<double>(problem.count * problem.element_size);
   if (has_blocks(problem.kind)) vector *= ranks;
 
-  double through_port = vector;  // broadcast, reduce, scan: everything passes a port once
-  if (has_blocks(problem.kind)) through_port = vector * others;
-  if (problem.kind == CollectiveKind::all_reduce) through_port = 2 * vector * others;
-  return {.latency = latency_bound(problem.size, model),
-          .bandwidth = through_port * model.near.beta,
+  double latency = latency_bound(problem.size, model.near);
+  double bandwidth = through_port(problem.kind, vector, ranks) * model.near.beta;
+  // Hosts of different sizes are not bounded by their number.
+  if (problem.topology != nullptr && problem.topology->most() == problem.topology->fewest()) {
+    latency = std::max(latency, latency_bound(problem.topology->hosts(), model.far));
+    bandwidth = std::max(bandwidth, through_host(problem.kind, vector, *problem.topology) * model.far.beta);
+  }
+  return {.latency = latency,
+          .bandwidth = bandwidth,
           .compute = is_reduction(problem.kind) ? vector * others * model.gamma : 0};
 }
 

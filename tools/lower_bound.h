@@ -9,11 +9,11 @@ namespace tutti::tools {
 // Heimlich, Purkayastha, van de Geijn, "Collective communication: theory, practice, and experience" (2007),
 // table 1. The latency: a sender is free for the next message before the first has arrived, so that the
 // number of ranks that can know something grows as in the postal model of Bar-Noy and Kipnis, "Designing
-// broadcasting algorithms in the postal model for message-passing systems" (1992), N(t) = N(t - overhead) +
-// N(t - alpha).
+// broadcasting algorithms in the postal model for message-passing systems" (1992), N(t) = N(t - gap) + N(t -
+// alpha). Between hosts the same, for hosts in place of ranks. Needs near <= far.
 struct LowerBound {
   double latency = 0;    // until what one rank knows can have reached all
-  double bandwidth = 0;  // bytes that have to pass one rank's port
+  double bandwidth = 0;  // bytes that have to pass one rank's port, or one host's
   double compute = 0;    // bytes that one rank has to combine
   double seconds() const;
 };

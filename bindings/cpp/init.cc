@@ -98,7 +98,7 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
     // A communicator for this alone, so that what it measures by leaves no trace in the world's.
     Communicator scout = create_communicator(world);
     const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !setup.config.deterministic);
-    log::info(setup.config.deterministic ? "shipped costs: " : "measured costs: ", describe(agreed));
+    log::info("costs agreed on: ", describe(agreed));
     world->selector = Selector::create(agreed, overrides).take();
   }
   world->window_bytes = setup.config.shm_window;

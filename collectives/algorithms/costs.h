@@ -49,7 +49,11 @@ class Terms {
   double gamma(double n) const { return model_.gamma * n * share(crowd_); }
 
   // Every rank sends to the rank `distance` further, and receives as much.
-  Path shift(int distance) const { return path(hosts_ > 1, std::min(distance, crowd_), distance, crowd_, 2); }
+  Path shift(int distance) const {
+    // Where the ranks of a host do not follow each other, all of them send away.
+    const bool in_order = hosts_ > 1 && problem_.topology->regular();
+    return path(hosts_ > 1, in_order ? std::min(distance, crowd_) : crowd_, distance, crowd_, 2);
+  }
   // Ranks exchange whose numbers differ by `distance`, a power of two, or those of a pattern as local.
   Path exchange(int distance) const {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
@@ -58,7 +62,8 @@ class Terms {
   // One round of a tree: in each range of `span` ranks one sends to others.
   Path tree(int span, int fanout) const {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % span == 0);
-    const int active = std::min(problem_.size, (problem_.size / std::max(span, 1) + 1) * fanout);
+    const int ranges = (problem_.size + span - 1) / std::max(span, 1);
+    const int active = std::min(problem_.size, ranges * fanout);
     return path(!within, 1, span / 2, std::min(active, crowd_), 1);
   }
   // All others send to one rank, or one to all others.

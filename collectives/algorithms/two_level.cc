@@ -332,13 +332,6 @@ class Parts {
   CostModel between_;
 };
 
-// A pipeline of stages that compete for the same cores: so many segments, with the stages' times for one.
-double pipelined(double segments, double first, double second, double third) {
-  const double sum = first + second + third;
-  const double slowest = std::max({first, second, third});
-  return sum + (segments - 1) * std::max(slowest, sum / 2);
-}
-
 // Elements of a segment and number of segments.
 std::pair<double, double> cut(const Problem& problem, const Tuning& tuning, std::uint64_t passes) {
   const Segments segments(problem, tuning, problem.count, passes);
@@ -352,9 +345,11 @@ double lanes_cost(const Problem& problem, const Tuning& tuning, const CostModel&
   const auto [n, segments] =
       cut(problem, tuning, 4 * static_cast<std::uint64_t>(tree_depth(problem.size, 2)));
   const double block = n / parts.local_size();
-  return pipelined(segments, parts.within(CollectiveKind::reduce_scatter, "circulant", block),
-                   parts.between(CollectiveKind::all_reduce, "circulant", n / width, width),
-                   parts.within(CollectiveKind::all_gather, "circulant", block));
+  // The first stage of all segments goes before the second of any, as all of it is ready at the start: what
+  // overlaps after that is little (simulator).
+  return segments * (parts.within(CollectiveKind::reduce_scatter, "circulant", block) +
+                     parts.between(CollectiveKind::all_reduce, "circulant", n / width, width) +
+                     parts.within(CollectiveKind::all_gather, "circulant", block));
 }
 
 double leaders_all_reduce_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {

@@ -137,6 +137,38 @@ TEST(LauncherExplain, EveryCollective) {
   }
 }
 
+TEST(LauncherExplain, SeveralHosts) {
+  const Ended result = tutti({"explain", "all_reduce", "--ranks", "8", "--hosts", "2", "--bytes", "64M",
+                              "--far-alpha", "100", "--far-beta", "1", "--simulate", "8"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  for (const char* part :
+       {"on 8 ranks of 2 hosts", "costs: shipped, for tcp, changed as asked for", "  within a host: alpha ",
+        "  between hosts: alpha 100.00 us", "chosen: two_level", "simulated on 8 ranks: two_level"}) {
+    EXPECT_THAT(result.out, HasSubstr(part));
+  }
+}
+
+TEST(LauncherExplain, MeasuresThisMachine) {
+  const Ended result = tutti({"explain", "all_reduce", "--ranks", "2", "--measure"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("costs: measured here over tcp"));
+}
+
+TEST(LauncherExplain, ValidatesWhatWasMeasured) {
+  const Folder folder;
+  const std::string file = folder / "results.csv";
+  ASSERT_EQ(tutti({"bench", "all_reduce", "barrier", "-n", "2", "--transport", "tcp", "--max-bytes", "1K",
+                   "--budget-ms", "5", "--csv", file})
+                .status,
+            0);
+  const Ended result = tutti({"explain", "--validate", file});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("collective,bytes,ranks,measured_us,predicted_us,ratio,algorithm"));
+  EXPECT_THAT(result.out, HasSubstr("all_reduce,8,2,"));
+  EXPECT_THAT(result.out, HasSubstr("# 2 ranks, up to 1 KiB: "));
+  EXPECT_EQ(tutti({"explain", "--validate", folder / "missing"}).status, 1);
+}
+
 TEST(LauncherExplain, LongSchedulesAreCutUnlessAskedFor) {
   const Words words = {"explain", "all_reduce", "--ranks", "64", "--bytes", "1M", "--algorithm", "ring"};
   const Ended cut = tutti(words);

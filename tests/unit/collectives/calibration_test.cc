@@ -50,18 +50,18 @@ TEST(Calibration, WithoutMeasuringTheShippedCostsAreAgreedOn) {
 
 TEST(Calibration, AbsurdFiguresAreNotBelieved) {
   const LinkCost shipped = shipped_model("tcp").near;
-  EXPECT_EQ(plausible(shipped, {}), shipped);
-  for (const double absurd : {0.0, -1e-6, 1e3, std::numeric_limits<double>::quiet_NaN()}) {
+  EXPECT_EQ(plausible(shipped, {}, 20), shipped);
+  for (const double absurd : {0.0, -1e-6, 4e-3, 1e3, std::numeric_limits<double>::quiet_NaN()}) {
     LinkCost measured = shipped;
     measured.alpha = absurd;
-    EXPECT_EQ(plausible(measured, shipped), shipped) << absurd;
+    EXPECT_EQ(plausible(measured, shipped, 20), shipped) << absurd;
     measured = shipped;
     measured.beta = absurd;
-    EXPECT_EQ(plausible(measured, shipped), shipped) << absurd;
+    EXPECT_EQ(plausible(measured, shipped, 20), shipped) << absurd;
   }
   LinkCost measured = shipped;
   measured.gap = measured.busy = measured.busy_byte = measured.handshake = -1;
-  const LinkCost kept = plausible(measured, {});
+  const LinkCost kept = plausible(measured, {}, 20);
   EXPECT_EQ(kept.alpha, shipped.alpha);
   EXPECT_GT(kept.gap, 0);
   EXPECT_GT(kept.busy, 0);

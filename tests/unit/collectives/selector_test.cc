@@ -74,19 +74,18 @@ TEST(Selector, SeveralHosts) {
   CostModel model;
   model.near = {.alpha = 2e-6, .gap = 0.5e-6, .beta = 0.1e-9, .busy = 0.3e-6, .busy_byte = 0.05e-9};
   const Selector several = Selector::create(model, "").take();
-  const Topology topology = Topology::regular(4, 4);
-  const auto chosen_for = [&](CollectiveKind kind, std::uint64_t bytes) {
+  const auto chosen_for = [&](CollectiveKind kind, std::uint64_t bytes, const Topology& topology) {
     Problem p = problem(kind, topology.size(), bytes);
     p.topology = &topology;
     return several.choose(p).take().algorithm->name;
   };
-  EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 16 * MiB), "two_level");
-  // Ranks of a host follow each other, so the near rounds of a power of two stay within hosts by themselves.
-  EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 8), "recursive_doubling");
   const Topology in_turn(std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3});
-  Problem p = problem(CollectiveKind::barrier, 16, 0);
-  p.topology = &in_turn;
-  EXPECT_EQ(several.choose(p).take().algorithm->name, "leaders");
+  EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 16 * MiB, Topology::regular(2, 4)), "two_level");
+  EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 16 * MiB, in_turn), "two_level");
+  EXPECT_EQ(chosen_for(CollectiveKind::barrier, 0, in_turn), "leaders");
+  // Where ranks of a host follow each other, the near rounds of a power of two stay within hosts by
+  // themselves.
+  EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 8, Topology::regular(4, 4)), "recursive_doubling");
 }
 
 TEST(Selector, EveryKindHasAChoiceForEveryRankCount) {

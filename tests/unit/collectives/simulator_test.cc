@@ -163,6 +163,39 @@ TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
   }
 }
 
+// What docs/scaling.md draws beyond the reach of events.
+TEST(Simulator, ClosedFormsOfHundredsOfRanksAreWithinAFactorOfTwo) {
+  constexpr double factor = 2.0;
+  const Selector selector = Selector::create(CostModel{}, "").take();
+  for (const CollectiveKind kind :
+       {CollectiveKind::all_reduce, CollectiveKind::broadcast, CollectiveKind::reduce,
+        CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::barrier}) {
+    for (const int size : {128, 1000, 1024}) {
+      for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{64} << 20}) {
+        const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+        const Problem p = problem(kind, size, blocks ? std::max<std::uint64_t>(bytes / size, 1) : bytes);
+        for (const Choice& choice : selector.rank(p)) {
+          const std::size_t steps = build_schedule(*choice.algorithm, p, choice.tuning).steps.size();
+          if (steps * static_cast<std::size_t>(size) > 300'000) continue;
+          const double simulated = simulate(*choice.algorithm, p, choice.tuning, CostModel{}).seconds;
+          const bool close = choice.seconds <= simulated * factor && simulated <= choice.seconds * factor;
+          EXPECT_TRUE(close) << to_string(kind) << " of " << bytes << " on " << size << ": "
+                             << describe(choice) << " estimated, " << simulated * 1e6 << " us simulated";
+        }
+      }
+    }
+  }
+}
+
+TEST(Simulator, RepetitionsOverlap) {
+  const Problem p = problem(CollectiveKind::broadcast, 2, 8);
+  const Algorithm* binomial = find_algorithm(p.kind, "binomial");
+  const CostModel model;
+  // The root goes on as soon as its message has left.
+  EXPECT_NEAR(simulate(*binomial, p, {}, model, 100).seconds, model.near.gap, model.near.alpha / 50);
+  EXPECT_EQ(simulate(*binomial, p, {}, model, 100).messages, 100u);
+}
+
 TEST(Simulator, ThousandsOfRanks) {
   const CostModel model;
   const Simulation result = run(CollectiveKind::all_reduce, "recursive_doubling", 4096, 8);

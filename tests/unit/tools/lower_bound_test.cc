@@ -2,6 +2,7 @@
 
 #include <tutti/collectives/selector.h>
 #include <tutti/collectives/simulator.h>
+#include <tutti/collectives/topology.h>
 #include <tutti/tools/collective_size.h>
 #include <tutti/tools/lower_bound.h>
 
@@ -13,6 +14,29 @@ constexpr CollectiveKind kinds[] = {
     CollectiveKind::all_gather,     CollectiveKind::all_to_all, CollectiveKind::gather,
     CollectiveKind::reduce_scatter, CollectiveKind::scatter,    CollectiveKind::scan,
     CollectiveKind::exscan,         CollectiveKind::barrier};
+
+TEST(LowerBound, NoAlgorithmBeatsItOnSeveralHosts) {
+  const CostModel model = shipped_model("tcp");
+  for (const auto& [hosts, per_host] : {std::pair(2, 1), {2, 2}, {2, 4}, {3, 3}, {5, 2}, {4, 8}}) {
+    const Topology topology = Topology::regular(hosts, per_host);
+    for (const CollectiveKind kind : kinds) {
+      for (const std::uint64_t bytes : {4, 4096, 1 << 20}) {
+        Problem problem;
+        problem.kind = kind;
+        problem.size = topology.size();
+        problem.topology = &topology;
+        problem.element_size = 4;
+        problem.count = count_for(kind, bytes, problem.size, DataType::float32);
+        const double bound = lower_bound(problem, model).seconds();
+        for (const Choice& choice : Selector::create(model, "").take().rank(problem)) {
+          const double simulated = simulate(*choice.algorithm, problem, choice.tuning, model).seconds;
+          EXPECT_GE(simulated * (1 + 1e-9), bound) << to_string(kind) << " of " << bytes << " on " << hosts
+                                                   << " x " << per_host << ": " << describe(choice);
+        }
+      }
+    }
+  }
+}
 
 TEST(LowerBound, NoAlgorithmBeatsIt) {
   const CostModel model;

@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tutti/bindings/cpp/init.h>
+#include <tutti/collectives/world.h>
+#include <tutti/core/config.h>
+#include <tutti/tools/machine.h>
+
+namespace tutti::tools {
+namespace {
+
+// A folder for two ranks to meet in.
+class MeetingPlace {
+ public:
+  MeetingPlace() {
+    std::string form = std::filesystem::temp_directory_path() / "tutti-explain-XXXXXX";
+    if (::mkdtemp(form.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + form);
+    path_ = form;
+  }
+  ~MeetingPlace() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  MeetingPlace(const MeetingPlace&) = delete;
+  MeetingPlace& operator=(const MeetingPlace&) = delete;
+  std::string url() const { return "file://" + path_.string() + "/meeting"; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Two ranks, both in this process, meet and measure what messages between them cost.
+CostModel measure_once(const std::string& transport) {
+  const MeetingPlace place;
+  std::array<std::exception_ptr, 2> failures;
+  CostModel costs;
+  const auto run = [&](int rank) {
+    try {
+      const Communicator communicator =
+          init({.url = place.url(), .rank = rank, .world_size = 2, .transports = {transport}});
+      if (rank == 0) costs = agreed_costs(communicator);
+    } catch (...) {
+      failures[static_cast<std::size_t>(rank)] = std::current_exception();
+    }
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return costs;
+}
+
+// The quickest of several times: what the machine can do. Where a measurement was not believed there are
+// shipped costs in its place, which count only if there is nothing else.
+CostModel measure_here(const std::string& transport) {
+  constexpr int times = 5;
+  const LinkCost shipped = shipped_model(transport).near;
+  const auto time = [](const LinkCost& link) { return link.alpha + 1e5 * link.beta; };
+  CostModel best = measure_once(transport);
+  for (int i = 1; i < times; ++i) {
+    const CostModel next = measure_once(transport);
+    if (next.near == shipped) continue;
+    if (best.near == shipped || time(next.near) < time(best.near)) best = next;
+  }
+  return best;
+}
+
+}  // namespace
+
+void declare(CLI::App& app, MachineOptions& options) {
+  app.add_option("--hosts", options.hosts, "Hosts, with equally many ranks each, as far as possible")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--transport", options.transport, "Between the ranks of a host")
+      ->check(CLI::IsMember({"tcp", "shm"}))
+      ->capture_default_str();
+  app.add_flag("--measure", options.measure, "Reckon with what messages cost on this machine");
+  app.add_option("--cores", options.cores, "Cores of a host; 0: one for every rank")
+      ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--alpha", options.alpha_us, "Microseconds a message within a host");
+  app.add_option("--beta", options.beta_ns, "Nanoseconds a byte within a host");
+  app.add_option("--gamma", options.gamma_ns, "Nanoseconds a byte combined");
+  app.add_option("--far-alpha", options.far_alpha_us, "Microseconds a message between hosts");
+  app.add_option("--far-beta", options.far_beta_ns, "Nanoseconds a byte between hosts");
+}
+
+Machine machine_of(const MachineOptions& options) {
+  Machine machine;
+  const Config config = Config::from_environment().take();
+  if (options.measure) {
+    machine.model = measure_here(options.transport);
+    const bool believed = !(machine.model.near == shipped_model(options.transport).near);
+    machine.source = believed ? "measured here over " + options.transport
+                              : "shipped, for " + options.transport +
+                                    ": nothing that can be was measured, others have the cores";
+  } else {
+    machine.model = shipped_model(options.transport);
+    machine.model.eager = config.eager_limit;
+    machine.source = "shipped, for " + options.transport;
+  }
+  if (options.cores >= 0) machine.model.cores = options.cores;
+  // Who gives one figure of a link asks for the textbook's machine: its parts follow.
+  const auto set = [&](LinkCost& link, const std::optional<double>& alpha,
+                       const std::optional<double>& beta) {
+    if (alpha) link.alpha = *alpha * 1e-6;
+    if (alpha) link.gap = link.alpha / 4;
+    if (alpha) link.busy = link.handshake = link.alpha / 8;
+    if (beta) link.beta = *beta * 1e-9;
+    if (beta) link.busy_byte = link.beta / 4;
+    if (alpha || beta) machine.source += ", changed as asked for";
+  };
+  set(machine.model.near, options.alpha_us, options.beta_ns);
+  set(machine.model.far, options.far_alpha_us, options.far_beta_ns);
+  if (options.gamma_ns) machine.model.gamma = *options.gamma_ns * 1e-9;
+  return machine;
+}
+
+std::unique_ptr<const Topology> topology_of(int ranks, int hosts) {
+  if (hosts <= 1) return nullptr;
+  std::vector<int> host_of;
+  for (int rank = 0; rank < ranks; ++rank)
+    host_of.push_back(static_cast<int>(static_cast<long>(rank) * hosts / ranks));
+  return std::make_unique<const Topology>(host_of);
+}
+
+}  // namespace tutti::tools

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <tutti/collectives/cost_model.h>
+#include <tutti/collectives/topology.h>
+#include <tutti/tools/command_line.h>
+
+namespace tutti::tools {
+
+// The machine that a question is about, in the units that people have a feeling for.
+struct MachineOptions {
+  int hosts = 1;
+  std::string transport = "tcp";
+  bool measure = false;
+  int cores = -1;
+  std::optional<double> alpha_us, beta_ns, gamma_ns, far_alpha_us, far_beta_ns;
+};
+
+struct Machine {
+  CostModel model;
+  std::string source;  // where the costs are from, in words
+};
+
+void declare(CLI::App& app, MachineOptions& options);
+
+// Shipped costs, or those of this machine, as measured by two ranks that meet here, with what was given in
+// place of either. Throws `Error` if measuring fails.
+Machine machine_of(const MachineOptions& options);
+
+// `ranks` ranks on that many hosts, as evenly as possible, those of a host one after the other; null for one
+// host.
+std::unique_ptr<const Topology> topology_of(int ranks, int hosts);
+
+}  // namespace tutti::tools
