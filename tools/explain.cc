@@ -226,8 +226,9 @@ int explain(const ExplainOptions& options, Question& question, const Selector& s
 }  // namespace
 
 int explain_command(const Arguments& arguments) {
-  CLI::App app("Shows which algorithm a collective would use, why, and what it does. Only --measure sends anything.",
-               "tutti explain");
+  CLI::App app(
+      "Shows which algorithm a collective would use, why, and what it does. Only --measure sends anything.",
+      "tutti explain");
   ExplainOptions options;
   declare(app, options);
   if (const auto status = parse(app, arguments)) return *status;
