@@ -63,7 +63,7 @@ std::shared_ptr<Group> make_group(const std::shared_ptr<World>& world, std::uint
 
 }  // namespace
 
-Communicator create_communicator(std::shared_ptr<World> world) {
+Communicator create_communicator(const std::shared_ptr<World>& world) {
   std::vector<int> ranks(static_cast<std::size_t>(world->mesh->size()));
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
   // Equal on all ranks, being the first.

@@ -191,7 +191,7 @@ class TUTTI_API Communicator {
   bool progress();
 
  private:
-  friend Communicator create_communicator(std::shared_ptr<World> world);
+  friend Communicator create_communicator(const std::shared_ptr<World>& world);
   friend const CostModel& agreed_costs(const Communicator& communicator);
   explicit Communicator(std::shared_ptr<Group> group);
   std::shared_ptr<Group> group_;

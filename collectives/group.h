@@ -17,6 +17,7 @@
 #include <tutti/collectives/schedule_cache.h>
 #include <tutti/collectives/topology.h>
 #include <tutti/collectives/world.h>
+#include <tutti/core/thread_annotations.h>
 #include <tutti/transport/mesh.h>
 
 namespace tutti {
@@ -102,7 +103,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
     Operation* operation = nullptr;            // ready for the next time; null: must be made anew
   };
   // Takes the baton if a collective of that kind can be carried out in passing, now.
-  bool enter_for(const Habit& habit, const CallOptions& options);
+  bool enter_for(const Habit& habit, const CallOptions& options) TUTTI_TRY_ACQUIRE(true, driver_);
   // Carries out a collective that looks like the last one of its kind. If it is over when this returns,
   // `work` is left as it was (a default one is done), no clock was read, and nothing was allocated.
   bool attempt(const Call& call, const CollectiveArgs& args, const Problem& problem,

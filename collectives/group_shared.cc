@@ -87,7 +87,9 @@ void Group::drop(Habit& habit) {
   habit.operation = nullptr;
 }
 
-bool Group::enter_for(const Habit& habit, const CallOptions& options) {
+bool Group::enter_for(const Habit& habit,
+                      const CallOptions& options)
+    TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // this *is* the acquisition
   // What other threads have issued before must start before.
   if (window_bytes_ == 0 || !options.algorithm.empty() || posted_.load(std::memory_order_acquire) != 0 ||
       !driver_.try_enter()) {

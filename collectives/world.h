@@ -53,7 +53,7 @@ struct World {
 
 // The communicator of all ranks of a world whose mesh has been started. Blocks until its ranks share memory,
 // if they are to.
-TUTTI_API Communicator create_communicator(std::shared_ptr<World> world);
+TUTTI_API Communicator create_communicator(const std::shared_ptr<World>& world);
 
 // By which its algorithms are chosen.
 TUTTI_API const CostModel& agreed_costs(const Communicator& communicator);

@@ -103,7 +103,7 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
   }
   world->window_bytes = setup.config.shm_window;
   world->patient = spin.count() > 0;
-  return create_communicator(std::move(world));
+  return create_communicator(world);
 }
 
 }  // namespace

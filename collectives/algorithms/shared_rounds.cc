@@ -26,7 +26,7 @@ std::uint64_t Rounds::aligned(const Problem& problem, std::uint64_t count) {
 }
 
 Rounds::Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOptions& options)
-    : builder_(builder), problem_(problem), options_(options) {
+    : builder_(builder), options_(options) {
   const std::uint64_t line = aligned(problem, 1);
   const std::uint64_t room =
       problem.window_bytes / problem.element_size / (options.lanes * options.depth) / line * line;

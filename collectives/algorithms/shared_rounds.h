@@ -82,7 +82,6 @@ class Rounds {
              const Ranks& readers) const;
 
   ScheduleBuilder& builder_;
-  const Problem& problem_;
   const RoundsOptions options_;
   std::uint64_t unit_ = 1;   // elements of a lane
   std::uint64_t round_ = 1;  // elements of the vector that a round covers

@@ -61,7 +61,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
         engine, std::move(mesh), Selector::create(CostModel{}, options.algorithms).take(), options.timeout);
     world->window_bytes = shared ? options.window_bytes : 0;
     world->patient = false;
-    communicators_[i] = create_communicator(std::move(world));
+    communicators_[i] = create_communicator(world);
   });
 }
 
