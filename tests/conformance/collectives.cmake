@@ -3,4 +3,4 @@ tutti_test(conformance_collectives
           ../support/cluster.cc ../support/collective_case.cc ../support/collective_matrix.cc
   LIBS tutti_collectives
   LABELS sanitize
-  TIMEOUT 300)
+  TIMEOUT 600)
