@@ -89,6 +89,8 @@ class Board {
   void fail(const Status& why);
   // The first failure of another rank that this one has not heard of yet; ok if there is none.
   Status heard();
+  // Whether `heard` would look.
+  bool unheard() const { return head_->failures.load() != heard_; }
 
  private:
   struct Failure {

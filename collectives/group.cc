@@ -272,7 +272,7 @@ void Group::start_transfers(Operation& operation) {
 }
 
 void Group::leg_done(Operation& operation, const Status& status) {
-  if (!status.ok() && operation.leg_failure.ok()) operation.leg_failure = status;
+  if (!status.ok() && operation.leg_failure.ok()) operation.leg_failure = first_cause(status);
   if (--operation.legs_open == 0) end(operation, operation.leg_failure);
 }
 
@@ -429,7 +429,7 @@ void Group::on_abort(int peer, const Status& why) {
 void Group::on_peer_down(int peer, const Status& why) {
   // A clean goodbye matters only to operations that still need that peer, and those are failed by the mesh.
   if (!member(peer) || why.code() == Code::aborted) return;
-  note_failure(why);
+  note_failure(first_cause(why));
 }
 
 }  // namespace tutti

@@ -126,6 +126,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void note_failure(const Status& why);
   void act_on_failure();
   void listen();
+  Status first_cause(const Status& why);
   Slot& slot(std::uint64_t sequence) { return slots_[sequence % slots_.size()]; }
   void remember(const Operation& operation, Slot::State state);
   bool member(int world_rank) const { return position_[static_cast<std::size_t>(world_rank)] >= 0; }

@@ -189,8 +189,8 @@ void Group::bind_shared(Operation& operation, const CollectiveArgs& args, const 
 bool Group::prepare_sleep() {
   if (shared_ == nullptr) return false;
   const bool more = shared_->prepare_sleep();
-  if (!failed_.load(std::memory_order_acquire)) listen();
-  return more || (failed_.load(std::memory_order_acquire) && !failure_handled_);
+  if (failed_.load(std::memory_order_acquire)) return more || !failure_handled_;
+  return more || shared_->board().unheard();
 }
 
 void Group::cancel_sleep() {
@@ -201,10 +201,17 @@ void Group::cancel_sleep() {
 void Group::listen() {
   const Status why = shared_->board().heard();
   if (why.ok()) return;
+  shared_->advance();  // what that rank had signalled before it failed counts
   const bool known = why.peer() >= 0 && why.peer() < mesh_.size() && member(why.peer());
   note_failure(known ? why : Status(why.code(), why.message()));
 }
 
-void Group::on_member_lost(int, const Status& why) { note_failure(why); }
+// A rank that fails writes the cause on the board before it leaves.
+Status Group::first_cause(const Status& why) {
+  if (shared_ != nullptr && !failed_.load(std::memory_order_acquire)) listen();
+  return failed_.load(std::memory_order_acquire) ? status() : why;
+}
+
+void Group::on_member_lost(int, const Status& why) { note_failure(first_cause(why)); }
 
 }  // namespace tutti

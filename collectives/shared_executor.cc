@@ -46,6 +46,7 @@ void SharedExecutor::submit(SharedRun& run) {
 }
 
 bool SharedExecutor::advance() {
+  if (advancing_) return false;
   bool did = false;
   advancing_ = true;
   while (stage_ != Stage::idle && stage_ != Stage::failed) {
