@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <tutti/collectives/shared_executor.h>
+#include <tutti/core/relax.h>
 
 namespace tutti {
 
@@ -13,14 +14,6 @@ namespace {
 // comes within a few hundred nanoseconds. The first looks are made back to back.
 constexpr int eager_looks = 32;
 constexpr int patient_looks = 96;
-
-void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 

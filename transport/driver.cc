@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <tutti/core/relax.h>
 #include <tutti/transport/driver.h>
 #include <tutti/transport/driver_state.h>
 #include <tutti/transport/futex.h>
@@ -25,14 +26,6 @@ constexpr std::chrono::nanoseconds spin_alone = std::chrono::microseconds(5);
 constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
 
 thread_local char this_thread_mark;
-
-void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 bool is_set(const std::atomic<std::uint32_t>& done) { return done.load(std::memory_order_acquire) != 0; }
 
