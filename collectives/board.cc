@@ -2,6 +2,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include <tutti/collectives/board.h>
@@ -54,14 +55,14 @@ Fingerprint Board::call(int rank, std::uint64_t number) {
 
 bool Board::all_finished(std::uint64_t number) {
   if (number <= known_finished_) return true;
-  std::uint64_t least = number;
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (int i = 0; i < size_; ++i) {
     if (i == rank_) continue;
     const std::uint64_t theirs = area(i).finished.load(std::memory_order_acquire);
     if (theirs < number) return false;
-    least = i == 0 || theirs < least ? theirs : least;
+    least = std::min(least, theirs);
   }
-  known_finished_ = std::max(known_finished_, least);
+  known_finished_ = least;
   return true;
 }
 

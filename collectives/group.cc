@@ -10,7 +10,7 @@ namespace tutti {
 
 namespace {
 
-constexpr std::size_t initial_window = 256;
+constexpr std::size_t initial_window = 256;  // a power of two, and so are all later ones
 // A clock is read only at every so many polls: a spinning waiter polls every few hundred nanoseconds.
 constexpr std::uint32_t polls_per_clock = 64;
 
@@ -57,6 +57,7 @@ Group::~Group() {
   mesh_.detach(context_);
   driver_.remove(*this);
   for (Habit& habit : habits_) drop(habit);
+  if (ready_send_ != nullptr) ready_send_->release();
   shared_.reset();
   allocations_.clear();
 }
@@ -76,13 +77,13 @@ Operation* Group::prepare(Operation::Kind kind, const Fingerprint& call, const C
   operation->kind = kind;
   operation->group = this;
   operation->call = call;
-  operation->deadline = deadline(options, operation->issued);
+  operation->timeout = timeout(options);
   issued_.fetch_add(1, std::memory_order_relaxed);
   return operation;
 }
 
-Deadline Group::deadline(const CallOptions& options, Deadline::Clock::time_point now) const {
-  return Deadline::after(options.timeout.count() > 0 ? options.timeout : world_->default_timeout, now);
+std::chrono::nanoseconds Group::timeout(const CallOptions& options) const {
+  return options.timeout.count() > 0 ? options.timeout : world_->default_timeout;
 }
 
 Work Group::refuse(const Fingerprint& call, const Status& why) {
@@ -155,6 +156,9 @@ Work Group::transfers(CollectiveKind kind, std::span<const Transfer> legs, const
     call.count = legs.front().buffer.count;
     call.root = legs.front().peer;
   }
+  if (legs.size() == 1 && legs.front().direction == Transfer::Direction::send) {
+    if (Work work; send_in_passing(legs.front(), call, options, work)) return work;
+  }
   Operation* operation = prepare(Operation::Kind::transfers, call, options);
   std::size_t sends = 0;
   for (const Transfer& leg : legs) sends += leg.direction == Transfer::Direction::send ? 1 : 0;
@@ -164,27 +168,87 @@ Work Group::transfers(CollectiveKind kind, std::span<const Transfer> legs, const
   std::size_t next_recv = 0;
   for (const Transfer& leg : legs) {
     if (leg.direction == Transfer::Direction::send) {
-      auto& node = operation->sends[next_send++];
-      node = {};
-      node.header.tag = {context_ | user_context_bit, 0, leg.tag};
-      node.header.call = call;
-      node.header.bytes = leg.buffer.bytes();
-      node.data = static_cast<const std::byte*>(leg.buffer.data);
-      node.world_rank = ranks_[static_cast<std::size_t>(leg.peer)];
-      node.operation = operation;
+      bind(operation->sends[next_send++], leg, call, *operation);
     } else {
-      auto& node = operation->recvs[next_recv++];
-      node = {};
-      node.tag = {context_ | user_context_bit, 0, leg.tag};
-      node.any_tag = leg.tag == any_tag;
-      node.peer = leg.peer == any_rank ? any_source : ranks_[static_cast<std::size_t>(leg.peer)];
-      node.call = call;
-      node.bytes = leg.buffer.bytes();
-      node.sink.out = static_cast<std::byte*>(leg.buffer.data);
-      node.operation = operation;
+      bind(operation->recvs[next_recv++], leg, call, *operation);
     }
   }
   return launch(operation);
+}
+
+void Group::bind(Operation::SendLeg& node, const Transfer& leg, const Fingerprint& call, Operation& owner) {
+  node = {};
+  node.header.tag = {context_ | user_context_bit, 0, leg.tag};
+  node.header.call = call;
+  node.header.bytes = leg.buffer.bytes();
+  node.data = static_cast<const std::byte*>(leg.buffer.data);
+  node.world_rank = ranks_[static_cast<std::size_t>(leg.peer)];
+  node.operation = &owner;
+  node.done = [](SendOp& op, const Status& status) {
+    auto& self = static_cast<Operation::SendLeg&>(op);
+    self.posted = false;
+    self.operation->group->leg_done(*self.operation, status);
+  };
+}
+
+void Group::bind(Operation::RecvLeg& node, const Transfer& leg, const Fingerprint& call, Operation& owner) {
+  node = {};
+  node.tag = {context_ | user_context_bit, 0, leg.tag};
+  node.any_tag = leg.tag == any_tag;
+  node.peer = leg.peer == any_rank ? any_source : ranks_[static_cast<std::size_t>(leg.peer)];
+  node.call = call;
+  node.bytes = leg.buffer.bytes();
+  node.sink.out = static_cast<std::byte*>(leg.buffer.data);
+  node.operation = &owner;
+  node.done = [](RecvOp& op, const Status& status) {
+    auto& self = static_cast<Operation::RecvLeg&>(op);
+    self.posted = false;
+    Operation& operation = *self.operation;
+    if (status.ok()) {
+      operation.received = {operation.group->position_[static_cast<std::size_t>(op.source)],
+                            op.received.tag.sequence, op.received.bytes};
+    }
+    operation.group->leg_done(operation, status);
+  };
+}
+
+// Most small messages leave at once: the operation that was ready for one is ready for the next then, and
+// `work` is left as it was (a default one is done).
+bool Group::send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options,
+                            Work& work) {
+  // What other threads have issued before must start before.
+  if (posted_.load(std::memory_order_acquire) != 0 || !driver_.try_enter()) return false;
+  if (shared_ != nullptr) listen();
+  if (failed_.load(std::memory_order_acquire)) {
+    driver_.leave();
+    return false;
+  }
+  if (ready_send_ == nullptr) {
+    ready_send_ = Operation::create(world_->engine);
+    ready_send_->sends.resize(1);
+  }
+  Operation& operation = *ready_send_;
+  operation.kind = Operation::Kind::transfers;
+  operation.group = this;
+  operation.call = call;
+  operation.legs_open = 2;  // one more than there are, as in `start_transfers`
+  Operation::SendLeg& node = operation.sends.front();
+  bind(node, leg, call, operation);
+  node.posted = true;
+  mesh_.send(node.world_rank, node);
+  if (operation.legs_open == 1 && operation.leg_failure.ok()) {
+    attempted_.store(attempted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  } else {  // it is an operation like any other now
+    ready_send_ = nullptr;
+    operation.timeout = timeout(options);
+    issued_.fetch_add(1, std::memory_order_relaxed);
+    work = Operation::handle(operation);
+    enlist(operation);
+    leg_done(operation, Status());
+  }
+  act_on_failure();
+  driver_.leave();
+  return true;
 }
 
 // Starts it on this thread if nobody drives; a small message then leaves before this returns.
@@ -247,25 +311,10 @@ void Group::start_transfers(Operation& operation) {
   operation.legs_open = operation.sends.size() + operation.recvs.size() + 1;
   for (auto& node : operation.recvs) {
     node.posted = true;
-    node.done = [](RecvOp& op, const Status& status) {
-      auto& self = static_cast<Operation::RecvLeg&>(op);
-      self.posted = false;
-      Operation& owner = *self.operation;
-      if (status.ok()) {
-        owner.received = {owner.group->position_[static_cast<std::size_t>(op.source)],
-                          op.received.tag.sequence, op.received.bytes};
-      }
-      owner.group->leg_done(owner, status);
-    };
     mesh_.recv(node);
   }
   for (auto& node : operation.sends) {
     node.posted = true;
-    node.done = [](SendOp& op, const Status& status) {
-      auto& self = static_cast<Operation::SendLeg&>(op);
-      self.posted = false;
-      self.operation->group->leg_done(*self.operation, status);
-    };
     mesh_.send(node.world_rank, node);
   }
   leg_done(operation, Status());
@@ -282,7 +331,7 @@ void Group::remember(const Operation& operation, Slot::State state) {
     // More operations in flight than the window is wide.
     std::vector<Slot> wider(slots_.size() * 2);
     for (const Slot& old : slots_) {
-      if (old.state != Slot::State::free) wider[old.sequence % wider.size()] = old;
+      if (old.state != Slot::State::free) wider[old.sequence & (wider.size() - 1)] = old;
     }
     slots_ = std::move(wider);
     entry = &slot(operation.sequence);
@@ -291,7 +340,7 @@ void Group::remember(const Operation& operation, Slot::State state) {
 }
 
 ContextEvents::Known Group::operation(std::uint64_t sequence) const {
-  const Slot& entry = slots_[sequence % slots_.size()];
+  const Slot& entry = slots_[sequence & (slots_.size() - 1)];
   if (entry.state != Slot::State::free && entry.sequence == sequence) {
     return {&entry.call, entry.state == Slot::State::finished};
   }
@@ -381,6 +430,7 @@ bool Group::poll() {
   if (shared_ != nullptr) {
     listen();
     did = shared_->advance();
+    if (const Status agreed = shared_->compare(); !agreed.ok()) note_failure(agreed);
     act_on_failure();
   }
   if (live_ != nullptr && ++polls_ % polls_per_clock == 0) check_deadlines();
@@ -388,8 +438,10 @@ bool Group::poll() {
 }
 
 void Group::check_deadlines() {
-  for (const Operation* operation = live_; operation != nullptr; operation = operation->next) {
-    if (!operation->deadline.expired()) continue;
+  const auto now = Deadline::Clock::now();
+  for (Operation* operation = live_; operation != nullptr; operation = operation->next) {
+    operation->stamp(now);
+    if (now < operation->deadline.when()) continue;
     note_failure(timed_out(*operation));
     act_on_failure();
     return;
@@ -414,7 +466,10 @@ Status Group::timed_out(const Operation& operation) const {
 
 Deadline Group::next_deadline() const {
   Deadline first = Deadline::never();
-  for (const Operation* operation = live_; operation != nullptr; operation = operation->next) {
+  if (live_ == nullptr) return first;
+  const auto now = Deadline::Clock::now();
+  for (Operation* operation = live_; operation != nullptr; operation = operation->next) {
+    operation->stamp(now);
     first = earlier(first, operation->deadline);
   }
   return first;

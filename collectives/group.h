@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -92,6 +93,9 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   };
   Operation* prepare(Operation::Kind kind, const Fingerprint& call, const CallOptions& options);
   void bind(Operation& operation, const CollectiveArgs& args);
+  void bind(Operation::SendLeg& node, const Transfer& leg, const Fingerprint& call, Operation& owner);
+  void bind(Operation::RecvLeg& node, const Transfer& leg, const Fingerprint& call, Operation& owner);
+  bool send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options, Work& work);
   void bind_shared(Operation& operation, const CollectiveArgs& args, const Problem& problem);
   Result<std::unique_ptr<SharedSegment>> share(std::uint64_t bytes, Deadline deadline);
   // What has been found out about the last small collective of a kind over shared memory, so that the next
@@ -113,7 +117,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   Work launch(Operation* operation);
   void enlist(Operation& operation);
   void form_habit(const Operation& operation, const Problem& problem);
-  Deadline deadline(const CallOptions& options, Deadline::Clock::time_point now) const;
+  std::chrono::nanoseconds timeout(const CallOptions& options) const;
   void start(Operation& operation);
   void start_collective(Operation& operation);
   void start_transfers(Operation& operation);
@@ -127,7 +131,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void act_on_failure();
   void listen();
   Status first_cause(const Status& why);
-  Slot& slot(std::uint64_t sequence) { return slots_[sequence % slots_.size()]; }
+  Slot& slot(std::uint64_t sequence) { return slots_[sequence & (slots_.size() - 1)]; }
   void remember(const Operation& operation, Slot::State state);
   bool member(int world_rank) const { return position_[static_cast<std::size_t>(world_rank)] >= 0; }
   std::string name(const Operation& operation) const;
@@ -155,6 +159,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   Operation* live_ = nullptr;
   std::vector<Slot> slots_;  // a window over sequence numbers, so that late and early messages can be judged
   std::array<Habit, static_cast<std::size_t>(collective_kind_count)> habits_;
+  Operation* ready_send_ = nullptr;  // for the next message; null: must be made anew
   bool attempting_ = false;
   bool attempt_over_ = false;
   std::uint32_t polls_ = 0;

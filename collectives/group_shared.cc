@@ -50,7 +50,7 @@ void Group::share_windows(std::uint64_t window_bytes, Deadline deadline) {
   }
   auto board = std::make_unique<Board>(std::move(segment).take(), rank_, size(), window_bytes);
   const DriverGuard guard(driver_);
-  shared_ = std::make_unique<SharedExecutor>(std::move(board), allocations_, world_->patient);
+  shared_ = std::make_unique<SharedExecutor>(std::move(board), mesh_, ranks_, allocations_, world_->patient);
   window_bytes_ = window_bytes;
 }
 
@@ -137,7 +137,10 @@ bool Group::attempt(const Call& call, const CollectiveArgs& args, const Problem&
 
 void Group::carry_out(Habit& habit, const CallOptions& options, Work& work) {
   Operation& operation = *habit.operation;
-  operation.sequence = operation.binding.sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed);
+  // Not one atomic step: who issues from several threads must order them anyway.
+  const std::uint64_t sequence = next_sequence_.load(std::memory_order_relaxed);
+  next_sequence_.store(sequence + 1, std::memory_order_relaxed);
+  operation.sequence = operation.binding.sequence = sequence;
   attempting_ = true;
   attempt_over_ = false;
   shared_->submit(operation.shared);
@@ -152,8 +155,8 @@ void Group::carry_out(Habit& habit, const CallOptions& options, Work& work) {
   // It is an operation like any other now.
   habit.operation = nullptr;
   operation.shared_schedule = habit.schedule;
-  operation.issued = Deadline::Clock::now();
-  operation.deadline = deadline(options, operation.issued);
+  operation.issued.store({}, std::memory_order_relaxed);
+  operation.timeout = timeout(options);
   issued_.fetch_add(1, std::memory_order_relaxed);
   work = Operation::handle(operation);
   enlist(operation);

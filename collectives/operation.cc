@@ -48,8 +48,15 @@ Operation* Operation::create(std::shared_ptr<Engine> engine) {
   operation->sends.clear();
   operation->recvs.clear();
   operation->legs_open = 0;
-  operation->issued = Deadline::Clock::now();
+  operation->issued.store({}, std::memory_order_relaxed);
+  operation->deadline = Deadline::never();
   return operation;
+}
+
+void Operation::stamp(Deadline::Clock::time_point now) {
+  if (issued.load(std::memory_order_relaxed) != Deadline::Clock::time_point()) return;
+  issued.store(now, std::memory_order_relaxed);
+  deadline = Deadline::after(timeout, now);
 }
 
 Work Operation::handle(Operation& operation) {
@@ -110,10 +117,13 @@ std::string Operation::name() const {
 }
 
 std::string Operation::describe() const {
-  const double seconds = std::chrono::duration<double>(Deadline::Clock::now() - issued).count();
-  char elapsed[32];
-  std::snprintf(elapsed, sizeof elapsed, " after %.3f s", seconds);
-  return name() + elapsed;
+  const auto since = issued.load(std::memory_order_relaxed);
+  const auto elapsed =
+      since == Deadline::Clock::time_point() ? Deadline::Clock::duration(0) : Deadline::Clock::now() - since;
+  const double seconds = std::chrono::duration<double>(elapsed).count();
+  char text[32];
+  std::snprintf(text, sizeof text, " after %.3f s", seconds);
+  return name() + text;
 }
 
 }  // namespace tutti

@@ -76,6 +76,8 @@ class Operation {
 
   // The first reference is the caller's.
   static Operation* create(std::shared_ptr<Engine> engine);
+  // From when its deadline is counted; the first call counts.
+  void stamp(Deadline::Clock::time_point now);
   static Work handle(Operation& operation);
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release();
@@ -98,8 +100,11 @@ class Operation {
   Group* group = nullptr;
   Fingerprint call;
   std::uint64_t sequence = 0;
+  // Since when it is under way, and until when it must be over. Many operations are over before a clock
+  // would have been read, so the group reads it when it first looks at those that are not.
+  std::atomic<Deadline::Clock::time_point> issued;
+  std::chrono::nanoseconds timeout{0};
   Deadline deadline = Deadline::never();
-  Deadline::Clock::time_point issued;
   RunBinding binding;
   ReduceOp op = ReduceOp::sum;  // keeps a user function alive
   CachedSchedule::Lease run;    // of a schedule of messages

@@ -14,13 +14,17 @@ namespace {
 // comes within a few hundred nanoseconds. The first looks are made back to back.
 constexpr int eager_looks = 32;
 constexpr int patient_looks = 96;
+constexpr std::uint64_t compare_every = 16;
 
 }  // namespace
 
 void SharedExecutor::FreeDelete::operator()(std::byte* memory) const { std::free(memory); }
 
-SharedExecutor::SharedExecutor(std::unique_ptr<Board> board, const Registry& registry, bool patient)
+SharedExecutor::SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, std::span<const int> ranks,
+                               const Registry& registry, bool patient)
     : board_(std::move(board)),
+      mesh_(mesh),
+      ranks_(ranks),
       registry_(registry),
       patient_(patient),
       inputs_(static_cast<std::size_t>(board_->size())),
@@ -75,7 +79,13 @@ bool SharedExecutor::go_on() {
     case Stage::room:
       if (!room()) return false;
       // Before a slot is used anew, what was called there must have been compared.
-      if (compared_ + Board::slots >= number_ || calls_agree(number_ - 1)) enter();
+      if (compared_ + Board::slots < number_) {
+        if (const Status agreed = compare(number_ - 1); !agreed.ok()) {
+          end(agreed);
+          return true;
+        }
+      }
+      enter();
       return true;
     case Stage::vote:
       for (; cursor_ < static_cast<std::uint32_t>(board_->size()); ++cursor_) {
@@ -276,18 +286,19 @@ bool SharedExecutor::arrived(int peer, std::uint32_t index) {
 }
 
 Status SharedExecutor::mismatch(int peer, const Fingerprint& theirs, const Fingerprint& ours) const {
-  const RunBinding& binding = *first_->binding;
-  const int world_rank = binding.ranks[static_cast<std::size_t>(peer)];
+  const int world_rank = ranks_[static_cast<std::size_t>(peer)];
   return Status(Code::mismatch,
-                binding.mesh->peer(world_rank).describe() + " called " + to_string(theirs) + " while " +
-                    binding.mesh->peer(binding.mesh->rank()).describe() + " called " + to_string(ours),
+                mesh_.peer(world_rank).describe() + " called " + to_string(theirs) + " while " +
+                    mesh_.peer(mesh_.rank()).describe() + " called " + to_string(ours),
                 world_rank);
 }
 
+Status SharedExecutor::compare() { return stage_ == Stage::idle ? compare(number_) : Status(); }
+
 // Not every operation has every rank look at every other: two roots of a broadcast await nobody. So each rank
-// compares its calls with those of the next one, as soon as that has made them; any two that differ are told
+// compares its calls with those of the next one, as far as that has made them; any two that differ are told
 // apart by some rank, at the latest when they do something together.
-bool SharedExecutor::calls_agree(std::uint64_t last) {
+Status SharedExecutor::compare(std::uint64_t last) {
   const int next = (board_->rank() + 1) % board_->size();
   for (; compared_ < last; ++compared_) {
     const std::uint64_t number = compared_ + 1;
@@ -297,12 +308,9 @@ bool SharedExecutor::calls_agree(std::uint64_t last) {
     const Fingerprint theirs = board_->call(next, number);
     const Fingerprint ours = board_->call(board_->rank(), number);
     const bool gone_on = slot.phase.load(std::memory_order_relaxed) >> Board::phase_bits != number;
-    if (!gone_on && theirs != ours) {
-      end(mismatch(next, theirs, ours));
-      return false;
-    }
+    if (!gone_on && theirs != ours) return mismatch(next, theirs, ours);
   }
-  return true;
+  return Status();
 }
 
 // As `arrived`, without acting on it; true also if the peer has called something else.
@@ -325,19 +333,27 @@ bool SharedExecutor::patiently_arrived(int peer, std::uint32_t index) {
 // `finished` may destroy the run, and submit others.
 void SharedExecutor::end(const Status& status) {
   const RunBinding& binding = *first_->binding;
-  if (!status.ok()) {
+  if (status.ok() && !signalled_) signal(0);
+  const Status agreed = status.ok() && must_compare(binding.call) ? compare(number_) : status;
+  if (!agreed.ok()) {
     stage_ = Stage::failed;
-    binding.finished(binding.owner, status);
+    binding.finished(binding.owner, agreed);
     return;
   }
-  if (!signalled_) signal(0);
-  if (!calls_agree(number_)) return;
   board_->finish(number_);
   due_ = false;
   stage_ = Stage::idle;
   first_ = first_->next;
   if (first_ != nullptr) begin();
-  binding.finished(binding.owner, status);
+  binding.finished(binding.owner, agreed);
+}
+
+// To look at what another rank calls costs a line of cache that it is about to need. So what is called again
+// and again is compared many at a time.
+bool SharedExecutor::must_compare(const Fingerprint& call) {
+  const bool again = call == called_;
+  called_ = call;
+  return !again || number_ - compared_ >= compare_every;
 }
 
 bool SharedExecutor::could_go_on() const {

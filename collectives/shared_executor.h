@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <tutti/collectives/board.h>
@@ -32,13 +33,17 @@ struct SharedRun {
 class SharedExecutor {
  public:
   // `patient`: each rank has a processor to itself, so that it pays to look again a few times.
-  SharedExecutor(std::unique_ptr<Board> board, const Registry& registry, bool patient);
+  // `ranks`: the world ranks of the board's, kept by the caller as are `mesh` and `registry`.
+  SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, std::span<const int> ranks,
+                 const Registry& registry, bool patient);
 
   Board& board() { return *board_; }
   // May carry it out at once, and call `finished`. A failure is told at once; then `cancel` must follow.
   void submit(SharedRun& run);
   // Goes on; true if anything was done.
   bool advance();
+  // When nothing is under way: whether the next rank's calls were the same, as far as it has made them.
+  Status compare();
   bool busy() const { return stage_ != Stage::idle && stage_ != Stage::failed; }
   // Drops everything; `finished` is not called any more.
   void cancel();
@@ -82,11 +87,14 @@ class SharedExecutor {
   bool could_go_on() const;
   std::byte* address(const Slice& slice) const;
   void end(const Status& status);
-  bool calls_agree(std::uint64_t last);
+  bool must_compare(const Fingerprint& call);
+  Status compare(std::uint64_t last);
   Status mismatch(int peer, const Fingerprint& theirs, const Fingerprint& ours) const;
   std::uint64_t phase(std::uint32_t index) const { return number_ << Board::phase_bits | index; }
 
   const std::unique_ptr<Board> board_;
+  const Mesh& mesh_;
+  const std::span<const int> ranks_;
   const Registry& registry_;
   const bool patient_;
   SharedRun* first_ = nullptr;  // the operation under way, and those that follow
@@ -104,6 +112,7 @@ class SharedExecutor {
   std::size_t element_size_ = 1;
   Area area_ = Area::slot;
   std::uint64_t compared_ = 0;  // operations that the next rank is known to have called alike
+  Fingerprint called_;          // by the last operation
   bool signalled_ = false;
   bool due_ = false;  // has signalled, and not looked for sleepers since
   bool advancing_ = false;

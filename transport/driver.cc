@@ -16,16 +16,26 @@ namespace {
 constexpr unsigned passes_per_look = 4;
 // The same while something is expected in memory.
 constexpr unsigned memory_passes_per_look = 16;
+// While a waiter has the processor for itself, it looks at the clock once in so many passes.
+constexpr unsigned idle_passes_per_clock = 8;
 // A driver that is always busy still looks at the clock once in so many passes.
 constexpr unsigned passes_per_clock = 64;
 // A peer that has a processor of its own answers within this. Later the processor is offered to others at
-// every pass: the peer may wait for this very one, and while both want it, the kernel sees a reason to move
-// one of them.
+// every pass: the peer may wait for this very one.
 constexpr std::chrono::nanoseconds spin_alone = std::chrono::microseconds(5);
+// Nobody else ran during an offer that took less.
+constexpr std::chrono::nanoseconds unused_offer = std::chrono::microseconds(3);
 // A waiter that finds somebody else driving spins at most this long before it sleeps.
 constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
 
 thread_local char this_thread_mark;
+
+// Offers the processor to others; true if one of them took it. Then it is better to sleep: two that want the
+// same processor stay there for many milliseconds, but who is woken may be put on an idle one.
+bool others_ran_meanwhile(Deadline::Clock::time_point now) {
+  sched_yield();
+  return Deadline::Clock::now() - now > unused_offer;
+}
 
 bool is_set(const std::atomic<std::uint32_t>& done) { return done.load(std::memory_order_acquire) != 0; }
 
@@ -185,6 +195,7 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
   Deadline::Clock::time_point idle_since;
   std::chrono::nanoseconds spin{0};  // of this time without work
   bool idle = false;
+  bool alone = false;  // it spins, and nobody else is offered the processor yet
   bool yielding = false;
   for (unsigned passes = 1;; ++passes) {
     const bool spinning = idle && spin.count() > 0 && !yielding;
@@ -197,6 +208,10 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
       if (passes % passes_per_clock == 0 && deadline.expired()) return;
       continue;
     }
+    if (idle && alone && passes % idle_passes_per_clock != 0) {
+      relax();
+      continue;
+    }
     const auto now = Deadline::Clock::now();
     if (now >= deadline.when()) return;
     if (!idle) {
@@ -205,9 +220,16 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
       yielding = false;
       spin = state.spin.begin();
     }
-    if (now - idle_since < spin) {
-      now - idle_since < spin_alone ? relax() : static_cast<void>(sched_yield());
-    } else if (!yielding || (state.expects_memory && now - idle_since < spin + state.options.yield)) {
+    if (state.crowded) {
+      state.crowded = false;
+      sleep(done, deadline);
+      idle = false;
+      if (over()) return;
+    } else if (alone = now - idle_since < std::min(spin, spin_alone); alone) {
+      relax();
+    } else if (now - idle_since < spin) {
+      state.crowded = others_ran_meanwhile(now);
+    } else if (!yielding || now - idle_since < spin + state.options.yield) {
       yielding = true;
       sched_yield();
     } else {

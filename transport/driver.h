@@ -25,8 +25,7 @@ class Pollable {
   virtual bool prepare_sleep() { return false; }
   virtual void cancel_sleep() {}
   // Whether it waits for something that shows in memory, not on a descriptor: then a waiter polls more often
-  // than it asks the kernel, and yields for a while before it sleeps, since a wake-up costs both sides
-  // dearly.
+  // than it asks the kernel.
   virtual bool expects_memory() const { return false; }
   // When it must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }
@@ -48,7 +47,8 @@ struct DriverTask {
 struct DriverOptions {
   std::chrono::nanoseconds spin{
       50'000};  // a waiter polls this long before it sleeps; 0 when cores are scarce
-  std::chrono::nanoseconds yield{50'000};  // then offers the processor to others this long, if it pays
+  // Then it offers the processor to others this long before it sleeps: a wake-up costs both sides dearly.
+  std::chrono::nanoseconds yield{200'000};
   std::chrono::nanoseconds grace{
       1'000'000};          // the background thread stays out this long after a caller drove
   bool background = true;  // false: only callers drive (hosts with an event loop of their own)

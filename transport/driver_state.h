@@ -55,6 +55,7 @@ struct Driver::State {
   alignas(64) std::vector<Pollable*> pollables;  // null: removed, until the end of the pass
   bool pollables_removed = false;
   SpinPolicy spin;
+  bool crowded = false;  // others wanted this processor while we waited
   bool armed = false;
   bool expects_memory = false;  // some pollable did, in the last pass
   unsigned unasked = 0;         // passes that had enough to do without the kernel

@@ -41,6 +41,7 @@ class ShmTransport final : public Transport, public HelloHandler, public Pollabl
   bool poll() override;
   bool prepare_sleep() override;
   void cancel_sleep() override;
+  bool expects_memory() const override { return !open_.empty(); }
   Deadline next_deadline() const override { return hub_.timers.next(); }
 
   Hub hub_;

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int ranks = 2;
 constexpr std::uint64_t window_bytes = 64 << 10;
+constexpr std::array<int, ranks> world_ranks = {0, 1};
 
 using Memory = std::shared_ptr<std::byte>;
 
@@ -47,10 +48,10 @@ class NothingRegistered final : public Registry {
 
 class Rank {
  public:
-  Rank(int rank, const Memory& memory, std::uint64_t bytes, const Schedule& schedule)
+  Rank(int rank, const Mesh& mesh, const Memory& memory, std::uint64_t bytes, const Schedule& schedule)
       : executor_(
             std::make_unique<Board>(std::make_unique<Segment>(memory, bytes), rank, ranks, window_bytes),
-            registry_, false) {
+            mesh, world_ranks, registry_, false) {
     binding_.input = reinterpret_cast<const std::byte*>(input_.data());
     binding_.output = reinterpret_cast<std::byte*>(output_.data());
     binding_.reducer = Reducer(DataType::float32, ReduceOp::sum);
@@ -89,8 +90,12 @@ void measure(benchmark::State& state, const Emit& emit) {
   }
   const std::uint64_t bytes = Board::segment_bytes(ranks, window_bytes);
   const Memory memory = zeroed(bytes);
-  Rank first(0, memory, bytes, schedules[0]);
-  Rank second(1, memory, bytes, schedules[1]);
+  Driver driver({.background = false});
+  MeshOptions options;
+  options.peers.resize(ranks);
+  Mesh mesh(driver, std::move(options));  // where names come from, if calls differ
+  Rank first(0, mesh, memory, bytes, schedules[0]);
+  Rank second(1, mesh, memory, bytes, schedules[1]);
   for (auto iteration : state) {
     first.begin();
     second.begin();

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double batch_us = 2000;
 constexpr long most_operations = 1000;
+constexpr int most_estimates = 8;
 constexpr long most_batches = 1000;
 constexpr std::size_t alignment = 4096;
 constexpr std::string_view default_sizes = "4,8,64,1K,8K,64K,1M,8M,64M";
@@ -92,6 +93,13 @@ class Measuring {
     double estimate = agreed_batch(1);
     estimate = agreed_batch(clamped(budget.warmup_us / estimate, 1, most_operations));
     operations = clamped(batch_us / estimate, 1, most_operations);
+    // A short batch is mostly the wait for its slowest rank, so its operations look slower than they are, and
+    // the next batch becomes too short again: until one really takes its time.
+    for (int again = 0; again < most_estimates && operations < most_operations; ++again) {
+      estimate = agreed_batch(operations);
+      if (estimate * static_cast<double>(operations) > batch_us / 2) break;
+      operations = clamped(batch_us / estimate, 1, most_operations);
+    }
     const double one_batch = estimate * static_cast<double>(operations);
     const long batches = clamped(budget.measure_us / one_batch, budget.fewest_batches, most_batches);
     std::vector<double> found(static_cast<std::size_t>(batches));

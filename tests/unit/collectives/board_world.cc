@@ -23,7 +23,8 @@ BoardWorld::BoardWorld(int size, std::uint64_t window_bytes)
     meshes_.push_back(std::make_unique<Mesh>(driver_, std::move(options)));
     auto board =
         std::make_unique<Board>(std::make_unique<PlainSegment>(memory(), rings_), rank, size, window_bytes);
-    executors_.push_back(std::make_unique<SharedExecutor>(std::move(board), nothing_, false));
+    executors_.push_back(
+        std::make_unique<SharedExecutor>(std::move(board), *meshes_.back(), ranks_, nothing_, false));
   }
 }
 

@@ -193,6 +193,32 @@ TEST(SharedExecutor, TwoRootsAreAMismatch) {
   EXPECT_EQ(one.status.peer(), 0);
 }
 
+// What is called again and again is compared a few calls at a time, and when there is nothing else to do.
+TEST(SharedExecutor, RepeatedCallsAreComparedLater) {
+  BoardWorld world(2);
+  for (int i = 0; i < 3; ++i) world.issue(0, Kind::broadcast, 5, 0);
+  world.issue(1, Kind::broadcast, 5, 0);
+  world.issue(1, Kind::barrier, 0);
+  const auto& again = world.issue(0, Kind::broadcast, 5, 0);
+  EXPECT_TRUE(again.status.ok());
+  const Status idle = world.executor(0).compare();
+  EXPECT_EQ(idle.code(), Code::mismatch);
+  EXPECT_EQ(idle.peer(), 1);
+}
+
+TEST(SharedExecutor, RepeatedCallsAreComparedBeforeLong) {
+  BoardWorld world(2);
+  int issued = 0;
+  for (; issued < 4; ++issued) world.issue(0, Kind::broadcast, 5, 0);
+  world.issue(1, Kind::broadcast, 5, 0);
+  world.issue(1, Kind::barrier, 0);  // awaits this rank's second call, and so does not end
+  bool told_apart = false;
+  for (; issued < static_cast<int>(Board::slots) && !told_apart; ++issued) {
+    told_apart = world.issue(0, Kind::broadcast, 5, 0).status.code() == Code::mismatch;
+  }
+  EXPECT_TRUE(told_apart);
+}
+
 // Whatever other ranks write, this one neither crashes nor reaches beyond the memory (for the sanitizers to
 // see).
 TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
@@ -230,6 +256,19 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
     }
     world.executor(0).cancel();
   }
+}
+
+// Another rank's count is looked at again only when it must be: its line of cache is in use there.
+TEST(Board, WhatAllHaveFinishedIsRemembered) {
+  BoardWorld world(3);
+  Board& board = world.executor(0).board();
+  EXPECT_FALSE(board.all_finished(1));
+  world.executor(1).board().finish(7);
+  world.executor(2).board().finish(9);
+  EXPECT_TRUE(board.all_finished(1));
+  world.executor(1).board().finish(0);  // as it never would
+  EXPECT_TRUE(board.all_finished(7));
+  EXPECT_FALSE(board.all_finished(8));
 }
 
 TEST(Board, TheReasonOfAFailureIsHeardOnce) {
