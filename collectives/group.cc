@@ -4,13 +4,15 @@
 #include <utility>
 
 #include <tutti/collectives/group.h>
+#include <tutti/collectives/recorder.h>
 #include <tutti/core/log.h>
 
 namespace tutti {
 
 namespace {
 
-constexpr std::size_t initial_window = 256;  // a power of two, and so are all later ones
+constexpr std::size_t initial_window = 256;
+constexpr std::size_t transfers_window = 64;
 // A clock is read only at every so many polls: a spinning waiter polls every few hundred nanoseconds.
 constexpr std::uint32_t polls_per_clock = 64;
 
@@ -31,13 +33,15 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
       position_(static_cast<std::size_t>(mesh_.size()), -1),
       topology_(topology_among(world_->topology, ranks_)),
       cache_(world_->selector),
-      slots_(initial_window) {
+      collectives_(initial_window, History::Full::grow),
+      transfers_(transfers_window, History::Full::forget) {
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     position_[static_cast<std::size_t>(ranks_[i])] = static_cast<int>(i);
   rank_ = position_[static_cast<std::size_t>(mesh_.rank())];
   const DriverGuard guard(driver_);
   driver_.add(*this);
   mesh_.attach(context_, *this);
+  world_->recorder->add(*this);
 }
 
 Group::~Group() {
@@ -54,6 +58,7 @@ Group::~Group() {
     note_failure(Status(Code::aborted, describe(rank_) + " left the communicator because of an exception"));
   }
   act_on_failure();
+  world_->recorder->remove(*this);
   mesh_.detach(context_);
   driver_.remove(*this);
   for (Habit& habit : habits_) drop(habit);
@@ -77,6 +82,7 @@ Operation* Group::prepare(Operation::Kind kind, const Fingerprint& call, const C
   operation->kind = kind;
   operation->group = this;
   operation->call = call;
+  operation->algorithm = 0;
   operation->timeout = timeout(options);
   issued_.fetch_add(1, std::memory_order_relaxed);
   return operation;
@@ -107,6 +113,7 @@ Work Group::collective(const Call& made, const CollectiveArgs& args, const Probl
   Operation* operation = prepare(Operation::Kind::collective, call, options);
   operation->sequence = sequence;
   operation->op = args.op;
+  operation->algorithm = (*schedule)->algorithm();
   bind(*operation, args);
   if (!(*schedule)->schedule().shared) {
     operation->run = (*schedule)->lease();
@@ -231,12 +238,19 @@ bool Group::send_in_passing(const Transfer& leg, const Fingerprint& call, const 
   operation.kind = Operation::Kind::transfers;
   operation.group = this;
   operation.call = call;
+  operation.sequence = transfers_started_++;
   operation.legs_open = 2;  // one more than there are, as in `start_transfers`
   Operation::SendLeg& node = operation.sends.front();
   bind(node, leg, call, operation);
   node.posted = true;
+  const History::Time began = timed(operation.sequence) ? now() : 0;
   mesh_.send(node.world_rank, node);
   if (operation.legs_open == 1 && operation.leg_failure.ok()) {
+    if (began == 0) {
+      transfers_.at_once(operation.sequence, call, 0);
+    } else {
+      transfers_.at_once({.number = operation.sequence, .call = call, .tag = leg.tag, .started = began}, now());
+    }
     attempted_.store(attempted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   } else {  // it is an operation like any other now
     ready_send_ = nullptr;
@@ -244,6 +258,7 @@ bool Group::send_in_passing(const Transfer& leg, const Fingerprint& call, const 
     issued_.fetch_add(1, std::memory_order_relaxed);
     work = Operation::handle(operation);
     enlist(operation);
+    remember(operation);
     leg_done(operation, Status());
   }
   act_on_failure();
@@ -270,6 +285,7 @@ Work Group::launch(Operation* operation) {
       group.start(posted);
       group.posted_.fetch_sub(1, std::memory_order_release);
     };
+    operation->queued = now();
     posted_.fetch_add(1, std::memory_order_relaxed);
     driver_.post(operation->task);
   }
@@ -285,6 +301,8 @@ void Group::enlist(Operation& operation) {
 
 void Group::start(Operation& operation) {
   enlist(operation);
+  if (operation.kind == Operation::Kind::transfers) operation.sequence = transfers_started_++;
+  remember(operation);
   if (shared_ != nullptr) listen();
   if (failed_.load(std::memory_order_acquire)) {
     end(operation, status());
@@ -296,7 +314,6 @@ void Group::start(Operation& operation) {
 }
 
 void Group::start_collective(Operation& operation) {
-  remember(operation, Slot::State::live);
   mesh_.on_issued(context_, operation.sequence);
   if (failed_.load(std::memory_order_acquire)) return;
   if (operation.is_shared()) {
@@ -325,31 +342,41 @@ void Group::leg_done(Operation& operation, const Status& status) {
   if (--operation.legs_open == 0) end(operation, operation.leg_failure);
 }
 
-void Group::remember(const Operation& operation, Slot::State state) {
-  Slot* entry = &slot(operation.sequence);
-  while (entry->state == Slot::State::live && entry->sequence != operation.sequence) {
-    // More operations in flight than the window is wide.
-    std::vector<Slot> wider(slots_.size() * 2);
-    for (const Slot& old : slots_) {
-      if (old.state != Slot::State::free) wider[old.sequence & (wider.size() - 1)] = old;
-    }
-    slots_ = std::move(wider);
-    entry = &slot(operation.sequence);
-  }
-  *entry = {operation.sequence, state, operation.call};
+History& Group::history_of(const Operation& operation) {
+  return operation.kind == Operation::Kind::collective ? collectives_ : transfers_;
+}
+
+void Group::remember(Operation& operation) {
+  std::uint64_t tag = 0;
+  if (!operation.sends.empty()) tag = operation.sends.front().header.tag.sequence;
+  if (!operation.recvs.empty()) tag = operation.recvs.front().tag.sequence;
+  history_of(operation).begin({.number = operation.sequence,
+                               .call = operation.call,
+                               .algorithm = operation.algorithm,
+                               .tag = tag,
+                               .issued = operation.queued,
+                               .started = timed(operation.sequence) ? now() : 0});
+}
+
+// What lasted so long that its time was taken has an end, too.
+void Group::remember_end(Operation& operation, const Status& status) {
+  const auto stamped = operation.issued.load(std::memory_order_relaxed);
+  const bool lasted = stamped != Deadline::Clock::time_point();
+  const History::Time since = lasted ? History::time_of(stamped) : 0;
+  const bool wanted = lasted || timed(operation.sequence);
+  history_of(operation).end(operation.sequence,
+                            status.ok() ? History::State::finished : History::State::failed, since,
+                            wanted ? std::max(since, now()) : 0);
 }
 
 ContextEvents::Known Group::operation(std::uint64_t sequence) const {
-  const Slot& entry = slots_[sequence & (slots_.size() - 1)];
-  if (entry.state != Slot::State::free && entry.sequence == sequence) {
-    return {&entry.call, entry.state == Slot::State::finished};
-  }
-  // Forgotten long ago, or yet to come.
-  return {nullptr, entry.state != Slot::State::free && entry.sequence > sequence};
+  const History::Known known = collectives_.find(sequence);
+  const bool live = known.state == History::State::live;
+  return {known.call, known.call != nullptr ? !live : known.newer};
 }
 
 void Group::end(Operation& operation, const Status& status) {
-  if (operation.kind == Operation::Kind::collective) remember(operation, Slot::State::finished);
+  remember_end(operation, status);
   if (operation.next != nullptr) operation.next->previous = operation.previous;
   (operation.previous != nullptr ? operation.previous->next : live_) = operation.next;
   operation.run.reset();
@@ -405,6 +432,7 @@ void Group::act_on_failure() {
       shared_->cancel();
       shared_->board().fail(why);
     }
+    world_->recorder->on_failure(*this, why);
   }
   while (live_ != nullptr) cancel(*live_, why);
   acting_ = false;
@@ -448,16 +476,38 @@ void Group::check_deadlines() {
   }
 }
 
+// World ranks.
+std::vector<int> Group::awaited(const Operation& operation) const {
+  std::vector<int> ranks;
+  if (operation.kind == Operation::Kind::collective) {
+    ranks = operation.is_shared() ? shared_->awaited() : operation.run->awaited();
+    for (int& rank : ranks) rank = ranks_[static_cast<std::size_t>(rank)];
+    return ranks;
+  }
+  for (const auto& node : operation.recvs) {
+    if (node.posted && node.peer != any_source) ranks.push_back(node.peer);
+  }
+  for (const auto& node : operation.sends) {
+    if (node.posted) ranks.push_back(node.world_rank);
+  }
+  std::ranges::sort(ranks);
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+std::vector<Group::Waiting> Group::waiting() const {
+  std::vector<Waiting> found;
+  for (const Operation* operation = live_; operation != nullptr; operation = operation->next) {
+    const History::Time since = History::time_of(operation->issued.load(std::memory_order_relaxed));
+    found.push_back({operation->kind, operation->sequence, since, awaited(*operation)});
+  }
+  return found;
+}
+
 Status Group::timed_out(const Operation& operation) const {
   std::string waiting;
-  if (operation.kind == Operation::Kind::collective) {
-    for (const int rank : operation.is_shared() ? shared_->awaited() : operation.run->awaited())
-      waiting += (waiting.empty() ? "" : ", ") + describe(rank);
-  } else {
-    for (const auto& node : operation.recvs) {
-      if (node.posted && node.peer != any_source)
-        waiting += (waiting.empty() ? "" : ", ") + mesh_.peer(node.peer).describe();
-    }
+  for (const int rank : awaited(operation)) {
+    waiting += (waiting.empty() ? "" : ", ") + mesh_.peer(rank).describe();
   }
   std::string text = describe(rank_) + ": " + operation.describe() + " was not over in time";
   if (!waiting.empty()) text += "; still waiting for " + waiting;

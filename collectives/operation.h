@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include <tutti/collectives/history.h>
 #include <tutti/collectives/run.h>
 #include <tutti/collectives/schedule_cache.h>
 #include <tutti/collectives/shared_executor.h>
@@ -99,7 +100,9 @@ class Operation {
   Kind kind = Kind::collective;
   Group* group = nullptr;
   Fingerprint call;
-  std::uint64_t sequence = 0;
+  std::uint64_t sequence = 0;  // of transfers: their number among the communicator's transfers, once started
+  std::uint8_t algorithm = 0;  // that carries it out
+  History::Time queued = 0;    // when it was issued, if it could not start then
   // Since when it is under way, and until when it must be over. Many operations are over before a clock
   // would have been read, so the group reads it when it first looks at those that are not.
   std::atomic<Deadline::Clock::time_point> issued;

@@ -7,6 +7,8 @@
 #include <tutti/bindings/cpp/transports.h>
 #include <tutti/bindings/cpp/version.h>
 #include <tutti/collectives/calibration.h>
+#include <tutti/collectives/debug_socket.h>
+#include <tutti/collectives/recorder.h>
 #include <tutti/collectives/world.h>
 #include <tutti/core/config.h>
 #include <tutti/core/log.h>
@@ -72,6 +74,16 @@ CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   return model;
 }
 
+// A rank that cannot be asked does its work all the same.
+void answer_questions(World& world) {
+  auto server = DebugServer::create([recorder = world.recorder.get()] { return recorder->tell(); });
+  if (server.ok()) {
+    world.debug_server = std::move(server).take();
+  } else {
+    log::info("this rank cannot be asked by `tutti debug`: ", server.status().message());
+  }
+}
+
 Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
   const int size = static_cast<int>(peers.size());
   log::set_rank(rank, size);
@@ -103,6 +115,8 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
   }
   world->window_bytes = setup.config.shm_window;
   world->patient = spin.count() > 0;
+  world->recorder->configure(std::string(version()), setup.config.job_id, setup.config.dump);
+  if (setup.config.debug) answer_questions(*world);
   return create_communicator(world);
 }
 
