@@ -249,7 +249,8 @@ bool Group::send_in_passing(const Transfer& leg, const Fingerprint& call, const 
     if (began == 0) {
       transfers_.at_once(operation.sequence, call, 0);
     } else {
-      transfers_.at_once({.number = operation.sequence, .call = call, .tag = leg.tag, .started = began}, now());
+      transfers_.at_once({.number = operation.sequence, .call = call, .tag = leg.tag, .started = began},
+                         now());
     }
     attempted_.store(attempted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   } else {  // it is an operation like any other now

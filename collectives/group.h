@@ -74,7 +74,8 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   std::uint64_t collectives_issued() const { return next_sequence_.load(std::memory_order_relaxed); }
   const History& collectives() const { return collectives_; }
   const History& transfers() const { return transfers_; }
-  // An operation in flight, by its number in one of the two, since when, and the world ranks that it waits for.
+  // An operation in flight, by its number in one of the two, since when, and the world ranks that it waits
+  // for.
   struct Waiting {
     Operation::Kind kind;
     std::uint64_t number;

@@ -32,7 +32,7 @@ class History {
     std::uint8_t algorithm = 0;  // that it was carried out by; 0: not known
     State state = State::none;
     std::uint64_t tag = 0;  // of a transfer
-    Time issued = 0;   // if it could not start then, or was not over soon
+    Time issued = 0;        // if it could not start then, or was not over soon
     Time started = 0;
     Time ended = 0;
   };

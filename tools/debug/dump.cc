@@ -8,27 +8,45 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Not `get<T>()` alone, which takes numbers with a fraction, of any size.
+template <class T>
+T integer(const Json& json) {
+  if (!json.is_number_integer()) throw Json::type_error::create(302, "an integer was expected", &json);
+  return json.get<T>();
+}
+
+template <class T>
+T integer_or_zero(const Json& object, const char* key) {
+  return object.contains(key) ? integer<T>(object.at(key)) : T{0};
+}
+
+std::vector<int> integers(const Json& json) {
+  std::vector<int> numbers;
+  for (const Json& number : json) numbers.push_back(integer<int>(number));
+  return numbers;
+}
+
 RankDump::Operation operation_of(const Json& json, bool is_transfer) {
   RankDump::Operation operation;
-  operation.number = json.at(is_transfer ? "number" : "sequence").get<std::uint64_t>();
+  operation.number = integer<std::uint64_t>(json.at(is_transfer ? "number" : "sequence"));
   operation.call = json.at("call").get<std::string>();
   const auto state = json.at("state").get<std::string>();
   operation.running = state == "running";
   operation.failed = state == "failed";
-  operation.issued_us = json.value("issued_us", std::int64_t{0});
-  operation.ended_us = json.value("ended_us", std::int64_t{0});
-  operation.waiting_for = json.value("waiting_for", std::vector<int>());
+  operation.issued_us = integer_or_zero<std::int64_t>(json, "issued_us");
+  operation.ended_us = integer_or_zero<std::int64_t>(json, "ended_us");
+  if (json.contains("waiting_for")) operation.waiting_for = integers(json.at("waiting_for"));
   return operation;
 }
 
 RankDump::Communicator communicator_of(const Json& json) {
   RankDump::Communicator communicator;
-  communicator.context = json.at("context").get<std::uint64_t>();
-  communicator.ranks = json.at("ranks").get<std::vector<int>>();
+  communicator.context = integer<std::uint64_t>(json.at("context"));
+  communicator.ranks = integers(json.at("ranks"));
   communicator.status = json.at("status").get<std::string>();
-  communicator.issued = json.at("issued").get<std::uint64_t>();
+  communicator.issued = integer<std::uint64_t>(json.at("issued"));
   for (const Json& awaited : json.at("awaited")) {
-    communicator.names[awaited.at("rank").get<int>()] = awaited.at("name").get<std::string>();
+    communicator.names[integer<int>(awaited.at("rank"))] = awaited.at("name").get<std::string>();
   }
   for (const Json& operation : json.at("operations")) {
     communicator.operations.push_back(operation_of(operation, false));
@@ -42,12 +60,12 @@ RankDump::Communicator communicator_of(const Json& json) {
 RankDump dump_of(const Json& json) {
   RankDump dump;
   dump.job = json.at("job").get<std::string>();
-  dump.rank = json.at("rank").get<int>();
-  dump.size = json.at("size").get<int>();
+  dump.rank = integer<int>(json.at("rank"));
+  dump.size = integer<int>(json.at("size"));
   dump.host = json.at("host").get<std::string>();
-  dump.pid = json.at("pid").get<std::int64_t>();
+  dump.pid = integer<std::int64_t>(json.at("pid"));
   dump.reason = json.at("reason").get<std::string>();
-  dump.time_us = json.at("time_us").get<std::int64_t>();
+  dump.time_us = integer<std::int64_t>(json.at("time_us"));
   dump.progress = json.at("progress").get<bool>();
   for (const Json& communicator : json.at("communicators")) {
     dump.communicators.push_back(communicator_of(communicator));

@@ -52,10 +52,14 @@ struct Wait {
   std::string what;
 };
 
-std::string format_age(std::int64_t from_us, std::int64_t to_us) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f s",
-                static_cast<double>(std::max<std::int64_t>(0, to_us - from_us)) / 1e6);
+// As floating-point numbers, of which any two have a difference.
+double seconds_between(std::int64_t from_us, std::int64_t to_us) {
+  return std::max(0.0, static_cast<double>(to_us) - static_cast<double>(from_us)) / 1e6;
+}
+
+std::string format_age(double seconds) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3f s", seconds);
   return text;
 }
 
@@ -80,7 +84,7 @@ class Merge {
   void transfers_of(const Group& group);
   void name_the_late();
   void name_a_circle();
-  std::string situation(const View& view, std::int64_t& since, std::int64_t& now) const;
+  static std::string situation(const View& view, double& age);
   std::string name(int rank) const;
   std::string state_of(int rank) const;
 
@@ -124,15 +128,17 @@ bool Merge::quiet(const Group& group) const {
   return issued.size() <= 1;
 }
 
-// What a rank does in a communicator; `since` when, as of `now` (0: not known).
-std::string Merge::situation(const View& view, std::int64_t& since, std::int64_t& now) const {
-  now = view.dump->time_us;
+// What a rank does in a communicator, and for how many seconds (0: not known).
+std::string Merge::situation(const View& view, double& age) {
+  const auto since = [&](std::int64_t time_us) {
+    return time_us == 0 ? 0 : seconds_between(time_us, view.dump->time_us);
+  };
   if (const Operation* running = view.running()) {
-    since = running->issued_us;
+    age = since(running->issued_us);
     return "in " + numbered(*running);
   }
   const Operation* last = view.last_over();
-  since = last == nullptr ? 0 : last->ended_us;
+  age = last == nullptr ? 0 : since(last->ended_us);
   return last == nullptr ? "has called nothing"
                          : (last->failed ? "failed in " : "has left ") + numbered(*last);
 }
@@ -141,7 +147,7 @@ void Merge::describe(const Group& group) {
   text_ += "communicator " + std::to_string(group.context) + " of " + plural(group.ranks) + "\n";
   struct Place {
     std::vector<int> ranks;
-    std::int64_t longest = 0;
+    double longest = 0;
   };
   std::map<std::string, Place> places;
   std::map<std::string, std::vector<int>> failures;
@@ -152,18 +158,17 @@ void Merge::describe(const Group& group) {
       silent.push_back(rank);
       continue;
     }
-    std::int64_t since = 0;
-    std::int64_t now = 0;
-    Place& place = places[situation(found->second, since, now)];
+    double age = 0;
+    Place& place = places[situation(found->second, age)];
     place.ranks.push_back(rank);
-    if (since != 0) place.longest = std::max(place.longest, now - since);
+    place.longest = std::max(place.longest, age);
     const std::string& status = found->second.communicator->status;
     if (status != "ok") failures[status].push_back(rank);
   }
   for (const auto& [what, place] : places) {
     text_ += "  " + plural(place.ranks) + ": " + what;
     if (place.longest > 0) {
-      const std::string age = format_age(0, place.longest);
+      const std::string age = format_age(place.longest);
       text_ += what.starts_with("in ") ? ", for " + age : ", " + age + " ago";
     }
     text_ += "\n";
@@ -213,7 +218,9 @@ void Merge::transfers_of(const Group& group) {
     for (const Operation& transfer : view.communicator->transfers) {
       if (!transfer.running) continue;
       text_ += "  rank " + std::to_string(rank) + ": in " + transfer.call;
-      if (transfer.issued_us != 0) text_ += ", for " + format_age(transfer.issued_us, view.dump->time_us);
+      if (transfer.issued_us != 0) {
+        text_ += ", for " + format_age(seconds_between(transfer.issued_us, view.dump->time_us));
+      }
       if (!transfer.waiting_for.empty()) text_ += ", waits for " + plural(transfer.waiting_for);
       text_ += "\n";
       for (const int other : transfer.waiting_for) waits_.push_back({rank, other, transfer.call});
@@ -244,7 +251,7 @@ std::string Merge::state_of(int rank) const {
   }
   text = last == nullptr ? "it has called nothing yet" : "the last it did was " + numbered(*last);
   if (last != nullptr && last->ended_us != 0) {
-    text += ", over " + format_age(last->ended_us, dump.time_us) + " before its dump";
+    text += ", over " + format_age(seconds_between(last->ended_us, dump.time_us)) + " before its dump";
   }
   if (!dump.progress) text += "; one of its threads stays in a callback or in a reduction";
   return text;
@@ -317,7 +324,7 @@ std::string format_ranks(const std::vector<int>& ranks) {
   std::string text;
   for (std::size_t i = 0; i < ranks.size();) {
     std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    while (last + 1 < ranks.size() && ranks[last + 1] == std::int64_t{ranks[last]} + 1) ++last;
     text += (text.empty() ? "" : ", ") + std::to_string(ranks[i]);
     if (last > i) text += (last == i + 1 ? ", " : "-") + std::to_string(ranks[last]);
     i = last + 1;
