@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::size_t initial_window = 256;
 constexpr std::size_t transfers_window = 64;
+// Of operations that are over at once, only so many take the time; all do if there is a trace. A power of
+// two.
+constexpr std::uint64_t operations_per_clock = 16;
 // A clock is read only at every so many polls: a spinning waiter polls every few hundred nanoseconds.
 constexpr std::uint32_t polls_per_clock = 64;
 
@@ -34,7 +37,9 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
       topology_(topology_among(world_->topology, ranks_)),
       cache_(world_->selector),
       collectives_(initial_window, History::Full::grow),
-      transfers_(transfers_window, History::Full::forget) {
+      transfers_(transfers_window, History::Full::forget),
+      trace_(world_->engine->trace.get()),
+      clock_mask_(trace_ == nullptr ? operations_per_clock - 1 : 0) {
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     position_[static_cast<std::size_t>(ranks_[i])] = static_cast<int>(i);
   rank_ = position_[static_cast<std::size_t>(mesh_.rank())];
@@ -249,8 +254,7 @@ bool Group::send_in_passing(const Transfer& leg, const Fingerprint& call, const 
     if (began == 0) {
       transfers_.at_once(operation.sequence, call, 0);
     } else {
-      transfers_.at_once({.number = operation.sequence, .call = call, .tag = leg.tag, .started = began},
-                         now());
+      end_at_once(operation, {.number = operation.sequence, .call = call, .tag = leg.tag, .started = began});
     }
     attempted_.store(attempted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   } else {  // it is an operation like any other now
@@ -351,12 +355,19 @@ void Group::remember(Operation& operation) {
   std::uint64_t tag = 0;
   if (!operation.sends.empty()) tag = operation.sends.front().header.tag.sequence;
   if (!operation.recvs.empty()) tag = operation.recvs.front().tag.sequence;
+  operation.started = timed(operation.sequence) ? now() : 0;
   history_of(operation).begin({.number = operation.sequence,
                                .call = operation.call,
                                .algorithm = operation.algorithm,
                                .tag = tag,
                                .issued = operation.queued,
-                               .started = timed(operation.sequence) ? now() : 0});
+                               .started = operation.started});
+}
+
+void Group::end_at_once(const Operation& operation, const History::Entry& entry) {
+  const History::Time ended = now();
+  history_of(operation).at_once(entry, ended);
+  if (trace_ != nullptr) trace_end(operation, entry, ended);
 }
 
 // What lasted so long that its time was taken has an end, too.
@@ -365,9 +376,30 @@ void Group::remember_end(Operation& operation, const Status& status) {
   const bool lasted = stamped != Deadline::Clock::time_point();
   const History::Time since = lasted ? History::time_of(stamped) : 0;
   const bool wanted = lasted || timed(operation.sequence);
-  history_of(operation).end(operation.sequence,
-                            status.ok() ? History::State::finished : History::State::failed, since,
-                            wanted ? std::max(since, now()) : 0);
+  const auto state = status.ok() ? History::State::finished : History::State::failed;
+  const History::Time ended = wanted ? std::max(since, now()) : 0;
+  history_of(operation).end(operation.sequence, state, since, ended);
+  if (trace_ == nullptr) return;
+  const History::Entry entry{.number = operation.sequence,
+                             .call = operation.call,
+                             .algorithm = operation.algorithm,
+                             .state = state,
+                             .issued = operation.queued,
+                             .started = operation.started};
+  trace_end(operation, entry, ended);
+}
+
+void Group::trace_end(const Operation& operation, const History::Entry& entry, History::Time ended) const {
+  trace_->add({.kind = Trace::Event::Kind::operation,
+               .failed = entry.state == History::State::failed,
+               .transfer = operation.kind == Operation::Kind::transfers,
+               .context = context_,
+               .number = entry.number,
+               .call = entry.call,
+               .algorithm = entry.algorithm,
+               .issued = entry.issued,
+               .began = entry.started,
+               .ended = ended});
 }
 
 ContextEvents::Known Group::operation(std::uint64_t sequence) const {

@@ -18,6 +18,7 @@
 #include <tutti/collectives/problem.h>
 #include <tutti/collectives/schedule_cache.h>
 #include <tutti/collectives/topology.h>
+#include <tutti/collectives/trace.h>
 #include <tutti/collectives/world.h>
 #include <tutti/core/thread_annotations.h>
 #include <tutti/transport/mesh.h>
@@ -142,13 +143,15 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void act_on_failure();
   void listen();
   Status first_cause(const Status& why);
-  // By default it is only known to some milliseconds, which costs little.
-  History::Time now() const { return History::coarse_now(); }
+  // Without a trace it is only known to some milliseconds, which costs little.
+  History::Time now() const { return trace_ == nullptr ? History::coarse_now() : Trace::now(); }
   // Whether it takes the time also if it is over at once.
   bool timed(std::uint64_t number) const { return (number & clock_mask_) == 0; }
   History& history_of(const Operation& operation);
   void remember(Operation& operation);
   void remember_end(Operation& operation, const Status& status);
+  void end_at_once(const Operation& operation, const History::Entry& entry);
+  void trace_end(const Operation& operation, const History::Entry& entry, History::Time ended) const;
   std::vector<int> awaited(const Operation& operation) const;
   bool member(int world_rank) const { return position_[static_cast<std::size_t>(world_rank)] >= 0; }
   std::string name(const Operation& operation) const;
@@ -177,7 +180,8 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   History collectives_;
   History transfers_;
   std::uint64_t transfers_started_ = 0;
-  std::uint64_t clock_mask_ = 15;
+  Trace* const trace_;  // null: none
+  const std::uint64_t clock_mask_;
   std::array<Habit, static_cast<std::size_t>(collective_kind_count)> habits_;
   Operation* ready_send_ = nullptr;  // for the next message; null: must be made anew
   bool attempting_ = false;

@@ -151,9 +151,9 @@ void Group::carry_out(Habit& habit, const CallOptions& options, Work& work) {
     if (began == 0) {
       collectives_.at_once(sequence, operation.call, operation.algorithm);
     } else {
-      collectives_.at_once(
-          {.number = sequence, .call = operation.call, .algorithm = operation.algorithm, .started = began},
-          now());
+      end_at_once(
+          operation,
+          {.number = sequence, .call = operation.call, .algorithm = operation.algorithm, .started = began});
     }
     mesh_.on_issued(context_, operation.sequence);
     attempted_.store(attempted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

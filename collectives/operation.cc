@@ -2,12 +2,16 @@
 #include <utility>
 
 #include <tutti/collectives/operation.h>
+#include <tutti/collectives/trace.h>
 
 namespace tutti {
 
 Status forked_child() {
   return Status(Code::unsupported, "a communicator does not work in a forked child; call init there anew");
 }
+
+Engine::Engine(DriverOptions options) : driver(options) {}
+Engine::~Engine() = default;
 
 OperationPool::~OperationPool() {
   delete spare_.load();

@@ -51,11 +51,7 @@ void write_call(JsonWriter& json, const Fingerprint& call) {
   if (call.kind != CollectiveKind::barrier) json.field("type", to_string(call.type));
   if (is_reduction(call.kind)) json.field("op", to_string(call.op));
   if (has_root(call.kind)) json.field("root", call.root);
-  const bool counted = call.kind != CollectiveKind::barrier && call.kind != CollectiveKind::all_gather_v &&
-                       call.kind != CollectiveKind::reduce_scatter_v &&
-                       call.kind != CollectiveKind::all_to_all_v && call.kind != CollectiveKind::gather_v &&
-                       call.kind != CollectiveKind::scatter_v;
-  if (counted) json.field("count", call.count).field("bytes", call.count * size_of(call.type));
+  if (const auto bytes = known_bytes(call)) json.field("count", call.count).field("bytes", *bytes);
 }
 
 void write_times(JsonWriter& json, const History::Entry& entry, const WallClock& clock) {
@@ -156,7 +152,9 @@ std::string Recorder::tell(std::chrono::milliseconds limit) {
 }
 
 void Recorder::on_failure(const Group& group, const Status& why) {
-  if (dump_.empty() || driver_.forked()) return;
+  if (driver_.forked()) return;
+  if (trace_ != nullptr) trace_->flush();
+  if (dump_.empty()) return;
   Waiting waiting;
   std::string text;
   {
@@ -187,6 +185,14 @@ void Recorder::stop() {
   while (open()) {
     if (!driver_.progress()) std::this_thread::yield();
   }
+}
+
+Result<std::unique_ptr<Trace>> Recorder::start_trace(const std::string& pattern) {
+  const PeerInfo& self = mesh_.peer(mesh_.rank());
+  auto trace = Trace::create(expand_file_pattern(pattern, "trace.json", file_name_parts()), self.rank,
+                             self.describe());
+  if (trace.ok()) trace_ = trace->get();
+  return trace;
 }
 
 FileNameParts Recorder::file_name_parts() const {

@@ -5,12 +5,14 @@
 #include <condition_variable>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <tutti/collectives/group.h>
+#include <tutti/collectives/trace.h>
 #include <tutti/core/file_pattern.h>
 #include <tutti/core/status.h>
 #include <tutti/transport/driver.h>
@@ -31,6 +33,9 @@ class Recorder {
 
   // Before there are communicators. `dump`: a pattern (core/file_pattern.h); empty: failures leave no file.
   void configure(std::string version, std::string job, std::string dump);
+
+  // The same; `pattern` as that of the dumps. Failures write out the trace, which outlives this.
+  Result<std::unique_ptr<Trace>> start_trace(const std::string& pattern);
 
   // Any thread. A communicator is removed before it goes.
   void add(const Group& group);
@@ -63,6 +68,7 @@ class Recorder {
   std::string version_;
   std::string job_;
   std::string dump_;
+  Trace* trace_ = nullptr;
 
   std::mutex mutex_;  // taken by whoever drives, so nobody waits for that one while holding it
   std::map<const Group*, bool> groups_;  // whether a file has told of it

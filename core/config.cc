@@ -162,6 +162,12 @@ constexpr Config::Variable table[] = {
      .meaning =
          "The file, or the folder, in which a rank says what it did last when a communicator fails. %r "
          "in it is the rank, %h the host, %p the process, %j the job."},
+    {.name = "TUTTI_TRACE",
+     .member = &Config::trace,
+     .default_value = "",
+     .meaning = "The file, or the folder, to which a rank writes what it does as Chrome trace events, for "
+                "Perfetto; named "
+                "like that of TUTTI_DUMP."},
     {.name = "TUTTI_DEBUG",
      .member = &Config::debug,
      .default_value = "1",

@@ -49,6 +49,7 @@ struct TUTTI_API Config {
   std::uint64_t shm_window{};
   std::uint64_t shm_ring{};
   std::string dump;
+  std::string trace;
   bool debug{};
 
   using Member = std::variant<bool Config::*, std::optional<int> Config::*, std::uint64_t Config::*,

@@ -84,6 +84,16 @@ void answer_questions(World& world) {
   }
 }
 
+// So does a rank that cannot be traced.
+void trace(World& world, const std::string& pattern) {
+  auto started = world.recorder->start_trace(pattern);
+  if (started.ok()) {
+    world.engine->trace = std::move(started).take();
+  } else {
+    log::warn(started.status().message());
+  }
+}
+
 Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
   const int size = static_cast<int>(peers.size());
   log::set_rank(rank, size);
@@ -116,6 +126,7 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
   world->window_bytes = setup.config.shm_window;
   world->patient = spin.count() > 0;
   world->recorder->configure(std::string(version()), setup.config.job_id, setup.config.dump);
+  if (!setup.config.trace.empty()) trace(*world, setup.config.trace);
   if (setup.config.debug) answer_questions(*world);
   return create_communicator(world);
 }

@@ -1,7 +1,9 @@
 // What `tutti debug` learns of ranks that are stuck, and what ranks leave behind that fail.
+#include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -194,6 +196,66 @@ TEST(Debug, AFolderThatIsNotThereIsSaid) {
   for (int rank = 0; rank < 2; ++rank) {
     ASSERT_EQ(ranks.at(rank).wait(), 0) << ranks.at(rank).report();
     EXPECT_THAT(ranks.at(rank).err(), HasSubstr("cannot write /no/such/folder/"));
+  }
+}
+
+// How the ranks of a traced run end.
+class TraceOf : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TraceOf, IsValidJsonOfAllOperationsAndWaits) {
+  const TemporaryFolder folder;
+  Ranks ranks(2, GetParam(), {{"TUTTI_TRACE", folder / "trace.json"}});
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_TRUE(ranks.at(rank).wait().has_value()) << ranks.at(rank).report();
+    const json events = json::parse(read_file(folder / "trace." + std::to_string(rank) + ".json"));
+    ASSERT_TRUE(events.is_array());
+    EXPECT_EQ(events[0]["ph"], "M");
+    EXPECT_THAT(events[0]["args"]["name"].get<std::string>(), HasSubstr("rank " + std::to_string(rank)));
+    std::map<std::string, json> open;
+    std::map<std::string, int> done;
+    int waits = 0;
+    for (const json& event : events) {
+      if (event["ph"] == "M") continue;
+      EXPECT_EQ(event["pid"], rank);
+      EXPECT_GT(event["ts"].get<double>(), 0);
+      if (event["ph"] == "X") {
+        ++waits;
+        EXPECT_EQ(event["cat"], "wait");
+        EXPECT_GE(event["dur"].get<double>(), 0);
+        continue;
+      }
+      const std::string id = event["id2"]["local"];
+      if (event["ph"] == "b") {
+        EXPECT_TRUE(open.emplace(id, event).second) << id;
+      } else if (event["ph"] == "e") {
+        ASSERT_TRUE(open.contains(id)) << id;
+        EXPECT_GE(event["ts"], open[id]["ts"]);
+        ++done[open[id]["name"]];
+      }
+    }
+    EXPECT_EQ(done["all_reduce"], 21);
+    EXPECT_EQ(done["barrier"], 2);
+    EXPECT_EQ(done["broadcast"], 1);
+    EXPECT_EQ(done[rank == 0 ? "send" : "recv"], 1);
+    if (rank == 1) {
+      EXPECT_GT(waits, 0);  // for rank 0, which comes late
+    }
+    const auto first =
+        std::ranges::find_if(open, [](const auto& entry) { return entry.second["name"] == "all_reduce"; });
+    ASSERT_NE(first, open.end());
+    EXPECT_EQ(first->second["args"]["bytes"], 400);
+    EXPECT_EQ(first->second["args"]["call"], "all_reduce(count=100, float32, sum)");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, TraceOf, ::testing::Values("work", "abort", "exit"),
+                         [](const auto& tested) { return tested.param; });
+
+TEST(Trace, AFolderThatIsNotThereIsSaid) {
+  Ranks ranks(2, "work", {{"TUTTI_TRACE", "/no/such/folder/%r.json"}});
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(ranks.at(rank).wait(), 0) << ranks.at(rank).report();
+    EXPECT_THAT(ranks.at(rank).err(), HasSubstr("cannot write the trace /no/such/folder/"));
   }
 }
 

@@ -76,6 +76,21 @@ void forked_child(Communicator& comm) {
   std::printf("child ended with %d\n", status);
 }
 
+// Some of everything that a trace shows, then an end of whatever sort.
+void work(Communicator& comm, std::vector<float>& data, const std::string& mode) {
+  tutti::Work first = comm.all_reduce(data, ReduceOp::sum);
+  comm.broadcast(data, 0).wait();
+  first.wait();
+  if (comm.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  comm.barrier().wait();
+  if (comm.rank() == 0) comm.send(data, 1, 5).wait();
+  if (comm.rank() == 1) comm.recv(data, 0, 5).wait();
+  if (mode == "work") return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the trace is written meanwhile
+  if (mode == "abort") std::abort();
+  std::_Exit(0);
+}
+
 void run(Communicator& comm, const std::string& mode) {
   std::vector<float> data(100, 1.0f);
   for (int i = 0; i < 20; ++i) comm.all_reduce(data, ReduceOp::sum).wait();
@@ -85,6 +100,7 @@ void run(Communicator& comm, const std::string& mode) {
   if (mode == "circle") circle(comm, data);
   if (mode == "mismatch") mismatch(comm, data);
   if (mode == "child") forked_child(comm);
+  if (mode == "work" || mode == "abort" || mode == "exit") work(comm, data, mode);
 }
 
 }  // namespace
