@@ -58,6 +58,10 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
 
   void abort(const Status& why);
+  // Driving: fails it for a reason that the control plane has told or is telling all members.
+  void fail(const Status& why);
+  // Driving, and not from inside a callback of the mesh: ends what is in flight if the group has failed.
+  void act_on_failure();
   Status status() const;
   std::uint64_t operations_issued() const {
     return issued_.load(std::memory_order_relaxed) + attempted_.load(std::memory_order_relaxed);
@@ -128,7 +132,10 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   Status timed_out(const Operation& operation) const;
   // The first cause wins; acted upon at the next safe point, never from inside a callback of the mesh.
   void note_failure(const Status& why);
-  void act_on_failure();
+  // Driving. The same for what was only seen here: if it is the end of a connection, whoever knows more has a
+  // moment to say why that is.
+  void suspect_failure(const Status& why);
+  void judge();
   void listen();
   Status first_cause(const Status& why);
   Slot& slot(std::uint64_t sequence) { return slots_[sequence & (slots_.size() - 1)]; }
@@ -164,10 +171,14 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   bool attempt_over_ = false;
   std::uint32_t polls_ = 0;
   bool acting_ = false;
+  bool suspects_ = false;
+  Status suspicion_;
+  Deadline judged_ = Deadline::never();
 
   mutable std::mutex failure_mutex_;
   std::atomic<bool> failed_{false};
   bool failure_handled_ = false;
+  bool all_know_ = false;  // that this has failed: it came from elsewhere
   Status failure_;
 };
 

@@ -32,11 +32,13 @@ World::World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> starte
              Selector algorithm_selector, std::chrono::nanoseconds operation_timeout)
     : engine(std::move(shared_engine)),
       mesh(std::move(started_mesh)),
+      desk(engine->driver, *mesh),
       selector(std::move(algorithm_selector)),
       topology(topology_of(*mesh)),
       default_timeout(operation_timeout) {}
 
 World::~World() {
+  desk.stop();
   mesh->shutdown(Deadline::after(goodbye_limit));
   engine->driver.stop();
   mesh.reset();

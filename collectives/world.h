@@ -7,6 +7,7 @@
 #include <set>
 
 #include <tutti/collectives/communicator.h>
+#include <tutti/collectives/control_desk.h>
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/selector.h>
 #include <tutti/collectives/topology.h>
@@ -41,6 +42,7 @@ struct World {
 
   std::shared_ptr<Engine> engine;
   std::unique_ptr<Mesh> mesh;
+  ControlDesk desk;
   Selector selector;  // changes only while there is no communicator
   Topology topology;
   std::chrono::nanoseconds default_timeout;

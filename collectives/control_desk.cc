@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <utility>
+
+#include <tutti/collectives/control_desk.h>
+#include <tutti/collectives/control_notes.h>
+#include <tutti/collectives/group.h>
+#include <tutti/core/log.h>
+#include <tutti/transport/mesh.h>
+
+namespace tutti {
+
+ControlDesk::ControlDesk(Driver& driver, Mesh& mesh)
+    : driver_(driver),
+      mesh_(mesh),
+      lost_(static_cast<std::size_t>(mesh.size())),
+      left_(static_cast<std::size_t>(mesh.size())) {
+  task_.desk = this;
+  task_.run = [](DriverTask& task) { static_cast<Task&>(task).desk->read_inbox(); };
+}
+
+ControlDesk::~ControlDesk() = default;
+
+void ControlDesk::start(std::unique_ptr<ControlPlane> plane) {
+  {
+    const DriverGuard guard(driver_);
+    plane_ = std::move(plane);
+  }
+  plane_->start(*this);
+}
+
+void ControlDesk::stop() {
+  if (plane_ == nullptr) return;
+  plane_->stop();
+  const DriverGuard guard(driver_);  // leaving runs what was handed over last
+}
+
+// --- the plane's thread ---
+
+void ControlDesk::on_lost(int rank, const Status& why) { hand_over({What::lost, rank, why, {}}); }
+void ControlDesk::on_left(int rank) { hand_over({What::left, rank, {}, {}}); }
+void ControlDesk::on_fenced(const Status& why) { hand_over({What::fenced, -1, why, {}}); }
+void ControlDesk::on_note(const ControlNote& note) { hand_over({What::note, note.origin, {}, note}); }
+
+void ControlDesk::hand_over(Event event) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(event));
+    first = !std::exchange(posted_, true);
+  }
+  if (first) driver_.post(task_);
+}
+
+// --- driving ---
+
+void ControlDesk::read_inbox() {
+  std::vector<Event> events;
+  {
+    const std::lock_guard lock(mutex_);
+    posted_ = false;
+    events.swap(inbox_);
+  }
+  for (const Event& event : events) handle(event);
+}
+
+void ControlDesk::handle(const Event& event) {
+  switch (event.what) {
+    case What::lost:
+      lose(event.rank, event.why);
+      break;
+    case What::left:
+      left_[static_cast<std::size_t>(event.rank)] = true;
+      break;
+    case What::fenced:
+      fenced_ = true;
+      for (Group* group : groups_) group->fail(event.why);
+      break;
+    case What::note:
+      read_note(event.note);
+      break;
+  }
+  act();
+}
+
+// Whoever waits for a lost rank may be waited for by others, in whatever communicator: all of them fail.
+void ControlDesk::lose(int rank, const Status& why) {
+  if (lost_[static_cast<std::size_t>(rank)]) return;
+  lost_[static_cast<std::size_t>(rank)] = true;
+  log::info("lost: ", why.message());
+  mesh_.fail_peer(rank, why);
+  for (Group* group : groups_) group->fail(why);
+}
+
+void ControlDesk::read_note(const ControlNote& note) {
+  switch (note.topic) {
+    case topic_failure:
+      if (const auto failure = decode_failure(note.body)) {
+        const bool known = failure->why.peer() < mesh_.size();
+        mesh_.on_abort(note.origin, failure->context,
+                       known ? failure->why : Status(failure->why.code(), failure->why.message()));
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+// Not from inside the mesh: this is a safe point.
+void ControlDesk::act() {
+  for (Group* group : groups_) group->act_on_failure();
+}
+
+void ControlDesk::add(Group& group) { groups_.push_back(&group); }
+void ControlDesk::remove(Group& group) { std::erase(groups_, &group); }
+
+void ControlDesk::tell_failure(std::uint32_t context, const Status& why) {
+  if (plane_ != nullptr)
+    plane_->publish(topic_failure, std::uint64_t{context} + 1, encode(FailureNote{context, why}));
+}
+
+}  // namespace tutti

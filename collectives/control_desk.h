@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <tutti/core/status.h>
+#include <tutti/transport/control.h>
+#include <tutti/transport/driver.h>
+
+namespace tutti {
+
+class Group;
+class Mesh;
+
+// Where a world meets its control plane: what that says, on its own thread, is handed to whoever drives and
+// reaches the mesh and all communicators; what they want others to know is written down here.
+//
+// "Driving" as everywhere: for whoever holds the baton.
+class ControlDesk final : public ControlEvents {
+ public:
+  ControlDesk(Driver& driver, Mesh& mesh);
+  ~ControlDesk() override;  // requires `stop`
+
+  // From now on the plane is listened to. Once, or never: then nothing here has any effect.
+  void start(std::unique_ptr<ControlPlane> plane);
+  // Says goodbye. By a thread that does not drive.
+  void stop();
+
+  // Driving. Whether the others can be heard.
+  bool listens() const { return plane_ != nullptr && !fenced_; }
+  // Driving: every communicator, as long as it lives.
+  void add(Group& group);
+  void remove(Group& group);
+  // Driving. Tells all ranks that a communicator has failed here.
+  void tell_failure(std::uint32_t context, const Status& why);
+
+  // ControlEvents, on the plane's thread.
+  void on_lost(int rank, const Status& why) override;
+  void on_left(int rank) override;
+  void on_fenced(const Status& why) override;
+  void on_note(const ControlNote& note) override;
+
+ private:
+  enum class What : std::uint8_t { lost, left, fenced, note };
+  struct Event {
+    What what;
+    int rank;
+    Status why;
+    ControlNote note;
+  };
+  struct Task : DriverTask {
+    ControlDesk* desk = nullptr;
+  };
+  void hand_over(Event event);
+  void read_inbox();
+  void handle(const Event& event);
+  void lose(int rank, const Status& why);
+  void read_note(const ControlNote& note);
+  void act();
+
+  Driver& driver_;
+  Mesh& mesh_;
+  std::unique_ptr<ControlPlane> plane_;
+  Task task_;
+  std::mutex mutex_;
+  std::vector<Event> inbox_;
+  bool posted_ = false;
+
+  // Driving.
+  std::vector<Group*> groups_;
+  std::vector<bool> lost_, left_;
+  bool fenced_ = false;
+};
+
+}  // namespace tutti

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tutti/core/status.h>
+
+// What communicators write to each other over the control plane. Little-endian; what comes from a peer is
+// checked field by field.
+namespace tutti {
+
+enum ControlTopic : std::uint32_t {
+  topic_failure = 1,
+};
+
+// Puts fields into a body, one after the other.
+class NoteWriter {
+ public:
+  template <class T>
+  NoteWriter& put(T value) {
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      body_ += static_cast<char>(static_cast<std::uint64_t>(value) >> 8 * i & 0xff);
+    return *this;
+  }
+  NoteWriter& text(std::string_view rest) {
+    body_ += rest;
+    return *this;
+  }
+  std::string take() { return std::move(body_); }
+
+ private:
+  std::string body_;
+};
+
+// Takes them out again; once something is missing all that follows is zero, and `ok` says so.
+class NoteReader {
+ public:
+  explicit NoteReader(std::string_view body) : body_(body) {}
+  template <class T>
+  T get() {
+    if (body_.size() < sizeof(T)) ok_ = false;
+    if (!ok_) return T{};
+    std::uint64_t value = 0;
+    for (std::size_t i = sizeof(T); i-- > 0;) value = value << 8 | static_cast<unsigned char>(body_[i]);
+    body_.remove_prefix(sizeof(T));
+    return static_cast<T>(value);
+  }
+  std::string_view rest() const { return body_; }
+  bool ok() const { return ok_; }
+
+ private:
+  std::string_view body_;
+  bool ok_ = true;
+};
+
+// A communicator has failed.
+struct FailureNote {
+  std::uint32_t context = 0;
+  Status why;
+};
+std::string encode(const FailureNote& note);
+std::optional<FailureNote> decode_failure(std::string_view body);
+
+}  // namespace tutti

@@ -1,0 +1,132 @@
+// A program for the ranks of a test in which something goes wrong: `fault_rank MODE...`.
+//   loop KIND COUNT   one collective after the other until one fails
+//   idle              calls nothing, and looks at the communicator's status until that is not ok
+//   split KIND COUNT  as `loop`, on communicators of half of the ranks each
+//   compute SECONDS   all but rank 0 wait in a barrier while that one computes; then all leave
+//   abort WHO         that rank aborts from another thread while all are blocked
+// Prints "ready" when all ranks have met, then "failed NANOSECONDS CODE MESSAGE" with the time of the
+// monotonic clock at which it learned of a failure.
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tutti/tutti.h>
+
+namespace {
+
+using tutti::Communicator;
+using tutti::ReduceOp;
+using tutti::Work;
+
+long long now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+void say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+// Every collective, over `count` elements for each rank.
+class Calls {
+ public:
+  Calls(Communicator& comm, std::size_t count)
+      : comm_(comm), p_(static_cast<std::size_t>(comm.size())), one_(count, 1), all_(count * p_, 1) {}
+
+  void run(const std::string& kind) {
+    const std::map<std::string, std::function<Work()>> calls = {
+        {"all_reduce", [&] { return comm_.all_reduce(all_, ReduceOp::max); }},
+        {"reduce", [&] { return comm_.reduce(all_, ReduceOp::max, root()); }},
+        {"broadcast", [&] { return comm_.broadcast(all_, root()); }},
+        {"all_gather", [&] { return comm_.all_gather(one_, all_); }},
+        {"reduce_scatter", [&] { return comm_.reduce_scatter(all_, one_, ReduceOp::max); }},
+        {"all_to_all", [&] { return comm_.all_to_all(all_); }},
+        {"gather", [&] { return comm_.gather(one_, all_, root()); }},
+        {"scatter", [&] { return comm_.scatter(all_, one_, root()); }},
+        {"scan", [&] { return comm_.scan(one_, ReduceOp::max); }},
+        {"exscan", [&] { return comm_.exscan(one_, ReduceOp::max); }},
+        {"barrier", [&] { return comm_.barrier(); }},
+        {"send", [&] { return ring(); }},
+    };
+    const auto found = calls.find(kind);
+    if (found == calls.end()) throw std::invalid_argument("no call " + kind);
+    found->second().wait();
+    ++turn_;
+  }
+
+ private:
+  int root() const { return static_cast<int>(turn_ % p_); }
+  Work ring() {
+    const int next = (comm_.rank() + 1) % comm_.size();
+    const int previous = (comm_.rank() + comm_.size() - 1) % comm_.size();
+    tutti::Transfer legs[] = {{tutti::Transfer::Direction::recv, all_, previous, 1},
+                              {tutti::Transfer::Direction::send, one_, next, 1}};
+    return comm_.batch(legs);
+  }
+
+  Communicator& comm_;
+  std::size_t p_, turn_ = 0;
+  std::vector<std::int64_t> one_, all_;
+};
+
+// Until something fails.
+void use(Communicator& comm, const std::vector<std::string>& words) {
+  const std::string& mode = words.at(0);
+  if (mode == "loop" || mode == "split") {
+    auto half = mode == "split" ? comm.split(comm.rank() % 2) : std::nullopt;
+    Calls calls(half ? *half : comm, std::stoul(words.at(2)));
+    for (;;) calls.run(words.at(1));
+  }
+  if (mode == "idle") {
+    while (comm.status().ok()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    throw tutti::Error(comm.status());
+  }
+  if (mode == "compute") {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::stoi(words.at(1)));
+    while (comm.rank() == 0 && std::chrono::steady_clock::now() < end) {
+    }
+    return comm.barrier().wait();
+  }
+  if (mode == "abort") {
+    std::thread other([&] {
+      if (comm.rank() != std::stoi(words.at(1))) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      say("aborting " + std::to_string(now()));
+      comm.abort("enough");
+    });
+    // Nobody waits for anybody in particular, and only for the last: a receive that nothing will ever match.
+    std::vector<int> data(1);
+    const Work never = comm.recv(data, (comm.rank() + 1) % comm.size(), 77);
+    Work waiting = never;
+    try {
+      waiting.wait();
+    } catch (...) {
+      other.join();
+      throw;
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  Communicator comm = tutti::init();
+  comm.barrier().wait();
+  say("ready");
+  try {
+    use(comm, words);
+  } catch (const tutti::Error& error) {
+    const long long when = now();
+    say("failed " + std::to_string(when) + " " + std::string(to_string(error.code())) + " " +
+        error.status().message());
+  }
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
