@@ -70,6 +70,7 @@ void ControlDesk::handle(const Event& event) {
       break;
     case What::left:
       left_[static_cast<std::size_t>(event.rank)] = true;
+      for (Group* group : groups_) group->look_for_leavers();
       break;
     case What::fenced:
       fenced_ = true;
@@ -92,17 +93,16 @@ void ControlDesk::lose(int rank, const Status& why) {
 }
 
 void ControlDesk::read_note(const ControlNote& note) {
-  switch (note.topic) {
-    case topic_failure:
-      if (const auto failure = decode_failure(note.body)) {
-        const bool known = failure->why.peer() < mesh_.size();
-        mesh_.on_abort(note.origin, failure->context,
-                       known ? failure->why : Status(failure->why.code(), failure->why.message()));
-      }
-      break;
-    default:
-      break;
+  if (note.topic == topic_failure) {
+    const auto failure = decode_failure(note.body);
+    if (!failure) return;
+    const bool known = failure->why.peer() < mesh_.size();
+    return mesh_.on_abort(note.origin, failure->context,
+                          known ? failure->why : Status(failure->why.code(), failure->why.message()));
   }
+  const std::uint32_t context = context_of_note(note.body);
+  const auto group = std::ranges::find(groups_, context, &Group::context);
+  if (group != groups_.end()) (*group)->on_note(note);
 }
 
 // Not from inside the mesh: this is a safe point.
@@ -114,8 +114,15 @@ void ControlDesk::add(Group& group) { groups_.push_back(&group); }
 void ControlDesk::remove(Group& group) { std::erase(groups_, &group); }
 
 void ControlDesk::tell_failure(std::uint32_t context, const Status& why) {
-  if (plane_ != nullptr)
-    plane_->publish(topic_failure, std::uint64_t{context} + 1, encode(FailureNote{context, why}));
+  publish(topic_failure, std::uint64_t{context} + 1, encode(FailureNote{context, why}));
+}
+
+void ControlDesk::publish(std::uint32_t topic, std::uint64_t key, std::string body) {
+  if (plane_ != nullptr) plane_->publish(topic, key, std::move(body));
+}
+
+void ControlDesk::send(int rank, std::uint32_t topic, std::string body) {
+  if (plane_ != nullptr) plane_->send(rank, topic, std::move(body));
 }
 
 }  // namespace tutti

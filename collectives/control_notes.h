@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <tutti/core/collective_args.h>
 #include <tutti/core/status.h>
 
 // What communicators write to each other over the control plane. Little-endian; what comes from a peer is
@@ -12,7 +13,11 @@
 namespace tutti {
 
 enum ControlTopic : std::uint32_t {
-  topic_failure = 1,
+  topic_failure = 1,  // FailureNote, to all
+  topic_blocked = 2,  // CallNote, to all: somebody has waited for long in this call
+  topic_expired = 3,  // ExpiredNote, to the leader: an operation's time is over
+  topic_where = 4,    // CallNote, to all: the leader asks who has come to this call
+  topic_here = 5,     // HereNote, the answer
 };
 
 // Puts fields into a body, one after the other.
@@ -62,5 +67,31 @@ struct FailureNote {
 };
 std::string encode(const FailureNote& note);
 std::optional<FailureNote> decode_failure(std::string_view body);
+
+// The communicator that a note of any topic is about.
+std::uint32_t context_of_note(std::string_view body);
+
+// A collective.
+struct CallNote {
+  std::uint32_t context = 0;
+  std::uint64_t sequence = 0;
+  Fingerprint call;
+};
+std::string encode(const CallNote& note);
+std::optional<CallNote> decode_call(std::string_view body);
+
+struct ExpiredNote : CallNote {
+  std::string text;  // what the sender knows itself
+};
+std::string encode(const ExpiredNote& note);
+std::optional<ExpiredNote> decode_expired(std::string_view body);
+
+struct HereNote {
+  std::uint32_t context = 0;
+  std::uint64_t sequence = 0;  // that was asked for
+  std::uint64_t next = 0;      // that the sender will issue next
+};
+std::string encode(const HereNote& note);
+std::optional<HereNote> decode_here(std::string_view body);
 
 }  // namespace tutti

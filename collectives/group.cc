@@ -5,7 +5,6 @@
 
 #include <tutti/collectives/group.h>
 #include <tutti/core/log.h>
-#include <tutti/transport/control.h>
 
 namespace tutti {
 
@@ -465,46 +464,9 @@ bool Group::poll() {
     if (const Status agreed = shared_->compare(); !agreed.ok()) note_failure(agreed);
     act_on_failure();
   }
+  if (inquiry_ != nullptr) conclude();
   if (live_ != nullptr && ++polls_ % polls_per_clock == 0) check_deadlines();
   return did;
-}
-
-void Group::check_deadlines() {
-  const auto now = Deadline::Clock::now();
-  for (Operation* operation = live_; operation != nullptr; operation = operation->next) {
-    operation->stamp(now);
-    if (now < operation->deadline.when()) continue;
-    note_failure(timed_out(*operation));
-    act_on_failure();
-    return;
-  }
-}
-
-Status Group::timed_out(const Operation& operation) const {
-  std::string waiting;
-  if (operation.kind == Operation::Kind::collective) {
-    for (const int rank : operation.is_shared() ? shared_->awaited() : operation.run->awaited())
-      waiting += (waiting.empty() ? "" : ", ") + describe(rank);
-  } else {
-    for (const auto& node : operation.recvs) {
-      if (node.posted && node.peer != any_source)
-        waiting += (waiting.empty() ? "" : ", ") + mesh_.peer(node.peer).describe();
-    }
-  }
-  std::string text = describe(rank_) + ": " + operation.describe() + " was not over in time";
-  if (!waiting.empty()) text += "; still waiting for " + waiting;
-  return Status(Code::timeout, text);
-}
-
-Deadline Group::next_deadline() const {
-  Deadline first = suspects_ ? judged_ : Deadline::never();
-  if (live_ == nullptr) return first;
-  const auto now = Deadline::Clock::now();
-  for (Operation* operation = live_; operation != nullptr; operation = operation->next) {
-    operation->stamp(now);
-    first = earlier(first, operation->deadline);
-  }
-  return first;
 }
 
 void Group::on_mismatch(int, std::uint64_t, const Status& why) { note_failure(why); }

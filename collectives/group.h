@@ -13,12 +13,14 @@
 #include <tutti/collectives/allocation.h>
 #include <tutti/collectives/arguments.h>
 #include <tutti/collectives/communicator.h>
+#include <tutti/collectives/control_notes.h>
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/problem.h>
 #include <tutti/collectives/schedule_cache.h>
 #include <tutti/collectives/topology.h>
 #include <tutti/collectives/world.h>
 #include <tutti/core/thread_annotations.h>
+#include <tutti/transport/control.h>
 #include <tutti/transport/mesh.h>
 
 namespace tutti {
@@ -34,6 +36,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
+  std::uint32_t context() const { return context_; }
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(ranks_.size()); }
   World& world() { return *world_; }
@@ -62,6 +65,10 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void fail(const Status& why);
   // Driving, and not from inside a callback of the mesh: ends what is in flight if the group has failed.
   void act_on_failure();
+  // Driving: what another member writes over the control plane.
+  void on_note(const ControlNote& note);
+  // Driving: fails it if an operation has been waiting for a member that has left.
+  void look_for_leavers();
   Status status() const;
   std::uint64_t operations_issued() const {
     return issued_.load(std::memory_order_relaxed) + attempted_.load(std::memory_order_relaxed);
@@ -130,6 +137,22 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void cancel(Operation& operation, const Status& why);
   void check_deadlines();
   Status timed_out(const Operation& operation) const;
+  // group_lateness.cc: what becomes of operations that take long.
+  struct Inquiry {  // where the members are, as far as they have answered
+    ExpiredNote about;
+    Deadline until;
+    std::vector<bool> answered;
+    std::vector<std::string> late;
+    std::size_t open;  // answers
+  };
+  void announce(Operation& operation);
+  void expire(Operation& operation);
+  void compare(int origin, const CallNote& theirs);
+  void inquire(const ExpiredNote& expired);
+  void take_answer(int origin, const HereNote& answer);
+  void conclude();
+  int leader() const;
+  std::vector<int> awaited(const Operation& operation) const;
   // The first cause wins; acted upon at the next safe point, never from inside a callback of the mesh.
   void note_failure(const Status& why);
   // Driving. The same for what was only seen here: if it is the end of a connection, whoever knows more has a
@@ -171,6 +194,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   bool attempt_over_ = false;
   std::uint32_t polls_ = 0;
   bool acting_ = false;
+  std::unique_ptr<Inquiry> inquiry_;  // as leader: who has come to an operation whose time is over
   bool suspects_ = false;
   Status suspicion_;
   Deadline judged_ = Deadline::never();

@@ -3,6 +3,9 @@
 //   idle              calls nothing, and looks at the communicator's status until that is not ok
 //   split KIND COUNT  as `loop`, on communicators of half of the ranks each
 //   compute SECONDS   all but rank 0 wait in a barrier while that one computes; then all leave
+//   late WHO          that rank does nothing, the others call all_reduce a little later, for 300 ms at most
+//   leave WHO         that rank leaves while the others are in an all_reduce
+//   differ WHAT       the last rank calls something else than the others, or in another order
 //   abort WHO         that rank aborts from another thread while all are blocked
 // Prints "ready" when all ranks have met, then "failed NANOSECONDS CODE MESSAGE" with the time of the
 // monotonic clock at which it learned of a failure.
@@ -73,6 +76,37 @@ class Calls {
   std::vector<std::int64_t> one_, all_;
 };
 
+// What the last rank calls differs from what the others call.
+void differ(Communicator& comm, const std::string& what) {
+  const bool odd = comm.rank() == comm.size() - 1;
+  std::vector<float> data(1000 * static_cast<std::size_t>(comm.size()), 1);
+  const auto reduce = [&](std::size_t count, tutti::DataType type, const ReduceOp& op) {
+    comm.all_reduce(tutti::Buffer(data.data(), count, type), op).wait();
+  };
+  const auto float32 = tutti::DataType::float32;
+  if (what == "kind") {
+    odd ? comm.broadcast(data, 0).wait() : comm.all_reduce(data, ReduceOp::sum).wait();
+  } else if (what == "size") {
+    reduce(odd ? 999 : 1000, float32, ReduceOp::sum);
+  } else if (what == "type") {
+    reduce(1000, odd ? tutti::DataType::int32 : float32, ReduceOp::sum);
+  } else if (what == "op") {
+    reduce(1000, float32, odd ? ReduceOp::max : ReduceOp::sum);
+  } else if (what == "root") {
+    comm.reduce(data, ReduceOp::sum, odd ? 1 : 0).wait();
+  } else if (what == "order") {
+    std::vector<tutti::Work> works;
+    for (const bool first : {true, false})
+      works.push_back(first != odd ? comm.all_reduce(data, ReduceOp::sum) : comm.all_gather(data));
+    for (tutti::Work& work : works) work.wait();
+  } else if (what == "way") {  // one by messages whatever the transport, one by shared memory if there is any
+    std::vector<std::uint64_t> counts(static_cast<std::size_t>(comm.size()), 1);
+    std::vector<float> in(counts.size()), out(counts.size());
+    odd ? comm.all_to_all_v(in, counts, out, counts).wait() : comm.barrier().wait();
+  }
+  comm.barrier().wait();
+}
+
 // Until something fails.
 void use(Communicator& comm, const std::vector<std::string>& words) {
   const std::string& mode = words.at(0);
@@ -91,6 +125,19 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     }
     return comm.barrier().wait();
   }
+  if (mode == "late") {
+    std::vector<float> data(1000);
+    while (comm.rank() == std::stoi(words.at(1)) && comm.status().ok())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // all are ready, or stopped
+    comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::milliseconds(300)}).wait();
+  }
+  if (mode == "leave") {
+    std::vector<float> data(1000);
+    if (comm.rank() == std::stoi(words.at(1))) return;
+    comm.all_reduce(data, ReduceOp::sum).wait();
+  }
+  if (mode == "differ") differ(comm, words.at(1));
   if (mode == "abort") {
     std::thread other([&] {
       if (comm.rank() != std::stoi(words.at(1))) return;
@@ -116,7 +163,6 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
 int main(int argc, char** argv) try {
   const std::vector<std::string> words(argv + 1, argv + argc);
   Communicator comm = tutti::init();
-  comm.barrier().wait();
   say("ready");
   try {
     use(comm, words);
