@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,8 +42,18 @@ class ControlDesk final : public ControlEvents {
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int rank, std::uint32_t topic, std::string body);
   // Driving. Whether a rank has been lost, or has said goodbye.
-  bool is_lost(int rank) const { return lost_[static_cast<std::size_t>(rank)]; }
-  bool has_left(int rank) const { return left_[static_cast<std::size_t>(rank)]; }
+  bool is_lost(int rank) const { return lost_.contains(rank); }
+  bool has_left(int rank) const { return left_.contains(rank); }
+  bool is_fenced() const { return fenced_; }
+  // Driving. Gives a rank up, here and everywhere.
+  void give_up(int rank, const Status& why);
+  // Driving. What has been decided about a communicator: all that is written about its shrinking from now on
+  // is answered with it, also when the communicator is gone.
+  void remember(std::uint32_t context, std::string decision);
+  // Driving. How many times this world has shrunk.
+  std::uint32_t generation() const { return generation_; }
+  void set_generation(std::uint32_t generation);
+  Driver& driver() { return driver_; }
 
   // ControlEvents, on the plane's thread.
   void on_lost(int rank, const Status& why) override;
@@ -65,6 +77,7 @@ class ControlDesk final : public ControlEvents {
   void handle(const Event& event);
   void lose(int rank, const Status& why);
   void read_note(const ControlNote& note);
+  void answer_shrink(const ControlNote& note, std::uint32_t context);
   void act();
 
   Driver& driver_;
@@ -77,8 +90,13 @@ class ControlDesk final : public ControlEvents {
 
   // Driving.
   std::vector<Group*> groups_;
-  std::vector<bool> lost_, left_;
+  std::map<int, Status> lost_;
+  std::set<int> left_;
+  std::map<std::uint32_t, std::string> decisions_;
+  std::set<std::uint32_t> closed_;  // communicators
+  std::uint32_t generation_ = 0;
   bool fenced_ = false;
+  Status why_fenced_;
 };
 
 }  // namespace tutti

@@ -18,6 +18,7 @@ enum ControlTopic : std::uint32_t {
   topic_expired = 3,  // ExpiredNote, to the leader: an operation's time is over
   topic_where = 4,    // CallNote, to all: the leader asks who has come to this call
   topic_here = 5,     // HereNote, the answer
+  topic_shrink = 6,   // ShrinkNote, between members
 };
 
 // Puts fields into a body, one after the other.

@@ -44,9 +44,7 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
 }
 
 Group::~Group() {
-  while (posted_.load(std::memory_order_acquire) != 0 && !driver_.forked()) {
-    if (!driver_.progress()) std::this_thread::yield();
-  }
+  settle();
   const DriverGuard guard(driver_);
   if (live_ != nullptr) {
     note_failure(
@@ -64,6 +62,13 @@ Group::~Group() {
   if (ready_send_ != nullptr) ready_send_->release();
   shared_.reset();
   allocations_.clear();
+}
+
+// Until what other threads have issued has started.
+void Group::settle() {
+  while (posted_.load(std::memory_order_acquire) != 0 && !driver_.forked()) {
+    if (!driver_.progress()) std::this_thread::yield();
+  }
 }
 
 std::string Group::describe(int rank) const {
@@ -356,7 +361,10 @@ ContextEvents::Known Group::operation(std::uint64_t sequence) const {
 }
 
 void Group::end(Operation& operation, const Status& status) {
-  if (operation.kind == Operation::Kind::collective) remember(operation, Slot::State::finished);
+  if (operation.kind == Operation::Kind::collective) {
+    remember(operation, Slot::State::finished);
+    if (!status.ok()) completed_ = std::min(completed_, operation.sequence);
+  }
   if (operation.next != nullptr) operation.next->previous = operation.previous;
   (operation.previous != nullptr ? operation.previous->next : live_) = operation.next;
   operation.run.reset();

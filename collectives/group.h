@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -17,6 +18,7 @@
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/problem.h>
 #include <tutti/collectives/schedule_cache.h>
+#include <tutti/collectives/shrinking.h>
 #include <tutti/collectives/topology.h>
 #include <tutti/collectives/world.h>
 #include <tutti/core/thread_annotations.h>
@@ -69,6 +71,15 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void on_note(const ControlNote& note);
   // Driving: fails it if an operation has been waiting for a member that has left.
   void look_for_leavers();
+  // Driving: whether a member can be reached, as far as is known here.
+  bool reaches(int rank) const;
+  // By a thread that does not drive: agrees with the other survivors on who goes on, and under which number.
+  // If the communicator has not failed yet, it fails with that. Throws `Error`.
+  ShrinkNote agree_to_shrink(int min_size);
+  // Driving: a rank has been lost.
+  void on_loss() const {
+    if (shrinking_ != nullptr) shrinking_->work();
+  }
   Status status() const;
   std::uint64_t operations_issued() const {
     return issued_.load(std::memory_order_relaxed) + attempted_.load(std::memory_order_relaxed);
@@ -151,6 +162,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void inquire(const ExpiredNote& expired);
   void take_answer(int origin, const HereNote& answer);
   void conclude();
+  void settle();
   int leader() const;
   std::vector<int> awaited(const Operation& operation) const;
   // The first cause wins; acted upon at the next safe point, never from inside a callback of the mesh.
@@ -195,6 +207,9 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   std::uint32_t polls_ = 0;
   bool acting_ = false;
   std::unique_ptr<Inquiry> inquiry_;  // as leader: who has come to an operation whose time is over
+  Shrinking* shrinking_ = nullptr;
+  std::uint32_t shrink_attempts_ = 0;
+  std::uint64_t completed_ = std::numeric_limits<std::uint64_t>::max();  // below the first that failed
   bool suspects_ = false;
   Status suspicion_;
   Deadline judged_ = Deadline::never();

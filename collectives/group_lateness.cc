@@ -126,7 +126,12 @@ void Group::look_for_leavers() {
 // --- what members write ---
 
 void Group::on_note(const ControlNote& note) {
-  if (!member(note.origin) || failed_.load(std::memory_order_acquire)) return;
+  if (!member(note.origin)) return;
+  if (note.topic == topic_shrink && shrinking_ != nullptr) {
+    if (const auto said = decode_shrink(note.body))
+      shrinking_->on_note(position_[static_cast<std::size_t>(note.origin)], *said);
+  }
+  if (failed_.load(std::memory_order_acquire)) return;
   switch (note.topic) {
     case topic_blocked:
       if (const auto call = decode_call(note.body)) compare(note.origin, *call);

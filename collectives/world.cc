@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <tutti/collectives/world.h>
@@ -21,6 +22,11 @@ std::uint32_t ContextNumbers::propose() {
   const std::lock_guard lock(mutex_);
   while (taken_.count(next_) != 0) ++next_;
   return next_++;
+}
+
+std::uint32_t ContextNumbers::above_all() {
+  const std::lock_guard lock(mutex_);
+  return std::max(next_, taken_.empty() ? 0 : *taken_.rbegin() + 1);
 }
 
 bool ContextNumbers::take(std::uint32_t context) {

@@ -23,6 +23,8 @@ class ContextNumbers {
  public:
   // A number not used here yet.
   std::uint32_t propose();
+  // The first that is higher than all that were used here.
+  std::uint32_t above_all();
   // Takes `context` for good; false if it is in use here already.
   bool take(std::uint32_t context);
 

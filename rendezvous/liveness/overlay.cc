@@ -96,7 +96,7 @@ void Overlay::take(int from, Frame& frame) {
       return deliver(frame);
     case FrameKind::send:
       if (static_cast<int>(frame.target) == options_.rank) return deliver(frame);
-      return route(frame);
+      return route(frame, from);
     case FrameKind::heartbeat:
       return;
   }
@@ -126,16 +126,16 @@ void Overlay::pass_on(const Frame& frame, int except) {
   }
 }
 
-void Overlay::route(Frame& frame) {
-  if (frame.hops == 0) return;
-  --frame.hops;
+// Not back to where it came from: while the ring changes that may be the nearest.
+void Overlay::route(Frame& frame, int from) {
   const int target = static_cast<int>(frame.target);
+  if (frame.hops == 0 || fenced_ || !is_here(target)) return;
+  --frame.hops;
   std::vector<int> linked;
   for (const auto& [rank, contact] : contacts_) {
-    if (contact.phase == Phase::open) linked.push_back(rank);
+    if (contact.phase == Phase::open && rank != from) linked.push_back(rank);
   }
-  if (!is_here(target) || fenced_) return;
-  const int next = next_hop(here_, options_.rank, target, linked);
+  const int next = next_hop(here_, target, linked);
   if (next >= 0) write(contacts_.at(next), frame);
 }
 
@@ -159,7 +159,7 @@ void Overlay::send(int target, std::uint32_t topic, std::string body) {
   made.topic = topic;
   made.body = std::move(body);
   if (target == options_.rank) return deliver(made);
-  route(made);
+  route(made, -1);
 }
 
 // --- who is gone ---

@@ -89,7 +89,7 @@ class Overlay {
   bool is_rank(std::uint32_t number) const { return number < presence_.size(); }
   void take(int from, Frame& frame);
   void deliver(const Frame& frame);
-  void route(Frame& frame);
+  void route(Frame& frame, int from);
   void pass_on(const Frame& frame, int except);
   bool first_time(std::uint32_t topic, std::uint64_t key);
   void on_lost(const Frame& frame, int from);

@@ -29,16 +29,10 @@ std::vector<int> neighbours(const std::vector<int>& present, int rank) {
   return found;
 }
 
-int next_hop(const std::vector<int>& present, int rank, int target, const std::vector<int>& linked) {
-  int best = -1;
-  std::size_t nearest = distance(present, rank, target);
-  for (const int candidate : linked) {
-    const std::size_t apart = distance(present, candidate, target);
-    if (apart >= nearest) continue;
-    nearest = apart;
-    best = candidate;
-  }
-  return best;
+int next_hop(const std::vector<int>& present, int target, const std::vector<int>& linked) {
+  const auto nearest = std::ranges::min_element(
+      linked, {}, [&](int candidate) { return distance(present, candidate, target); });
+  return nearest == linked.end() ? -1 : *nearest;
 }
 
 }  // namespace tutti::liveness

@@ -13,7 +13,8 @@ namespace tutti::liveness {
 // The neighbours of `rank`, ascending. `present` is ascending and holds it.
 TUTTI_API std::vector<int> neighbours(const std::vector<int>& present, int rank);
 
-// Of `linked`, the one nearest to `target` on the ring, or -1 if none is nearer than `rank` itself.
-TUTTI_API int next_hop(const std::vector<int>& present, int rank, int target, const std::vector<int>& linked);
+// Of `linked`, the one nearest to `target` on the ring, or -1 if there is none. While all links of the ring
+// are there it is nearer than `rank` itself.
+TUTTI_API int next_hop(const std::vector<int>& present, int target, const std::vector<int>& linked);
 
 }  // namespace tutti::liveness

@@ -46,6 +46,17 @@ std::optional<Failure> FaultWorld::failure(int number) {
   return failure;
 }
 
+std::optional<double> FaultWorld::shrunk(int number, int size) {
+  Process& process = rank(number);
+  const std::string start = "shrunk " + std::to_string(size) + " ";
+  if (!process.wait_for_output(start)) return std::nullopt;
+  const std::string out = process.out();
+  std::istringstream line(out.substr(out.find(start) + start.size()));
+  double completed = 0, nanoseconds = 0;
+  line >> completed >> nanoseconds;
+  return nanoseconds / 1e6;
+}
+
 bool FaultWorld::names(const std::string& message, int number) {
   return message.find("rank " + std::to_string(number) + " (host ") != message.npos &&
          message.find("pid " + std::to_string(rank(number).pid()) + ")") != message.npos;

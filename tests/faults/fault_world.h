@@ -36,6 +36,8 @@ class FaultWorld {
   bool ready();
   // What a rank says about its failure; none if it says nothing in good time.
   std::optional<Failure> failure(int number);
+  // Waits until a rank goes on in a world of that size; the milliseconds that the agreement took it.
+  std::optional<double> shrunk(int number, int size);
   // "rank 2 (host h, pid 4711)" without the host.
   bool names(const std::string& message, int number);
   // What all say.

@@ -1,4 +1,4 @@
-// SIGKILL of any rank during any collective: all others learn who it was.
+// SIGKILL of any rank during any collective: all others learn who it was, and go on without it.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*Kill*' --runs 50 --seed 7
 
@@ -24,12 +24,17 @@ const std::vector<std::string> kinds = {"all_reduce", "reduce",  "broadcast", "a
 class Kill : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
 // One run: a victim, a collective, a size and a moment drawn from the generator. The times, in milliseconds,
-// after which the others knew.
-void kill_one(int size, const std::string& transport, std::mt19937_64& random, std::vector<double>& times) {
+// after which the others knew, and that it took them to shrink.
+struct Times {
+  std::vector<double> noticed, shrunk;
+};
+
+void kill_one(int size, const std::string& transport, std::mt19937_64& random, Times& times) {
   const int victim = static_cast<int>(random() % static_cast<unsigned>(size));
   const std::string kind = kinds[random() % kinds.size()];
   const std::string count = std::to_string(std::size_t{1} << random() % 17);
-  FaultWorld world(size, {"loop", kind, count}, {.transport = transport});
+  FaultWorld world(size, {"shrink", std::to_string(size - 1), "1", "loop", kind, count},
+                   {.transport = transport});
   SCOPED_TRACE(kind + " of " + count + ", killing rank " + std::to_string(victim));
   if (!world.ready()) return;
   std::this_thread::sleep_for(std::chrono::milliseconds(random() % 100));
@@ -41,8 +46,11 @@ void kill_one(int size, const std::string& transport, std::mt19937_64& random, s
     ASSERT_TRUE(failure) << "rank " << rank << " has not noticed\n" << world.report();
     EXPECT_EQ(failure->code, "peer_lost") << world.report();
     EXPECT_TRUE(world.names(failure->message, victim)) << failure->message;
-    times.push_back(static_cast<double>(failure->when - killed) / 1e6);
+    times.noticed.push_back(static_cast<double>(failure->when - killed) / 1e6);
     EXPECT_EQ(world.rank(rank).wait(), 0) << world.rank(rank).report();
+    const auto shrunk = world.shrunk(rank, size - 1);
+    ASSERT_TRUE(shrunk) << world.report();
+    times.shrunk.push_back(*shrunk);
   }
 }
 
@@ -51,12 +59,15 @@ TEST_P(Kill, IsNoticedByAllAndNamed) {
   const std::uint64_t seed = argument("seed", std::random_device{}());
   const std::uint64_t runs = argument("runs", 5);
   std::mt19937_64 random(seed);
-  std::vector<double> times;
+  Times times;
   for (std::uint64_t run = 0; run < runs && !HasFailure(); ++run) kill_one(size, transport, random, times);
   std::printf(
-      "%d ranks over %s, %llu runs, seed %llu: noticed after %.1f ms (median), %.1f ms (95 %%), %.1f ms\n",
+      "%d ranks over %s, %llu runs, seed %llu: noticed after %.1f ms (median), %.1f ms (95 %%), %.1f ms "
+      "(all); "
+      "shrunk in %.1f ms (median), %.1f ms (95 %%), %.1f ms (all)\n",
       size, transport.c_str(), static_cast<unsigned long long>(runs), static_cast<unsigned long long>(seed),
-      percentile(times, 50), percentile(times, 95), percentile(times, 100));
+      percentile(times.noticed, 50), percentile(times.noticed, 95), percentile(times.noticed, 100),
+      percentile(times.shrunk, 50), percentile(times.shrunk, 95), percentile(times.shrunk, 100));
 }
 
 INSTANTIATE_TEST_SUITE_P(, Kill, testing::Combine(testing::Values(2, 5, 16), testing::Values("tcp", "shm")),

@@ -1,4 +1,4 @@
-// A program for the ranks of a test in which something goes wrong: `fault_rank MODE...`.
+// A program for the ranks of a test in which something goes wrong: `fault_rank [shrink LEFT LEAST] MODE...`.
 //   loop KIND COUNT   one collective after the other until one fails
 //   idle              calls nothing, and looks at the communicator's status until that is not ok
 //   split KIND COUNT  as `loop`, on communicators of half of the ranks each
@@ -158,12 +158,73 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
   }
 }
 
+// Everything with the survivors: an all_reduce of a known sum, a split, a message.
+void check(Communicator& comm) {
+  const int p = comm.size(), rank = comm.rank();
+  std::vector<std::int64_t> sum(5000, rank + 1);
+  comm.all_reduce(sum, ReduceOp::sum).wait();
+  for (const std::int64_t value : sum) {
+    if (value != p * (p + 1) / 2) throw std::runtime_error("wrong sum after a shrink");
+  }
+  auto half = comm.split(rank % 2);
+  std::int64_t count = 1;
+  half->all_reduce(std::span(&count, 1), ReduceOp::sum).wait();
+  if (count != (p + 1 - rank % 2) / 2) throw std::runtime_error("wrong count after a split");
+  std::int64_t from = -1;
+  const std::int64_t to = rank;
+  Work received = comm.recv(std::span(&from, 1), (rank + 1) % p, 3);
+  comm.send(std::span(&to, 1), (rank + p - 1) % p, 3).wait();
+  received.wait();
+  if (from != (rank + 1) % p) throw std::runtime_error("wrong message after a shrink");
+}
+
+struct Plan {
+  int left = 0;
+  int least = 0;
+};
+
+// As long as enough are left.
+void survive(Communicator comm, const Plan& plan, const std::vector<std::string>& words) {
+  std::string shrunk_to;
+  for (;;) {
+    try {
+      if (!shrunk_to.empty()) {
+        check(comm);
+        say(shrunk_to);
+        if (comm.size() <= plan.left) return;
+      }
+      return use(comm, words);
+    } catch (const tutti::Error& error) {
+      const long long when = now();
+      say("failed " + std::to_string(when) + " " + std::string(to_string(error.code())) + " " +
+          error.status().message());
+      if (error.code() != tutti::Code::peer_lost) return;
+    }
+    const long long begin = now();
+    tutti::Shrunk shrunk = comm.shrink(plan.least);
+    comm = std::move(shrunk.communicator);
+    const long long end = now();
+    shrunk_to = "shrunk " + std::to_string(comm.size()) + " " + std::to_string(shrunk.completed) + " " +
+                std::to_string(end - begin);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const bool shrinks = words.at(0) == "shrink";
+  Plan plan;
+  if (shrinks) {
+    plan = {std::stoi(words.at(1)), std::stoi(words.at(2))};
+    words.erase(words.begin(), words.begin() + 3);
+  }
   Communicator comm = tutti::init();
   say("ready");
+  if (shrinks) {
+    survive(std::move(comm), plan, words);
+    return 0;
+  }
   try {
     use(comm, words);
   } catch (const tutti::Error& error) {
