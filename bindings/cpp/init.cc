@@ -82,7 +82,7 @@ std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerI
   return static_cast<unsigned>(here) > cores ? std::chrono::nanoseconds(0) : config.spin;
 }
 
-// What messages cost before anything is measured.
+// What messages cost before anything is measured. Driving.
 CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   const int neighbour = mesh.rank() == 0 ? 1 : 0;
   CostModel model = shipped_model(mesh.size() > 1 ? mesh.transport_name(neighbour) : "");
@@ -108,12 +108,13 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
                     .credit = static_cast<std::uint32_t>(setup.config.eager_credit),
                     .fragment = static_cast<std::uint32_t>(setup.config.fragment)};
   auto mesh = std::make_unique<Mesh>(engine->driver, std::move(options));
+  CostModel shipped;
   {
     const DriverGuard guard(engine->driver);
     const Status started = mesh->start();
     if (!started.ok()) throw Error(started);
+    shipped = shipped_costs(setup.config, *mesh);
   }
-  const CostModel shipped = shipped_costs(setup.config, *mesh);
   const std::string overrides = format_algorithm_choices(setup.config.algorithm);
   auto world = std::make_shared<World>(std::move(engine), std::move(mesh),
                                        Selector::create(shipped, overrides).take(), setup.config.timeout);
