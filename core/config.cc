@@ -56,6 +56,14 @@ constexpr Config::Variable table[] = {
      .default_value = "2m",
      .meaning = "How long the processes wait for each other at the start.",
      .least = 1},
+    {.name = "TUTTI_HEARTBEAT",
+     .member = &Config::heartbeat,
+     .default_value = "10s",
+     .meaning =
+         "A process of which nothing was heard for this long, not even by its background thread, counts "
+         "as lost. Computing for long is not silence; being stopped or cut off is.",
+     .least = 1,
+     .shapes_wire = true},
     {.name = "TUTTI_TRANSPORTS",
      .member = &Config::transports,
      .default_value = "",

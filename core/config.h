@@ -30,6 +30,7 @@ struct TUTTI_API Config {
   std::string job_id;
   std::chrono::nanoseconds timeout{};
   std::chrono::nanoseconds init_timeout{};
+  std::chrono::nanoseconds heartbeat{};
   std::vector<std::string> transports;
   std::string socket_ifname;
   std::string bind_address;

@@ -27,6 +27,10 @@ struct TransportEntry {
   Result<std::unique_ptr<Transport>> (*create)(const TransportSetup& setup);
 };
 
+// The literal addresses that this process listens on, so that others connect to it: what the user says, else
+// those of the chosen interfaces. Never empty.
+Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup);
+
 // Every transport between processes, in order of preference: an ordinary list.
 std::span<const TransportEntry> transport_entries();
 
