@@ -46,6 +46,16 @@ constexpr Config::Variable table[] = {
      .member = &Config::job_id,
      .default_value = "",
      .meaning = "A name for the job; keeps jobs that share a store or a folder apart."},
+    {.name = "TUTTI_TOKEN",
+     .member = &Config::token,
+     .default_value = "",
+     .meaning =
+         "What the processes of a job prove to each other on every connection that they have; never sent or "
+         "shown. Launchers make one for each job. Not set: whoever reaches a port may connect."},
+    {.name = "TUTTI_TOKEN_FILE",
+     .member = &Config::token_file,
+     .default_value = "",
+     .meaning = "A file whose first line is the token, in place of TUTTI_TOKEN."},
     {.name = "TUTTI_TIMEOUT",
      .member = &Config::timeout,
      .default_value = "5m",
@@ -165,6 +175,7 @@ struct TypeName {
   std::string_view operator()(std::uint64_t Config::*) const { return "size"; }
   std::string_view operator()(std::chrono::nanoseconds Config::*) const { return "duration"; }
   std::string_view operator()(std::string Config::*) const { return "text"; }
+  std::string_view operator()(Secret Config::*) const { return "secret"; }
   std::string_view operator()(std::vector<std::string> Config::*) const { return "list"; }
   std::string_view operator()(std::optional<PortRange> Config::*) const { return "port range"; }
   std::string_view operator()(log::Level Config::*) const { return "level"; }
@@ -225,6 +236,7 @@ struct Assign {
   bool operator()(std::string Config::*member) const {
     return take(member, std::optional<std::string>(text));
   }
+  bool operator()(Secret Config::*member) const { return take(member, std::optional(Secret(text))); }
   bool operator()(std::vector<std::string> Config::*member) const {
     return take(member, std::optional(parse_list(text)));
   }
@@ -250,6 +262,7 @@ struct Print {
     return format_duration(config.*member);
   }
   std::string operator()(std::string Config::*member) const { return config.*member; }
+  std::string operator()(Secret Config::*member) const { return (config.*member).empty() ? "" : "(set)"; }
   std::string operator()(std::vector<std::string> Config::*member) const {
     return format_list(config.*member);
   }

@@ -19,11 +19,37 @@ constexpr std::size_t write_step = std::size_t{1} << 20;
 
 }  // namespace
 
-StoreConnection::StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Closed closed)
-    : socket_(std::move(socket)), timer_(socket_.get_executor()), state_(state), closed_(std::move(closed)) {}
+StoreConnection::StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event known, Event closed)
+    : socket_(std::move(socket)),
+      timer_(socket_.get_executor()),
+      state_(state),
+      known_(std::move(known)),
+      closed_(std::move(closed)),
+      guard_(security::Guard::accepting(state.options.credentials, security::Service::store, security::nobody,
+                                        Deadline::after(state.options.greeting_timeout))) {}
 
 void StoreConnection::start() {
   set_timer(state_.options.greeting_timeout, &StoreConnection::close);
+  pass_guard();
+}
+
+void StoreConnection::pass_guard() {
+  using State = security::Guard::State;
+  const State state = guard_.advance(socket_.native_handle());
+  if (state == State::done) return read_hello();
+  if (state == State::failed) {
+    state_.refusals.add("the store", guard_);
+    return close();
+  }
+  const auto event =
+      state == State::writing ? asio::ip::tcp::socket::wait_write : asio::ip::tcp::socket::wait_read;
+  socket_.async_wait(event, [self = shared_from_this()](asio::error_code error) {
+    if (self->is_over(error)) return self->close();
+    self->pass_guard();
+  });
+}
+
+void StoreConnection::read_hello() {
   asio::async_read(socket_, asio::buffer(&client_hello_, sizeof(client_hello_)),
                    [self = shared_from_this()](asio::error_code error, std::size_t) {
                      if (self->is_over(error) || self->client_hello_.magic != magic) return self->close();
@@ -39,6 +65,7 @@ void StoreConnection::greet() {
                       // A client of another version has been told ours and can say so to its user.
                       if (self->is_over(error) || little_endian16(self->client_hello_.version) != version)
                         return self->close();
+                      self->known_(*self);
                       self->await_request();
                     });
 }

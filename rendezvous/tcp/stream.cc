@@ -59,6 +59,17 @@ Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline) 
   return stream;
 }
 
+Status Stream::pass(security::Guard& guard, Deadline deadline) {
+  using State = security::Guard::State;
+  for (;;) {
+    const State state = guard.advance(fd_);
+    if (state == State::done) return {};
+    if (state == State::failed) return guard.status();
+    const short events = state == State::writing ? POLLOUT : POLLIN;
+    if (Status status = wait_for(events, deadline); !status.ok()) return status;
+  }
+}
+
 void Stream::close() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;

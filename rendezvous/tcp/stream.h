@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <tutti/core/deadline.h>
+#include <tutti/core/security/guard.h>
 #include <tutti/core/status.h>
 #include <tutti/rendezvous/address.h>
 
@@ -28,6 +29,9 @@ class Stream {
 
   // `unreachable` with the system's reason if the address cannot be connected to.
   static Result<Stream> connect(const SocketAddress& address, Deadline deadline);
+
+  // Before anything else: both sides prove who they are. Its failures are the guard's, and `timeout`.
+  Status pass(security::Guard& guard, Deadline deadline);
 
   bool is_open() const { return fd_ >= 0; }
   void close();

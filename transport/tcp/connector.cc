@@ -57,7 +57,7 @@ void Connector::try_next() {
                           hub_.congestion.choose(endpoint.address(), hub_.same_host(peer_)), local_};
   socket_ = begin_connect(hub_.io, endpoint, setup, error);
   if (!error) {
-    greet();
+    connected();
     return;
   }
   if (error != asio::error::in_progress) {
@@ -73,22 +73,67 @@ void Connector::try_next() {
 }
 
 void Connector::on_ready(std::uint32_t) {
-  if (phase_ == Phase::greeting) {
-    read_answer();
-    return;
-  }
+  if (phase_ == Phase::greeting) return read_answer();
+  if (phase_ == Phase::proving) return prove();
   if (const asio::error_code error = connect_result(socket_)) {
     attempt_failed(error);
   } else {
-    greet();
+    connected();
   }
+}
+
+void Connector::connected() {
+  phase_ = Phase::proving;
+  tune(socket_);
+  hub_.congestion.settle(socket_, hub_.same_host(peer_));
+  const security::Parties parties{security::Service::data, static_cast<std::uint32_t>(hub_.owner->rank()),
+                                  static_cast<std::uint32_t>(peer_)};
+  const Deadline limit = earlier(deadline_, Deadline::after(attempt_timeout_));
+  guard_.emplace(security::Guard::connecting(hub_.options.credentials, parties, limit));
+  hub_.timers.set(*this, limit);
+  prove();
+}
+
+void Connector::prove() {
+  switch (guard_->advance(socket_.native_handle())) {
+    case security::Guard::State::reading:
+      return watch_for(EPOLLIN);
+    case security::Guard::State::writing:
+      return watch_for(EPOLLOUT);
+    case security::Guard::State::done:
+      return greet();
+    case security::Guard::State::failed:
+      return guard_failed();
+  }
+}
+
+void Connector::guard_failed() {
+  const Status why = guard_->status();
+  switch (why.code()) {
+    case Code::unauthenticated:
+    case Code::mismatch:
+      return fail(why.code(), why.message());
+    case Code::timeout:
+      return attempt_failed(asio::error::timed_out);
+    case Code::peer_lost:
+      return attempt_failed(asio::error::connection_reset);
+    default:
+      return attempt_failed(asio::error::connection_refused);  // some other program has the port now
+  }
+}
+
+void Connector::watch_for(std::uint32_t events) {
+  if (watching_) {
+    hub_.rewatch(socket_.native_handle(), events, *this);
+    return;
+  }
+  watching_ = hub_.watch(socket_.native_handle(), events, *this).ok();
+  if (!watching_) attempt_failed(asio::error::no_memory);
 }
 
 void Connector::greet() {
   phase_ = Phase::greeting;
   have_ = 0;
-  tune(socket_);
-  hub_.congestion.settle(socket_, hub_.same_host(peer_));
   Hello hello;
   hello.version = handshake_version;
   hello.from = static_cast<std::uint32_t>(hub_.owner->rank());
@@ -100,18 +145,13 @@ void Connector::greet() {
   asio::error_code error;
   const std::size_t sent = socket_.write_some(asio::buffer(bytes), error);
   if (!error && sent != bytes.size()) error = asio::error::no_buffer_space;
-  if (!error && !watching_) {
-    watching_ = hub_.watch(socket_.native_handle(), EPOLLIN, *this).ok();
-    if (!watching_) error = asio::error::no_memory;
-  } else if (!error) {
-    hub_.rewatch(socket_.native_handle(), EPOLLIN, *this);
-  }
   if (error) {
     attempt_failed(error);
     return;
   }
   // The peer may welcome us at any moment from now on, so this attempt is only given up with the whole.
   hub_.timers.set(*this, deadline_);
+  watch_for(EPOLLIN);
 }
 
 void Connector::read_answer() {
@@ -126,6 +166,8 @@ void Connector::read_answer() {
   if (have_ < answer_.size()) return;
   if (const auto verdict = decode_answer(answer_)) {
     judge(*verdict);
+  } else if (const auto refusal = security::refusal_by_guard(answer_, "it")) {
+    fail(refusal->code(), refusal->message());
   } else {
     attempt_failed(asio::error::connection_refused);  // some other program has the port now
   }

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
+#include <tutti/core/security/guard.h>
 #include <tutti/transport/tcp/address.h>
 #include <tutti/transport/tcp/handshake.h>
 #include <tutti/transport/tcp/hub.h>
@@ -38,9 +40,13 @@ class Connector final : public DescriptorHandler, public Timer {
   void on_timer() override;
 
  private:
-  enum class Phase { pausing, connecting, greeting };
+  enum class Phase { pausing, connecting, proving, greeting };
 
   void try_next();
+  void connected();
+  void prove();
+  void guard_failed();
+  void watch_for(std::uint32_t events);
   void greet();
   void read_answer();
   void judge(Verdict verdict);
@@ -62,6 +68,7 @@ class Connector final : public DescriptorHandler, public Timer {
   asio::ip::address local_;
   Phase phase_ = Phase::pausing;
   Socket socket_;
+  std::optional<security::Guard> guard_;
   bool watching_ = false;
   std::size_t next_endpoint_ = 0;
   std::size_t refused_in_round_ = 0;
