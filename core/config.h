@@ -31,6 +31,10 @@ struct TUTTI_API Config {
   std::string job_id;
   Secret token;
   std::string token_file;
+  bool tls{};
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_ca;
   std::chrono::nanoseconds timeout{};
   std::chrono::nanoseconds init_timeout{};
   std::vector<std::string> transports;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,12 +45,32 @@ Result<Secret> read_token(const std::string& path) {
   return token;
 }
 
+Result<std::unique_ptr<const TlsContext>> make_tls(const Settings& settings) {
+  const bool any = !settings.certificate.empty() || !settings.key.empty() || !settings.authority.empty();
+  const bool all = !settings.certificate.empty() && !settings.key.empty() && !settings.authority.empty();
+  if (any && !all) {
+    return Status(Code::invalid_argument,
+                  "TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA belong together; one of them is missing");
+  }
+  if (!any && settings.token.empty()) {
+    return Status(
+        Code::invalid_argument,
+        "TUTTI_TLS needs something to prove: TUTTI_TOKEN, TUTTI_TOKEN_FILE or the certificate files "
+        "TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA");
+  }
+  return TlsContext::create({settings.certificate, settings.key, settings.authority, settings.rekey_bytes});
+}
+
 }  // namespace
 
 Result<Settings> settings_from(const Config& config) {
   Settings settings;
   settings.job = config.job_id;
   settings.token = config.token;
+  settings.tls = config.tls;
+  settings.certificate = config.tls_cert;
+  settings.key = config.tls_key;
+  settings.authority = config.tls_ca;
   if (config.token_file.empty()) return settings;
   if (!config.token.empty()) {
     return Status(Code::invalid_argument,
@@ -62,17 +83,20 @@ Result<Settings> settings_from(const Config& config) {
 }
 
 Result<SharedCredentials> Credentials::create(const Settings& settings) {
-  if (settings.token.empty()) return SharedCredentials();
+  if (settings.token.empty() && !settings.tls) return SharedCredentials();
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);  // our threads may still run when the process exits
+  std::unique_ptr<const TlsContext> tls;
+  if (settings.tls) {
+    Result<std::unique_ptr<const TlsContext>> made = make_tls(settings);
+    if (!made.ok()) return made.status();
+    tls = *std::move(made);
+  }
   return std::make_shared<const Credentials>(
-      std::make_unique<const Keys>(settings.token.reveal(), settings.job));
+      std::make_unique<const Keys>(settings.token.reveal(), settings.job, std::move(tls)));
 }
 
 Credentials::Credentials(std::unique_ptr<const Keys> keys) : keys_(std::move(keys)) {}
 
 Credentials::~Credentials() = default;
-
-std::string describe(const SharedCredentials& credentials) {
-  return credentials == nullptr ? "open" : "token";
-}
 
 }  // namespace tutti::security

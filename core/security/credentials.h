@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -16,16 +17,20 @@ class Keys;
 struct Settings {
   Secret token;
   std::string job;  // its name: proofs for one job are worth nothing in another with the same token
+  bool tls = false;
+  std::string certificate, key, authority;  // for TLS: PEM files; all or none, then the token has to do
+  std::uint64_t rekey_bytes = std::uint64_t{1} << 36;  // how much one TLS key protects
 };
 
-// From TUTTI_TOKEN, or read from TUTTI_TOKEN_FILE; the job is TUTTI_JOB_ID. `invalid_argument` says what is
-// wrong with them, and never shows the token.
+// From TUTTI_TOKEN, or read from TUTTI_TOKEN_FILE, and TUTTI_TLS*; the job is TUTTI_JOB_ID.
+// `invalid_argument` says what is wrong with them, and never shows the token.
 TUTTI_API Result<Settings> settings_from(const Config& config);
 
 // Made once, shared by all connections of a process, never changed.
 class TUTTI_API Credentials {
  public:
-  // Null if there is nothing to prove: then every door is open.
+  // Null if there is nothing to prove: then every door is open. `invalid_argument`: TLS without a token and
+  // without certificates, or with files that are none.
   static Result<std::shared_ptr<const Credentials>> create(const Settings& settings);
   explicit Credentials(std::unique_ptr<const Keys> keys);
   Credentials(const Credentials&) = delete;
@@ -39,8 +44,5 @@ class TUTTI_API Credentials {
 };
 
 using SharedCredentials = std::shared_ptr<const Credentials>;
-
-// How connections are guarded, as ranks compare it when they meet; says nothing about the token itself.
-TUTTI_API std::string describe(const SharedCredentials& credentials);
 
 }  // namespace tutti::security

@@ -13,10 +13,23 @@
 namespace tutti::security {
 namespace {
 
-constexpr std::string_view connector = "connector";
-constexpr std::string_view acceptor = "acceptor";
-constexpr const char* advice =
-    " (TUTTI_TOKEN or TUTTI_TOKEN_FILE; launchers set it for the ranks that they start)";
+const char* describe(Mode mode) {
+  switch (mode) {
+    case Mode::challenge:
+      return "does not encrypt";
+    case Mode::tls_token:
+      return "encrypts by the token";
+    case Mode::tls_files:
+      return "encrypts by certificates";
+  }
+  return "protects connections in a way that is not known here";
+}
+
+// Without a token the local sockets have nothing to prove: certificates are for the network.
+SharedCredentials for_service(SharedCredentials credentials, Service service) {
+  const bool none = service == Service::memory && credentials != nullptr && !credentials->keys().has_token();
+  return none ? nullptr : std::move(credentials);
+}
 
 }  // namespace
 
@@ -32,7 +45,7 @@ enum class Guard::Verdict : std::uint8_t {
 };
 
 Guard::Guard(SharedCredentials credentials, const Parties& parties, bool accepts, Deadline deadline)
-    : credentials_(std::move(credentials)),
+    : credentials_(for_service(std::move(credentials), parties.service)),
       parties_(parties),
       accepts_(accepts),
       deadline_(deadline),
@@ -61,6 +74,8 @@ Guard::State Guard::advance(int socket) {
       return State::done;
     } else if (step_ == Step::close) {
       step_ = Step::broken;
+    } else if (step_ == Step::shake) {
+      if (const auto waits = shake(socket)) return *waits;
     } else if (step_ == Step::peek) {
       peek(socket);
       if (step_ == Step::peek) return State::reading;
@@ -79,14 +94,28 @@ Guard::State Guard::advance(int socket) {
 // --- moving bytes; false: nothing to be done now, or the guard is broken ---
 
 bool Guard::send_some(int socket) {
-  const ssize_t sent = ::send(socket, out_.data() + sent_, to_send_ - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const auto rest = std::span<const std::byte>(out_).subspan(sent_, to_send_ - sent_);
+  if (tls_ != nullptr) {
+    int error = 0;
+    sent_ += tls_->write({&rest, 1}, error);
+    if (error != 0) fail_tls(socket, error);
+    return error == 0;
+  }
+  const ssize_t sent = ::send(socket, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent > 0) sent_ += static_cast<std::size_t>(sent);
   if (sent < 0) fail_system(errno);
   return sent > 0;
 }
 
 bool Guard::receive_some(int socket) {
-  const ssize_t got = ::recv(socket, in_.data() + have_, wanted_ - have_, MSG_DONTWAIT);
+  const auto place = std::span(in_).subspan(have_, wanted_ - have_);
+  if (tls_ != nullptr) {
+    int error = 0;
+    have_ += tls_->read(place, error);
+    if (error != 0) fail_tls(socket, error);
+    return error == 0;
+  }
+  const ssize_t got = ::recv(socket, place.data(), place.size(), MSG_DONTWAIT);
   if (got > 0) {
     have_ += static_cast<std::size_t>(got);
     return true;
@@ -150,9 +179,11 @@ void Guard::judge_opening(int socket) {
     return refuse(Verdict::no_guard, Code::unauthenticated,
                   us(socket) + " has no token, and " + them(socket) + " asks for one" + advice);
   }
-  if (take<std::uint8_t>(opening_, 10) != static_cast<std::uint8_t>(Mode::challenge)) {
-    return refuse(Verdict::other_mode, Code::unauthenticated,
-                  them(socket) + " protects the connection in another way than " + us(socket));
+  const auto theirs = static_cast<Mode>(take<std::uint8_t>(opening_, 10));
+  if (theirs != mode()) {
+    return refuse(
+        Verdict::other_mode, Code::unauthenticated,
+        them(socket) + " " + describe(theirs) + ", " + us(socket) + " " + describe(mode()) + " (TUTTI_TLS)");
   }
   if (take<std::uint8_t>(opening_, 11) != static_cast<std::uint8_t>(parties_.service) ||
       take<std::uint32_t>(opening_, 16) != parties_.to) {
@@ -166,7 +197,11 @@ void Guard::challenge() {
   if (!fill_random(nonce)) return fail(Code::internal, "the system has no random numbers");
   say_notice(Verdict::proceed, nonce);
   notice_ = out_;
-  expect(Step::read_proof, digest_bytes);
+  if (mode() == Mode::challenge) {
+    expect(Step::read_proof, digest_bytes);
+  } else {
+    step_ = Step::shake;
+  }
 }
 
 void Guard::judge_proof(int socket) {
@@ -195,8 +230,9 @@ void Guard::judge_notice(int socket) {
                                       std::to_string(take<std::uint16_t>(notice_, 8)) + ", " + us(socket) +
                                       " by version " + std::to_string(guard_version));
     case Verdict::other_mode:
-      return fail(Code::unauthenticated,
-                  them(socket) + " protects the connection in another way than " + us(socket));
+      return fail(Code::unauthenticated, them(socket) + " " +
+                                             describe(static_cast<Mode>(take<std::uint8_t>(notice_, 10))) +
+                                             ", " + us(socket) + " " + describe(mode()) + " (TUTTI_TLS)");
     case Verdict::not_meant:
       return fail(Code::unreachable, them(socket) + " is not the one that was meant");
     default:
@@ -205,6 +241,10 @@ void Guard::judge_notice(int socket) {
 }
 
 void Guard::prove() {
+  if (mode() != Mode::challenge) {
+    step_ = Step::shake;
+    return;
+  }
   say(proof(connector));
   expect(Step::read_verdict, message_bytes);
 }
@@ -233,11 +273,19 @@ void Guard::step(int socket) {
   }
 }
 
+Mode Guard::mode() const {
+  const bool on_this_host = parties_.service == Service::memory;
+  return credentials_ == nullptr || on_this_host ? Mode::challenge : credentials_->keys().mode();
+}
+
 // A store may serve many jobs, which tell their keys apart themselves.
+std::span<const std::byte> Guard::job() const {
+  if (parties_.service == Service::store) return {};
+  return credentials_->keys().job();
+}
+
 Digest Guard::proof(std::string_view role) const {
-  const Keys& keys = credentials_->keys();
-  const auto job = parties_.service == Service::store ? std::span<const std::byte>() : std::span(keys.job());
-  return hmac(keys.proof(), {bytes_of(role), opening_, notice_, job});
+  return hmac(credentials_->keys().proof(), {bytes_of(role), opening_, notice_, job()});
 }
 
 void Guard::expect(Step step, std::size_t bytes) {
@@ -248,7 +296,7 @@ void Guard::expect(Step step, std::size_t bytes) {
 
 void Guard::say_opening() {
   put(opening_, 8, guard_version);
-  put(opening_, 10, static_cast<std::uint8_t>(Mode::challenge));
+  put(opening_, 10, static_cast<std::uint8_t>(mode()));
   put(opening_, 11, static_cast<std::uint8_t>(parties_.service));
   put(opening_, 12, parties_.from);
   put(opening_, 16, parties_.to);
@@ -264,7 +312,7 @@ void Guard::say_notice(Verdict verdict, const Digest& body) {
   std::array<std::byte, message_bytes> notice{};
   std::memcpy(notice.data(), notice_magic.data(), notice_magic.size());
   put(notice, 8, guard_version);
-  put(notice, 10, static_cast<std::uint8_t>(Mode::challenge));
+  put(notice, 10, static_cast<std::uint8_t>(mode()));
   put(notice, 11, static_cast<std::uint8_t>(verdict));
   std::copy(body.begin(), body.end(), notice.begin() + body_offset);
   say(notice);

@@ -11,6 +11,7 @@
 #include <tutti/core/deadline.h>
 #include <tutti/core/security/credentials.h>
 #include <tutti/core/security/digest.h>
+#include <tutti/core/security/tls.h>
 #include <tutti/core/status.h>
 
 namespace tutti::security {
@@ -20,6 +21,8 @@ enum class Service : std::uint8_t { store = 1, data = 2, memory = 3, control = 4
 
 inline constexpr std::uint32_t nobody = 0xffffffff;  // in place of a rank: a store, a tool
 
+enum class Mode : std::uint8_t;  // messages.h
+
 struct Parties {
   Service service = Service::data;
   std::uint32_t from = nobody;  // the rank that connects
@@ -28,8 +31,9 @@ struct Parties {
 
 // Stands in front of a connection: lets nothing through before both sides have proved, by a
 // challenge-response over their roles, ranks, job and two fresh nonces, that they hold the same token
-// (docs/protocol.md). It reads its own messages only, all of fixed size, and not a byte of what follows them;
-// works on stream and packet sockets, never blocks, and is driven by whoever watches the socket:
+// (docs/protocol.md), or has TLS prove it. It reads its own messages only, all of fixed size, and not a byte
+// of what follows them; works on stream and packet sockets, never blocks, and is driven by whoever watches
+// the socket:
 //
 //   switch (guard.advance(socket)) {  // when there is a connection, when the socket is ready, when time is
 //   up
@@ -62,11 +66,23 @@ class Guard {
   // Of whoever connected, proved once done; meaningless without credentials.
   std::uint32_t from() const { return parties_.from; }
   bool is_open() const { return credentials_ == nullptr; }
+  // Once done: what everything goes through from now on; null: the socket itself.
+  std::unique_ptr<Tls> take_tls() { return std::move(tls_); }
 
   static constexpr std::size_t message_bytes = 64;
 
  private:
-  enum class Step { peek, read_opening, read_notice, read_proof, read_verdict, close, finished, broken };
+  enum class Step {
+    peek,
+    read_opening,
+    read_notice,
+    read_proof,
+    read_verdict,
+    shake,
+    close,
+    finished,
+    broken
+  };
   enum class Verdict : std::uint8_t;
 
   Guard(SharedCredentials credentials, const Parties& parties, bool accepts, Deadline deadline);
@@ -74,6 +90,9 @@ class Guard {
   bool send_some(int socket);
   bool receive_some(int socket);
   void step(int socket);
+  std::optional<State> shake(int socket);
+  void after_tls();
+  void fail_tls(int socket, int error);
   void peek(int socket);
   void recognise(int socket);
   void judge_opening(int socket);
@@ -85,6 +104,8 @@ class Guard {
 
   Digest proof(std::string_view role) const;
   void expect(Step step, std::size_t bytes);
+  std::span<const std::byte> job() const;
+  Mode mode() const;
   void say_opening();
   void say_notice(Verdict verdict, const Digest& body);
   void say(std::span<const std::byte> message);
@@ -106,6 +127,7 @@ class Guard {
   std::array<std::byte, message_bytes> notice_{};
   std::array<std::byte, message_bytes> in_{};
   std::array<std::byte, message_bytes> out_{};
+  std::unique_ptr<Tls> tls_;  // from its handshake on
   std::size_t wanted_ = 0, have_ = 0;
   std::size_t to_send_ = 0, sent_ = 0;
 };

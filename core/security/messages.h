@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 
 // What guards say to each other. Fixed sizes, little-endian, nothing that could ask for memory.
 //
@@ -21,7 +22,18 @@ inline constexpr std::size_t body_offset = 32;
 inline constexpr std::uint16_t guard_version = 1;
 
 // How the connection is protected; both sides must mean the same.
-enum class Mode : std::uint8_t { challenge = 1 };
+enum class Mode : std::uint8_t {
+  challenge = 1,  // the proofs, and then everything, as it is
+  tls_token = 2,  // TLS by a key that both derive from the token and these messages
+  tls_files = 3,  // TLS by certificates, and the proofs inside of it
+};
+
+// Whose proof it is.
+inline constexpr std::string_view connector = "connector";
+inline constexpr std::string_view acceptor = "acceptor";
+
+inline constexpr const char* advice =
+    " (TUTTI_TOKEN or TUTTI_TOKEN_FILE; launchers set it for the ranks that they start)";
 
 inline bool begins_with(std::span<const std::byte> bytes, std::span<const unsigned char> magic) {
   return std::memcmp(bytes.data(), magic.data(), std::min(bytes.size(), magic.size())) == 0;

@@ -15,6 +15,7 @@
 #include <tutti/core/security/refusals.h>
 #include <tutti/rendezvous/tcp/store_server.h>
 #include <tutti/rendezvous/tcp/store_service.h>
+#include <tutti/rendezvous/tcp/store_wire.h>
 #include <tutti/rendezvous/tcp/wire.h>
 
 namespace tutti::store_wire {
@@ -67,7 +68,7 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   bool reserve(std::size_t bytes);
   void release();
 
-  asio::ip::tcp::socket socket_;
+  StoreWire wire_;
   asio::steady_timer timer_;
   std::uint64_t timer_round_ = 0;
   ServerState& state_;

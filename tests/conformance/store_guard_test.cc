@@ -41,7 +41,8 @@ TEST(StoreGuard, TheSameTokenOpensTheStore) {
 }
 
 TEST(StoreGuard, AnotherTokenOrNoneIsUnauthenticatedOnBothSides) {
-  const std::vector<std::pair<std::string, std::string>> cases = {{"secret", "other"}, {"secret", ""}, {"", "secret"}};
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"secret", "other"}, {"secret", ""}, {"", "secret"}};
   for (const auto& [at_server, at_client] : cases) {
     const auto server = serve(at_server);
     const auto client = connect(*server, at_client);

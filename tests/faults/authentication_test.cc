@@ -22,11 +22,13 @@ TEST(Authentication, AWrongTokenOrNoneIsRefusedAndTheJobGoesOn) {
   for (const auto& other : others) {
     Process& stranger = job.start(1, {{"TUTTI_TOKEN", other}});
     EXPECT_EQ(stranger.wait(), 1) << stranger.report();
-    EXPECT_THAT(stranger.err(), AllOf(HasSubstr("unauthenticated"), HasSubstr("token"), HasSubstr("127.0.0.1:")));
+    EXPECT_THAT(stranger.err(),
+                AllOf(HasSubstr("unauthenticated"), HasSubstr("token"), HasSubstr("127.0.0.1:")));
     EXPECT_THAT(stranger.err(), Not(HasSubstr(token)));
     job.ranks.pop_back();
   }
-  EXPECT_THAT(job[0].err(), AllOf(HasSubstr("another token"), HasSubstr("has no token"), Not(HasSubstr(token))));
+  EXPECT_THAT(job[0].err(),
+              AllOf(HasSubstr("another token"), HasSubstr("has no token"), Not(HasSubstr(token))));
   job.start(1);
   ASSERT_TRUE(job.are_ready()) << job[0].report() << job[1].report();
   job.expect_good_end();
@@ -59,8 +61,8 @@ TEST(Authentication, AFileSessionIsClosedToWhoCannotReadTheFile) {
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777u, 0600u);
   for (const std::uint16_t port : listening_ports(job[0].pid())) {
-    Process& stranger = job.start(1, {{"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(port)},
-                                      {"TUTTI_INIT_TIMEOUT", "2s"}});
+    Process& stranger = job.start(
+        1, {{"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(port)}, {"TUTTI_INIT_TIMEOUT", "2s"}});
     EXPECT_EQ(stranger.wait(), 1) << stranger.report();
     job.ranks.pop_back();
   }
@@ -96,7 +98,8 @@ std::string command_lines(const std::string& needle) {
 TEST(Authentication, TheLauncherMakesATokenThatNobodySees) {
   const TemporaryFolder folder;
   const std::string program = std::string(TUTTI_BIN_DIR) + "/tests/busy_rank";
-  const std::string script = "echo $TUTTI_TOKEN >> " + (folder / "tokens") + "; exec " + program + " " + (folder / "stop");
+  const std::string script =
+      "echo $TUTTI_TOKEN >> " + (folder / "tokens") + "; exec " + program + " " + (folder / "stop");
   Process launcher({std::string(TUTTI_BIN_DIR) + "/tutti", "run", "-n", "2", "--", "sh", "-c", script},
                    {{"TUTTI_LOG_LEVEL", "trace"}, {"TUTTI_TRANSPORTS", "shm,tcp"}});
   ASSERT_TRUE(launcher.wait_for_output("ready")) << launcher.report();

@@ -14,7 +14,8 @@ Process& Job::start(int rank, const Process::Environment& changes) {
   Process::Environment its = environment;
   its["TUTTI_RANK"] = std::to_string(rank);
   for (const auto& [name, value] : changes) its[name] = value;
-  const std::vector<std::string> command = {std::string(TUTTI_BIN_DIR) + "/tests/busy_rank", folder / "stop"};
+  std::vector<std::string> command = {std::string(TUTTI_BIN_DIR) + "/tests/busy_rank", folder / "stop"};
+  if (!text.empty()) command.push_back(text);
   ranks.push_back(std::make_unique<Process>(command, its));
   return *ranks.back();
 }

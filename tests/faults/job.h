@@ -18,11 +18,13 @@ struct Job {
   std::uint16_t port = unused_port();
   int size;
   Process::Environment environment;
+  std::string text;  // that the ranks send each other
   std::vector<std::unique_ptr<Process>> ranks;
 
   // Over TCP, and from `variables`; starts those below `started`.
   Job(int world_size, Process::Environment variables, int started);
-  explicit Job(int world_size, Process::Environment variables = {}) : Job(world_size, std::move(variables), world_size) {}
+  explicit Job(int world_size, Process::Environment variables = {})
+      : Job(world_size, std::move(variables), world_size) {}
 
   Process& operator[](int rank) { return *ranks[static_cast<std::size_t>(rank)]; }
   // One more, with other settings perhaps.

@@ -1,16 +1,13 @@
 // Processes that are none of the job's: they neither disturb it nor make it grow.
 #include <chrono>
-#include <cstring>
 #include <random>
 #include <thread>
 
 #include <gmock/gmock.h>
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 
 #include "job.h"
+#include "own_network.h"
 
 namespace tutti::test {
 namespace {
@@ -146,7 +143,8 @@ TEST_P(Strangers, AtTheStoreBeforeTheRanksHaveMet) {
 // One each is enough to break a job of Gloo's.
 TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   Job job(2, environment(), 1);
-  // Both know only the way to the store; whatever port the first listens on is visited before the second is there.
+  // Both know only the way to the store; whatever port the first listens on is visited before the second is
+  // there.
   std::vector<LoopbackSocket> kept;
   for (int attempt = 0; attempt < 1000 && kept.empty(); ++attempt) {
     for (const std::uint16_t port : listening_ports(job[0].pid())) kept.emplace_back(port);
@@ -165,7 +163,8 @@ TEST(Descriptors, RunOutAndComeBack) {
   // So few that strangers can take them all.
   Job job(2, {{"TUTTI_LOG_LEVEL", "error"}}, 0);
   const std::vector<std::string> words = {
-      "sh", "-c", "ulimit -n 48; exec " + std::string(TUTTI_BIN_DIR) + "/tests/busy_rank " + (job.folder / "stop")};
+      "sh", "-c",
+      "ulimit -n 48; exec " + std::string(TUTTI_BIN_DIR) + "/tests/busy_rank " + (job.folder / "stop")};
   Process::Environment first = job.environment;
   first["TUTTI_RANK"] = "0";
   job.ranks.push_back(std::make_unique<Process>(words, first));
@@ -180,20 +179,6 @@ TEST(Descriptors, RunOutAndComeBack) {
   strangers.clear();
   ASSERT_TRUE(job.are_ready()) << job[0].report() << job[1].report();
   job.expect_good_end();
-}
-
-// A network namespace of this thread's own; empty, or why there is none.
-std::string enter_own_network(const std::string& port_range) {
-  if (unshare(CLONE_NEWNET) != 0) return std::string("no network namespace can be made here: ") + std::strerror(errno);
-  const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  ifreq request{};
-  std::strcpy(request.ifr_name, "lo");
-  request.ifr_flags = IFF_UP;
-  const bool up = ioctl(any, SIOCSIFFLAGS, &request) == 0;
-  close(any);
-  std::ofstream range("/proc/sys/net/ipv4/ip_local_port_range");
-  range << port_range << std::flush;
-  return up && range ? "" : "its loopback and its ports cannot be set";
 }
 
 // Local ports that are all in use are waited for.

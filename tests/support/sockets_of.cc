@@ -40,7 +40,8 @@ std::vector<std::uint16_t> listening_ports(pid_t pid) {
     for (std::string& each : word) words >> each;
     const bool listens = word[3] == "0A";
     if (!listens || std::ranges::find(targets, "socket:[" + word[9] + "]") == targets.end()) continue;
-    ports.push_back(static_cast<std::uint16_t>(std::stoul(word[1].substr(word[1].find(':') + 1), nullptr, 16)));
+    ports.push_back(
+        static_cast<std::uint16_t>(std::stoul(word[1].substr(word[1].find(':') + 1), nullptr, 16)));
   }
   return ports;
 }
@@ -54,12 +55,14 @@ std::size_t memory_of(pid_t pid) {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-LoopbackSocket::LoopbackSocket(std::uint16_t port) : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+LoopbackSocket::LoopbackSocket(std::uint16_t port)
+    : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (descriptor_ < 0 || connect(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return;
+  if (descriptor_ < 0 || connect(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
+    return;
   close(std::exchange(descriptor_, -1));
 }
 
@@ -67,7 +70,8 @@ LoopbackSocket::~LoopbackSocket() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-LoopbackSocket::LoopbackSocket(LoopbackSocket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+LoopbackSocket::LoopbackSocket(LoopbackSocket&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 void LoopbackSocket::say(const std::string& text) {
   static_cast<void>(send(descriptor_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT));

@@ -9,6 +9,7 @@
 #include <tutti/transport/tcp/handshake.h>
 #include <tutti/transport/tcp/hub.h>
 #include <tutti/transport/tcp/socket.h>
+#include <tutti/transport/tcp/wire.h>
 
 namespace tutti::tcp {
 
@@ -16,7 +17,7 @@ namespace tutti::tcp {
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;
-  virtual void on_connected(Socket socket) = 0;
+  virtual void on_connected(Wire wire) = 0;
   virtual void on_connect_failed(const Status& why) = 0;
 };
 
@@ -67,7 +68,7 @@ class Connector final : public DescriptorHandler, public Timer {
   std::uint8_t side_ = 0;
   asio::ip::address local_;
   Phase phase_ = Phase::pausing;
-  Socket socket_;
+  Wire wire_;
   std::optional<security::Guard> guard_;
   bool watching_ = false;
   std::size_t next_endpoint_ = 0;

@@ -10,6 +10,7 @@
 #include <tutti/transport/tcp/handshake.h>
 #include <tutti/transport/tcp/hub.h>
 #include <tutti/transport/tcp/socket.h>
+#include <tutti/transport/tcp/wire.h>
 
 namespace tutti::tcp {
 
@@ -18,7 +19,7 @@ namespace tutti::tcp {
 class HelloHandler {
  public:
   virtual ~HelloHandler() = default;
-  virtual void on_hello(const Hello& hello, Socket socket) = 0;
+  virtual void on_hello(const Hello& hello, Wire wire) = 0;
 };
 
 // Accepts, and listens to strangers until they have proved and said who they are. Whoever says something

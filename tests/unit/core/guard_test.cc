@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "guard_ends.h"
 #include <tutti/core/security/guard.h>
 #include <tutti/core/security/messages.h>
 
@@ -29,42 +30,6 @@ SharedCredentials holder_of(const std::string& token, const std::string& job = "
 }
 
 Deadline ample() { return Deadline::after(seconds(60)); }
-
-struct Connection {
-  int left = -1, right = -1;
-
-  explicit Connection(int type = SOCK_STREAM) {
-    int ends[2];
-    EXPECT_EQ(socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-    left = ends[0];
-    right = ends[1];
-  }
-  ~Connection() {
-    close(left);
-    close(right);
-  }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-};
-
-// In turns, until neither gets any further.
-void meet(Connection& connection, Guard& connects, Guard& accepts) {
-  for (int turn = 0; turn < 20; ++turn) {
-    connects.advance(connection.left);
-    accepts.advance(connection.right);
-  }
-}
-
-std::string receive_all(int socket) {
-  std::string text(4096, '\0');
-  const ssize_t got = recv(socket, text.data(), text.size(), MSG_DONTWAIT);
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return text;
-}
-
-void send_all(int socket, const std::string& text) {
-  ASSERT_EQ(send(socket, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
-}
 
 constexpr Parties one_to_two{Service::data, 1, 2};
 
@@ -190,29 +155,6 @@ TEST(Guard, AnotherServiceRankOrJobIsAnotherProof) {
                     acceptor("secret", Service::store, nobody, "b")),
             Codes(Code::ok, Code::ok));
 }
-
-// Everything that the two say, recorded on the way, and changed if `change` likes.
-struct Recording {
-  std::vector<std::string> to_right, to_left;
-
-  void run(Guard& connects, Guard& accepts, const std::function<void(std::string&)>& change = {}) {
-    Connection left, right;
-    for (int turn = 0; turn < 10; ++turn) {
-      connects.advance(left.left);
-      pass(left.right, right.left, to_right, change);
-      accepts.advance(right.right);
-      pass(right.left, left.right, to_left, change);
-    }
-  }
-  static void pass(int from, int to, std::vector<std::string>& log,
-                   const std::function<void(std::string&)>& change) {
-    std::string text = receive_all(from);
-    if (text.empty()) return;
-    log.push_back(text);
-    if (change) change(text);
-    send_all(to, text);
-  }
-};
 
 TEST(Guard, AReplayedHandshakeIsRefused) {
   Recording recording;

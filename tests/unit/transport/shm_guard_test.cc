@@ -39,7 +39,8 @@ TEST(ShmGuard, RanksWithTheSameTokenShareWhateverTheyLike) {
   expect_message(world, 0, 1, 0);
   expect_message(world, 2, 1, 1);
   std::vector<std::unique_ptr<Wish>> wishes;
-  for (int rank = 0; rank < 3; ++rank) wishes.push_back(std::make_unique<Wish>(world[rank], ranks(3), 7, 10'000));
+  for (int rank = 0; rank < 3; ++rank)
+    wishes.push_back(std::make_unique<Wish>(world[rank], ranks(3), 7, 10'000));
   for (auto& wish : wishes) wish->post();
   for (auto& wish : wishes) EXPECT_TRUE(wish->wait().ok()) << wish->status.to_string();
 }

@@ -43,7 +43,8 @@ TEST(TcpGuard, RanksWithTheSameTokenExchangeWhateverTheyLike) {
 }
 
 TEST(TcpGuard, RanksWithDifferentTokensFailOnBothSides) {
-  const std::vector<std::pair<std::string, std::string>> tokens = {{"mine", "yours"}, {"mine", ""}, {"", "yours"}};
+  const std::vector<std::pair<std::string, std::string>> tokens = {
+      {"mine", "yours"}, {"mine", ""}, {"", "yours"}};
   for (const auto& [left, right] : tokens) {
     Pair world({with_token(left), with_token(right)});
     Send from_0(8, collective(0), 1), from_1(8, collective(0), 1);
