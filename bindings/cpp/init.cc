@@ -22,17 +22,23 @@ namespace {
 struct Setup {
   Config config;
   InitOptions options;
+  security::Settings security;
   std::vector<std::unique_ptr<Transport>> transports = {};
   std::unique_ptr<Liveness> liveness = {};
 
   const std::vector<std::string>& transport_names() const {
     return options.transports.empty() ? config.transports : options.transports;
   }
+  // Ranks that meet in a store which is not ours must agree on this, too.
+  std::string wire_digest() const {
+    return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
+  }
   std::string prefix() const { return "tutti/" + config.job_id; }
   // The transports are made anew for every attempt to meet: each may be bound to another interface.
-  Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route) {
+  Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route,
+                                                       const security::SharedCredentials& credentials) {
     transports.clear();
-    auto made = make_transports(transport_names(), {config, route});
+    auto made = make_transports(transport_names(), {config, route, credentials});
     if (!made.ok()) return made.status();
     transports = std::move(made).take();
     std::map<std::string, std::string> named;
@@ -59,10 +65,11 @@ struct Setup {
 };
 
 Setup configure(const InitOptions& options) {
-  Setup setup{Config::from_environment().take(), options};
+  Setup setup{Config::from_environment().take(), options, {}};
   const Status logging = log::configure(setup.config.log_level, setup.config.log_file);
   if (!logging.ok()) throw Error(logging);
   for (const std::string& warning : setup.config.warnings()) log::warn(warning);
+  setup.security = security::settings_from(setup.config).take();
   return setup;
 }
 
@@ -145,15 +152,18 @@ Communicator init(const InitOptions& given) {
   JoinOptions join_options;
   join_options.session.bind_address = setup.config.bind_address;
   join_options.session.advertise_address = setup.config.advertise_address;
+  join_options.session.security = setup.security;
   join_options.session.interfaces = interface_filter(setup.config.socket_ifname);
   if (setup.config.port_range) {
     join_options.session.first_port = setup.config.port_range->first;
     join_options.session.last_port = setup.config.port_range->last;
   }
   join_options.prefix = setup.prefix();
-  join_options.wire_digest = setup.config.wire_digest();
+  join_options.wire_digest = setup.wire_digest();
   join_options.version = version();
-  join_options.addresses = [&](const Session& session) { return setup.addresses(session.route); };
+  join_options.addresses = [&](const Session& session) {
+    return setup.addresses(session.route, session.credentials);
+  };
   Joined joined = join(launch, join_options, init_deadline(setup, launch.timeout)).take();
   return build_world(std::move(setup), launch.rank, std::move(joined.peers));
 }
@@ -169,9 +179,10 @@ Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const 
   Introduction self = describe_this_process();
   self.rank = rank;
   self.world_size = world_size;
-  self.wire_digest = setup.config.wire_digest();
+  const security::SharedCredentials credentials = security::Credentials::create(setup.security).take();
+  self.wire_digest = setup.wire_digest();
   self.version = version();
-  self.addresses = setup.addresses(std::nullopt).take();
+  self.addresses = setup.addresses(std::nullopt, credentials).take();
   PrefixStore keys(setup.prefix(), std::move(store));
   std::vector<PeerInfo> peers = exchange(keys, self, {}, init_deadline(setup, std::nullopt)).take();
   return build_world(std::move(setup), rank, std::move(peers));

@@ -21,6 +21,7 @@ Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
   options.socket_buffer = static_cast<int>(setup.config.tcp_socket_buffer);
   options.sockets = static_cast<int>(setup.config.tcp_sockets);
   options.congestion = setup.config.tcp_congestion;
+  options.credentials = setup.credentials;
   if (setup.config.port_range) {
     options.first_port = setup.config.port_range->first;
     options.last_port = setup.config.port_range->last;
@@ -31,6 +32,7 @@ Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
 Result<std::unique_ptr<Transport>> create_shm(const TransportSetup& setup) {
   shm::Options options;
   options.ring = std::bit_ceil(setup.config.shm_ring);
+  options.credentials = setup.credentials;
   return shm::create(options);
 }
 

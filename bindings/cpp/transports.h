@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tutti/core/config.h>
+#include <tutti/core/security/credentials.h>
 #include <tutti/core/status.h>
 #include <tutti/rendezvous/address.h>
 #include <tutti/transport/transport.h>
@@ -19,6 +20,8 @@ struct TransportSetup {
   const Config& config;
   // The local address of packets to where the ranks met, if that is known.
   std::optional<SocketAddress> route = {};
+  // What connections are guarded by; null: nothing.
+  security::SharedCredentials credentials = {};
 };
 
 struct TransportEntry {
