@@ -43,19 +43,21 @@ struct Setup {
     transports = std::move(made).take();
     std::map<std::string, std::string> named;
     for (const auto& transport : transports) named[std::string(transport->name())] = transport->address();
-    auto control = make_liveness(route);
+    auto control = make_liveness(route, credentials);
     if (!control.ok()) return control.status();
     liveness = std::move(control).take();
     named[liveness::address_name] = liveness->address();
     return named;
   }
-  Result<std::unique_ptr<Liveness>> make_liveness(const std::optional<SocketAddress>& route) const {
+  Result<std::unique_ptr<Liveness>> make_liveness(const std::optional<SocketAddress>& route,
+                                                  const security::SharedCredentials& credentials) const {
     auto addresses = listen_addresses({config, route});
     if (!addresses.ok()) return addresses.status();
     LivenessOptions how;
     how.bind = addresses->front();
     how.advertise = config.advertise_address;
     how.limit = config.heartbeat;
+    how.credentials = credentials;
     if (config.port_range) {
       how.first_port = config.port_range->first;
       how.last_port = config.port_range->last;

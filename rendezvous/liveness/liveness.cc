@@ -69,7 +69,7 @@ Liveness::~Liveness() {
 bool Liveness::forked() const { return born_ != fork_generation(); }
 
 void Liveness::meet(int rank, std::vector<PeerInfo> peers) {
-  overlay_options_ = {rank, std::move(peers), options_.limit, address_.nonce};
+  overlay_options_ = {rank, std::move(peers), options_.limit, address_.nonce, options_.credentials};
 }
 
 void Liveness::start(ControlEvents& events) {

@@ -23,6 +23,7 @@ struct LivenessOptions {
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
   std::chrono::nanoseconds limit{std::chrono::seconds(10)};
+  security::SharedCredentials credentials = {};  // null: nothing is proved
 };
 
 // The control plane over TCP (docs/protocol.md): a thread of its own around an Overlay.

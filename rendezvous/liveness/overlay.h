@@ -28,6 +28,7 @@ struct OverlayOptions {
   std::vector<PeerInfo> peers;
   std::chrono::nanoseconds limit{std::chrono::seconds(10)};  // without a sign of life: lost
   std::uint64_t nonce = 0;                                   // published in our address
+  security::SharedCredentials credentials;                   // null: nothing is proved
 };
 
 // The control plane of one rank, as a state machine around poll(): `collect` what to wait for, wait until

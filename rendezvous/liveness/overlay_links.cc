@@ -138,7 +138,10 @@ void Overlay::check_times(Clock::time_point now) {
 void Overlay::accept(Clock::time_point now) {
   for (;;) {
     bool scarce = false;
-    std::unique_ptr<Stream> stream = accept_from(listener_, scarce);
+    auto guard = security::Guard::accepting(options_.credentials, security::Service::control,
+                                            static_cast<std::uint32_t>(options_.rank),
+                                            Deadline::after(hello_limit));
+    std::unique_ptr<Stream> stream = accept_from(listener_, std::move(guard), scarce);
     if (scarce) accept_at_ = now + scarcity_pause;
     if (stream == nullptr) return;
     if (strangers_.size() == most_strangers) strangers_.pop_front();
@@ -160,7 +163,7 @@ bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
   if (!begins_like_hello(received) || now >= stranger.due) return false;
   if (received.size() < hello_bytes) return goes_on;
   const auto hello = decode_hello(received);
-  if (!hello) return false;
+  if (!hello || hello->from != stranger.stream->proved().value_or(hello->from)) return false;
   received.erase(0, hello_bytes);
   const Verdict verdict = judge(*hello);
   stranger.stream->write(encode(Answer{verdict, generation_}));
@@ -204,7 +207,10 @@ void Overlay::try_connect(int rank, Contact& contact, Clock::time_point now) {
     }
   }
   if (!contact.address) return;
-  contact.stream = connect_to(*contact.address);
+  const security::Parties parties{security::Service::control, static_cast<std::uint32_t>(options_.rank),
+                                  static_cast<std::uint32_t>(rank)};
+  contact.stream = connect_to(*contact.address, security::Guard::connecting(options_.credentials, parties,
+                                                                            Deadline::after(hello_limit)));
   if (contact.stream != nullptr) contact.phase = Phase::connecting;
 }
 

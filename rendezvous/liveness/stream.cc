@@ -2,6 +2,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include <netinet/in.h>
@@ -51,6 +52,7 @@ void Descriptor::close() {
 }
 
 short Stream::events() const {
+  if (connected_ && guard_) return guard_writes_ ? POLLOUT : POLLIN;
   const bool to_write = !connected_ || !unsent_.empty();
   return static_cast<short>(POLLIN | (to_write ? POLLOUT : 0));
 }
@@ -63,35 +65,75 @@ bool Stream::progress(short ready) {
     if ((ready & POLLOUT) == 0) return true;
     connected_ = true;
   }
+  if (guard_ && !pass_guard()) return why_.empty();
   flush();
   return receive();
 }
 
+// False if it has not let us through, yet or at all; then `why_` says it.
+bool Stream::pass_guard() {
+  using State = security::Guard::State;
+  const State state = guard_->advance(socket_.get());
+  guard_writes_ = state == State::writing;
+  if (state == State::failed) why_ = guard_->status().message();
+  if (state != State::done) return false;
+  if (!guard_->is_open()) proved_ = guard_->from();
+  tls_ = guard_->take_tls();
+  guard_.reset();
+  return true;
+}
+
 void Stream::flush() {
-  while (connected_ && !unsent_.empty()) {
-    const ssize_t sent = send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno != EAGAIN) unsent_.clear();  // reading tells why
-    if (sent < 0) return;
-    unsent_.erase(0, static_cast<std::size_t>(sent));
+  while (connected() && !unsent_.empty()) {
+    int error = 0;
+    const std::size_t sent = send_some(error);
+    if (sent == 0 && error != EAGAIN) unsent_.clear();  // reading tells why
+    if (sent == 0) return;
+    unsent_.erase(0, sent);
   }
-  if (!connected_ || !finishing_ || finished_ || !unsent_.empty()) return;
+  if (!connected() || !finishing_ || finished_ || !unsent_.empty()) return;
   finished_ = true;
   shutdown(socket_.get(), SHUT_WR);
 }
 
 bool Stream::receive() {
   std::array<char, read_bytes> buffer;
-  for (;;) {
-    const ssize_t got = recv(socket_.get(), buffer.data(), buffer.size(), 0);
-    if (got > 0) {
-      received_.append(buffer.data(), static_cast<std::size_t>(got));
-      return true;
-    }
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return true;
-    return end(got == 0 ? 0 : errno);
+  do {
+    int error = 0;
+    const std::size_t got = receive_some(buffer, error);
+    if (got == 0) return error == EAGAIN || end(error);
+    received_.append(buffer.data(), got);
+  } while (tls_ != nullptr && tls_->has_pending());  // which the socket will not announce again
+  return true;
+}
+
+// Zero with an error.
+std::size_t Stream::send_some(int& error) {
+  if (tls_ != nullptr) {
+    const auto part = std::as_bytes(std::span(unsent_));
+    return tls_->write({&part, 1}, error);
   }
+  ssize_t sent = 0;
+  do {
+    sent = send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0) error = errno;
+  return sent < 0 ? 0 : static_cast<std::size_t>(sent);
+}
+
+// Zero with an error; zero without: the other side has closed.
+std::size_t Stream::receive_some(std::span<char> place, int& error) {
+  if (tls_ != nullptr) {
+    const std::size_t got = tls_->read(std::as_writable_bytes(place), error);
+    if (error == EPIPE) error = 0;
+    return got;
+  }
+  ssize_t got = 0;
+  do {
+    got = recv(socket_.get(), place.data(), place.size(), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) error = errno;
+  return got < 0 ? 0 : static_cast<std::size_t>(got);
 }
 
 bool Stream::end(int error) {
@@ -127,7 +169,7 @@ std::uint16_t port_of(const Descriptor& listener) {
   return getsockname(listener.get(), raw, &address.length) == 0 ? address.port() : std::uint16_t{0};
 }
 
-std::unique_ptr<Stream> accept_from(const Descriptor& listener, bool& scarce) {
+std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard guard, bool& scarce) {
   int descriptor = -1;
   do {
     descriptor = accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -135,16 +177,16 @@ std::unique_ptr<Stream> accept_from(const Descriptor& listener, bool& scarce) {
   scarce = descriptor < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
   if (descriptor < 0) return nullptr;
   set_no_delay(descriptor);
-  return std::make_unique<Stream>(Descriptor(descriptor), true);
+  return std::make_unique<Stream>(Descriptor(descriptor), std::move(guard), true);
 }
 
-std::unique_ptr<Stream> connect_to(const SocketAddress& address) {
+std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard) {
   Descriptor socket(open_socket(address.family()));
   if (!socket) return nullptr;
   set_no_delay(socket.get());
   const bool begun = ::connect(socket.get(), address.raw(), address.length) == 0 || errno == EINPROGRESS ||
                      errno == EINTR;  // then it goes on by itself
-  return std::make_unique<Stream>(std::move(socket), false, begun ? 0 : errno);
+  return std::make_unique<Stream>(std::move(socket), std::move(guard), false, begun ? 0 : errno);
 }
 
 }  // namespace tutti::liveness

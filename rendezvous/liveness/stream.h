@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include <tutti/core/security/guard.h>
 #include <tutti/core/status.h>
 #include <tutti/rendezvous/address.h>
 
@@ -28,12 +32,12 @@ class Descriptor {
   int descriptor_ = -1;
 };
 
-// A TCP connection, and what is on its way in either direction.
+// A TCP connection, and what is on its way in either direction, once `guard` has let it through.
 class Stream {
  public:
   // `error`: of the attempt to connect, if it has failed already.
-  Stream(Descriptor socket, bool connected, int error = 0)
-      : socket_(std::move(socket)), connected_(connected), error_(error) {}
+  Stream(Descriptor socket, security::Guard guard, bool connected, int error = 0)
+      : socket_(std::move(socket)), guard_(std::move(guard)), connected_(connected), error_(error) {}
 
   int descriptor() const { return socket_.get(); }
   // What poll() is to wait for.
@@ -41,7 +45,10 @@ class Stream {
   // To be called when that has happened. False if the connection has ended; `why` says how. What had come
   // before is in `received`.
   bool progress(short ready);
-  bool connected() const { return connected_; }
+  // And through the guard.
+  bool connected() const { return connected_ && !guard_; }
+  // Who has connected, where that was proved.
+  std::optional<std::uint32_t> proved() const { return proved_; }
 
   void write(std::string_view bytes) { unsent_ += bytes; }
   // Writes what the kernel takes now. A failure shows in the next `progress`.
@@ -58,8 +65,15 @@ class Stream {
  private:
   bool end(int error);
   bool receive();
+  bool pass_guard();
+  std::size_t send_some(int& error);
+  std::size_t receive_some(std::span<char> place, int& error);
 
   Descriptor socket_;
+  std::optional<security::Guard> guard_;  // until it has let us through
+  bool guard_writes_ = false;
+  std::optional<std::uint32_t> proved_;
+  std::unique_ptr<security::Tls> tls_;
   bool connected_;
   int error_;
   bool finishing_ = false;
@@ -72,8 +86,8 @@ class Stream {
 Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port);
 std::uint16_t port_of(const Descriptor& listener);
 // The next connection. None: `scarce` says whether that is for lack of descriptors.
-std::unique_ptr<Stream> accept_from(const Descriptor& listener, bool& scarce);
+std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard guard, bool& scarce);
 // Begins to connect; null if not even that can be done now.
-std::unique_ptr<Stream> connect_to(const SocketAddress& address);
+std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard);
 
 }  // namespace tutti::liveness
