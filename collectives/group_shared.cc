@@ -217,6 +217,6 @@ Status Group::first_cause(const Status& why) {
   return failed_.load(std::memory_order_acquire) ? status() : why;
 }
 
-void Group::on_member_lost(int, const Status& why) { note_failure(first_cause(why)); }
+void Group::on_member_lost(int, const Status& why) { suspect_failure(first_cause(why)); }
 
 }  // namespace tutti

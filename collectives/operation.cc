@@ -48,6 +48,7 @@ Operation* Operation::create(std::shared_ptr<Engine> engine) {
   operation->sends.clear();
   operation->recvs.clear();
   operation->legs_open = 0;
+  operation->announced = operation->expired = false;
   operation->issued.store({}, std::memory_order_relaxed);
   operation->deadline = Deadline::never();
   return operation;

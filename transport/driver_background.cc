@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <system_error>
 
 #include <poll.h>
@@ -12,6 +11,7 @@
 #include <tutti/core/log.h>
 #include <tutti/transport/driver_state.h>
 #include <tutti/transport/futex.h>
+#include <tutti/transport/signals_blocked.h>
 
 // The thread that drives when no caller does.
 //
@@ -25,22 +25,6 @@ namespace {
 // Callers that drive this often between two looks come without pause.
 constexpr std::uint64_t busy_callers = 16;
 constexpr int longest_pauses = 16;
-
-// The host's signals are the host's: none may be delivered to a thread of ours.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 void poll_until(int descriptor, int kick, Deadline deadline) {
   pollfd watched[] = {{descriptor, POLLIN, 0}, {kick, POLLIN, 0}};

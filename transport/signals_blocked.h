@@ -1,0 +1,26 @@
+#pragma once
+
+#include <csignal>
+
+#include <pthread.h>
+
+namespace tutti {
+
+// The host's signals are the host's: none may be delivered to a thread of ours. Threads started while this
+// lives have all of them blocked.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace tutti
