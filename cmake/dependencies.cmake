@@ -1,6 +1,7 @@
 find_package(Threads REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(Protobuf REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
 
 # Asio is header-only and brings no CMake package on most systems.
 find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)

@@ -18,6 +18,8 @@ set(TUTTI_PUBLIC_HEADERS
     core/float16.h
     core/log.h
     core/reduce_op.h
+    core/secret.h
+    core/security/credentials.h
     core/status.h
     core/types.h
     rendezvous/address.h

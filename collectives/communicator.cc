@@ -275,6 +275,16 @@ std::optional<Communicator> Communicator::split(int color, int key) {
       make_group(group_->shared_world(), static_cast<std::uint32_t>(context), std::move(ranks)));
 }
 
+Shrunk Communicator::shrink(int min_size) {
+  const ShrinkNote decision = group_->agree_to_shrink(min_size);
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < decision.members.size(); ++i) {
+    if (decision.members[i]) ranks.push_back(group_->ranks()[i]);
+  }
+  return {Communicator(make_group(group_->shared_world(), decision.number, std::move(ranks))),
+          decision.completed};
+}
+
 Allocation Communicator::allocate(std::size_t bytes) {
   std::vector<std::uint64_t> parts(static_cast<std::size_t>(size()));
   const std::uint64_t mine = bytes;

@@ -21,6 +21,7 @@ namespace tutti {
 
 class Group;
 class GroupMemory;
+struct Shrunk;
 struct CostModel;
 struct World;
 
@@ -170,6 +171,12 @@ class TUTTI_API Communicator {
   void abort(const std::string& reason);
   // Ok, or the first cause of failure.
   Status status() const;
+  // After a rank was lost: the communicator of the survivors, in the same order. Every survivor calls it, and
+  // gets the same; the old communicator is of no use afterwards (and fails now, if it has not yet).
+  // Collective and blocking. Throws `Error`: peer_lost if no more than half of the ranks are left, or, if
+  // `min_size` is given, less than so many; aborted if the others go on without this rank; timeout if a
+  // survivor does not call it within TUTTI_TIMEOUT.
+  Shrunk shrink(int min_size = 0);
 
   // "rank 3 (host b, pid 4711)".
   std::string describe(int rank) const;
@@ -195,6 +202,13 @@ class TUTTI_API Communicator {
   friend const CostModel& agreed_costs(const Communicator& communicator);
   explicit Communicator(std::shared_ptr<Group> group);
   std::shared_ptr<Group> group_;
+};
+
+struct Shrunk {
+  Communicator communicator;
+  // Of the old communicator's collectives, this many, counted from the first one issued, have been completed
+  // by every survivor. A survivor may have completed more.
+  std::uint64_t completed = 0;
 };
 
 }  // namespace tutti

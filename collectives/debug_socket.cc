@@ -17,8 +17,8 @@
 
 #include <tutti/collectives/debug_socket.h>
 #include <tutti/core/deadline.h>
-#include <tutti/core/signals_blocked.h>
 #include <tutti/transport/fork_guard.h>
+#include <tutti/transport/signals_blocked.h>
 
 namespace tutti {
 

@@ -18,6 +18,8 @@ constexpr std::size_t transfers_window = 64;
 constexpr std::uint64_t operations_per_clock = 16;
 // A clock is read only at every so many polls: a spinning waiter polls every few hundred nanoseconds.
 constexpr std::uint32_t polls_per_clock = 64;
+// Between the end of a peer's connection and its being blamed.
+constexpr std::chrono::milliseconds grace{50};
 
 Topology topology_among(const Topology& world, const std::vector<int>& ranks) {
   std::vector<int> hosts;
@@ -45,14 +47,13 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
   rank_ = position_[static_cast<std::size_t>(mesh_.rank())];
   const DriverGuard guard(driver_);
   driver_.add(*this);
+  world_->desk.add(*this);
   mesh_.attach(context_, *this);
   world_->recorder->add(*this);
 }
 
 Group::~Group() {
-  while (posted_.load(std::memory_order_acquire) != 0 && !driver_.forked()) {
-    if (!driver_.progress()) std::this_thread::yield();
-  }
+  settle();
   const DriverGuard guard(driver_);
   if (live_ != nullptr) {
     note_failure(
@@ -65,11 +66,19 @@ Group::~Group() {
   act_on_failure();
   world_->recorder->remove(*this);
   mesh_.detach(context_);
+  world_->desk.remove(*this);
   driver_.remove(*this);
   for (Habit& habit : habits_) drop(habit);
   if (ready_send_ != nullptr) ready_send_->release();
   shared_.reset();
   allocations_.clear();
+}
+
+// Until what other threads have issued has started.
+void Group::settle() {
+  while (posted_.load(std::memory_order_acquire) != 0 && !driver_.forked()) {
+    if (!driver_.progress()) std::this_thread::yield();
+  }
 }
 
 std::string Group::describe(int rank) const {
@@ -155,7 +164,7 @@ void Group::bind(Operation& bound, const CollectiveArgs& args) {
     if (status.ok() && !self.group->failed_.load(std::memory_order_acquire)) {
       self.group->end(self, status);
     } else {
-      self.group->note_failure(status);
+      self.group->suspect_failure(status);
     }
   };
 }
@@ -344,7 +353,10 @@ void Group::start_transfers(Operation& operation) {
 
 void Group::leg_done(Operation& operation, const Status& status) {
   if (!status.ok() && operation.leg_failure.ok()) operation.leg_failure = first_cause(status);
-  if (--operation.legs_open == 0) end(operation, operation.leg_failure);
+  if (--operation.legs_open != 0) return;
+  if (operation.leg_failure.code() == Code::peer_lost) suspect_failure(operation.leg_failure);
+  // What is suspected now ends all operations once it is judged.
+  if (operation.leg_failure.ok() || !suspects_) end(operation, operation.leg_failure);
 }
 
 History& Group::history_of(const Operation& operation) {
@@ -410,6 +422,9 @@ ContextEvents::Known Group::operation(std::uint64_t sequence) const {
 
 void Group::end(Operation& operation, const Status& status) {
   remember_end(operation, status);
+  if (operation.kind == Operation::Kind::collective && !status.ok()) {
+    completed_ = std::min(completed_, operation.sequence);
+  }
   if (operation.next != nullptr) operation.next->previous = operation.previous;
   (operation.previous != nullptr ? operation.previous->next : live_) = operation.next;
   operation.run.reset();
@@ -435,6 +450,10 @@ void Group::cancel(Operation& operation, const Status& why) {
     end(operation, why);
     return;
   }
+  if (operation.legs_open == 0) {  // over already, but for the cause
+    end(operation, why);
+    return;
+  }
   // The last leg that is taken back ends the operation.
   operation.retain();
   operation.leg_failure = why;
@@ -450,17 +469,36 @@ void Group::cancel(Operation& operation, const Status& why) {
 void Group::note_failure(const Status& why) {
   const std::lock_guard lock(failure_mutex_);
   if (failed_.load(std::memory_order_relaxed)) return;
-  failure_ = why;
+  const bool lost_ourselves = why.code() == Code::peer_lost && why.peer() == mesh_.rank();
+  failure_ = lost_ourselves ? given_up(describe(rank_), mesh_.rank(), why.message()) : why;
   failed_.store(true, std::memory_order_release);
+}
+
+void Group::suspect_failure(const Status& why) {
+  if (why.code() != Code::peer_lost || !world_->desk.listens()) {
+    note_failure(why);
+  } else if (!suspects_ && !failed_.load(std::memory_order_acquire)) {
+    suspects_ = true;
+    suspicion_ = why;
+    judged_ = Deadline::after(grace);
+  }
+}
+
+void Group::judge() {
+  if (!judged_.expired()) return;
+  suspects_ = false;
+  note_failure(suspicion_);
 }
 
 void Group::act_on_failure() {
   if (!failed_.load(std::memory_order_acquire) || acting_) return;
   acting_ = true;
+  suspects_ = false;
   const Status why = status();
   if (!failure_handled_) {
     failure_handled_ = true;
     mesh_.abort(context_, ranks_, why);
+    if (!all_know_) world_->desk.tell_failure(context_, why);
     if (shared_ != nullptr) {
       shared_->cancel();
       shared_->board().fail(why);
@@ -482,6 +520,7 @@ void Group::abort(const Status& why) {
 }
 
 bool Group::poll() {
+  if (suspects_) judge();
   if (failed_.load(std::memory_order_acquire)) {
     const bool work = live_ != nullptr || !failure_handled_;
     act_on_failure();
@@ -494,26 +533,16 @@ bool Group::poll() {
     if (const Status agreed = shared_->compare(); !agreed.ok()) note_failure(agreed);
     act_on_failure();
   }
+  if (inquiry_ != nullptr) conclude();
   if (live_ != nullptr && ++polls_ % polls_per_clock == 0) check_deadlines();
   return did;
 }
 
-void Group::check_deadlines() {
-  const auto now = Deadline::Clock::now();
-  for (Operation* operation = live_; operation != nullptr; operation = operation->next) {
-    operation->stamp(now);
-    if (now < operation->deadline.when()) continue;
-    note_failure(timed_out(*operation));
-    act_on_failure();
-    return;
-  }
-}
-
 // World ranks.
-std::vector<int> Group::awaited(const Operation& operation) const {
+std::vector<int> Group::awaited_in_world(const Operation& operation) const {
   std::vector<int> ranks;
   if (operation.kind == Operation::Kind::collective) {
-    ranks = operation.is_shared() ? shared_->awaited() : operation.run->awaited();
+    ranks = awaited(operation);
     for (int& rank : ranks) rank = ranks_[static_cast<std::size_t>(rank)];
     return ranks;
   }
@@ -532,42 +561,26 @@ std::vector<Group::Waiting> Group::waiting() const {
   std::vector<Waiting> found;
   for (const Operation* operation = live_; operation != nullptr; operation = operation->next) {
     const History::Time since = History::time_of(operation->issued.load(std::memory_order_relaxed));
-    found.push_back({operation->kind, operation->sequence, since, awaited(*operation)});
+    found.push_back({operation->kind, operation->sequence, since, awaited_in_world(*operation)});
   }
   return found;
-}
-
-Status Group::timed_out(const Operation& operation) const {
-  std::string waiting;
-  for (const int rank : awaited(operation)) {
-    waiting += (waiting.empty() ? "" : ", ") + mesh_.peer(rank).describe();
-  }
-  std::string text = describe(rank_) + ": " + operation.describe() + " was not over in time";
-  if (!waiting.empty()) text += "; still waiting for " + waiting;
-  return Status(Code::timeout, text);
-}
-
-Deadline Group::next_deadline() const {
-  Deadline first = Deadline::never();
-  if (live_ == nullptr) return first;
-  const auto now = Deadline::Clock::now();
-  for (Operation* operation = live_; operation != nullptr; operation = operation->next) {
-    operation->stamp(now);
-    first = earlier(first, operation->deadline);
-  }
-  return first;
 }
 
 void Group::on_mismatch(int, std::uint64_t, const Status& why) { note_failure(why); }
 
 void Group::on_abort(int peer, const Status& why) {
-  if (member(peer)) note_failure(why);
+  if (member(peer)) fail(why);
+}
+
+void Group::fail(const Status& why) {
+  all_know_ |= !failed_.load(std::memory_order_acquire);
+  note_failure(why);
 }
 
 void Group::on_peer_down(int peer, const Status& why) {
   // A clean goodbye matters only to operations that still need that peer, and those are failed by the mesh.
   if (!member(peer) || why.code() == Code::aborted) return;
-  note_failure(first_cause(why));
+  suspect_failure(first_cause(why));
 }
 
 }  // namespace tutti

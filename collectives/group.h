@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -13,14 +14,17 @@
 #include <tutti/collectives/allocation.h>
 #include <tutti/collectives/arguments.h>
 #include <tutti/collectives/communicator.h>
+#include <tutti/collectives/control_notes.h>
 #include <tutti/collectives/history.h>
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/problem.h>
 #include <tutti/collectives/schedule_cache.h>
+#include <tutti/collectives/shrinking.h>
 #include <tutti/collectives/topology.h>
 #include <tutti/collectives/trace.h>
 #include <tutti/collectives/world.h>
 #include <tutti/core/thread_annotations.h>
+#include <tutti/transport/control.h>
 #include <tutti/transport/mesh.h>
 
 namespace tutti {
@@ -36,6 +40,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
+  std::uint32_t context() const { return context_; }
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(ranks_.size()); }
   World& world() { return *world_; }
@@ -60,6 +65,23 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
 
   void abort(const Status& why);
+  // Driving: fails it for a reason that the control plane has told or is telling all members.
+  void fail(const Status& why);
+  // Driving, and not from inside a callback of the mesh: ends what is in flight if the group has failed.
+  void act_on_failure();
+  // Driving: what another member writes over the control plane.
+  void on_note(const ControlNote& note);
+  // Driving: fails it if an operation has been waiting for a member that has left.
+  void look_for_leavers();
+  // Driving: whether a member can be reached, as far as is known here.
+  bool reaches(int rank) const;
+  // By a thread that does not drive: agrees with the other survivors on who goes on, and under which number.
+  // If the communicator has not failed yet, it fails with that. Throws `Error`.
+  ShrinkNote agree_to_shrink(int min_size);
+  // Driving: a rank has been lost.
+  void on_loss() const {
+    if (shrinking_ != nullptr) shrinking_->work();
+  }
   Status status() const;
   std::uint64_t operations_issued() const {
     return issued_.load(std::memory_order_relaxed) + attempted_.load(std::memory_order_relaxed);
@@ -71,7 +93,6 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   std::string describe(int rank) const;
 
   // For the recorder; any thread.
-  std::uint32_t context() const { return context_; }
   std::uint64_t collectives_issued() const { return next_sequence_.load(std::memory_order_relaxed); }
   const History& collectives() const { return collectives_; }
   const History& transfers() const { return transfers_; }
@@ -138,9 +159,29 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void cancel(Operation& operation, const Status& why);
   void check_deadlines();
   Status timed_out(const Operation& operation) const;
+  // group_lateness.cc: what becomes of operations that take long.
+  struct Inquiry {  // where the members are, as far as they have answered
+    ExpiredNote about;
+    Deadline until;
+    std::vector<bool> answered;
+    std::vector<std::string> late;
+    std::size_t open;  // answers
+  };
+  void announce(Operation& operation);
+  void expire(Operation& operation);
+  void compare(int origin, const CallNote& theirs);
+  void inquire(const ExpiredNote& expired);
+  void take_answer(int origin, const HereNote& answer);
+  void conclude();
+  void settle();
+  int leader() const;
+  std::vector<int> awaited(const Operation& operation) const;
   // The first cause wins; acted upon at the next safe point, never from inside a callback of the mesh.
   void note_failure(const Status& why);
-  void act_on_failure();
+  // Driving. The same for what was only seen here: if it is the end of a connection, whoever knows more has a
+  // moment to say why that is.
+  void suspect_failure(const Status& why);
+  void judge();
   void listen();
   Status first_cause(const Status& why);
   // Without a trace it is only known to some milliseconds, which costs little.
@@ -152,7 +193,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void remember_end(Operation& operation, const Status& status);
   void end_at_once(const Operation& operation, const History::Entry& entry);
   void trace_end(const Operation& operation, const History::Entry& entry, History::Time ended) const;
-  std::vector<int> awaited(const Operation& operation) const;
+  std::vector<int> awaited_in_world(const Operation& operation) const;
   bool member(int world_rank) const { return position_[static_cast<std::size_t>(world_rank)] >= 0; }
   std::string name(const Operation& operation) const;
   Status explain(const Operation& operation, const Status& why) const;
@@ -188,10 +229,18 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   bool attempt_over_ = false;
   std::uint32_t polls_ = 0;
   bool acting_ = false;
+  std::unique_ptr<Inquiry> inquiry_;  // as leader: who has come to an operation whose time is over
+  Shrinking* shrinking_ = nullptr;
+  std::uint32_t shrink_attempts_ = 0;
+  std::uint64_t completed_ = std::numeric_limits<std::uint64_t>::max();  // below the first that failed
+  bool suspects_ = false;
+  Status suspicion_;
+  Deadline judged_ = Deadline::never();
 
   mutable std::mutex failure_mutex_;
   std::atomic<bool> failed_{false};
   bool failure_handled_ = false;
+  bool all_know_ = false;  // that this has failed: it came from elsewhere
   Status failure_;
 };
 

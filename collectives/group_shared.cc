@@ -130,6 +130,7 @@ bool Group::attempt(const Call& call, const CollectiveArgs& args, const Problem&
     operation.shared = SharedRun{};
     operation.shared.schedule = &habit.schedule->schedule();
     operation.shared.binding = &operation.binding;
+    operation.shared.passes_caches = passes_caches(problem);
     carry_out(habit, options, work);
   }
   driver_.leave();
@@ -180,6 +181,7 @@ void Group::bind_shared(Operation& operation, const CollectiveArgs& args, const 
   run = SharedRun{};
   run.schedule = &operation.shared_schedule->schedule();
   run.binding = &operation.binding;
+  run.passes_caches = passes_caches(problem);
   run.votes = args.algorithm == 0 && has_registered_form(problem);
   if (!run.votes) return;
   Problem at_root = problem;
@@ -223,6 +225,6 @@ Status Group::first_cause(const Status& why) {
   return failed_.load(std::memory_order_acquire) ? status() : why;
 }
 
-void Group::on_member_lost(int, const Status& why) { note_failure(first_cause(why)); }
+void Group::on_member_lost(int, const Status& why) { suspect_failure(first_cause(why)); }
 
 }  // namespace tutti

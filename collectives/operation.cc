@@ -53,6 +53,7 @@ Operation* Operation::create(std::shared_ptr<Engine> engine) {
   operation->recvs.clear();
   operation->legs_open = 0;
   operation->queued = 0;
+  operation->announced = operation->expired = false;
   operation->issued.store({}, std::memory_order_relaxed);
   operation->deadline = Deadline::never();
   return operation;

@@ -124,6 +124,8 @@ class Operation {
   Status leg_failure;
   Task task;
   Work::Received received;
+  bool announced = false;  // that it has been waiting for long
+  bool expired = false;    // and the others have been asked why
 
   // The group's list of operations in flight; for whoever drives.
   Operation* next = nullptr;

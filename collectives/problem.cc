@@ -8,6 +8,9 @@ namespace {
 
 using Counts = std::span<const std::uint64_t>;
 
+// More than the last level of cache of most processors; what is well below it is still there when it is used.
+constexpr std::uint64_t cached_bytes = 64 << 20;
+
 std::uint64_t sum(Counts counts) { return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}); }
 
 }  // namespace
@@ -19,6 +22,13 @@ bool same_schedule(const Problem& a, const Problem& b) {
          a.window_bytes == b.window_bytes && a.topology == b.topology &&
          std::ranges::equal(a.input_counts, b.input_counts) &&
          std::ranges::equal(a.output_counts, b.output_counts);
+}
+
+bool passes_caches(const Problem& problem) {
+  Problem at_root = problem;
+  at_root.rank = problem.root;
+  const std::uint64_t elements = input_count(at_root) + output_count(at_root);
+  return elements >= cached_bytes / problem.element_size / static_cast<std::uint64_t>(problem.size);
 }
 
 std::uint64_t input_count(const Problem& problem) {

@@ -5,6 +5,7 @@
 
 #include <tutti/collectives/shared_executor.h>
 #include <tutti/core/relax.h>
+#include <tutti/core/stream_copy.h>
 
 namespace tutti {
 
@@ -228,7 +229,12 @@ void SharedExecutor::compute(const Step& step) {
   const std::byte* const left = address(step.left);
   switch (step.kind) {
     case StepKind::copy:
-      std::memcpy(out, left, count * element_size_);
+      if (first_->passes_caches && step.out.buffer == BufferId::output) {
+        stream_copy(out, left, count * element_size_);
+        streamed_ = true;
+      } else {
+        std::memcpy(out, left, count * element_size_);
+      }
       break;
     case StepKind::reduce:
       binding.reducer(left, address(step.right), out, count);
@@ -270,6 +276,8 @@ std::byte* SharedExecutor::address(const Slice& slice) const {
 
 void SharedExecutor::signal(std::uint32_t index) {
   signalled_ = true;
+  if (streamed_) stream_fence();
+  streamed_ = false;
   board_->slot(board_->rank(), number_).phase.store(phase(index), std::memory_order_release);
   due_ = true;
 }
@@ -338,6 +346,8 @@ bool SharedExecutor::patiently_arrived(int peer, std::uint32_t index) {
 // `finished` may destroy the run, and submit others.
 void SharedExecutor::end(const Status& status) {
   const RunBinding& binding = *first_->binding;
+  if (streamed_) stream_fence();
+  streamed_ = false;
   if (status.ok() && !signalled_) signal(0);
   const Status agreed = status.ok() && must_compare(binding.call) ? compare(number_) : status;
   if (!agreed.ok()) {

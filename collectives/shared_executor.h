@@ -16,6 +16,7 @@ namespace tutti {
 struct SharedRun {
   const Schedule* schedule = nullptr;
   const RunBinding* binding = nullptr;
+  bool passes_caches = false;  // outputs are written past the caches
   // Equal on all ranks: they vote, and run `registered` if all buffers that others reach into are registered.
   bool votes = false;
   const Schedule* registered = nullptr;
@@ -114,7 +115,8 @@ class SharedExecutor {
   std::uint64_t compared_ = 0;  // operations that the next rank is known to have called alike
   Fingerprint called_;          // by the last operation
   bool signalled_ = false;
-  bool due_ = false;  // has signalled, and not looked for sleepers since
+  bool streamed_ = false;  // has copied past the caches since the last signal
+  bool due_ = false;       // has signalled, and not looked for sleepers since
   bool advancing_ = false;
   bool asleep_ = false;
   std::vector<std::byte*> inputs_;  // of each rank, in the registered form

@@ -17,8 +17,8 @@
 #include <tutti/collectives/trace.h>
 #include <tutti/core/json.h>
 #include <tutti/core/log.h>
-#include <tutti/core/signals_blocked.h>
 #include <tutti/transport/fork_guard.h>
+#include <tutti/transport/signals_blocked.h>
 
 namespace tutti {
 
@@ -36,8 +36,7 @@ constexpr std::int64_t origin_step_ns = std::int64_t{1'000'000} * 1'000'000'000;
 std::int64_t wall_clock_offset_ns() {
   using std::chrono::duration_cast;
   using std::chrono::nanoseconds;
-  const auto wall =
-      duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto wall = duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   return wall % origin_step_ns - History::time_of(Deadline::Clock::now());
 }
 
@@ -160,8 +159,9 @@ void Trace::State::write_out() {
   std::string text;
   for (const Event& event : taken) describe(text, event);
   if (lost != 0) {
-    text += ",\n{\"name\":\"" + std::to_string(lost) + " events dropped\",\"ph\":\"i\",\"s\":\"p\",\"pid\":" +
-            std::to_string(rank) + ",\"tid\":0,\"ts\":" + microseconds(now() + offset_ns) + "}";
+    text += ",\n{\"name\":\"" + std::to_string(lost) +
+            " events dropped\",\"ph\":\"i\",\"s\":\"p\",\"pid\":" + std::to_string(rank) +
+            ",\"tid\":0,\"ts\":" + microseconds(now() + offset_ns) + "}";
   }
   append(std::move(text));
 }

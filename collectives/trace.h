@@ -10,9 +10,10 @@
 
 namespace tutti {
 
-// Writes what a rank does as Chrome trace events (docs/debugging.md), for Perfetto. Events go into a buffer of
-// fixed size, which a thread of its own writes out several times a second: when more comes than that, events are
-// dropped, and the file says how many. After each writing the file is valid JSON, however the process ends.
+// Writes what a rank does as Chrome trace events (docs/debugging.md), for Perfetto. Events go into a buffer
+// of fixed size, which a thread of its own writes out several times a second: when more comes than that,
+// events are dropped, and the file says how many. After each writing the file is valid JSON, however the
+// process ends.
 //
 // In a forked child nothing is traced. Everything is for any thread.
 class Trace {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <tutti/collectives/debug_socket.h>
@@ -25,6 +26,11 @@ std::uint32_t ContextNumbers::propose() {
   return next_++;
 }
 
+std::uint32_t ContextNumbers::above_all() {
+  const std::lock_guard lock(mutex_);
+  return std::max(next_, taken_.empty() ? 0 : *taken_.rbegin() + 1);
+}
+
 bool ContextNumbers::take(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
   return taken_.insert(context).second;
@@ -34,6 +40,7 @@ World::World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> starte
              Selector algorithm_selector, std::chrono::nanoseconds operation_timeout)
     : engine(std::move(shared_engine)),
       mesh(std::move(started_mesh)),
+      desk(engine->driver, *mesh),
       selector(std::move(algorithm_selector)),
       topology(topology_of(*mesh)),
       default_timeout(operation_timeout),
@@ -46,6 +53,7 @@ World::~World() {
   } else {
     recorder->stop();
   }
+  desk.stop();
   mesh->shutdown(Deadline::after(goodbye_limit));
   engine->driver.stop();
   mesh.reset();

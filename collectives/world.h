@@ -7,6 +7,7 @@
 #include <set>
 
 #include <tutti/collectives/communicator.h>
+#include <tutti/collectives/control_desk.h>
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/selector.h>
 #include <tutti/collectives/topology.h>
@@ -22,6 +23,8 @@ class ContextNumbers {
  public:
   // A number not used here yet.
   std::uint32_t propose();
+  // The first that is higher than all that were used here.
+  std::uint32_t above_all();
   // Takes `context` for good; false if it is in use here already.
   bool take(std::uint32_t context);
 
@@ -44,6 +47,7 @@ struct World {
 
   std::shared_ptr<Engine> engine;
   std::unique_ptr<Mesh> mesh;
+  ControlDesk desk;
   Selector selector;  // changes only while there is no communicator
   Topology topology;
   std::chrono::nanoseconds default_timeout;

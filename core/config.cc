@@ -46,6 +46,35 @@ constexpr Config::Variable table[] = {
      .member = &Config::job_id,
      .default_value = "",
      .meaning = "A name for the job; keeps jobs that share a store or a folder apart."},
+    {.name = "TUTTI_TOKEN",
+     .member = &Config::token,
+     .default_value = "",
+     .meaning =
+         "What the processes of a job prove to each other on every connection that they have; never sent or "
+         "shown. Launchers make one for each job. Not set: whoever reaches a port may connect."},
+    {.name = "TUTTI_TOKEN_FILE",
+     .member = &Config::token_file,
+     .default_value = "",
+     .meaning = "A file whose first line is the token, in place of TUTTI_TOKEN."},
+    {.name = "TUTTI_TLS",
+     .member = &Config::tls,
+     .default_value = "0",
+     .meaning = "Whether connections are encrypted by TLS 1.3: with keys made of the token, or by the "
+                "certificates below. "
+                "Memory that the ranks of a host share is not.",
+     .shapes_wire = true},
+    {.name = "TUTTI_TLS_CERT",
+     .member = &Config::tls_cert,
+     .default_value = "",
+     .meaning = "For TUTTI_TLS: this process's certificate and its chain, a PEM file."},
+    {.name = "TUTTI_TLS_KEY",
+     .member = &Config::tls_key,
+     .default_value = "",
+     .meaning = "For TUTTI_TLS: the certificate's private key, a PEM file."},
+    {.name = "TUTTI_TLS_CA",
+     .member = &Config::tls_ca,
+     .default_value = "",
+     .meaning = "For TUTTI_TLS: what the other processes' certificates must be signed by, a PEM file."},
     {.name = "TUTTI_TIMEOUT",
      .member = &Config::timeout,
      .default_value = "5m",
@@ -56,6 +85,14 @@ constexpr Config::Variable table[] = {
      .default_value = "2m",
      .meaning = "How long the processes wait for each other at the start.",
      .least = 1},
+    {.name = "TUTTI_HEARTBEAT",
+     .member = &Config::heartbeat,
+     .default_value = "10s",
+     .meaning =
+         "A process of which nothing was heard for this long, not even by its background thread, counts "
+         "as lost. Computing for long is not silence; being stopped or cut off is.",
+     .least = 1,
+     .shapes_wire = true},
     {.name = "TUTTI_TRANSPORTS",
      .member = &Config::transports,
      .default_value = "",
@@ -181,6 +218,7 @@ struct TypeName {
   std::string_view operator()(std::uint64_t Config::*) const { return "size"; }
   std::string_view operator()(std::chrono::nanoseconds Config::*) const { return "duration"; }
   std::string_view operator()(std::string Config::*) const { return "text"; }
+  std::string_view operator()(Secret Config::*) const { return "secret"; }
   std::string_view operator()(std::vector<std::string> Config::*) const { return "list"; }
   std::string_view operator()(std::optional<PortRange> Config::*) const { return "port range"; }
   std::string_view operator()(log::Level Config::*) const { return "level"; }
@@ -241,6 +279,7 @@ struct Assign {
   bool operator()(std::string Config::*member) const {
     return take(member, std::optional<std::string>(text));
   }
+  bool operator()(Secret Config::*member) const { return take(member, std::optional(Secret(text))); }
   bool operator()(std::vector<std::string> Config::*member) const {
     return take(member, std::optional(parse_list(text)));
   }
@@ -266,6 +305,7 @@ struct Print {
     return format_duration(config.*member);
   }
   std::string operator()(std::string Config::*member) const { return config.*member; }
+  std::string operator()(Secret Config::*member) const { return (config.*member).empty() ? "" : "(set)"; }
   std::string operator()(std::vector<std::string> Config::*member) const {
     return format_list(config.*member);
   }

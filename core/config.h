@@ -14,6 +14,7 @@
 #include <tutti/core/config_values.h>
 #include <tutti/core/export.h>
 #include <tutti/core/log.h>
+#include <tutti/core/secret.h>
 #include <tutti/core/status.h>
 
 namespace tutti {
@@ -28,8 +29,15 @@ struct TUTTI_API Config {
   std::string init_method;
   std::string store;
   std::string job_id;
+  Secret token;
+  std::string token_file;
+  bool tls{};
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_ca;
   std::chrono::nanoseconds timeout{};
   std::chrono::nanoseconds init_timeout{};
+  std::chrono::nanoseconds heartbeat{};
   std::vector<std::string> transports;
   std::string socket_ifname;
   std::string bind_address;
@@ -53,7 +61,7 @@ struct TUTTI_API Config {
   bool debug{};
 
   using Member = std::variant<bool Config::*, std::optional<int> Config::*, std::uint64_t Config::*,
-                              std::chrono::nanoseconds Config::*, std::string Config::*,
+                              std::chrono::nanoseconds Config::*, std::string Config::*, Secret Config::*,
                               std::vector<std::string> Config::*, std::optional<PortRange> Config::*,
                               log::Level Config::*, std::vector<AlgorithmChoice> Config::*>;
 
@@ -70,7 +78,7 @@ struct TUTTI_API Config {
     std::string_view type_name() const;
   };
 
-  // A row of the table, with what it is now.
+  // A row of the table, with what it is now; a secret only shows that it is set.
   struct Setting {
     const Variable* variable;
     std::string value;

@@ -19,6 +19,13 @@ bool is_over(const Status& status) {
   return status.code() == Code::peer_lost || status.code() == Code::unreachable;
 }
 
+// Somebody that was turned away may be the one that is missing.
+Status with_refusal(const Status& failure, const Session& session) {
+  const std::string refusal = session.last_refusal();
+  if (failure.code() != Code::timeout || refusal.empty()) return failure;
+  return Status(failure.code(), failure.message() + "; turned away meanwhile: " + refusal, failure.peer());
+}
+
 Result<Joined> attempt(const Launch& launch, const JoinOptions& options, Introduction self,
                        Deadline deadline) {
   Result<Session> session = serve_or_connect(launch, options.session, deadline);
@@ -31,7 +38,7 @@ Result<Joined> attempt(const Launch& launch, const JoinOptions& options, Introdu
   PrefixStore store(options.prefix, session->store);
   const ExchangeOptions exchange_options{session->single_use, [&] { session->keep_alive(); }};
   Result<std::vector<PeerInfo>> peers = exchange(store, self, exchange_options, deadline);
-  if (!peers.ok()) return peers.status();
+  if (!peers.ok()) return with_refusal(peers.status(), *session);
   return Joined{std::move(self), *std::move(peers), *std::move(session)};
 }
 

@@ -21,6 +21,7 @@ constexpr milliseconds port_patience{1500};
 constexpr milliseconds first_pause{20};
 constexpr milliseconds longest_pause{250};
 constexpr milliseconds endpoint_limit{2000};
+constexpr milliseconds patience_when_denied{3000};
 constexpr std::size_t token_bytes = 32;
 
 // What serving on `host` would look like from here.
@@ -52,12 +53,15 @@ Result<std::unique_ptr<tcp::StoreServer>> serve_on(const tcp::StoreServerOptions
 }
 
 // The first of the server's endpoints that one can connect to from here.
-Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer& server, Deadline deadline) {
+Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer& server,
+                                                         const security::SharedCredentials& credentials,
+                                                         Deadline deadline) {
   const tcp::StoreServer::Endpoint& endpoint = server.endpoints().front();
   std::string address = endpoint.address;
   if (address == "::") address = "::1";
   if (address == "0.0.0.0") address = "127.0.0.1";
-  return tcp::connect_store(address, endpoint.port, deadline, server.nonce());
+  return tcp::connect_store(address, endpoint.port, deadline,
+                            {.nonce = server.nonce(), .credentials = credentials, .rank = 0});
 }
 
 std::optional<SocketAddress> useful_route(const std::string& host, const SocketAddress& local) {
@@ -81,6 +85,10 @@ Session::Session() = default;
 Session::Session(Session&& other) noexcept = default;
 Session& Session::operator=(Session&& other) noexcept = default;
 Session::~Session() { store = nullptr; }
+
+std::string Session::last_refusal() const {
+  return serving_ == nullptr ? std::string() : serving_->server->last_refusal();
+}
 
 void Session::keep_alive() const {
   if (serving_ != nullptr && serving_->file) serving_->file->restore_if_missing();
@@ -133,22 +141,31 @@ class SessionMaker {
   Result<Session> connect_tcp() const;
   Result<Session> serve_file() const;
   Result<Session> connect_file() const;
-  Result<std::shared_ptr<tcp::StoreClient>> follow_file() const;
+  Result<Session> follow_file() const;
+  static Session session_in(std::shared_ptr<tcp::StoreClient> store, security::SharedCredentials credentials);
+  Result<security::SharedCredentials> file_credentials(const file::SessionText& text) const;
   Result<std::vector<std::string>> file_addresses() const;
-  file::SessionText describe(const tcp::StoreServer& server) const;
-  static Result<Session> session_of(std::unique_ptr<tcp::StoreServer> server, Deadline deadline);
+  tcp::StoreClientOptions client_options(security::SharedCredentials credentials,
+                                         const std::string& nonce = {}) const {
+    return {nonce, std::move(credentials), launch_.rank};
+  }
+  void describe(const tcp::StoreServer& server, file::SessionText& text) const;
+  static Result<Session> session_of(std::unique_ptr<tcp::StoreServer> server,
+                                    security::SharedCredentials credentials, Deadline deadline);
 
   const Launch& launch_;
   const SessionOptions& options_;
   const Deadline deadline_;
 };
 
-Result<Session> SessionMaker::session_of(std::unique_ptr<tcp::StoreServer> server, Deadline deadline) {
-  Result<std::shared_ptr<tcp::StoreClient>> store = connect_to_own(*server, deadline);
+Result<Session> SessionMaker::session_of(std::unique_ptr<tcp::StoreServer> server,
+                                         security::SharedCredentials credentials, Deadline deadline) {
+  Result<std::shared_ptr<tcp::StoreClient>> store = connect_to_own(*server, credentials, deadline);
   if (!store.ok()) return store.status().with_context("cannot connect to the store that this process serves");
   Session session;
   session.store = *std::move(store);
   session.single_use = true;
+  session.credentials = std::move(credentials);
   session.serving_ = std::make_unique<Session::Serving>();
   session.serving_->server = std::move(server);
   return session;
@@ -158,14 +175,17 @@ Result<Session> SessionMaker::serve_tcp() const {
   const StoreLocation& place = launch_.store;
   Result<std::vector<std::string>> addresses = addresses_to_serve(place.host, options_, deadline_);
   if (!addresses.ok()) return addresses.status();
+  Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
+  if (!credentials.ok()) return credentials.status();
   tcp::StoreServerOptions server_options;
   server_options.addresses = *std::move(addresses);
   server_options.port = place.port;
+  server_options.credentials = *credentials;
   Result<std::unique_ptr<tcp::StoreServer>> server = serve_on(server_options, deadline_);
   if (!server.ok())
     return server.status().with_context("rank 0 cannot serve the store at " + to_string(place));
   const std::string bound = (*server)->address();
-  Result<Session> session = session_of(*std::move(server), deadline_);
+  Result<Session> session = session_of(*std::move(server), *std::move(credentials), deadline_);
   if (!session.ok()) return session;
   const std::optional<SocketAddress> local = parse_address(bound, 0);
   const bool is_any = bound == "::" || bound == "0.0.0.0";
@@ -175,7 +195,10 @@ Result<Session> SessionMaker::serve_tcp() const {
 
 Result<Session> SessionMaker::connect_tcp() const {
   const StoreLocation& place = launch_.store;
-  Result<std::shared_ptr<tcp::StoreClient>> store = tcp::connect_store(place.host, place.port, deadline_);
+  Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
+  if (!credentials.ok()) return credentials.status();
+  Result<std::shared_ptr<tcp::StoreClient>> store =
+      tcp::connect_store(place.host, place.port, deadline_, client_options(*credentials));
   if (!store.ok()) {
     return place.served ? store.status()
                         : store.status().with_context("rank " + std::to_string(launch_.rank) +
@@ -184,6 +207,7 @@ Result<Session> SessionMaker::connect_tcp() const {
   Session session;
   session.route = useful_route(place.host, (*store)->local_address());
   session.single_use = !place.served;
+  session.credentials = *std::move(credentials);
   session.store = *std::move(store);
   return session;
 }
@@ -206,29 +230,42 @@ Result<std::vector<std::string>> SessionMaker::file_addresses() const {
   return addresses;
 }
 
-file::SessionText SessionMaker::describe(const tcp::StoreServer& server) const {
-  file::SessionText text{server.nonce(), random_hex(token_bytes), boot_id(), {}};
+// What the file says, except for the token.
+void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& text) const {
+  text.nonce = server.nonce();
+  text.boot_id = boot_id();
   if (text.boot_id.empty()) text.boot_id = "unknown";
   for (const tcp::StoreServer::Endpoint& endpoint : server.endpoints()) {
     const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
     const bool stays = options_.advertise_address.empty() || (address && address->is_loopback());
     text.endpoints.push_back({stays ? endpoint.address : options_.advertise_address, endpoint.port});
   }
-  return text;
+}
+
+// Whoever can read the file belongs to us, if it also has the token that the user has given, if any.
+Result<security::SharedCredentials> SessionMaker::file_credentials(const file::SessionText& text) const {
+  security::Settings settings = options_.security;
+  settings.token = Secret(std::string(settings.token.reveal()) + "/" + text.token);
+  return security::Credentials::create(settings);
 }
 
 Result<Session> SessionMaker::serve_file() const {
   Result<std::vector<std::string>> addresses = file_addresses();
   if (!addresses.ok()) return addresses.status();
+  file::SessionText text;
+  text.token = random_hex(token_bytes);
+  Result<security::SharedCredentials> credentials = file_credentials(text);
+  if (!credentials.ok()) return credentials.status();
   tcp::StoreServerOptions server_options;
+  server_options.credentials = *credentials;
   server_options.addresses = *std::move(addresses);
   server_options.port = options_.first_port;
   server_options.last_port = options_.last_port;
   Result<std::unique_ptr<tcp::StoreServer>> server = serve_on(server_options, deadline_);
   if (!server.ok())
     return server.status().with_context("rank 0 cannot serve the store of " + to_string(launch_.store));
-  const file::SessionText text = describe(**server);
-  Result<Session> session = session_of(*std::move(server), deadline_);
+  describe(**server, text);
+  Result<Session> session = session_of(*std::move(server), *std::move(credentials), deadline_);
   if (!session.ok()) return session;
   Result<file::PublishedSession> published = file::PublishedSession::publish(launch_.store.path, text);
   if (!published.ok()) return published.status();
@@ -237,12 +274,14 @@ Result<Session> SessionMaker::serve_file() const {
 }
 
 // One attempt: what the file says now, confirmed by the store it leads to.
-Result<std::shared_ptr<tcp::StoreClient>> SessionMaker::follow_file() const {
-  Result<file::SessionText> session = file::read_session(launch_.store.path);
-  if (!session.ok()) return session.status();
+Result<Session> SessionMaker::follow_file() const {
+  Result<file::SessionText> text = file::read_session(launch_.store.path);
+  if (!text.ok()) return text.status();
+  Result<security::SharedCredentials> credentials = file_credentials(*text);
+  if (!credentials.ok()) return credentials.status();
   Status last(Code::unreachable, "it is meant for another host");
-  const bool same_host = session->boot_id == boot_id();
-  for (const file::Endpoint& endpoint : session->endpoints) {
+  const bool same_host = text->boot_id == boot_id();
+  for (const file::Endpoint& endpoint : text->endpoints) {
     const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
     // Another host's loopback is not ours. An advertised name is resolved.
     if (address && address->is_loopback() && !same_host) continue;
@@ -251,29 +290,39 @@ Result<std::shared_ptr<tcp::StoreClient>> SessionMaker::follow_file() const {
     if (!targets.ok()) last = targets.status();
     if (!targets.ok()) continue;
     for (const SocketAddress& target : *targets) {
-      Result<std::shared_ptr<tcp::StoreClient>> store = tcp::try_connect_store(target, limit, session->nonce);
-      if (store.ok() || store.status().code() == Code::mismatch) return store;
+      Result<std::shared_ptr<tcp::StoreClient>> store =
+          tcp::try_connect_store(target, limit, client_options(*credentials, text->nonce));
+      if (store.ok()) return session_in(*std::move(store), *std::move(credentials));
+      if (store.status().code() == Code::mismatch) return store.status();
       last = store.status();
     }
   }
   return last.with_context("the session file is of a run that has ended, or its rank 0 cannot be reached");
 }
 
+Session SessionMaker::session_in(std::shared_ptr<tcp::StoreClient> store,
+                                 security::SharedCredentials credentials) {
+  Session session;
+  const SocketAddress local = store->local_address();
+  if (!local.is_loopback()) session.route = local;
+  session.single_use = true;
+  session.credentials = std::move(credentials);
+  session.store = std::move(store);
+  return session;
+}
+
 Result<Session> SessionMaker::connect_file() const {
   milliseconds pause = first_pause;
+  std::optional<Deadline> patience;  // while another job may have the port of a file that is left over
   for (;;) {
-    Result<std::shared_ptr<tcp::StoreClient>> store = follow_file();
-    if (store.ok()) {
-      Session session;
-      const SocketAddress local = (*store)->local_address();
-      if (!local.is_loopback()) session.route = local;
-      session.single_use = true;
-      session.store = *std::move(store);
+    Result<Session> session = follow_file();
+    const Code code = session.status().code();
+    const bool denied = code == Code::unauthenticated;
+    if (denied && !patience) patience = Deadline::after(patience_when_denied);
+    if (session.ok() || (code != Code::unreachable && !denied) || (denied && patience->expired()))
       return session;
-    }
-    if (store.status().code() != Code::unreachable) return store.status();
     if (deadline_.remaining() <= pause) {
-      return Status(Code::unreachable, session_error(launch_.store.path, store.status()));
+      return Status(code, session_error(launch_.store.path, session.status()));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, longest_pause);

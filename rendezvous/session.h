@@ -7,6 +7,7 @@
 
 #include <tutti/core/deadline.h>
 #include <tutti/core/export.h>
+#include <tutti/core/security/credentials.h>
 #include <tutti/core/status.h>
 #include <tutti/rendezvous/address.h>
 #include <tutti/rendezvous/environment.h>
@@ -20,6 +21,7 @@ struct SessionOptions {
   std::string advertise_address;                // file sessions: told to the others in place of the bound one
   std::uint16_t first_port = 0, last_port = 0;  // for ports that we may choose; 0: any
   InterfaceFilter interfaces;                   // file sessions: where to listen besides loopback
+  security::Settings security = {};             // file sessions add a token of their own
 };
 
 // The store of one meeting, and what rank 0 needs to serve it: on destruction the server stops and the
@@ -34,10 +36,14 @@ class TUTTI_API Session {
   std::shared_ptr<Store> store;
   // The store exists for this meeting only; see ExchangeOptions.
   bool single_use = false;
+  // What this process proves to the others that it belongs to them; null: nothing.
+  security::SharedCredentials credentials;
   // The local address of packets to the store, where that says something about which interface reaches the
   // others: on rank 0, and where a host name means loopback on its own host (Debian's 127.0.1.1), it may not.
   std::optional<SocketAddress> route;
 
+  // Who serves the store: why the last process of ours that wanted to meet here was turned away; else empty.
+  std::string last_refusal() const;
   // Rank 0, while it waits: puts a vanished session file back.
   void keep_alive() const;
 

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <tutti/core/security/credentials.h>
 #include <tutti/rendezvous/address.h>
 #include <tutti/rendezvous/tcp/store_server.h>
 #include <tutti/tools/command_line.h>
@@ -11,7 +12,9 @@ namespace tutti::tools {
 int store_command(const Arguments& arguments) {
   CLI::App app(
       "Serves the store at which ranks meet, until SIGTERM or SIGINT. Ranks find it by "
-      "TUTTI_STORE=HOST:PORT;\njobs that use it at the same time need different TUTTI_JOB_ID.",
+      "TUTTI_STORE=HOST:PORT;\njobs that use it at the same time need different TUTTI_JOB_ID. With "
+      "TUTTI_TOKEN or "
+      "TUTTI_TOKEN_FILE, only who has\nthe same token is let in.",
       "tutti store");
   tcp::StoreServerOptions options;
   std::string address = options.addresses.front();
@@ -23,6 +26,13 @@ int store_command(const Arguments& arguments) {
     return usage_error(app, "--bind needs an address like 10.0.0.1 or ::1, not `" + address + "`");
   }
   options.addresses = {address};
+
+  const Result<security::Settings> settings = security::settings_from(Config::from_environment().take());
+  if (!settings.ok()) {
+    std::cerr << "tutti store: " << settings.status().message() << "\n";
+    return exit_failure;
+  }
+  options.credentials = security::Credentials::create(*settings).take();
 
   // Blocked before the server's thread begins, so that they can only be taken here.
   sigset_t ending;

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include <tutti/core/log.h>
-#include <tutti/core/signals_blocked.h>
 #include <tutti/transport/driver_state.h>
 #include <tutti/transport/futex.h>
+#include <tutti/transport/signals_blocked.h>
 
 // The thread that drives when no caller does.
 //

@@ -13,6 +13,7 @@
 #include <tutti/core/config.h>
 #include <tutti/core/log.h>
 #include <tutti/rendezvous/bootstrap.h>
+#include <tutti/rendezvous/liveness/liveness.h>
 #include <tutti/rendezvous/prefix_store.h>
 
 namespace tutti {
@@ -23,29 +24,56 @@ namespace {
 struct Setup {
   Config config;
   InitOptions options;
+  security::Settings security;
   std::vector<std::unique_ptr<Transport>> transports = {};
+  std::unique_ptr<Liveness> liveness = {};
 
   const std::vector<std::string>& transport_names() const {
     return options.transports.empty() ? config.transports : options.transports;
   }
+  // Ranks that meet in a store which is not ours must agree on this, too.
+  std::string wire_digest() const {
+    return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
+  }
   std::string prefix() const { return "tutti/" + config.job_id; }
   // The transports are made anew for every attempt to meet: each may be bound to another interface.
-  Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route) {
+  Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route,
+                                                       const security::SharedCredentials& credentials) {
     transports.clear();
-    auto made = make_transports(transport_names(), {config, route});
+    auto made = make_transports(transport_names(), {config, route, credentials});
     if (!made.ok()) return made.status();
     transports = std::move(made).take();
     std::map<std::string, std::string> named;
     for (const auto& transport : transports) named[std::string(transport->name())] = transport->address();
+    auto control = make_liveness(route, credentials);
+    if (!control.ok()) return control.status();
+    liveness = std::move(control).take();
+    named[liveness::address_name] = liveness->address();
     return named;
+  }
+  Result<std::unique_ptr<Liveness>> make_liveness(const std::optional<SocketAddress>& route,
+                                                  const security::SharedCredentials& credentials) const {
+    auto addresses = listen_addresses({config, route});
+    if (!addresses.ok()) return addresses.status();
+    LivenessOptions how;
+    how.bind = addresses->front();
+    how.advertise = config.advertise_address;
+    how.limit = config.heartbeat;
+    how.credentials = credentials;
+    if (config.port_range) {
+      how.first_port = config.port_range->first;
+      how.last_port = config.port_range->last;
+    }
+    return Liveness::create(how);
   }
 };
 
 Setup configure(const InitOptions& options) {
-  Setup setup{Config::from_environment().take(), options};
+  Setup setup{Config::from_environment().take(), options, {}};
   const Status logging = log::configure(setup.config.log_level, setup.config.log_file);
   if (!logging.ok()) throw Error(logging);
   for (const std::string& warning : setup.config.warnings()) log::warn(warning);
+  setup.security = security::settings_from(setup.config).take();
   return setup;
 }
 
@@ -65,7 +93,7 @@ std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerI
   return static_cast<unsigned>(here) > cores ? std::chrono::nanoseconds(0) : config.spin;
 }
 
-// What messages cost before anything is measured.
+// What messages cost before anything is measured. Driving.
 CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   const int neighbour = mesh.rank() == 0 ? 1 : 0;
   CostModel model = shipped_model(mesh.size() > 1 ? mesh.transport_name(neighbour) : "");
@@ -94,11 +122,15 @@ void trace(World& world, const std::string& pattern) {
   }
 }
 
+// The control plane's first links: whoever may leave soon must have been known to its neighbours.
+constexpr std::chrono::seconds linking_limit{10};
+
 Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
   const int size = static_cast<int>(peers.size());
   log::set_rank(rank, size);
   const std::chrono::nanoseconds spin = spin_time(setup.config, peers, rank);
   auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
+  setup.liveness->meet(rank, peers);
   MeshOptions options;
   options.rank = rank;
   options.peers = std::move(peers);
@@ -107,21 +139,26 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
                     .credit = static_cast<std::uint32_t>(setup.config.eager_credit),
                     .fragment = static_cast<std::uint32_t>(setup.config.fragment)};
   auto mesh = std::make_unique<Mesh>(engine->driver, std::move(options));
+  CostModel shipped;
   {
     const DriverGuard guard(engine->driver);
     const Status started = mesh->start();
     if (!started.ok()) throw Error(started);
+    shipped = shipped_costs(setup.config, *mesh);
   }
-  const CostModel shipped = shipped_costs(setup.config, *mesh);
   const std::string overrides = format_algorithm_choices(setup.config.algorithm);
   auto world = std::make_shared<World>(std::move(engine), std::move(mesh),
                                        Selector::create(shipped, overrides).take(), setup.config.timeout);
+  Liveness& liveness = *setup.liveness;
   if (size > 1) {
+    world->desk.start(std::move(setup.liveness));
     // A communicator for this alone, so that what it measures by leaves no trace in the world's.
     Communicator scout = create_communicator(world);
     const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !setup.config.deterministic);
     log::info("costs agreed on: ", describe(agreed));
     world->selector = Selector::create(agreed, overrides).take();
+    if (!liveness.wait_linked(Deadline::after(linking_limit)))
+      log::warn("not all control connections could be made so far");
   }
   world->window_bytes = setup.config.shm_window;
   world->patient = spin.count() > 0;
@@ -142,15 +179,18 @@ Communicator init(const InitOptions& given) {
   JoinOptions join_options;
   join_options.session.bind_address = setup.config.bind_address;
   join_options.session.advertise_address = setup.config.advertise_address;
+  join_options.session.security = setup.security;
   join_options.session.interfaces = interface_filter(setup.config.socket_ifname);
   if (setup.config.port_range) {
     join_options.session.first_port = setup.config.port_range->first;
     join_options.session.last_port = setup.config.port_range->last;
   }
   join_options.prefix = setup.prefix();
-  join_options.wire_digest = setup.config.wire_digest();
+  join_options.wire_digest = setup.wire_digest();
   join_options.version = version();
-  join_options.addresses = [&](const Session& session) { return setup.addresses(session.route); };
+  join_options.addresses = [&](const Session& session) {
+    return setup.addresses(session.route, session.credentials);
+  };
   Joined joined = join(launch, join_options, init_deadline(setup, launch.timeout)).take();
   return build_world(std::move(setup), launch.rank, std::move(joined.peers));
 }
@@ -166,9 +206,10 @@ Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const 
   Introduction self = describe_this_process();
   self.rank = rank;
   self.world_size = world_size;
-  self.wire_digest = setup.config.wire_digest();
+  const security::SharedCredentials credentials = security::Credentials::create(setup.security).take();
+  self.wire_digest = setup.wire_digest();
   self.version = version();
-  self.addresses = setup.addresses(std::nullopt).take();
+  self.addresses = setup.addresses(std::nullopt, credentials).take();
   PrefixStore keys(setup.prefix(), std::move(store));
   std::vector<PeerInfo> peers = exchange(keys, self, {}, init_deadline(setup, std::nullopt)).take();
   return build_world(std::move(setup), rank, std::move(peers));

@@ -12,22 +12,6 @@ namespace tutti {
 
 namespace {
 
-// The addresses that peers are to connect to: what the user says, else those of the chosen interfaces.
-Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup) {
-  if (!setup.config.bind_address.empty()) return std::vector<std::string>{setup.config.bind_address};
-  Result<std::vector<Interface>> all = list_interfaces();
-  if (!all.ok()) return all.status();
-  const InterfaceFilter filter = interface_filter(setup.config.socket_ifname);
-  Result<std::vector<Interface>> chosen = select_interfaces(*all, filter, setup.route);
-  if (!chosen.ok()) return chosen.status();
-  std::vector<std::string> addresses;
-  for (const Interface& candidate : *chosen) {
-    if (!candidate.addresses.empty()) addresses.push_back(candidate.addresses.front().host());
-  }
-  if (addresses.empty()) return Status(Code::unreachable, "no network interface has an address");
-  return addresses;
-}
-
 Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
   Result<std::vector<std::string>> addresses = listen_addresses(setup);
   if (!addresses.ok()) return addresses.status();
@@ -37,6 +21,7 @@ Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
   options.socket_buffer = static_cast<int>(setup.config.tcp_socket_buffer);
   options.sockets = static_cast<int>(setup.config.tcp_sockets);
   options.congestion = setup.config.tcp_congestion;
+  options.credentials = setup.credentials;
   if (setup.config.port_range) {
     options.first_port = setup.config.port_range->first;
     options.last_port = setup.config.port_range->last;
@@ -47,6 +32,7 @@ Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
 Result<std::unique_ptr<Transport>> create_shm(const TransportSetup& setup) {
   shm::Options options;
   options.ring = std::bit_ceil(setup.config.shm_ring);
+  options.credentials = setup.credentials;
   return shm::create(options);
 }
 
@@ -69,6 +55,21 @@ Status unknown(const std::string& name) {
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup) {
+  if (!setup.config.bind_address.empty()) return std::vector<std::string>{setup.config.bind_address};
+  Result<std::vector<Interface>> all = list_interfaces();
+  if (!all.ok()) return all.status();
+  const InterfaceFilter filter = interface_filter(setup.config.socket_ifname);
+  Result<std::vector<Interface>> chosen = select_interfaces(*all, filter, setup.route);
+  if (!chosen.ok()) return chosen.status();
+  std::vector<std::string> addresses;
+  for (const Interface& candidate : *chosen) {
+    if (!candidate.addresses.empty()) addresses.push_back(candidate.addresses.front().host());
+  }
+  if (addresses.empty()) return Status(Code::unreachable, "no network interface has an address");
+  return addresses;
+}
 
 std::span<const TransportEntry> transport_entries() { return entries; }
 

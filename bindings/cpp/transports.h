@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tutti/core/config.h>
+#include <tutti/core/security/credentials.h>
 #include <tutti/core/status.h>
 #include <tutti/rendezvous/address.h>
 #include <tutti/transport/transport.h>
@@ -19,6 +20,8 @@ struct TransportSetup {
   const Config& config;
   // The local address of packets to where the ranks met, if that is known.
   std::optional<SocketAddress> route = {};
+  // What connections are guarded by; null: nothing.
+  security::SharedCredentials credentials = {};
 };
 
 struct TransportEntry {
@@ -26,6 +29,10 @@ struct TransportEntry {
   std::string_view meaning;
   Result<std::unique_ptr<Transport>> (*create)(const TransportSetup& setup);
 };
+
+// The literal addresses that this process listens on, so that others connect to it: what the user says, else
+// those of the chosen interfaces. Never empty.
+Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup);
 
 // Every transport between processes, in order of preference: an ordinary list.
 std::span<const TransportEntry> transport_entries();

@@ -28,15 +28,32 @@ constexpr milliseconds answer_grace{1000};
 constexpr milliseconds attempt_limit{3000};
 constexpr milliseconds first_retry{10};
 constexpr milliseconds longest_retry{250};
+// An earlier job may take a moment to let go of its port; after this, who asks for another token is not it.
+constexpr int most_denials = 3;
+constexpr milliseconds pause_when_denied{1000};
 
 struct Connected {
   Stream stream;
   std::string nonce;
 };
 
-Result<Connected> open_connection(const SocketAddress& address, Deadline deadline) {
+// A store that will never let us in is told apart from one that may.
+Status guard_failure(const SocketAddress& address, const Status& why) {
+  if (why.code() == Code::unauthenticated || why.code() == Code::mismatch) {
+    return why.with_context("the store at " + address.text());
+  }
+  return Status(Code::unreachable, "no tutti store answers at " + address.text() + ": " + why.message());
+}
+
+Result<Connected> open_connection(const SocketAddress& address, const StoreClientOptions& options,
+                                  Deadline deadline) {
   Result<Stream> stream = Stream::connect(address, deadline);
   if (!stream.ok()) return stream.status();
+  security::Parties parties{security::Service::store};
+  if (options.rank >= 0) parties.from = static_cast<std::uint32_t>(options.rank);
+  auto guard = security::Guard::connecting(options.credentials, parties, deadline);
+  if (const Status passed = stream->pass(guard, deadline); !passed.ok())
+    return guard_failure(address, passed);
   store_wire::ClientHello hello;
   hello.version = store_wire::little_endian16(hello.version);
   store_wire::ServerHello answer;
@@ -44,6 +61,10 @@ Result<Connected> open_connection(const SocketAddress& address, Deadline deadlin
   if (status.ok()) status = stream->receive(&answer, sizeof(answer), deadline);
   if (!status.ok()) {
     return Status(Code::unreachable, "no tutti store answers at " + address.text() + ": " + status.message());
+  }
+  if (const auto refusal = security::refusal_by_guard(std::as_bytes(std::span(&answer, 1)),
+                                                      "the store at " + address.text())) {
+    return *refusal;
   }
   if (answer.magic != store_wire::magic) {
     return Status(Code::unreachable, "what answers at " + address.text() + " is not a tutti store");
@@ -59,8 +80,9 @@ Result<Connected> open_connection(const SocketAddress& address, Deadline deadlin
 
 class Client final : public StoreClient {
  public:
-  Client(const SocketAddress& address, Connected connected)
+  Client(const SocketAddress& address, const StoreClientOptions& options, Connected connected)
       : address_(address),
+        options_(options),
         local_address_(connected.stream.local_address()),
         nonce_(std::move(connected.nonce)),
         stream_(std::move(connected.stream)) {}
@@ -97,6 +119,7 @@ class Client final : public StoreClient {
   Status lost(const Status& cause) const;
 
   const SocketAddress address_;
+  const StoreClientOptions options_;
   const SocketAddress local_address_;
   const std::string nonce_;
   const pid_t owner_ = getpid();
@@ -134,7 +157,7 @@ Status Client::lost(const Status& cause) const {
 // After a request that was given up half-way. The same server has the same nonce; what answers at its address
 // with another one never knew our keys.
 Status Client::reconnect(Deadline limit) {
-  Result<Connected> again = open_connection(address_, limit);
+  Result<Connected> again = open_connection(address_, options_, limit);
   if (!again.ok()) return again.status();
   if (again->nonce != nonce_) return Status(Code::peer_lost, "another store answers at its address");
   stream_ = std::move(again->stream);
@@ -306,14 +329,14 @@ Result<bool> Client::exists(std::string_view key, Deadline deadline) {
 
 // One round over all addresses of the host.
 Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint16_t port, Deadline deadline,
-                                             const std::string& nonce) {
+                                             const StoreClientOptions& options) {
   Result<std::vector<SocketAddress>> addresses = resolve(host, port, deadline);
   if (!addresses.ok()) return addresses.status();
   Status last;
   for (const SocketAddress& address : *addresses) {
     Result<std::shared_ptr<StoreClient>> client =
-        try_connect_store(address, earlier(deadline, Deadline::after(attempt_limit)), nonce);
-    if (client.ok() || client.status().code() == Code::mismatch) return client;
+        try_connect_store(address, earlier(deadline, Deadline::after(attempt_limit)), options);
+    if (client.ok() || client.status().code() != Code::unreachable) return client;
     last = client.status();
   }
   return last;
@@ -322,21 +345,27 @@ Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint1
 }  // namespace
 
 Result<std::shared_ptr<StoreClient>> try_connect_store(const SocketAddress& address, Deadline deadline,
-                                                       const std::string& nonce) {
-  Result<Connected> connected = open_connection(address, deadline);
+                                                       const StoreClientOptions& options) {
+  Result<Connected> connected = open_connection(address, options, deadline);
   if (!connected.ok()) return connected.status();
-  if (!nonce.empty() && connected->nonce != nonce) {
+  if (!options.nonce.empty() && connected->nonce != options.nonce) {
     return Status(Code::unreachable, "the store at " + address.text() + " belongs to another session");
   }
-  return std::shared_ptr<StoreClient>(std::make_shared<Client>(address, *std::move(connected)));
+  return std::shared_ptr<StoreClient>(std::make_shared<Client>(address, options, *std::move(connected)));
 }
 
 Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
-                                                   Deadline deadline, const std::string& nonce) {
+                                                   Deadline deadline, const StoreClientOptions& options) {
   milliseconds pause = first_retry;
-  for (;;) {
-    Result<std::shared_ptr<StoreClient>> client = try_all(host, port, deadline, nonce);
-    if (client.ok() || client.status().code() != Code::unreachable) return client;
+  for (int denials = 0;;) {
+    Result<std::shared_ptr<StoreClient>> client = try_all(host, port, deadline, options);
+    const Code code = client.status().code();
+    if (code == Code::unauthenticated && ++denials < most_denials &&
+        deadline.remaining() > pause_when_denied) {
+      std::this_thread::sleep_for(pause_when_denied);
+      continue;
+    }
+    if (code != Code::unreachable) return client;
     if (deadline.remaining() <= pause) {
       return client.status().with_context("no store at " + format_endpoint(host, port) +
                                           " within the time given");

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include <tutti/core/security/credentials.h>
 #include <tutti/rendezvous/address.h>
 #include <tutti/rendezvous/store.h>
 
@@ -23,16 +24,22 @@ class TUTTI_API StoreClient : public Store {
   virtual SocketAddress local_address() const = 0;
 };
 
+struct StoreClientOptions {
+  std::string nonce = {};  // if given, only a server with that nonce will do
+  security::SharedCredentials credentials = {};
+  int rank = -1;  // ours, if we are one
+};
+
 // Resolves and connects, again and again until it works or the deadline has passed; `unreachable` then says
-// what failed last: the name, the connection, or that something else than a store answers. If `nonce` is
-// given, only a server with that nonce will do.
+// what failed last: the name, the connection, or that something else than a store answers. A store that has
+// another token than we, or one of us has none, is `unauthenticated` at once.
 TUTTI_API Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
                                                              Deadline deadline,
-                                                             const std::string& nonce = {});
+                                                             const StoreClientOptions& options = {});
 
 // One attempt, at one address.
 TUTTI_API Result<std::shared_ptr<StoreClient>> try_connect_store(const SocketAddress& address,
                                                                  Deadline deadline,
-                                                                 const std::string& nonce = {});
+                                                                 const StoreClientOptions& options = {});
 
 }  // namespace tutti::tcp

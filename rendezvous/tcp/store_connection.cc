@@ -19,12 +19,41 @@ constexpr std::size_t write_step = std::size_t{1} << 20;
 
 }  // namespace
 
-StoreConnection::StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Closed closed)
-    : socket_(std::move(socket)), timer_(socket_.get_executor()), state_(state), closed_(std::move(closed)) {}
+StoreConnection::StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event known, Event closed)
+    : wire_(std::move(socket)),
+      timer_(wire_.get_executor()),
+      state_(state),
+      known_(std::move(known)),
+      closed_(std::move(closed)),
+      guard_(security::Guard::accepting(state.options.credentials, security::Service::store, security::nobody,
+                                        Deadline::after(state.options.greeting_timeout))) {}
 
 void StoreConnection::start() {
   set_timer(state_.options.greeting_timeout, &StoreConnection::close);
-  asio::async_read(socket_, asio::buffer(&client_hello_, sizeof(client_hello_)),
+  pass_guard();
+}
+
+void StoreConnection::pass_guard() {
+  using State = security::Guard::State;
+  const State state = guard_.advance(wire_.socket().native_handle());
+  if (state == State::done) {
+    wire_.encrypt(guard_.take_tls());
+    return read_hello();
+  }
+  if (state == State::failed) {
+    state_.refusals.add("the store", guard_);
+    return close();
+  }
+  const auto event =
+      state == State::writing ? asio::ip::tcp::socket::wait_write : asio::ip::tcp::socket::wait_read;
+  wire_.socket().async_wait(event, [self = shared_from_this()](asio::error_code error) {
+    if (self->is_over(error)) return self->close();
+    self->pass_guard();
+  });
+}
+
+void StoreConnection::read_hello() {
+  asio::async_read(wire_, asio::buffer(&client_hello_, sizeof(client_hello_)),
                    [self = shared_from_this()](asio::error_code error, std::size_t) {
                      if (self->is_over(error) || self->client_hello_.magic != magic) return self->close();
                      self->greet();
@@ -34,18 +63,19 @@ void StoreConnection::start() {
 void StoreConnection::greet() {
   server_hello_.version = little_endian16(version);
   server_hello_.nonce = state_.nonce;
-  asio::async_write(socket_, asio::buffer(&server_hello_, sizeof(server_hello_)),
+  asio::async_write(wire_, asio::buffer(&server_hello_, sizeof(server_hello_)),
                     [self = shared_from_this()](asio::error_code error, std::size_t) {
                       // A client of another version has been told ours and can say so to its user.
                       if (self->is_over(error) || little_endian16(self->client_hello_.version) != version)
                         return self->close();
+                      self->known_(*self);
                       self->await_request();
                     });
 }
 
 void StoreConnection::await_request() {
   stop_timer();
-  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](asio::error_code error) {
+  wire_.async_await([self = shared_from_this()](asio::error_code error) {
     if (self->is_over(error)) return self->close();
     self->set_timer(self->state_.options.frame_timeout, &StoreConnection::close);
     self->read_length();
@@ -53,7 +83,7 @@ void StoreConnection::await_request() {
 }
 
 void StoreConnection::read_length() {
-  asio::async_read(socket_, asio::buffer(&length_, sizeof(length_)),
+  asio::async_read(wire_, asio::buffer(&length_, sizeof(length_)),
                    [self = shared_from_this()](asio::error_code error, std::size_t) {
                      if (self->is_over(error)) return self->close();
                      self->length_ = little_endian32(self->length_);
@@ -70,7 +100,7 @@ void StoreConnection::read_body(std::size_t missing) {
   if (!reserve(step)) return close();
   body_.resize(before + step);
   set_timer(state_.options.frame_timeout, &StoreConnection::close);
-  asio::async_read(socket_, asio::buffer(body_.data() + before, step),
+  asio::async_read(wire_, asio::buffer(body_.data() + before, step),
                    [self = shared_from_this(), missing, step](asio::error_code error, std::size_t) {
                      if (self->is_over(error)) return self->close();
                      self->read_body(missing - step);
@@ -94,7 +124,7 @@ void StoreConnection::serve() {
 void StoreConnection::park(std::chrono::milliseconds wait) {
   set_timer(wait, &StoreConnection::parked_expired);
   // A client has nothing to say while it waits for a response: if it does, or closes, it is dropped.
-  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](asio::error_code) {
+  wire_.async_await([self = shared_from_this()](asio::error_code) {
     if (self->parked_.is_parked) self->close();
   });
 }
@@ -103,7 +133,7 @@ void StoreConnection::parked_expired() { reply(state_.service.expire(parked_)); 
 
 void StoreConnection::reply(Frame frame) {
   asio::error_code ignored;
-  socket_.cancel(ignored);  // the watch of a parked request
+  wire_.socket().cancel(ignored);  // the watch of a parked request
   if (frame->size() > receive_step && is_over_budget()) return close();
   response_ = std::move(frame);
   write(0);
@@ -116,7 +146,7 @@ void StoreConnection::write(std::size_t first) {
   }
   const std::size_t step = std::min(response_->size() - first, write_step);
   set_timer(state_.options.frame_timeout, &StoreConnection::close);
-  asio::async_write(socket_, asio::buffer(response_->data() + first, step),
+  asio::async_write(wire_, asio::buffer(response_->data() + first, step),
                     [self = shared_from_this(), first, step](asio::error_code error, std::size_t) {
                       if (self->is_over(error)) return self->close();
                       self->write(first + step);
@@ -156,7 +186,7 @@ void StoreConnection::close() {
   state_.service.forget(parked_);
   release();
   asio::error_code ignored;
-  socket_.close(ignored);
+  wire_.socket().close(ignored);
   closed_(*this);
 }
 

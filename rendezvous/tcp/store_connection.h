@@ -11,8 +11,11 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 
+#include <tutti/core/security/guard.h>
+#include <tutti/core/security/refusals.h>
 #include <tutti/rendezvous/tcp/store_server.h>
 #include <tutti/rendezvous/tcp/store_service.h>
+#include <tutti/rendezvous/tcp/store_wire.h>
 #include <tutti/rendezvous/tcp/wire.h>
 
 namespace tutti::store_wire {
@@ -22,19 +25,22 @@ struct ServerState {
   tcp::StoreServerOptions options;
   Nonce nonce = {};
   StoreService service;
+  security::Refusals refusals;
   std::size_t buffered_bytes = 0;  // of requests; responses are counted by the service
 
   ServerState(const tcp::StoreServerOptions& server_options, const Nonce& server_nonce)
       : options(server_options), nonce(server_nonce), service(server_options.max_bytes) {}
 };
 
-// One client, as a cycle: greeting, then wait for a request, read it, park it if need be, write the response.
-// One timer bounds whatever it is at. Lives as long as the server knows it or a handler is under way.
+// One client, as a cycle: proof (guard.h) and greeting, then wait for a request, read it, park it if need be,
+// write the response. One timer bounds whatever it is at. Lives as long as the server knows it or a handler
+// is under way.
 class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
  public:
-  using Closed = std::function<void(StoreConnection&)>;
+  using Event = std::function<void(StoreConnection&)>;
 
-  StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Closed closed);
+  // `known`: it has said who it is. `closed`: it is over.
+  StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event known, Event closed);
 
   void start();
   // Drops the client; calls `closed` once.
@@ -44,6 +50,8 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   // What every handler asks first: one that was on its way when the connection was closed comes without an
   // error.
   bool is_over(asio::error_code error) const { return error || is_closed_; }
+  void pass_guard();
+  void read_hello();
   void greet();
   void await_request();
   void read_length();
@@ -60,12 +68,14 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   bool reserve(std::size_t bytes);
   void release();
 
-  asio::ip::tcp::socket socket_;
+  StoreWire wire_;
   asio::steady_timer timer_;
   std::uint64_t timer_round_ = 0;
   ServerState& state_;
-  Closed closed_;
+  Event known_;
+  Event closed_;
   bool is_closed_ = false;
+  security::Guard guard_;
   std::size_t reserved_ = 0;
 
   ClientHello client_hello_;

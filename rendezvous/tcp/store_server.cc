@@ -121,6 +121,7 @@ class StoreServer::Impl {
   void start();
   void stop();
   std::size_t connections() const { return count_.load(std::memory_order_relaxed); }
+  std::string last_refusal() const { return state_.refusals.last(); }
   bool is_ours() const { return getpid() == owner_; }
 
  private:
@@ -134,12 +135,20 @@ class StoreServer::Impl {
   void accept_some(Listener& listener);
   void pause_accepting(Listener& listener);
   void adopt(int fd);
+  void forget(StoreConnection& client);
 
   const pid_t owner_ = getpid();
   asio::io_context context_{1};
   ServerState state_;
   std::list<Listener> listeners_;
-  std::unordered_map<StoreConnection*, std::shared_ptr<StoreConnection>> clients_;
+  struct Client {
+    std::shared_ptr<StoreConnection> connection;
+    std::list<StoreConnection*>::iterator place;  // among the strangers, while it is one
+    bool known = false;
+  };
+
+  std::unordered_map<StoreConnection*, Client> clients_;
+  std::list<StoreConnection*> strangers_;  // oldest first
   std::atomic<std::size_t> count_ = 0;
   std::thread thread_;
 };
@@ -175,7 +184,7 @@ void StoreServer::Impl::stop() {
       listener.pause.cancel();
     }
     const auto clients = std::exchange(clients_, {});
-    for (const auto& [key, client] : clients) client->close();
+    for (const auto& [key, client] : clients) client.connection->close();
   });
   if (thread_.joinable()) thread_.join();
 }
@@ -210,6 +219,8 @@ void StoreServer::Impl::pause_accepting(Listener& listener) {
 
 void StoreServer::Impl::adopt(int fd) {
   Descriptor descriptor(fd);
+  // The oldest had the most time; a client that was only slow tries again.
+  if (strangers_.size() >= state_.options.max_strangers) strangers_.front()->close();
   if (clients_.size() >= state_.options.max_connections) return;
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -219,14 +230,24 @@ void StoreServer::Impl::adopt(int fd) {
   socket.assign(asio::ip::tcp::v4(), fd, error);
   if (error) return;
   descriptor.release();
-  const auto closed = [this](StoreConnection& connection) {
-    clients_.erase(&connection);
-    count_.store(clients_.size(), std::memory_order_relaxed);
+  const auto known = [this](StoreConnection& connection) {
+    const auto found = clients_.find(&connection);
+    if (found == clients_.end() || std::exchange(found->second.known, true)) return;
+    strangers_.erase(found->second.place);
   };
-  auto client = std::make_shared<StoreConnection>(std::move(socket), state_, closed);
-  clients_.emplace(client.get(), client);
+  const auto closed = [this](StoreConnection& connection) { forget(connection); };
+  auto client = std::make_shared<StoreConnection>(std::move(socket), state_, known, closed);
+  clients_.emplace(client.get(), Client{client, strangers_.insert(strangers_.end(), client.get())});
   count_.store(clients_.size(), std::memory_order_relaxed);
   client->start();
+}
+
+void StoreServer::Impl::forget(StoreConnection& client) {
+  const auto found = clients_.find(&client);
+  if (found == clients_.end()) return;
+  if (!found->second.known) strangers_.erase(found->second.place);
+  clients_.erase(found);
+  count_.store(clients_.size(), std::memory_order_relaxed);
 }
 
 Result<std::unique_ptr<StoreServer>> StoreServer::create(const StoreServerOptions& options) {
@@ -268,5 +289,7 @@ StoreServer::~StoreServer() {
 }
 
 std::size_t StoreServer::connections() const { return impl_->connections(); }
+
+std::string StoreServer::last_refusal() const { return impl_->last_refusal(); }
 
 }  // namespace tutti::tcp

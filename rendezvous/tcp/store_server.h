@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tutti/core/export.h>
+#include <tutti/core/security/credentials.h>
 #include <tutti/core/status.h>
 
 namespace tutti::tcp {
@@ -19,7 +20,13 @@ struct StoreServerOptions {
   std::uint16_t port = 0;
   std::uint16_t last_port = 0;
 
+  // Who cannot prove that it has the same token gets nothing to see; null: whoever reaches the port is let
+  // in.
+  security::SharedCredentials credentials = {};
+
   std::size_t max_connections = 16384;
+  // Of those, connections that have not said who they are; beyond it the oldest one goes.
+  std::size_t max_strangers = 512;
   std::size_t max_bytes = std::size_t{1} << 30;           // of keys and values
   std::size_t max_buffered_bytes = std::size_t{1} << 29;  // of requests and responses under way
   // How long a stranger may keep us waiting for its greeting, and a client for the next part of a request it
@@ -54,6 +61,8 @@ class TUTTI_API StoreServer {
   const std::string& nonce() const { return nonce_; }
   // At this moment, strangers included.
   std::size_t connections() const;
+  // Why the last one of ours that was turned away has been: another token, or none. Empty if there was none.
+  std::string last_refusal() const;
 
  private:
   class Impl;

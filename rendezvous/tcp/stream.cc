@@ -59,7 +59,22 @@ Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline) 
   return stream;
 }
 
+Status Stream::pass(security::Guard& guard, Deadline deadline) {
+  using State = security::Guard::State;
+  for (;;) {
+    const State state = guard.advance(fd_);
+    if (state == State::done) {
+      tls_ = guard.take_tls();
+      return {};
+    }
+    if (state == State::failed) return guard.status();
+    const short events = state == State::writing ? POLLOUT : POLLIN;
+    if (Status status = wait_for(events, deadline); !status.ok()) return status;
+  }
+}
+
 void Stream::close() {
+  tls_.reset();
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
 }
@@ -74,17 +89,39 @@ Status Stream::wait_for(short events, Deadline deadline) const {
   }
 }
 
+ssize_t Stream::send_some(const void* data, std::size_t bytes, int& error) {
+  if (tls_ != nullptr) {
+    const std::span<const std::byte> part(static_cast<const std::byte*>(data), bytes);
+    const auto sent = static_cast<ssize_t>(tls_->write({&part, 1}, error));
+    return sent == 0 && error != 0 ? -1 : sent;
+  }
+  const ssize_t sent = ::send(fd_, data, bytes, MSG_NOSIGNAL);
+  error = sent < 0 ? errno : 0;
+  return sent;
+}
+
+ssize_t Stream::receive_some(void* data, std::size_t bytes, int& error) {
+  if (tls_ != nullptr) {
+    const auto got = static_cast<ssize_t>(tls_->read({static_cast<std::byte*>(data), bytes}, error));
+    return error == 0 || error == EPIPE ? got : -1;
+  }
+  const ssize_t got = ::recv(fd_, data, bytes, 0);
+  error = got < 0 ? errno : 0;
+  return got;
+}
+
 Status Stream::send(const void* data, std::size_t bytes, Deadline deadline) {
   const char* next = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t sent = ::send(fd_, next, bytes, MSG_NOSIGNAL);
+    int error = 0;
+    const ssize_t sent = send_some(next, bytes, error);
     if (sent >= 0) {
       next += sent;
       bytes -= static_cast<std::size_t>(sent);
-    } else if (errno == EAGAIN) {
+    } else if (error == EAGAIN) {
       if (Status status = wait_for(POLLOUT, deadline); !status.ok()) return status;
-    } else if (errno != EINTR) {
-      return lost("send", errno);
+    } else if (error != EINTR) {
+      return lost("send", error);
     }
   }
   return {};
@@ -93,16 +130,17 @@ Status Stream::send(const void* data, std::size_t bytes, Deadline deadline) {
 Status Stream::receive(void* data, std::size_t bytes, Deadline deadline) {
   char* next = static_cast<char*>(data);
   while (bytes > 0) {
-    const ssize_t got = ::recv(fd_, next, bytes, 0);
+    int error = 0;
+    const ssize_t got = receive_some(next, bytes, error);
     if (got > 0) {
       next += got;
       bytes -= static_cast<std::size_t>(got);
     } else if (got == 0) {
       return Status(Code::peer_lost, "the connection was closed by the other side");
-    } else if (errno == EAGAIN) {
+    } else if (error == EAGAIN) {
       if (Status status = wait_for(POLLIN, deadline); !status.ok()) return status;
-    } else if (errno != EINTR) {
-      return lost("receive", errno);
+    } else if (error != EINTR) {
+      return lost("receive", error);
     }
   }
   return {};

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include <tutti/core/deadline.h>
+#include <tutti/core/security/guard.h>
 #include <tutti/core/status.h>
 #include <tutti/rendezvous/address.h>
 
@@ -19,15 +21,20 @@ void set_keepalive(int fd);
 class Stream {
  public:
   Stream() = default;
-  Stream(Stream&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Stream(Stream&& other) noexcept : fd_(std::exchange(other.fd_, -1)), tls_(std::move(other.tls_)) {}
   Stream& operator=(Stream&& other) noexcept {
     std::swap(fd_, other.fd_);
+    std::swap(tls_, other.tls_);
     return *this;
   }
   ~Stream() { close(); }
 
   // `unreachable` with the system's reason if the address cannot be connected to.
   static Result<Stream> connect(const SocketAddress& address, Deadline deadline);
+
+  // Before anything else: both sides prove who they are, and what follows may be encrypted. Its failures are
+  // the guard's, and `timeout`.
+  Status pass(security::Guard& guard, Deadline deadline);
 
   bool is_open() const { return fd_ >= 0; }
   void close();
@@ -45,7 +52,12 @@ class Stream {
   explicit Stream(int fd) : fd_(fd) {}
   Status wait_for(short events, Deadline deadline) const;
 
+  // As recv and send, but that the errno is returned.
+  ssize_t receive_some(void* data, std::size_t bytes, int& error);
+  ssize_t send_some(const void* data, std::size_t bytes, int& error);
+
   int fd_ = -1;
+  std::unique_ptr<security::Tls> tls_;
 };
 
 }  // namespace tutti::store_wire

@@ -234,6 +234,26 @@ TEST_P(Registered, OrdinaryMemoryToOtherCommunicators) {
   });
 }
 
+// So much that outputs are written past the caches, in the registered form and through windows.
+TEST_P(Registered, MoreThanTheCachesHold) {
+  const std::uint64_t large =
+      (std::uint64_t{64} << 20) / sizeof(std::int32_t) / 2 / static_cast<std::uint64_t>(size()) + 1'001;
+  on_each([large](Communicator& comm) {
+    const Allocation memory = comm.allocate(2 * (large + 100) * sizeof(std::int32_t));
+    const auto bytes = memory.as<std::byte>().subspan(sizeof(std::int32_t));
+    const CaseMemory halves{bytes.first(bytes.size() / 2), bytes.last(bytes.size() / 2)};
+    for (const Kind kind : {Kind::all_reduce, Kind::reduce, Kind::broadcast}) {
+      CollectiveCase test;
+      test.kind = kind;
+      test.type = DataType::int32;
+      test.count = large;
+      test.root = comm.size() - 1;
+      run(comm, test, halves, true);
+      run(comm, test, {}, false);
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, Registered, testing::Values(2, 3, 4, 7),
                          [](const auto& parameter) { return std::to_string(parameter.param); });
 

@@ -286,11 +286,12 @@ TEST(TcpStore, ConnectErrorsSayWhatIsWrong) {
   EXPECT_NE(unknown.message().find("no-such-host.invalid"), std::string::npos) << unknown.to_string();
   const auto server = serve();
   const Status other = tcp::connect_store(server->address(), server->port(),
-                                          Deadline::after(milliseconds(100)), std::string(32, '0'))
+                                          Deadline::after(milliseconds(100)), {.nonce = std::string(32, '0')})
                            .status();
   EXPECT_EQ(other.code(), Code::unreachable);
   EXPECT_NE(other.message().find("another session"), std::string::npos) << other.to_string();
-  EXPECT_TRUE(tcp::connect_store(server->address(), server->port(), ample(), server->nonce()).ok());
+  EXPECT_TRUE(
+      tcp::connect_store(server->address(), server->port(), ample(), {.nonce = server->nonce()}).ok());
 }
 
 TEST(TcpStore, PortInUseIsNamed) {

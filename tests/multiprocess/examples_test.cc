@@ -82,7 +82,7 @@ std::string proof(const std::string& example, int size) {
 }
 
 const auto examples = testing::Values("01_hello", "02_all_reduce", "03_broadcast_gather", "04_async_overlap",
-                                      "05_train_digits");
+                                      "05_train_digits", "06_survive");
 
 // ---- started correctly
 // --------------------------------------------------------------------------------------------
@@ -438,6 +438,28 @@ TEST(Training, TooLittleTrainingIsAFailure) {
   Process process(command("05_train_digits", {"--epochs=1"}));
   EXPECT_EQ(process.wait(), 1) << process.report();
   EXPECT_THAT(process.out(), HasSubstr("less than 95 %"));
+}
+
+// Whoever dies, the others go on, and end with equal weights.
+TEST(Survive, AnyRankMayDie) {
+  for (const int victim : {0, 2, 3}) {
+    const std::string url = tcp_url(unused_port());
+    World world;
+    for (int rank = 0; rank < 4; ++rank) {
+      Arguments arguments = by_url(url, rank, 4);
+      arguments.insert(arguments.end(), {"--victim", std::to_string(victim), "--at", "30"});
+      world.start("06_survive", arguments);
+    }
+    for (int rank = 0; rank < 4; ++rank) {
+      Process& process = world[static_cast<std::size_t>(rank)];
+      EXPECT_EQ(process.wait(seconds(120)), rank == victim ? 128 + SIGKILL : 0) << process.report();
+      if (rank == victim) continue;
+      EXPECT_THAT(process.out(), HasSubstr("3 ranks go on from step 30")) << process.report();
+      EXPECT_THAT(process.out(), HasSubstr("rank " + std::to_string(victim) + " (host "));
+    }
+    const std::string out = world[victim == 0 ? 1 : 0].out();
+    EXPECT_THAT(out, HasSubstr("all 3 ranks hold bitwise equal weights"));
+  }
 }
 
 TEST(Training, DataAreWhatTheirReadmeSays) {

@@ -5,11 +5,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <tutti/rendezvous/random.h>
 #include <tutti/tools/run/environment.h>
 
 namespace tutti::tools {
 namespace {
 
+constexpr std::size_t token_bytes = 32;
 constexpr int first_port = 20000;
 constexpr int last_port = 32767;  // the kernel's own range begins at 32768
 
@@ -58,6 +60,14 @@ std::vector<std::string> apply_exports(Environment& environment, const std::vect
     }
   }
   return missing;
+}
+
+void provide_token(Environment& environment) {
+  for (const char* name : {"TUTTI_TOKEN", "TUTTI_TOKEN_FILE"}) {
+    const auto found = environment.find(name);
+    if (found != environment.end() && !found->second.empty()) return;
+  }
+  environment["TUTTI_TOKEN"] = random_hex(token_bytes);
 }
 
 void set_job_variables(Environment& environment, const JobPlace& job) {

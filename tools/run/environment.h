@@ -28,6 +28,10 @@ struct JobPlace {
 // Carries out -x: "VAR=VALUE" sets; "VAR" keeps what is there, and is returned if there is nothing.
 std::vector<std::string> apply_exports(Environment& environment, const std::vector<std::string>& exports);
 
+// A token that nobody else knows, unless the user has one for this job. By the environment: command lines can
+// be read by everybody on the host.
+void provide_token(Environment& environment);
+
 // Sets the variables that every launcher of this kind sets, and ours.
 void set_job_variables(Environment& environment, const JobPlace& job);
 void set_rank_variables(Environment& environment, const RankPlace& place);

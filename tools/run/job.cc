@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <tutti/core/security/credentials.h>
 #include <tutti/rendezvous/address.h>
 #include <tutti/rendezvous/random.h>
 #include <tutti/tools/command_line.h>
@@ -25,6 +26,17 @@ std::string host_name() {
 std::string describe(ExitStatus status) {
   if (status.signal == 0) return "exited with status " + std::to_string(status.code);
   return "was ended by signal " + std::to_string(status.signal) + " (" + strsignal(status.signal) + ")";
+}
+
+// Guarded as the ranks' own connections are.
+Result<std::unique_ptr<tcp::StoreServer>> serve_store(const Environment& environment) {
+  const Result<Config> config = Config::from_values(environment);
+  if (!config.ok()) return config.status();
+  const Result<security::Settings> settings = security::settings_from(*config);
+  if (!settings.ok()) return settings.status();
+  const Result<security::SharedCredentials> credentials = security::Credentials::create(*settings);
+  if (!credentials.ok()) return credentials.status();
+  return tcp::StoreServer::create({.addresses = {loopback}, .credentials = *credentials});
 }
 
 bool ends_job(int number) {
@@ -56,8 +68,13 @@ int Job::run() {
 }
 
 bool Job::prepare(AgentTask& task) {
+  task.environment = environment_of_process();
+  for (const std::string& name : apply_exports(task.environment, options_.exports)) {
+    output_.note("tutti run: -x " + name + ": not set here, so the ranks do not have it either\n");
+  }
+  provide_token(task.environment);
   JobPlace place;
-  auto store = tcp::StoreServer::create({.addresses = {loopback}});
+  Result<std::unique_ptr<tcp::StoreServer>> store = serve_store(task.environment);
   Status problem = store.status();
   if (store.ok()) problem = output_.open(options_.ranks);
   if (problem.ok()) {
@@ -73,10 +90,6 @@ bool Job::prepare(AgentTask& task) {
   place.store = format_endpoint(loopback, store_->port());
   place.master_address = loopback;
 
-  task.environment = environment_of_process();
-  for (const std::string& name : apply_exports(task.environment, options_.exports)) {
-    output_.note("tutti run: -x " + name + ": not set here, so the ranks do not have it either\n");
-  }
   set_job_variables(task.environment, place);
   task.program = options_.program;
   task.local_ranks = task.world_size = options_.ranks;

@@ -27,10 +27,16 @@ void Connector::try_now() {
   const auto address = hub_.published_address(peer_);
   if (!address) return fail(Code::unreachable, "it has no usable shm address");
   if (const Status made = make_pipe(); !made.ok()) return events_.on_refused(made);
-  const int error = greet(*address);
-  if (error == 0) {
-    hub_.timers.set(*this, deadline_);
-  } else if (error == EAGAIN || error == EINTR || error == ETOOMANYREFS) {
+  int error = 0;
+  Descriptor socket = connect_local(address->name, error);
+  if (error != 0) return react(error);
+  hub_.timers.set(*this, deadline_);
+  link_ = std::make_unique<Link>(hub_, std::move(socket), hub_.guard_to(peer_, deadline_), *this);
+  if (!link_->start().ok()) react(ENOMEM);
+}
+
+void Connector::react(int error) {
+  if (error == EAGAIN || error == EINTR || error == ETOOMANYREFS) {
     link_.reset();
     pause(pause_when_full);
   } else if (error == ECONNREFUSED) {
@@ -53,17 +59,14 @@ Status Connector::make_pipe() {
   return {};
 }
 
-int Connector::greet(const Address& address) {
-  int error = 0;
-  Descriptor socket = connect_local(address.name, error);
-  if (error != 0) return error;
-  link_ = std::make_unique<Link>(hub_, std::move(socket), *this);
-  if (!link_->start().ok()) return ENOMEM;
-  Note note = hub_.hello(NoteKind::connect, peer_, address);
+void Connector::on_open(Link&) {
+  const auto address = hub_.published_address(peer_);
+  if (!address) return fail(Code::unreachable, "it has no usable shm address");
+  Note note = hub_.hello(NoteKind::connect, peer_, *address);
   note.bytes = hub_.options.ring;
   note.proof = proof_;
   const std::array<int, 2> descriptors = {pipe_->descriptor(), hub_.bell.rope()->descriptor()};
-  return link_->send(note, descriptors);
+  if (const int error = link_->send(note, descriptors); error != 0) react(error);
 }
 
 void Connector::on_note(Link&, const Note& note, std::vector<Descriptor> descriptors) {
@@ -97,7 +100,7 @@ void Connector::welcomed(std::vector<Descriptor> descriptors) {
   events_.on_connected(std::move(link_), std::move(pipe_));
 }
 
-void Connector::on_broken(Link&, const std::string& why) { fail(Code::peer_lost, why); }
+void Connector::on_broken(Link& link, const std::string& why) { fail(link.failure(), why); }
 
 void Connector::on_timer() {
   if (deadline_.expired()) {

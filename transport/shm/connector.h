@@ -29,6 +29,7 @@ class Connector final : public LinkEvents, public Timer {
   // Whether the peer has our hello and may welcome us. Between two tries it cannot.
   bool in_progress() const { return link_ != nullptr; }
 
+  void on_open(Link& link) override;
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
   void on_broken(Link& link, const std::string& why) override;
   void on_timer() override;
@@ -36,7 +37,8 @@ class Connector final : public LinkEvents, public Timer {
  private:
   void try_now();
   Status make_pipe();
-  int greet(const Address& address);
+  // What an errno means for this attempt.
+  void react(int error);
   void welcomed(std::vector<Descriptor> descriptors);
   void pause(std::chrono::milliseconds delay);
   void refuse(const Status& why);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 
+#include <tutti/core/security/credentials.h>
 #include <tutti/core/status.h>
 #include <tutti/transport/transport.h>
 
@@ -14,6 +15,8 @@ struct Options {
   std::size_t ring = 128 * 1024;
   // Whoever connects must have said who it is after this long.
   std::chrono::milliseconds handshake_timeout{5000};
+  // What every connection is guarded by; null: nothing.
+  security::SharedCredentials credentials = {};
 };
 
 // Tries everything that it needs of the system, so that a host that forbids it says so here; listens, so that

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include <tutti/core/security/guard.h>
 #include <tutti/transport/driver.h>
 #include <tutti/transport/shm/address.h>
 #include <tutti/transport/shm/bell.h>
@@ -54,6 +55,17 @@ struct Hub {
     note.from_nonce = address.nonce;
     note.to_nonce = theirs.nonce;
     return note;
+  }
+  security::Guard guard_to(int rank, Deadline deadline) const {
+    return security::Guard::connecting(options.credentials,
+                                       {security::Service::memory, static_cast<std::uint32_t>(owner->rank()),
+                                        static_cast<std::uint32_t>(rank)},
+                                       deadline);
+  }
+  security::Guard guard_for_stranger() const {
+    return security::Guard::accepting(options.credentials, security::Service::memory,
+                                      static_cast<std::uint32_t>(owner->rank()),
+                                      Deadline::after(options.handshake_timeout));
   }
   std::string describe(int rank) const { return owner->peer(rank).describe(); }
 

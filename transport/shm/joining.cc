@@ -30,7 +30,7 @@ void Joining::connect() {
   }
   int error = 0;
   Descriptor socket = connect_local(address->name, error);
-  if (error == 0) return ask(std::move(socket), *address);
+  if (error == 0) return ask(std::move(socket));
   if (error == EAGAIN || error == EINTR) {
     hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_full)));
   } else if (error == ECONNREFUSED) {
@@ -42,10 +42,18 @@ void Joining::connect() {
   }
 }
 
-void Joining::ask(Descriptor socket, const Address& address) {
-  link_ = std::make_unique<Link>(hub_, std::move(socket), *this);
-  if (const Status started = link_->start(); !started.ok()) return fail(started);
-  Note note = hub_.hello(NoteKind::share, leader(), address);
+void Joining::ask(Descriptor socket) {
+  hub_.timers.set(*this, request_.deadline);
+  link_ = std::make_unique<Link>(hub_, std::move(socket), hub_.guard_to(leader(), request_.deadline), *this);
+  if (const Status started = link_->start(); !started.ok()) fail(started);
+}
+
+void Joining::on_open(Link&) {
+  const auto address = hub_.published_address(leader());
+  if (!address) {
+    return fail(Status(Code::unreachable, hub_.describe(leader()) + " has no usable shm address", leader()));
+  }
+  Note note = hub_.hello(NoteKind::share, leader(), *address);
   note.key = request_.key;
   note.bytes = request_.bytes;
   note.member = static_cast<std::uint32_t>(member_);
@@ -57,8 +65,6 @@ void Joining::ask(Descriptor socket, const Address& address) {
     hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_full)));
   } else if (error != 0) {
     on_broken(*link_, std::generic_category().message(error));
-  } else {
-    hub_.timers.set(*this, request_.deadline);
   }
 }
 
@@ -109,8 +115,8 @@ Status Joining::map(const Note& offer, std::vector<Descriptor>& descriptors) {
   return {};
 }
 
-void Joining::on_broken(Link&, const std::string& why) {
-  fail(Status(Code::peer_lost, hub_.describe(leader()) + ": " + why, leader()));
+void Joining::on_broken(Link& link, const std::string& why) {
+  fail(Status(link.failure(), hub_.describe(leader()) + ": " + why, leader()));
 }
 
 void Joining::on_timer() {

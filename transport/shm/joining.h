@@ -19,6 +19,7 @@ class Joining final : public LinkEvents, public Timer {
   // May be over after this, as after any event.
   void start();
 
+  void on_open(Link& link) override;
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
   void on_broken(Link& link, const std::string& why) override;
   void on_timer() override;
@@ -26,7 +27,7 @@ class Joining final : public LinkEvents, public Timer {
  private:
   int leader() const { return request_.members.front(); }
   void connect();
-  void ask(Descriptor socket, const Address& address);
+  void ask(Descriptor socket);
   void take(const Note& offer, std::vector<Descriptor> descriptors);
   Status map(const Note& offer, std::vector<Descriptor>& descriptors);
   void finish();

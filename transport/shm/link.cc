@@ -7,14 +7,15 @@
 
 namespace tutti::shm {
 
-Link::Link(Hub& hub, Descriptor socket, LinkEvents& events)
-    : hub_(hub), socket_(std::move(socket)), events_(&events) {}
+Link::Link(Hub& hub, Descriptor socket, security::Guard guard, LinkEvents& events)
+    : hub_(hub), socket_(std::move(socket)), guard_(std::move(guard)), events_(&events) {}
 
 Link::~Link() { close(); }
 
 Status Link::start() {
   const Status watched = hub_.watch(socket_.get(), EPOLLIN, *this);
   watching_ = watched.ok();
+  if (watched.ok()) pass_guard();
   return watched;
 }
 
@@ -29,27 +30,54 @@ void Link::close() {
   socket_.reset();
 }
 
-// One note a time: this may be gone after it.
 void Link::on_ready(std::uint32_t) {
+  if (passed_) {
+    read_note();
+  } else {
+    pass_guard();
+  }
+}
+
+void Link::pass_guard() {
+  using State = security::Guard::State;
+  const State state = guard_.advance(socket_.get());
+  if (waits_writable_ != (state == State::writing)) {
+    waits_writable_ = state == State::writing;
+    hub_.rewatch(socket_.get(), waits_writable_ ? EPOLLOUT : EPOLLIN, *this);
+  }
+  if (state == State::done) {
+    passed_ = true;
+    events_->on_open(*this);
+  } else if (state == State::failed) {
+    const std::string why = guard_.status().message();
+    break_off(why);
+  }
+}
+
+// One note a time: this may be gone after it.
+void Link::read_note() {
   Note note;
   std::vector<Descriptor> descriptors;
   const int error = receive_note(socket_.get(), note, descriptors);
-  if (error == EAGAIN) return;
-  if (error == 0) {
-    events_->on_note(*this, note, std::move(descriptors));
-    return;
-  }
-  close();
   switch (error) {
+    case 0:
+      return events_->on_note(*this, note, std::move(descriptors));
+    case EAGAIN:
+      return;
     case EPIPE:
-      return events_->on_broken(*this, "its side of the connection was closed without a goodbye");
+      return break_off("its side of the connection was closed without a goodbye");
     case EBADMSG:
-      return events_->on_broken(*this, "it broke the protocol");
+      return break_off("it broke the protocol");
     case EMFILE:
-      return events_->on_broken(*this, "this process has no descriptors left for what it sent");
+      return break_off("this process has no descriptors left for what it sent");
     default:
-      return events_->on_broken(*this, std::generic_category().message(error));
+      return break_off(std::generic_category().message(error));
   }
+}
+
+void Link::break_off(const std::string& why) {
+  close();
+  events_->on_broken(*this, why);
 }
 
 }  // namespace tutti::shm

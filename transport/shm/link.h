@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <tutti/core/security/guard.h>
 #include <tutti/transport/shm/hub.h>
 #include <tutti/transport/shm/local_socket.h>
 
@@ -14,17 +15,21 @@ class Link;
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
+  // Both sides have proved who they are: from now on notes may be sent. Comes from within `start` if there is
+  // nothing to prove.
+  virtual void on_open(Link&) {}
   virtual void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) = 0;
-  // The other side has closed, or broke the protocol: the link says nothing more.
+  // The other side has closed, could not prove who it is, or broke the protocol: the link says nothing more.
   virtual void on_broken(Link& link, const std::string& why) = 0;
 };
 
-// A connection to one peer, watched by the driver.
+// A connection to one peer, watched by the driver. The guard comes first.
 class Link final : public DescriptorHandler {
  public:
-  Link(Hub& hub, Descriptor socket, LinkEvents& events);
+  Link(Hub& hub, Descriptor socket, security::Guard guard, LinkEvents& events);
   ~Link() override;
 
+  // May be gone after it.
   Status start();
   void set_events(LinkEvents& events) { events_ = &events; }
   // Zero or an errno, as send_note; but that the other side has closed is told when all that it said before
@@ -34,13 +39,23 @@ class Link final : public DescriptorHandler {
   void send_last(const Note& note) const { static_cast<void>(send(note)); }
   void close();
   bool is_open() const { return static_cast<bool>(socket_); }
+  const security::Guard& guard() const { return guard_; }
+  // Why it is broken: its death, unless the guard knows better.
+  Code failure() const { return guard_.status().ok() ? Code::peer_lost : guard_.status().code(); }
 
   void on_ready(std::uint32_t events) override;
 
  private:
+  void pass_guard();
+  void read_note();
+  void break_off(const std::string& why);
+
   Hub& hub_;
   Descriptor socket_;
+  security::Guard guard_;
   LinkEvents* events_;
+  bool passed_ = false;
+  bool waits_writable_ = false;
   bool watching_ = false;
 };
 

@@ -18,22 +18,27 @@ constexpr std::chrono::milliseconds pause_when_scarce{100};
 class Listener::Stranger final : public LinkEvents, public Timer {
  public:
   Stranger(Listener& listener, Descriptor socket)
-      : listener_(listener), link_(std::make_unique<Link>(listener.hub_, std::move(socket), *this)) {}
+      : listener_(listener),
+        link_(std::make_unique<Link>(listener.hub_, std::move(socket), listener.hub_.guard_for_stranger(),
+                                     *this)) {}
   ~Stranger() override { listener_.hub_.timers.cancel(*this); }
 
   // May be gone afterwards.
   void listen_to() {
+    listener_.hub_.timers.set(*this, Deadline::after(listener_.hub_.options.handshake_timeout));
     const Status watched = link_->start();
-    if (watched.ok()) {
-      listener_.hub_.timers.set(*this, Deadline::after(listener_.hub_.options.handshake_timeout));
-    } else {
-      listener_.drop(*this, watched.message());
-    }
+    if (!watched.ok()) listener_.drop(*this, watched.message());
   }
-  void on_note(Link&, const Note& note, std::vector<Descriptor> descriptors) override {
+  void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override {
+    if (!link.guard().is_open() && link.guard().from() != note.from) {
+      return listener_.drop(*this, "it says that it is another rank than it has proved to be");
+    }
     listener_.finish(*this, note, std::move(descriptors));
   }
-  void on_broken(Link&, const std::string& why) override { listener_.drop(*this, why); }
+  void on_broken(Link& link, const std::string& why) override {
+    if (!link.guard().status().ok()) listener_.refusals_.add("shm", link.guard());
+    listener_.drop(*this, why);
+  }
   void on_timer() override { listener_.drop(*this, "it says nothing"); }
 
   std::unique_ptr<Link> take_link() { return std::move(link_); }

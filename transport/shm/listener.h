@@ -4,11 +4,12 @@
 #include <memory>
 #include <vector>
 
+#include <tutti/core/security/refusals.h>
 #include <tutti/transport/shm/link.h>
 
 namespace tutti::shm {
 
-// Told of connections by processes of our user whose first note is here.
+// Told of connections by processes of our user that have passed the guard and whose first note is here.
 class HelloHandler {
  public:
   virtual ~HelloHandler() = default;
@@ -43,7 +44,8 @@ class Listener final : public DescriptorHandler, public Timer {
   Descriptor socket_;
   HelloHandler& handler_;
   bool watching_ = false;
-  bool scarce_ = false;                             // said so already
+  bool scarce_ = false;  // said so already
+  security::Refusals refusals_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };
 

@@ -37,7 +37,7 @@ TcpChannel::TcpChannel(TcpTransport& transport, Hub& hub, int peer, std::chrono:
       transport_(transport),
       hub_(hub),
       connect_timeout_(connect_timeout),
-      socket_(hub.io) {}
+      wire_(hub.io) {}
 
 TcpChannel::~TcpChannel() {
   TcpChannel::close_pipe();
@@ -79,14 +79,14 @@ Verdict TcpChannel::judge_incoming() const {
   return Verdict::welcome;
 }
 
-void TcpChannel::attach(Socket socket) {
+void TcpChannel::attach(Wire wire) {
   connector_.reset();
-  const Status watched = hub_.watch(socket.native_handle(), EPOLLIN, *this);
+  const Status watched = hub_.watch(wire.native_handle(), EPOLLIN, *this);
   if (!watched.ok()) {
     pipe_failed(watched);
     return;
   }
-  socket_ = std::move(socket);
+  wire_ = std::move(wire);
   open_ = true;
   write_frames();
 }
@@ -95,9 +95,8 @@ void TcpChannel::close_pipe() {
   connector_.reset();
   if (!open_) return;
   open_ = false;
-  hub_.unwatch(socket_.native_handle());
-  asio::error_code error;
-  socket_.close(error);
+  hub_.unwatch(wire_.native_handle());
+  wire_.close();
   for (auto& side : outgoing_) side->close();
   for (auto& side : incoming_) side->close();
 }
@@ -109,7 +108,7 @@ void TcpChannel::on_ready(std::uint32_t events) {
   if (open_ && (events & EPOLLOUT) != 0) {
     waits_writable_ = false;
     write_frames();
-    if (open_ && !waits_writable_) hub_.rewatch(socket_.native_handle(), EPOLLIN, *this);
+    if (open_ && !waits_writable_) hub_.rewatch(wire_.native_handle(), EPOLLIN, *this);
   }
 }
 
@@ -164,7 +163,7 @@ std::size_t TcpChannel::write_held(asio::error_code& error) {
       buffers[count++] = asio::buffer(left.data(), left.size());
     }
   }
-  const std::size_t written = socket_.write_some(std::span(buffers).first(count), error);
+  const std::size_t written = wire_.write_some(std::span(buffers).first(count), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) error = {};
   return written;
 }
@@ -190,7 +189,7 @@ void TcpChannel::release_written(std::size_t bytes) {
 
 void TcpChannel::want_writable() {
   waits_writable_ = true;
-  hub_.rewatch(socket_.native_handle(), EPOLLIN | EPOLLOUT, *this);
+  hub_.rewatch(wire_.native_handle(), EPOLLIN | EPOLLOUT, *this);
 }
 
 // --- reading ---
@@ -200,14 +199,15 @@ bool TcpChannel::poll() { return open_ && read_frames(); }
 // True if anything came.
 bool TcpChannel::read_frames() {
   bool any = false;
-  for (std::size_t budget = read_budget; open_ && budget > 0;) {
+  // What is left of a record would not be announced again.
+  for (std::size_t budget = read_budget; open_ && (budget > 0 || wire_.has_pending());) {
     asio::error_code error;
     std::size_t room = 0;
     const std::size_t got = read_once(error, room);
     any |= got > 0;
     if (!open_ || error == asio::error::interrupted) break;
     // The socket is empty now, and if it is not, the driver will say so again: no need to ask.
-    if (!error && got < room) break;
+    if (!error && got < room && !wire_.is_encrypted()) break;
     if (error == asio::error::would_block && !write_error_) break;
     if (error == asio::error::eof) {
       pipe_failed(lost("its side of the connection was closed without a goodbye"));
@@ -229,7 +229,7 @@ std::size_t TcpChannel::read_once(asio::error_code& error, std::size_t& room) {
       const std::array<asio::mutable_buffer, 2> buffers = {asio::buffer(place.data(), place.size()),
                                                            asio::buffer(scratch, behind_direct_bytes)};
       room = place.size() + behind_direct_bytes;
-      const std::size_t got = socket_.read_some(buffers, error);
+      const std::size_t got = wire_.read_some(buffers, error);
       const std::size_t placed = std::min(got, place.size());
       bulk_ = true;
       if (placed > 0) direct_filled(placed);
@@ -242,7 +242,7 @@ std::size_t TcpChannel::read_once(asio::error_code& error, std::size_t& room) {
                            : bulk_            ? behind_direct_bytes
                                               : header_read_bytes;
   room = most - rest_bytes_;
-  const std::size_t got = socket_.read_some(asio::buffer(scratch + rest_bytes_, room), error);
+  const std::size_t got = wire_.read_some(asio::buffer(scratch + rest_bytes_, room), error);
   bulk_ = false;
   if (got > 0) take({scratch, rest_bytes_ + got});
   return got;

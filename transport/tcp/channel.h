@@ -10,7 +10,7 @@
 #include <tutti/transport/tcp/handshake.h>
 #include <tutti/transport/tcp/hub.h>
 #include <tutti/transport/tcp/side.h>
-#include <tutti/transport/tcp/socket.h>
+#include <tutti/transport/tcp/wire.h>
 
 namespace tutti::tcp {
 
@@ -28,10 +28,10 @@ class TcpChannel final : public StreamChannel,
 
   // The peer has connected to us and said hello: what to answer. After `welcome` it is attached.
   Verdict judge_incoming() const;
-  void attach(Socket socket);
+  void attach(Wire wire);
   // The same for a connection beside it.
   Verdict judge_side(std::uint8_t number) const;
-  void attach_side(std::uint8_t number, Socket socket);
+  void attach_side(std::uint8_t number, Wire wire);
   // Reads what is there without asking first whether there is anything. True if there was.
   bool poll();
 
@@ -42,7 +42,7 @@ class TcpChannel final : public StreamChannel,
   void kick() override;
   void close_pipe() override;
   void on_ready(std::uint32_t events) override;
-  void on_connected(Socket socket) override { attach(std::move(socket)); }
+  void on_connected(Wire wire) override { attach(std::move(wire)); }
   void on_connect_failed(const Status& why) override { pipe_failed(why); }
 
   void on_side_written(OutgoingFrame& frame) override;
@@ -73,7 +73,7 @@ class TcpChannel final : public StreamChannel,
   Hub& hub_;
   const std::chrono::nanoseconds connect_timeout_;
   std::unique_ptr<Connector> connector_;  // while we are connecting
-  Socket socket_;
+  Wire wire_;
   bool open_ = false;
 
   std::array<OutgoingFrame*, max_held> held_{};

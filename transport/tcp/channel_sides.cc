@@ -66,8 +66,8 @@ Verdict TcpChannel::judge_side(std::uint8_t number) const {
   return std::any_of(incoming_.begin(), incoming_.end(), same) ? Verdict::connected : Verdict::welcome;
 }
 
-void TcpChannel::attach_side(std::uint8_t number, Socket socket) {
-  incoming_.push_back(std::make_unique<IncomingSide>(hub_, number, *this, std::move(socket)));
+void TcpChannel::attach_side(std::uint8_t number, Wire wire) {
+  incoming_.push_back(std::make_unique<IncomingSide>(hub_, number, *this, std::move(wire)));
   const Status watched = incoming_.back()->watch();
   if (!watched.ok()) pipe_failed(watched);
 }
@@ -91,7 +91,7 @@ void TcpChannel::on_side_readable(IncomingSide& side) {
 
 void TcpChannel::read_side(IncomingSide& side) {
   const std::uint8_t number = side.number();
-  for (std::size_t budget = side_read_budget; open_ && budget > 0;) {
+  for (std::size_t budget = side_read_budget; open_ && (budget > 0 || side.has_pending());) {
     const std::size_t left = side_left(number);
     if (left == 0) return;
     const std::span<std::byte> place = side_direct(number);

@@ -34,7 +34,7 @@ Connector::Connector(Hub& hub, int peer, Address address, std::chrono::nanosecon
       deadline_(Deadline::after(timeout)),
       attempt_timeout_(attempt_timeout(timeout)),
       events_(events),
-      socket_(hub.io) {}
+      wire_(hub.io) {}
 
 Connector::~Connector() {
   hub_.timers.cancel(*this);
@@ -55,16 +55,16 @@ void Connector::try_next() {
   const Endpoint& endpoint = address_.endpoints[next_endpoint_];
   const SocketSetup setup{hub_.options.socket_buffer,
                           hub_.congestion.choose(endpoint.address(), hub_.same_host(peer_)), local_};
-  socket_ = begin_connect(hub_.io, endpoint, setup, error);
+  wire_ = Wire(begin_connect(hub_.io, endpoint, setup, error));
   if (!error) {
-    greet();
+    connected();
     return;
   }
   if (error != asio::error::in_progress) {
     attempt_failed(error);
     return;
   }
-  watching_ = hub_.watch(socket_.native_handle(), EPOLLOUT, *this).ok();
+  watching_ = hub_.watch(wire_.native_handle(), EPOLLOUT, *this).ok();
   if (watching_) {
     hub_.timers.set(*this, earlier(deadline_, Deadline::after(attempt_timeout_)));
   } else {
@@ -73,22 +73,68 @@ void Connector::try_next() {
 }
 
 void Connector::on_ready(std::uint32_t) {
-  if (phase_ == Phase::greeting) {
-    read_answer();
-    return;
-  }
-  if (const asio::error_code error = connect_result(socket_)) {
+  if (phase_ == Phase::greeting) return read_answer();
+  if (phase_ == Phase::proving) return prove();
+  if (const asio::error_code error = connect_result(wire_.socket())) {
     attempt_failed(error);
   } else {
-    greet();
+    connected();
   }
+}
+
+void Connector::connected() {
+  phase_ = Phase::proving;
+  tune(wire_.socket());
+  hub_.congestion.settle(wire_.socket(), hub_.same_host(peer_));
+  const security::Parties parties{security::Service::data, static_cast<std::uint32_t>(hub_.owner->rank()),
+                                  static_cast<std::uint32_t>(peer_)};
+  const Deadline limit = earlier(deadline_, Deadline::after(attempt_timeout_));
+  guard_.emplace(security::Guard::connecting(hub_.options.credentials, parties, limit));
+  hub_.timers.set(*this, limit);
+  prove();
+}
+
+void Connector::prove() {
+  switch (guard_->advance(wire_.native_handle())) {
+    case security::Guard::State::reading:
+      return watch_for(EPOLLIN);
+    case security::Guard::State::writing:
+      return watch_for(EPOLLOUT);
+    case security::Guard::State::done:
+      wire_.encrypt(guard_->take_tls());
+      return greet();
+    case security::Guard::State::failed:
+      return guard_failed();
+  }
+}
+
+void Connector::guard_failed() {
+  const Status why = guard_->status();
+  switch (why.code()) {
+    case Code::unauthenticated:
+    case Code::mismatch:
+      return fail(why.code(), why.message());
+    case Code::timeout:
+      return attempt_failed(asio::error::timed_out);
+    case Code::peer_lost:
+      return attempt_failed(asio::error::connection_reset);
+    default:
+      return attempt_failed(asio::error::connection_refused);  // some other program has the port now
+  }
+}
+
+void Connector::watch_for(std::uint32_t events) {
+  if (watching_) {
+    hub_.rewatch(wire_.native_handle(), events, *this);
+    return;
+  }
+  watching_ = hub_.watch(wire_.native_handle(), events, *this).ok();
+  if (!watching_) attempt_failed(asio::error::no_memory);
 }
 
 void Connector::greet() {
   phase_ = Phase::greeting;
   have_ = 0;
-  tune(socket_);
-  hub_.congestion.settle(socket_, hub_.same_host(peer_));
   Hello hello;
   hello.version = handshake_version;
   hello.from = static_cast<std::uint32_t>(hub_.owner->rank());
@@ -98,26 +144,21 @@ void Connector::greet() {
   hello.to_nonce = address_.nonce;
   const auto bytes = encode(hello);
   asio::error_code error;
-  const std::size_t sent = socket_.write_some(asio::buffer(bytes), error);
+  const std::size_t sent = wire_.write_some(asio::buffer(bytes), error);
   if (!error && sent != bytes.size()) error = asio::error::no_buffer_space;
-  if (!error && !watching_) {
-    watching_ = hub_.watch(socket_.native_handle(), EPOLLIN, *this).ok();
-    if (!watching_) error = asio::error::no_memory;
-  } else if (!error) {
-    hub_.rewatch(socket_.native_handle(), EPOLLIN, *this);
-  }
   if (error) {
     attempt_failed(error);
     return;
   }
   // The peer may welcome us at any moment from now on, so this attempt is only given up with the whole.
   hub_.timers.set(*this, deadline_);
+  watch_for(EPOLLIN);
 }
 
 void Connector::read_answer() {
   asio::error_code error;
   // Not a byte more than the answer: frames may follow.
-  have_ += socket_.read_some(asio::buffer(answer_.data() + have_, answer_.size() - have_), error);
+  have_ += wire_.read_some(asio::buffer(answer_.data() + have_, answer_.size() - have_), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) return;
   if (error) {
     attempt_failed(error);
@@ -126,6 +167,8 @@ void Connector::read_answer() {
   if (have_ < answer_.size()) return;
   if (const auto verdict = decode_answer(answer_)) {
     judge(*verdict);
+  } else if (const auto refusal = security::refusal_by_guard(answer_, "it")) {
+    fail(refusal->code(), refusal->message());
   } else {
     attempt_failed(asio::error::connection_refused);  // some other program has the port now
   }
@@ -134,11 +177,11 @@ void Connector::read_answer() {
 void Connector::judge(Verdict verdict) {
   switch (verdict) {
     case Verdict::welcome: {
-      Socket socket = std::move(socket_);
-      hub_.unwatch(socket.native_handle());
+      Wire wire = std::move(wire_);
+      hub_.unwatch(wire.native_handle());
       watching_ = false;
       hub_.timers.cancel(*this);
-      events_.on_connected(std::move(socket));
+      events_.on_connected(std::move(wire));
       return;
     }
     case Verdict::wait:
@@ -198,10 +241,9 @@ void Connector::on_timer() {
 }
 
 void Connector::drop_socket() {
-  if (watching_) hub_.unwatch(socket_.native_handle());
+  if (watching_) hub_.unwatch(wire_.native_handle());
   watching_ = false;
-  asio::error_code error;
-  socket_.close(error);
+  wire_.close();
 }
 
 void Connector::fail(Code code, const std::string& why) {

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
+#include <tutti/core/security/guard.h>
 #include <tutti/transport/tcp/address.h>
 #include <tutti/transport/tcp/handshake.h>
 #include <tutti/transport/tcp/hub.h>
 #include <tutti/transport/tcp/socket.h>
+#include <tutti/transport/tcp/wire.h>
 
 namespace tutti::tcp {
 
@@ -14,7 +17,7 @@ namespace tutti::tcp {
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;
-  virtual void on_connected(Socket socket) = 0;
+  virtual void on_connected(Wire wire) = 0;
   virtual void on_connect_failed(const Status& why) = 0;
 };
 
@@ -38,9 +41,13 @@ class Connector final : public DescriptorHandler, public Timer {
   void on_timer() override;
 
  private:
-  enum class Phase { pausing, connecting, greeting };
+  enum class Phase { pausing, connecting, proving, greeting };
 
   void try_next();
+  void connected();
+  void prove();
+  void guard_failed();
+  void watch_for(std::uint32_t events);
   void greet();
   void read_answer();
   void judge(Verdict verdict);
@@ -61,7 +68,8 @@ class Connector final : public DescriptorHandler, public Timer {
   std::uint8_t side_ = 0;
   asio::ip::address local_;
   Phase phase_ = Phase::pausing;
-  Socket socket_;
+  Wire wire_;
+  std::optional<security::Guard> guard_;
   bool watching_ = false;
   std::size_t next_endpoint_ = 0;
   std::size_t refused_in_round_ = 0;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <tutti/core/security/credentials.h>
 #include <tutti/core/status.h>
 #include <tutti/transport/transport.h>
 
@@ -29,6 +30,8 @@ struct Options {
   std::string congestion = {};
   // Whoever connects must have said who it is after this long.
   std::chrono::milliseconds handshake_timeout{5000};
+  // What every connection is guarded by; null: nothing.
+  security::SharedCredentials credentials = {};
 };
 
 // Binds and listens, so that the address can be published; answers nobody before `start`.

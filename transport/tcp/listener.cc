@@ -17,16 +17,21 @@ constexpr std::chrono::milliseconds pause_when_scarce{100};
 // A connection before its hello is complete.
 class Listener::Stranger final : public DescriptorHandler, public Timer {
  public:
-  Stranger(Listener& listener, Socket socket) : listener_(listener), socket_(std::move(socket)) {}
+  Stranger(Listener& listener, Socket socket)
+      : listener_(listener),
+        wire_(std::move(socket)),
+        guard_(security::Guard::accepting(listener.hub_.options.credentials, security::Service::data,
+                                          static_cast<std::uint32_t>(listener.hub_.owner->rank()),
+                                          Deadline::after(listener.hub_.options.handshake_timeout))) {}
   ~Stranger() override {
     listener_.hub_.timers.cancel(*this);
-    if (watching_) listener_.hub_.unwatch(socket_.native_handle());
+    if (watching_) listener_.hub_.unwatch(wire_.native_handle());
   }
 
   // The hello is usually here with the connection, so this looks before it watches. May be gone afterwards.
   void listen_to() {
-    if (!read()) return;
-    const Status watched = listener_.hub_.watch(socket_.native_handle(), EPOLLIN, *this);
+    if (!advance()) return;
+    const Status watched = listener_.hub_.watch(wire_.native_handle(), events_, *this);
     if (!watched.ok()) {
       listener_.drop(*this, watched.message().c_str());
       return;
@@ -35,23 +40,45 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
     listener_.hub_.timers.set(*this, Deadline::after(listener_.hub_.options.handshake_timeout));
   }
 
-  void on_ready(std::uint32_t) override { static_cast<void>(read()); }
+  void on_ready(std::uint32_t) override {
+    const std::uint32_t before = events_;
+    if (advance() && events_ != before) listener_.hub_.rewatch(wire_.native_handle(), events_, *this);
+  }
   void on_timer() override { listener_.drop(*this, "it says nothing"); }
 
-  Socket take_socket() {
-    if (watching_) listener_.hub_.unwatch(socket_.native_handle());
+  Wire take_wire() {
+    if (watching_) listener_.hub_.unwatch(wire_.native_handle());
     watching_ = false;
-    return std::move(socket_);
+    return std::move(wire_);
   }
 
   std::list<std::unique_ptr<Stranger>>::iterator place;
 
  private:
-  // False if this stranger is gone: known by now, or dropped.
+  // False if this stranger is gone: known by now, or dropped. Otherwise `events_` is what to wait for.
+  bool advance() {
+    using State = security::Guard::State;
+    if (passed_) return read();
+    const State state = guard_.advance(wire_.native_handle());
+    if (state == State::done) {
+      wire_.encrypt(guard_.take_tls());
+      passed_ = true;
+      return read();
+    }
+    if (state != State::failed) {
+      events_ = state == State::writing ? EPOLLOUT : EPOLLIN;
+      return true;
+    }
+    listener_.refusals_.add("tcp", guard_);
+    listener_.drop(*this, nullptr);
+    return false;
+  }
+
   bool read() {
+    events_ = EPOLLIN;
     asio::error_code error;
     // Not a byte more than the hello: what follows belongs to the channel.
-    have_ += socket_.read_some(asio::buffer(bytes_.data() + have_, bytes_.size() - have_), error);
+    have_ += wire_.read_some(asio::buffer(bytes_.data() + have_, bytes_.size() - have_), error);
     if (error == asio::error::would_block || error == asio::error::interrupted) return true;
     if (error) {
       listener_.drop(*this, "it went away");
@@ -62,7 +89,8 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
       return false;
     }
     if (have_ < bytes_.size()) return true;
-    if (const auto hello = decode_hello(bytes_)) {
+    const auto hello = decode_hello(bytes_);
+    if (hello && (guard_.is_open() || guard_.from() == hello->from)) {
       listener_.finish(*this, *hello);
     } else {
       listener_.drop(*this, "its hello makes no sense");
@@ -71,7 +99,10 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   }
 
   Listener& listener_;
-  Socket socket_;
+  Wire wire_;
+  security::Guard guard_;
+  std::uint32_t events_ = EPOLLIN;
+  bool passed_ = false;
   bool watching_ = false;
   std::size_t have_ = 0;
   std::array<std::byte, hello_bytes> bytes_{};
@@ -139,14 +170,14 @@ void Listener::admit(Socket socket) {
 }
 
 void Listener::drop(Stranger& stranger, const char* why) {
-  log::debug("tcp: a connection was closed before it was one of ours: ", why);
+  if (why != nullptr) log::debug("tcp: a connection was closed before it was one of ours: ", why);
   strangers_.erase(stranger.place);
 }
 
 void Listener::finish(Stranger& stranger, const Hello& hello) {
-  Socket socket = stranger.take_socket();
+  Wire wire = stranger.take_wire();
   strangers_.erase(stranger.place);
-  handler_.on_hello(hello, std::move(socket));
+  handler_.on_hello(hello, std::move(wire));
 }
 
 }  // namespace tutti::tcp

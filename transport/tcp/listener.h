@@ -3,23 +3,28 @@
 #include <array>
 #include <list>
 #include <memory>
+#include <optional>
 
+#include <tutti/core/security/guard.h>
+#include <tutti/core/security/refusals.h>
 #include <tutti/transport/tcp/handshake.h>
 #include <tutti/transport/tcp/hub.h>
 #include <tutti/transport/tcp/socket.h>
+#include <tutti/transport/tcp/wire.h>
 
 namespace tutti::tcp {
 
-// Told of connections that have said a proper hello.
+// Told of connections that have passed the guard and said a proper hello, as the rank that they have proved
+// to be.
 class HelloHandler {
  public:
   virtual ~HelloHandler() = default;
-  virtual void on_hello(const Hello& hello, Socket socket) = 0;
+  virtual void on_hello(const Hello& hello, Wire wire) = 0;
 };
 
-// Accepts, and listens to strangers until they have said who they are. Whoever says something else, or
-// nothing for too long, is closed; there is a limit on their number, beyond which the oldest goes: it had the
-// most time, and a peer whose hello was late tries again.
+// Accepts, and listens to strangers until they have proved and said who they are. Whoever says something
+// else, or nothing for too long, is closed; there is a limit on their number, beyond which the oldest goes:
+// it had the most time, and a peer whose hello was late tries again.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -38,6 +43,7 @@ class Listener final : public DescriptorHandler, public Timer {
   class Stranger;
 
   void admit(Socket socket);
+  // `why`: null if the log knows already.
   void drop(Stranger& stranger, const char* why);
   void finish(Stranger& stranger, const Hello& hello);
   void pause();
@@ -46,7 +52,8 @@ class Listener final : public DescriptorHandler, public Timer {
   Acceptor acceptor_;
   HelloHandler& handler_;
   bool watching_ = false;
-  bool scarce_ = false;                             // said so already
+  bool scarce_ = false;  // said so already
+  security::Refusals refusals_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };
 

@@ -10,7 +10,7 @@
 namespace tutti::tcp {
 
 OutgoingSide::OutgoingSide(Hub& hub, int peer, std::uint8_t number, SideEvents& events)
-    : hub_(hub), peer_(peer), number_(number), events_(events), socket_(hub.io) {}
+    : hub_(hub), peer_(peer), number_(number), events_(events), wire_(hub.io) {}
 
 OutgoingSide::~OutgoingSide() { close(); }
 
@@ -19,9 +19,8 @@ void OutgoingSide::close() {
   count_ = 0;
   if (!open_) return;
   open_ = false;
-  hub_.unwatch(socket_.native_handle());
-  asio::error_code error;
-  socket_.close(error);
+  hub_.unwatch(wire_.native_handle());
+  wire_.close();
 }
 
 void OutgoingSide::connect(const Address& address, std::chrono::nanoseconds timeout) {
@@ -31,10 +30,10 @@ void OutgoingSide::connect(const Address& address, std::chrono::nanoseconds time
   connector_->start_side(number_, ours[number_ % ours.size()].address());
 }
 
-void OutgoingSide::on_connected(Socket socket) {
+void OutgoingSide::on_connected(Wire wire) {
   connector_.reset();
-  socket_ = std::move(socket);
-  open_ = hub_.watch(socket_.native_handle(), EPOLLIN, *this).ok();
+  wire_ = std::move(wire);
+  open_ = hub_.watch(wire_.native_handle(), EPOLLIN, *this).ok();
   events_.on_side_room();
 }
 
@@ -46,7 +45,7 @@ void OutgoingSide::on_connect_failed(const Status& why) {
 void OutgoingSide::on_ready(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0 && full_) {
     full_ = false;
-    hub_.rewatch(socket_.native_handle(), EPOLLIN, *this);
+    hub_.rewatch(wire_.native_handle(), EPOLLIN, *this);
     write();
     if (open_ && !full_) events_.on_side_room();
   } else if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
@@ -63,10 +62,10 @@ void OutgoingSide::write() {
     OutgoingFrame& frame = *held_[0];
     const auto rest = frame.payload.subspan(frame.side_written);
     asio::error_code error;
-    const std::size_t written = socket_.write_some(asio::buffer(rest.data(), rest.size()), error);
+    const std::size_t written = wire_.write_some(asio::buffer(rest.data(), rest.size()), error);
     if (error == asio::error::would_block) {
       full_ = true;
-      hub_.rewatch(socket_.native_handle(), EPOLLIN | EPOLLOUT, *this);
+      hub_.rewatch(wire_.native_handle(), EPOLLIN | EPOLLOUT, *this);
       break;
     }
     if (error && error != asio::error::interrupted) {
@@ -83,20 +82,19 @@ void OutgoingSide::write() {
   writing_ = false;
 }
 
-IncomingSide::IncomingSide(Hub& hub, std::uint8_t number, SideEvents& events, Socket socket)
-    : hub_(hub), number_(number), events_(events), socket_(std::move(socket)) {}
+IncomingSide::IncomingSide(Hub& hub, std::uint8_t number, SideEvents& events, Wire wire)
+    : hub_(hub), number_(number), events_(events), wire_(std::move(wire)) {}
 
 IncomingSide::~IncomingSide() { close(); }
 
 void IncomingSide::close() {
-  if (watching_) hub_.unwatch(socket_.native_handle());
+  if (watching_) hub_.unwatch(wire_.native_handle());
   watching_ = false;
-  asio::error_code error;
-  socket_.close(error);
+  wire_.close();
 }
 
 Status IncomingSide::watch() {
-  const Status watched = hub_.watch(socket_.native_handle(), EPOLLIN, *this);
+  const Status watched = hub_.watch(wire_.native_handle(), EPOLLIN, *this);
   watching_ = watched.ok();
   return watched;
 }
@@ -104,7 +102,7 @@ Status IncomingSide::watch() {
 std::size_t IncomingSide::read(std::span<std::byte> place) {
   if (!watching_) return 0;  // closed
   asio::error_code error;
-  const std::size_t got = socket_.read_some(asio::buffer(place.data(), place.size()), error);
+  const std::size_t got = wire_.read_some(asio::buffer(place.data(), place.size()), error);
   if (error && error != asio::error::would_block && error != asio::error::interrupted) {
     close();
     events_.on_side_lost("a side connection ended: " + error.message());
@@ -136,7 +134,7 @@ void IncomingSide::on_ready(std::uint32_t events) {
 void IncomingSide::pause(bool on) {
   if (on == paused_ || !watching_) return;
   paused_ = on;
-  hub_.rewatch(socket_.native_handle(), on ? 0u : static_cast<std::uint32_t>(EPOLLIN), *this);
+  hub_.rewatch(wire_.native_handle(), on ? 0u : static_cast<std::uint32_t>(EPOLLIN), *this);
 }
 
 }  // namespace tutti::tcp

@@ -9,7 +9,7 @@
 #include <tutti/transport/stream_channel.h>
 #include <tutti/transport/tcp/connector.h>
 #include <tutti/transport/tcp/hub.h>
-#include <tutti/transport/tcp/socket.h>
+#include <tutti/transport/tcp/wire.h>
 
 namespace tutti::tcp {
 
@@ -42,7 +42,7 @@ class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
   void write();
 
   void on_ready(std::uint32_t events) override;
-  void on_connected(Socket socket) override;
+  void on_connected(Wire wire) override;
   void on_connect_failed(const Status& why) override;
 
  private:
@@ -51,7 +51,7 @@ class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
   const std::uint8_t number_;
   SideEvents& events_;
   std::unique_ptr<Connector> connector_;
-  Socket socket_;
+  Wire wire_;
   bool open_ = false;
   bool full_ = false;     // waits until the socket is writable
   bool writing_ = false;  // on the stack already
@@ -62,11 +62,13 @@ class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
 // The other end of one.
 class IncomingSide final : public DescriptorHandler {
  public:
-  IncomingSide(Hub& hub, std::uint8_t number, SideEvents& events, Socket socket);
+  IncomingSide(Hub& hub, std::uint8_t number, SideEvents& events, Wire wire);
   ~IncomingSide() override;
 
   Status watch();
   void close();
+  // Whether it holds bytes that the driver will not announce again.
+  bool has_pending() const { return wire_.has_pending(); }
   // Reads at most so many bytes. Zero: there is nothing, or the connection has ended and the channel knows.
   std::size_t read(std::span<std::byte> place);
   // What has not been announced cannot be taken, and must not keep the driver busy.
@@ -83,7 +85,7 @@ class IncomingSide final : public DescriptorHandler {
   Hub& hub_;
   const std::uint8_t number_;
   SideEvents& events_;
-  Socket socket_;
+  Wire wire_;
   bool watching_ = false;
   bool paused_ = false;
   std::array<std::byte, 64> kept_{};

@@ -177,7 +177,7 @@ Verdict TcpTransport::judge(const Hello& hello) {
   return side == 0 ? channel->second->judge_incoming() : channel->second->judge_side(side);
 }
 
-void TcpTransport::on_hello(const Hello& hello, Socket socket) {
+void TcpTransport::on_hello(const Hello& hello, Wire wire) {
   const Verdict verdict = judge(hello);
   if (verdict != Verdict::welcome && verdict != Verdict::wait) {
     log::debug("tcp: refused a connection from what says it is rank ", hello.from, " (verdict ",
@@ -186,15 +186,15 @@ void TcpTransport::on_hello(const Hello& hello, Socket socket) {
   const auto answer = encode(verdict);
   asio::error_code error;
   // The first bytes on a new connection: if there is no room for them, something is very wrong.
-  const std::size_t sent = socket.write_some(asio::buffer(answer), error);
+  const std::size_t sent = wire.write_some(asio::buffer(answer), error);
   if (verdict != Verdict::welcome || error || sent != answer.size()) return;
-  tune(socket);
-  hub_.congestion.settle(socket, hub_.same_host(static_cast<int>(hello.from)));
+  tune(wire.socket());
+  hub_.congestion.settle(wire.socket(), hub_.same_host(static_cast<int>(hello.from)));
   TcpChannel& channel = *channels_.find(static_cast<int>(hello.from))->second;
   if (hello.side == 0) {
-    channel.attach(std::move(socket));
+    channel.attach(std::move(wire));
   } else {
-    channel.attach_side(static_cast<std::uint8_t>(hello.side), std::move(socket));
+    channel.attach_side(static_cast<std::uint8_t>(hello.side), std::move(wire));
   }
 }
 

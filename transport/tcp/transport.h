@@ -44,7 +44,7 @@ class TcpTransport final : public Transport, public HelloHandler, public Pollabl
 
   Status listen_on(const std::string& bind_address, const std::string& advertise_address);
   Verdict judge(const Hello& hello);
-  void on_hello(const Hello& hello, Socket socket) override;
+  void on_hello(const Hello& hello, Wire wire) override;
   bool poll() override;
   Deadline next_deadline() const override { return hub_.timers.next(); }
 

@@ -85,7 +85,8 @@ TEST_F(TraceTest, MemoryIsBounded) {
     std::vector<std::thread> all;
     for (int i = 0; i < threads; ++i) {
       all.emplace_back([&started, i] {
-        for (std::uint64_t n = 0; n < each; ++n) started->add(operation(static_cast<std::uint64_t>(i) * each + n));
+        for (std::uint64_t n = 0; n < each; ++n)
+          started->add(operation(static_cast<std::uint64_t>(i) * each + n));
       });
     }
     for (std::thread& thread : all) thread.join();

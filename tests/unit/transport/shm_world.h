@@ -35,10 +35,14 @@ struct World {
   std::vector<std::unique_ptr<Node>> nodes;
 
   // `extra`: the last rank's address, which belongs to the test itself.
-  explicit World(int size, const std::string& extra = {}, const Options& options = {}) {
+  explicit World(int size, const std::string& extra = {}, const Options& options = {})
+      : World(std::vector(static_cast<std::size_t>(size), options), extra) {}
+  // One for each rank.
+  explicit World(const std::vector<Options>& options, const std::string& extra = {}) {
+    const int size = static_cast<int>(options.size());
     std::vector<std::unique_ptr<Transport>> transports;
     for (int rank = 0; rank < size; ++rank) {
-      transports.push_back(create(options).take());
+      transports.push_back(create(options[static_cast<std::size_t>(rank)]).take());
       peers.push_back(peer_info(rank, transports.back()->address()));
     }
     if (!extra.empty()) peers.push_back(peer_info(size, extra));

@@ -41,11 +41,15 @@ struct Pair {
   std::vector<std::string> addresses;
   std::vector<std::unique_ptr<Node>> nodes;
 
-  explicit Pair(const Options& options = {}, int size = 2) {
+  explicit Pair(const Options& options = {}, int size = 2)
+      : Pair(std::vector(static_cast<std::size_t>(size), options)) {}
+  // One for each rank.
+  explicit Pair(const std::vector<Options>& options) {
+    const int size = static_cast<int>(options.size());
     std::vector<std::unique_ptr<Transport>> transports;
     std::vector<PeerInfo> peers;
     for (int rank = 0; rank < size; ++rank) {
-      transports.push_back(create(options).take());
+      transports.push_back(create(options[static_cast<std::size_t>(rank)]).take());
       addresses.push_back(transports.back()->address());
       peers.push_back(peer_info(rank, addresses.back()));
     }
@@ -91,6 +95,7 @@ class RawSocket {
   RawSocket& operator=(const RawSocket&) = delete;
 
   bool connected() const { return connected_; }
+  int descriptor() const { return descriptor_; }
   template <class Bytes>
   void send(const Bytes& bytes) {
     static_cast<void>(::send(descriptor_, std::data(bytes), std::size(bytes), MSG_NOSIGNAL));

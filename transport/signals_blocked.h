@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// For as long as it lives, no signal is delivered to this thread, nor to threads that it starts meanwhile:
-// the host's signals are the host's, and none may be handled on a thread of ours.
+// The host's signals are the host's: none may be delivered to a thread of ours. Threads started while this
+// lives have all of them blocked.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <utility>
+
+#include <tutti/collectives/control_desk.h>
+#include <tutti/collectives/control_notes.h>
+#include <tutti/collectives/group.h>
+#include <tutti/collectives/shrinking.h>
+#include <tutti/core/log.h>
+#include <tutti/transport/mesh.h>
+
+namespace tutti {
+
+ControlDesk::ControlDesk(Driver& driver, Mesh& mesh) : driver_(driver), mesh_(mesh) {
+  task_.desk = this;
+  task_.run = [](DriverTask& task) { static_cast<Task&>(task).desk->read_inbox(); };
+}
+
+ControlDesk::~ControlDesk() = default;
+
+void ControlDesk::start(std::unique_ptr<ControlPlane> plane) {
+  {
+    const DriverGuard guard(driver_);
+    plane_ = std::move(plane);
+  }
+  plane_->start(*this);
+}
+
+void ControlDesk::stop() {
+  if (plane_ == nullptr) return;
+  plane_->stop();
+  const DriverGuard guard(driver_);  // leaving runs what was handed over last
+}
+
+// --- the plane's thread ---
+
+void ControlDesk::on_lost(int rank, const Status& why) { hand_over({What::lost, rank, why, {}}); }
+void ControlDesk::on_left(int rank) { hand_over({What::left, rank, {}, {}}); }
+void ControlDesk::on_fenced(const Status& why) { hand_over({What::fenced, -1, why, {}}); }
+void ControlDesk::on_note(const ControlNote& note) { hand_over({What::note, note.origin, {}, note}); }
+
+void ControlDesk::hand_over(Event event) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(event));
+    first = !std::exchange(posted_, true);
+  }
+  if (first) driver_.post(task_);
+}
+
+// --- driving ---
+
+void ControlDesk::read_inbox() {
+  std::vector<Event> events;
+  {
+    const std::lock_guard lock(mutex_);
+    posted_ = false;
+    events.swap(inbox_);
+  }
+  for (const Event& event : events) handle(event);
+}
+
+void ControlDesk::handle(const Event& event) {
+  switch (event.what) {
+    case What::lost:
+      lose(event.rank, event.why);
+      break;
+    case What::left:
+      left_.insert(event.rank);
+      for (Group* group : groups_) group->look_for_leavers();
+      break;
+    case What::fenced:
+      fenced_ = true;
+      why_fenced_ = event.why;
+      for (Group* group : groups_) group->fail(event.why);
+      break;
+    case What::note:
+      read_note(event.note);
+      break;
+  }
+  act();
+}
+
+// Whoever waits for a lost rank may be waited for by others, in whatever communicator: all of them fail.
+void ControlDesk::lose(int rank, const Status& why) {
+  if (!lost_.emplace(rank, why).second) return;
+  log::info("lost: ", why.message());
+  mesh_.fail_peer(rank, why);
+  for (Group* group : groups_) group->fail(why);
+  for (const Group* group : groups_) group->on_loss();
+}
+
+void ControlDesk::read_note(const ControlNote& note) {
+  if (note.topic == topic_failure) {
+    const auto failure = decode_failure(note.body);
+    if (!failure) return;
+    const bool known = failure->why.peer() < mesh_.size();
+    return mesh_.on_abort(note.origin, failure->context,
+                          known ? failure->why : Status(failure->why.code(), failure->why.message()));
+  }
+  const std::uint32_t context = context_of_note(note.body);
+  const auto group = std::ranges::find(groups_, context, &Group::context);
+  if (group != groups_.end()) (*group)->on_note(note);
+  if (note.topic == topic_shrink) answer_shrink(note, context);
+}
+
+// For a communicator whose shrinking is over here, or that is gone.
+void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context) {
+  const auto asked = decode_shrink(note.body);
+  const auto kind = asked ? asked->kind : ShrinkNote::Kind::commit;
+  if (kind != ShrinkNote::Kind::join && kind != ShrinkNote::Kind::ask && kind != ShrinkNote::Kind::propose)
+    return;
+  const auto decision = decisions_.find(context);
+  if (decision != decisions_.end()) {
+    const auto known = decode_shrink(decision->second);
+    if (known->kind == ShrinkNote::Kind::refuse && known->attempt != asked->attempt) return;
+    send(note.origin, topic_shrink, decision->second);
+  } else if (closed_.contains(context)) {
+    ShrinkNote decline;
+    decline.kind = ShrinkNote::Kind::decline;
+    decline.context = context;
+    send(note.origin, topic_shrink, encode(decline));
+  }
+}
+
+// Not from inside the mesh: this is a safe point.
+void ControlDesk::act() {
+  for (Group* group : groups_) group->act_on_failure();
+}
+
+// A rank may have been lost since it was agreed that it is a member.
+void ControlDesk::add(Group& group) {
+  groups_.push_back(&group);
+  if (fenced_) group.fail(why_fenced_);
+  for (const int rank : group.ranks()) {
+    if (const auto found = lost_.find(rank); found != lost_.end()) group.fail(found->second);
+  }
+}
+
+void ControlDesk::remove(Group& group) {
+  std::erase(groups_, &group);
+  if (plane_ != nullptr) closed_.insert(group.context());
+}
+
+void ControlDesk::give_up(int rank, const Status& why) {
+  if (plane_ == nullptr || is_lost(rank)) return;
+  plane_->give_up(rank, why);
+  lose(rank, why);
+  act();
+}
+
+void ControlDesk::remember(std::uint32_t context, std::string decision) {
+  decisions_[context] = std::move(decision);
+}
+
+void ControlDesk::set_generation(std::uint32_t generation) {
+  generation_ = generation;
+  if (plane_ != nullptr) plane_->set_generation(generation);
+}
+
+void ControlDesk::tell_failure(std::uint32_t context, const Status& why) {
+  publish(topic_failure, std::uint64_t{context} + 1, encode(FailureNote{context, why}));
+}
+
+void ControlDesk::publish(std::uint32_t topic, std::uint64_t key, std::string body) {
+  if (plane_ != nullptr) plane_->publish(topic, key, std::move(body));
+}
+
+void ControlDesk::send(int rank, std::uint32_t topic, std::string body) {
+  if (plane_ != nullptr) plane_->send(rank, topic, std::move(body));
+}
+
+}  // namespace tutti

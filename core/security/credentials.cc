@@ -1,0 +1,102 @@
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tutti/core/security/credentials.h>
+#include <tutti/core/security/keys.h>
+
+namespace tutti::security {
+namespace {
+
+constexpr std::size_t longest_token = 4096;
+
+Status bad_file(const std::string& path, const std::string& why) {
+  return Status(Code::invalid_argument, "TUTTI_TOKEN_FILE: " + path + ": " + why);
+}
+
+// Its first line, so that a file made with `echo` serves as well.
+Result<Secret> read_token(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return bad_file(path, std::strerror(errno));
+  struct stat info = {};
+  std::array<char, longest_token + 1> text;
+  std::size_t size = 0;
+  ssize_t got = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? 1 : -1;
+  const bool regular = got > 0;
+  while (got > 0 && size < text.size()) {
+    got = read(fd, text.data() + size, text.size() - size);
+    if (got > 0) size += static_cast<std::size_t>(got);
+    if (got < 0 && errno == EINTR) got = 1;
+  }
+  close(fd);
+  const std::string_view all(text.data(), size);
+  Secret token(all.substr(0, all.find_first_of("\r\n")));
+  wipe(std::as_writable_bytes(std::span(text)));
+  if (!regular) return bad_file(path, "it is not a regular file");
+  if (got < 0) return bad_file(path, "it cannot be read");
+  if (token.empty()) return bad_file(path, "its first line is empty");
+  if (size > longest_token)
+    return bad_file(path, "it is longer than " + std::to_string(longest_token) + " bytes");
+  return token;
+}
+
+Result<std::unique_ptr<const TlsContext>> make_tls(const Settings& settings) {
+  const bool any = !settings.certificate.empty() || !settings.key.empty() || !settings.authority.empty();
+  const bool all = !settings.certificate.empty() && !settings.key.empty() && !settings.authority.empty();
+  if (any && !all) {
+    return Status(Code::invalid_argument,
+                  "TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA belong together; one of them is missing");
+  }
+  if (!any && settings.token.empty()) {
+    return Status(
+        Code::invalid_argument,
+        "TUTTI_TLS needs something to prove: TUTTI_TOKEN, TUTTI_TOKEN_FILE or the certificate files "
+        "TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA");
+  }
+  return TlsContext::create({settings.certificate, settings.key, settings.authority, settings.rekey_bytes});
+}
+
+}  // namespace
+
+Result<Settings> settings_from(const Config& config) {
+  Settings settings;
+  settings.job = config.job_id;
+  settings.token = config.token;
+  settings.tls = config.tls;
+  settings.certificate = config.tls_cert;
+  settings.key = config.tls_key;
+  settings.authority = config.tls_ca;
+  if (config.token_file.empty()) return settings;
+  if (!config.token.empty()) {
+    return Status(Code::invalid_argument,
+                  "TUTTI_TOKEN and TUTTI_TOKEN_FILE are both set; one of them must go");
+  }
+  Result<Secret> token = read_token(config.token_file);
+  if (!token.ok()) return token.status();
+  settings.token = *std::move(token);
+  return settings;
+}
+
+Result<SharedCredentials> Credentials::create(const Settings& settings) {
+  if (settings.token.empty() && !settings.tls) return SharedCredentials();
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);  // our threads may still run when the process exits
+  std::unique_ptr<const TlsContext> tls;
+  if (settings.tls) {
+    Result<std::unique_ptr<const TlsContext>> made = make_tls(settings);
+    if (!made.ok()) return made.status();
+    tls = *std::move(made);
+  }
+  return std::make_shared<const Credentials>(
+      std::make_unique<const Keys>(settings.token.reveal(), settings.job, std::move(tls)));
+}
+
+Credentials::Credentials(std::unique_ptr<const Keys> keys) : keys_(std::move(keys)) {}
+
+Credentials::~Credentials() = default;
+
+}  // namespace tutti::security

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <tutti/core/config.h>
+#include <tutti/core/export.h>
+#include <tutti/core/secret.h>
+#include <tutti/core/status.h>
+
+namespace tutti::security {
+
+class Keys;
+
+// What a process proves with that it belongs to the job.
+struct Settings {
+  Secret token;
+  std::string job;  // its name: proofs for one job are worth nothing in another with the same token
+  bool tls = false;
+  std::string certificate, key, authority;  // for TLS: PEM files; all or none, then the token has to do
+  std::uint64_t rekey_bytes = std::uint64_t{1} << 36;  // how much one TLS key protects
+};
+
+// From TUTTI_TOKEN, or read from TUTTI_TOKEN_FILE, and TUTTI_TLS*; the job is TUTTI_JOB_ID.
+// `invalid_argument` says what is wrong with them, and never shows the token.
+TUTTI_API Result<Settings> settings_from(const Config& config);
+
+// Made once, shared by all connections of a process, never changed.
+class TUTTI_API Credentials {
+ public:
+  // Null if there is nothing to prove: then every door is open. `invalid_argument`: TLS without a token and
+  // without certificates, or with files that are none.
+  static Result<std::shared_ptr<const Credentials>> create(const Settings& settings);
+  explicit Credentials(std::unique_ptr<const Keys> keys);
+  Credentials(const Credentials&) = delete;
+  Credentials& operator=(const Credentials&) = delete;
+  ~Credentials();
+
+  const Keys& keys() const { return *keys_; }
+
+ private:
+  std::unique_ptr<const Keys> keys_;
+};
+
+using SharedCredentials = std::shared_ptr<const Credentials>;
+
+}  // namespace tutti::security

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+// The few primitives that authentication is made of, by OpenSSL's libcrypto.
+namespace tutti::security {
+
+inline constexpr std::size_t digest_bytes = 32;
+using Digest = std::array<std::byte, digest_bytes>;
+
+inline std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+// HMAC-SHA256 over the parts, one after the other.
+Digest hmac(std::span<const std::byte> key, std::initializer_list<std::span<const std::byte>> parts);
+// Takes the same time wherever they differ.
+bool equal(std::span<const std::byte> a, std::span<const std::byte> b);
+// Not optimised away.
+void wipe(std::span<std::byte> bytes);
+// False if the system has no random numbers.
+bool fill_random(std::span<std::byte> bytes);
+
+}  // namespace tutti::security

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tutti::security {
+
+// "10.0.0.1:4711", "[::1]:4711", or what else the socket's end is.
+std::string own_address(int socket);
+std::string peer_address(int socket);
+// "rank 3 at 10.0.0.1:4711"; without the rank if it is nobody's.
+std::string describe_end(std::uint32_t rank, const std::string& address);
+
+}  // namespace tutti::security

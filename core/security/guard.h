@@ -1,0 +1,139 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <tutti/core/deadline.h>
+#include <tutti/core/security/credentials.h>
+#include <tutti/core/security/digest.h>
+#include <tutti/core/security/tls.h>
+#include <tutti/core/status.h>
+
+namespace tutti::security {
+
+// What a connection is for. A proof for one is worth nothing for another.
+enum class Service : std::uint8_t { store = 1, data = 2, memory = 3, control = 4 };
+
+inline constexpr std::uint32_t nobody = 0xffffffff;  // in place of a rank: a store, a tool
+
+enum class Mode : std::uint8_t;  // messages.h
+
+struct Parties {
+  Service service = Service::data;
+  std::uint32_t from = nobody;  // the rank that connects
+  std::uint32_t to = nobody;    // the rank that accepts
+};
+
+// Stands in front of a connection: lets nothing through before both sides have proved, by a
+// challenge-response over their roles, ranks, job and two fresh nonces, that they hold the same token
+// (docs/protocol.md), or has TLS prove it. It reads its own messages only, all of fixed size, and not a byte
+// of what follows them; works on stream and packet sockets, never blocks, and is driven by whoever watches
+// the socket:
+//
+//   switch (guard.advance(socket)) {  // when there is a connection, when the socket is ready, when time is
+//   up
+//     case Guard::State::reading:     // call again when the socket is readable
+//     case Guard::State::writing:     // ... writable
+//     case Guard::State::done:        // the connection is theirs and ours: go on
+//     case Guard::State::failed:      // close it; status() says why
+//   }
+//
+// Without credentials it lets everything pass at once, except that whoever accepts tells a peer which expects
+// a guard that there is none. One thread at a time.
+class Guard {
+ public:
+  enum class State { reading, writing, done, failed };
+
+  // For whoever connects.
+  static Guard connecting(SharedCredentials credentials, const Parties& parties, Deadline deadline);
+  // For whoever accepts as `self`; who connects becomes known.
+  static Guard accepting(SharedCredentials credentials, Service service, std::uint32_t self,
+                         Deadline deadline);
+
+  State advance(int socket);
+
+  // Once failed. `unauthenticated`, with both addresses: they were asked for proof and have none, or the
+  // other way round. `timeout`, `peer_lost`: the connection or the time ended. `protocol_error`: the other
+  // side is something else. `mismatch`: of another version. `unreachable`: somebody else was meant.
+  const Status& status() const { return status_; }
+  // Whether the other side is one of ours, though not of this job: worth a line in the log.
+  bool is_noteworthy() const { return noteworthy_; }
+  // Of whoever connected, proved once done; meaningless without credentials.
+  std::uint32_t from() const { return parties_.from; }
+  bool is_open() const { return credentials_ == nullptr; }
+  // Once done: what everything goes through from now on; null: the socket itself.
+  std::unique_ptr<Tls> take_tls() { return std::move(tls_); }
+
+  static constexpr std::size_t message_bytes = 64;
+
+ private:
+  enum class Step {
+    peek,
+    read_opening,
+    read_notice,
+    read_proof,
+    read_verdict,
+    shake,
+    close,
+    finished,
+    broken
+  };
+  enum class Verdict : std::uint8_t;
+
+  Guard(SharedCredentials credentials, const Parties& parties, bool accepts, Deadline deadline);
+
+  bool send_some(int socket);
+  bool receive_some(int socket);
+  void step(int socket);
+  std::optional<State> shake(int socket);
+  void after_tls();
+  void fail_tls(int socket, int error);
+  void peek(int socket);
+  void recognise(int socket);
+  void judge_opening(int socket);
+  void challenge();
+  void judge_proof(int socket);
+  void prove();
+  void judge_notice(int socket);
+  void judge_verdict(int socket);
+
+  Digest proof(std::string_view role) const;
+  void expect(Step step, std::size_t bytes);
+  std::span<const std::byte> job() const;
+  Mode mode() const;
+  void say_opening();
+  void say_notice(Verdict verdict, const Digest& body);
+  void say(std::span<const std::byte> message);
+  void refuse(Verdict verdict, Code code, const std::string& why);
+  void fail(Code code, const std::string& why);
+  void fail_system(int error);
+  std::string them(int socket) const;
+  std::string us(int socket) const;
+
+  SharedCredentials credentials_;
+  Parties parties_;
+  bool accepts_ = false;
+  bool noteworthy_ = false;
+  Deadline deadline_;
+  Step step_;
+  Status status_;
+
+  std::array<std::byte, message_bytes> opening_{};
+  std::array<std::byte, message_bytes> notice_{};
+  std::array<std::byte, message_bytes> in_{};
+  std::array<std::byte, message_bytes> out_{};
+  std::unique_ptr<Tls> tls_;  // from its handshake on
+  std::size_t wanted_ = 0, have_ = 0;
+  std::size_t to_send_ = 0, sent_ = 0;
+};
+
+// Whoever connects without credentials reads an answer of another protocol: what it means if these are a
+// guard's first bytes.
+std::optional<Status> refusal_by_guard(std::span<const std::byte> answer, const std::string& who);
+
+}  // namespace tutti::security

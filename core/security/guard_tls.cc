@@ -1,0 +1,56 @@
+#include <cerrno>
+
+#include <tutti/core/security/ends.h>
+#include <tutti/core/security/guard.h>
+#include <tutti/core/security/keys.h>
+#include <tutti/core/security/messages.h>
+
+// The part of a guard in which TLS takes over.
+namespace tutti::security {
+
+// Encrypts what follows. Nothing if it goes on at once.
+std::optional<Guard::State> Guard::shake(int socket) {
+  if (tls_ == nullptr) {
+    const Keys& keys = credentials_->keys();
+    const Digest key = keys.connection_key({opening_, notice_, job()});
+    tls_ = accepts_ ? Tls::accepting(*keys.tls(), socket, key) : Tls::connecting(*keys.tls(), socket, key);
+  }
+  int error = 0;
+  switch (tls_->handshake(error)) {
+    case Tls::State::done:
+      after_tls();
+      return std::nullopt;
+    case Tls::State::failed:
+      fail_tls(socket, error);
+      return std::nullopt;
+    case Tls::State::writing:
+      fail_system(EAGAIN);
+      return step_ == Step::broken ? State::failed : State::writing;
+    default:
+      fail_system(EAGAIN);
+      return step_ == Step::broken ? State::failed : State::reading;
+  }
+}
+
+// The token's key has proved everything, certificates not yet who is which rank of which job.
+void Guard::after_tls() {
+  if (mode() == Mode::tls_token) {
+    step_ = Step::finished;
+  } else if (accepts_) {
+    expect(Step::read_proof, digest_bytes);
+  } else {
+    say(proof(connector));
+    expect(Step::read_verdict, message_bytes);
+  }
+}
+
+void Guard::fail_tls(int socket, int error) {
+  if (error != EPROTO) return fail_system(error);
+  const std::string what =
+      mode() == Mode::tls_token ? " has another token than " : " cannot make an encrypted connection with ";
+  const std::string why = " (TLS: " + tls_->reason() + ")";
+  fail(Code::unauthenticated,
+       them(socket) + what + us(socket) + why + (mode() == Mode::tls_token ? advice : ""));
+}
+
+}  // namespace tutti::security

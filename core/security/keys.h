@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+
+#include <tutti/core/security/digest.h>
+#include <tutti/core/security/messages.h>
+#include <tutti/core/security/tls.h>
+
+namespace tutti::security {
+
+// What is derived from Settings, for Guard alone.
+class Keys {
+ public:
+  // `tls`: null where connections are not encrypted.
+  Keys(std::string_view token, std::string_view job, std::unique_ptr<const TlsContext> tls)
+      : has_token_(!token.empty()),
+        tls_(std::move(tls)),
+        master_(hmac(bytes_of("tutti token 1"), {bytes_of(token)})),
+        proof_(hmac(master_, {bytes_of("proof")})),
+        job_(hmac(bytes_of("tutti job 1"), {bytes_of(job)})) {}
+  Keys(const Keys&) = delete;
+  Keys& operator=(const Keys&) = delete;
+  ~Keys() {
+    wipe(master_);
+    wipe(proof_);
+  }
+
+  // The key of the challenge's proofs.
+  const Digest& proof() const { return proof_; }
+  const Digest& job() const { return job_; }
+  // For one connection.
+  Digest connection_key(std::initializer_list<std::span<const std::byte>> parts) const {
+    const Digest all = hmac(master_, {bytes_of("connection")});
+    return hmac(all, parts);
+  }
+  bool has_token() const { return has_token_; }
+  const TlsContext* tls() const { return tls_.get(); }
+  Mode mode() const {
+    if (tls_ == nullptr) return Mode::challenge;
+    return tls_->has_certificate() ? Mode::tls_files : Mode::tls_token;
+  }
+
+ private:
+  const bool has_token_;
+  const std::unique_ptr<const TlsContext> tls_;
+  Digest master_;
+  Digest proof_;
+  Digest job_;
+};
+
+}  // namespace tutti::security

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+// What guards say to each other. Fixed sizes, little-endian, nothing that could ask for memory.
+//
+//   opening: magic 8 | version 2 | mode 1 | service 1 | from 4 | to 4 | zeros 12 | nonce 32
+//   notice:  magic 8 | version 2 | mode 1 | verdict 1 | zeros 20 | nonce or proof 32
+//   proof:   32
+namespace tutti::security {
+
+// The first byte is that of no text and of no other protocol of ours, so that one look at it tells.
+inline constexpr std::array<unsigned char, 8> opening_magic = {0xd7, 't', 'u', 't', 't', 'i', '\r', '\n'};
+inline constexpr std::array<unsigned char, 8> notice_magic = {0xd7, 'T', 'U', 'T', 'T', 'I', '\r', '\n'};
+inline constexpr std::size_t body_offset = 32;
+inline constexpr std::uint16_t guard_version = 1;
+
+// How the connection is protected; both sides must mean the same.
+enum class Mode : std::uint8_t {
+  challenge = 1,  // the proofs, and then everything, as it is
+  tls_token = 2,  // TLS by a key that both derive from the token and these messages
+  tls_files = 3,  // TLS by certificates, and the proofs inside of it
+};
+
+// Whose proof it is.
+inline constexpr std::string_view connector = "connector";
+inline constexpr std::string_view acceptor = "acceptor";
+
+inline constexpr const char* advice =
+    " (TUTTI_TOKEN or TUTTI_TOKEN_FILE; launchers set it for the ranks that they start)";
+
+inline bool begins_with(std::span<const std::byte> bytes, std::span<const unsigned char> magic) {
+  return std::memcmp(bytes.data(), magic.data(), std::min(bytes.size(), magic.size())) == 0;
+}
+
+// The greetings of our own protocols by somebody who does not know that a guard is here.
+inline bool begins_unguarded(std::span<const std::byte> bytes) {
+  constexpr char name[] = {'t', 'u', 't', 't', 'i'};
+  const std::size_t count = std::min(bytes.size(), sizeof name);
+  for (std::size_t i = 0; i < count; ++i) {
+    if ((std::to_integer<unsigned char>(bytes[i]) | 0x20) != name[i]) return false;
+  }
+  return true;
+}
+
+template <class T>
+void put(std::span<std::byte> to, std::size_t offset, T value) {
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    to[offset + i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
+}
+
+template <class T>
+T take(std::span<const std::byte> from, std::size_t offset) {
+  T value = 0;
+  for (std::size_t i = sizeof(T); i-- > 0;) {
+    value = static_cast<T>(value << 8 | std::to_integer<T>(from[offset + i]));
+  }
+  return value;
+}
+
+}  // namespace tutti::security

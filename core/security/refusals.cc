@@ -1,0 +1,32 @@
+#include <tutti/core/log.h>
+#include <tutti/core/security/refusals.h>
+
+namespace tutti::security {
+namespace {
+
+constexpr int most_warnings = 10;
+
+}  // namespace
+
+void Refusals::add(const char* where, const Guard& guard) {
+  const Status& why = guard.status();
+  bool warn = false;
+  if (guard.is_noteworthy() && why.code() == Code::unauthenticated) {
+    const std::lock_guard lock(mutex_);
+    last_ = why.message();
+    warn = told_ < most_warnings;
+    told_ += warn ? 1 : 0;
+  }
+  if (warn) {
+    log::warn(where, ": refused a connection: ", why.message());
+  } else {
+    log::debug(where, ": refused a connection: ", why.message());
+  }
+}
+
+std::string Refusals::last() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+}  // namespace tutti::security

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <tutti/core/security/digest.h>
+#include <tutti/core/status.h>
+
+struct ssl_st;
+struct ssl_ctx_st;
+
+namespace tutti::security {
+
+// What all encrypted connections of a process share: TLS 1.3 and nothing older, by certificates or by keys
+// that both sides derive for each connection.
+class TlsContext {
+ public:
+  struct Options {
+    // PEM files: ours (with its chain), its key, and those that the other side's must be signed by. Empty: a
+    // key for each connection.
+    std::string certificate, key, authority;
+    // A connection's keys are renewed after so many bytes: an AES-GCM key must not protect more than some 300
+    // GiB.
+    std::uint64_t rekey_bytes = std::uint64_t{1} << 36;
+  };
+
+  // `invalid_argument` names the file that cannot be used.
+  static Result<std::unique_ptr<const TlsContext>> create(const Options& options);
+  ~TlsContext();
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
+
+  ssl_ctx_st* get() const { return context_; }
+  const Options& options() const { return options_; }
+  bool has_certificate() const { return !options_.certificate.empty(); }
+
+ private:
+  explicit TlsContext(const Options& options);
+
+  Options options_;
+  ssl_ctx_st* context_ = nullptr;
+};
+
+// One encrypted connection over a non-blocking stream socket, which it does not own. Never blocks, never
+// raises SIGPIPE. One thread at a time. Errors are errno values: EAGAIN; EPIPE, the other side has closed;
+// EPROTO, what came was not what the other side had sent; or the socket's.
+class Tls {
+ public:
+  enum class State { reading, writing, done, failed };
+
+  // `key`: of this connection alone, known to both sides; unless there are certificates.
+  static std::unique_ptr<Tls> connecting(const TlsContext& context, int socket, const Digest& key);
+  static std::unique_ptr<Tls> accepting(const TlsContext& context, int socket, const Digest& key);
+  ~Tls();
+  Tls(const Tls&) = delete;
+  Tls& operator=(const Tls&) = delete;
+
+  State handshake(int& error);
+  // Why the last call failed.
+  const std::string& reason() const { return reason_; }
+
+  // How many bytes; zero with an error.
+  std::size_t read(std::span<std::byte> place, int& error);
+  // Takes from the parts, one after the other. What it reports as written has left; after EAGAIN it must be
+  // offered at least the same bytes again.
+  std::size_t write(std::span<const std::span<const std::byte>> parts, int& error);
+  // Whether bytes have been read from the socket, which will not announce them again.
+  bool has_pending() const;
+
+ private:
+  Tls(const TlsContext& context, int socket, const Digest& key, bool accepts);
+  friend struct TlsCallbacks;
+
+  std::size_t write_record(int& error);
+  int error_of(int result);
+  void renew_keys(std::size_t written);
+
+  const TlsContext& context_;
+  ssl_st* ssl_ = nullptr;
+  const int socket_;
+  Digest key_;
+  std::string reason_;
+  std::uint64_t written_ = 0;  // since the keys were renewed
+  // Plaintext of the record that is being written: small parts share one.
+  static constexpr std::size_t record_bytes = 16 * 1024;
+  std::array<std::byte, record_bytes> record_;
+  std::size_t in_record_ = 0;
+};
+
+}  // namespace tutti::security

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include <sys/types.h>
+
+#include <tutti/core/export.h>
+
+namespace tutti::liveness {
+
+// What tells a process from any other that this kernel has ever run: its number means something only within a
+// namespace, and is given to another process one day, but not at the same tick.
+struct ProcessIdentity {
+  std::uint64_t pid_namespace = 0;  // inode; 0: unknown
+  std::uint64_t start_time = 0;     // ticks since boot
+  friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
+};
+
+TUTTI_API ProcessIdentity own_identity();
+
+// A descriptor that becomes readable when that very process of this host has ended; -1 if it cannot be proved
+// that `pid` means it here. The caller has made sure that it is the same boot of the same host.
+TUTTI_API int watch_process(pid_t pid, const ProcessIdentity& identity);
+
+}  // namespace tutti::liveness

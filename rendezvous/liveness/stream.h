@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <tutti/core/security/guard.h>
+#include <tutti/core/status.h>
+#include <tutti/rendezvous/address.h>
+
+// The one place of the control plane where sockets are made. Nothing here blocks; all sockets are
+// close-on-exec, and a forked child has /dev/null in their place.
+namespace tutti::liveness {
+
+// Owns a descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int descriptor);
+  Descriptor(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+
+  int get() const { return descriptor_; }
+  explicit operator bool() const { return descriptor_ >= 0; }
+  void close();
+
+ private:
+  int descriptor_ = -1;
+};
+
+// A TCP connection, and what is on its way in either direction, once `guard` has let it through.
+class Stream {
+ public:
+  // `error`: of the attempt to connect, if it has failed already.
+  Stream(Descriptor socket, security::Guard guard, bool connected, int error = 0)
+      : socket_(std::move(socket)), guard_(std::move(guard)), connected_(connected), error_(error) {}
+
+  int descriptor() const { return socket_.get(); }
+  // What poll() is to wait for.
+  short events() const;
+  // To be called when that has happened. False if the connection has ended; `why` says how. What had come
+  // before is in `received`.
+  bool progress(short ready);
+  // And through the guard.
+  bool connected() const { return connected_ && !guard_; }
+  // Who has connected, where that was proved.
+  std::optional<std::uint32_t> proved() const { return proved_; }
+
+  void write(std::string_view bytes) { unsent_ += bytes; }
+  // Writes what the kernel takes now. A failure shows in the next `progress`.
+  void flush();
+  std::size_t unsent() const { return unsent_.size(); }
+  // Nothing will be written any more, once what was has left.
+  void finish() { finishing_ = true; }
+
+  std::string& received() { return received_; }
+  const std::string& why() const { return why_; }
+  // Nobody listens there.
+  bool refused() const { return refused_; }
+
+ private:
+  bool end(int error);
+  bool receive();
+  bool pass_guard();
+  std::size_t send_some(int& error);
+  std::size_t receive_some(std::span<char> place, int& error);
+
+  Descriptor socket_;
+  std::optional<security::Guard> guard_;  // until it has let us through
+  bool guard_writes_ = false;
+  std::optional<std::uint32_t> proved_;
+  std::unique_ptr<security::Tls> tls_;
+  bool connected_;
+  int error_;
+  bool finishing_ = false;
+  bool finished_ = false;
+  bool refused_ = false;
+  std::string unsent_, received_, why_;
+};
+
+// Listens on exactly that address, at the first free port of the range, or at any if `first_port` is zero.
+Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port);
+std::uint16_t port_of(const Descriptor& listener);
+// The next connection. None: `scarce` says whether that is for lack of descriptors.
+std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard guard, bool& scarce);
+// Begins to connect; null if not even that can be done now.
+std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard);
+
+}  // namespace tutti::liveness

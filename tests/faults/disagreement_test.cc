@@ -1,0 +1,100 @@
+// Ranks that do not call the same, or do not come at all.
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <tuple>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tutti/tests/faults/fault_world.h>
+
+namespace tutti::test {
+namespace {
+
+using testing::HasSubstr;
+
+class Differ : public testing::TestWithParam<std::tuple<int, std::string>> {};
+
+// Whatever it is that differs: all ranks get `mismatch`, and read both calls.
+TEST_P(Differ, IsAMismatchOnAllRanks) {
+  const auto& [size, transport] = GetParam();
+  for (const std::string what : {"kind", "size", "type", "op", "root", "order", "way"}) {
+    FaultWorld world(size, {"differ", what}, {.transport = transport});
+    ASSERT_TRUE(world.ready());
+    for (int rank = 0; rank < size; ++rank) {
+      SCOPED_TRACE(what + ", rank " + std::to_string(rank));
+      const auto failure = world.failure(rank);
+      ASSERT_TRUE(failure) << world.report();
+      EXPECT_EQ(failure->code, "mismatch") << failure->message;
+      // "... rank 1 calls A as operation 3, where rank 0 calls B", in these words or others.
+      const std::string& text = failure->message;
+      const std::size_t first = text.find(" call", text.find("s: ") + 1);
+      EXPECT_NE(text.find(" call", first + 1), text.npos) << text;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, Differ, testing::Combine(testing::Values(2, 3, 5), testing::Values("tcp", "shm")),
+                         [](const auto& each) {
+                           return std::get<1>(each.param) + std::to_string(std::get<0>(each.param));
+                         });
+
+class Late : public testing::TestWithParam<std::tuple<int, std::string>> {};
+
+TEST_P(Late, IsNamedByTheTimeout) {
+  const auto& [size, transport] = GetParam();
+  for (const int who : {0, size - 1}) {
+    FaultWorld world(size, {"late", std::to_string(who)}, {.transport = transport});
+    ASSERT_TRUE(world.ready());
+    for (int rank = 0; rank < size; ++rank) {
+      const auto failure = world.failure(rank);
+      ASSERT_TRUE(failure) << world.report();
+      EXPECT_EQ(failure->code, "timeout") << failure->message;
+      const std::size_t late = failure->message.find("; late: ");
+      ASSERT_NE(late, failure->message.npos) << failure->message;
+      const std::string names = failure->message.substr(late);
+      EXPECT_TRUE(world.names(names, who)) << failure->message;
+      EXPECT_EQ(names.find(", rank"), names.npos) << failure->message;
+    }
+  }
+}
+
+// It cannot even say that it is late. The heartbeat limit is far away.
+TEST_P(Late, IsNamedAlsoWhenStopped) {
+  const auto& [size, transport] = GetParam();
+  for (const int who : {0, size - 1}) {
+    FaultWorld world(size, {"late", std::to_string(who)}, {.transport = transport});
+    ASSERT_TRUE(world.ready());
+    world.rank(who).signal(SIGSTOP);
+    for (int rank = 0; rank < size; ++rank) {
+      if (rank == who) continue;
+      const auto failure = world.failure(rank);
+      ASSERT_TRUE(failure) << world.report();
+      EXPECT_EQ(failure->code, "timeout") << failure->message;
+      EXPECT_TRUE(world.names(failure->message, who)) << failure->message;
+    }
+  }
+}
+
+TEST_P(Late, HasLeft) {
+  const auto& [size, transport] = GetParam();
+  FaultWorld world(size, {"leave", std::to_string(size - 1)}, {.transport = transport});
+  ASSERT_TRUE(world.ready());
+  for (int rank = 0; rank < size - 1; ++rank) {
+    const auto failure = world.failure(rank);
+    ASSERT_TRUE(failure) << world.report();
+    EXPECT_EQ(failure->code, "aborted") << failure->message;
+    EXPECT_TRUE(world.names(failure->message, size - 1)) << failure->message;
+    EXPECT_THAT(failure->message, HasSubstr("has left"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, Late, testing::Combine(testing::Values(2, 3, 16), testing::Values("tcp", "shm")),
+                         [](const auto& each) {
+                           return std::get<1>(each.param) + std::to_string(std::get<0>(each.param));
+                         });
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tutti/tests/support/process.h>
+
+namespace tutti::test {
+
+// How a rank told of a failure.
+struct Failure {
+  std::int64_t when = 0;  // monotonic nanoseconds
+  std::string code;
+  std::string message;
+};
+
+std::int64_t monotonic_now();
+
+// Ranks that run fault_rank, to whom something is about to happen.
+class FaultWorld {
+ public:
+  struct Options {
+    std::string transport = {};  // empty: all that there are
+    std::string heartbeat = "10s";
+    Process::Environment more = {};
+  };
+  FaultWorld(int size, const std::vector<std::string>& words, const Options& options);
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  Process& rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
+  // All have met and are at it. Otherwise a test failure.
+  bool ready();
+  // What a rank says about its failure; none if it says nothing in good time.
+  std::optional<Failure> failure(int number);
+  // Waits until a rank goes on in a world of that size; the milliseconds that the agreement took it.
+  std::optional<double> shrunk(int number, int size);
+  // "rank 2 (host h, pid 4711)" without the host.
+  bool names(const std::string& message, int number);
+  // What all say.
+  std::string report();
+
+ private:
+  std::deque<Process> ranks_;
+};
+
+// What the user asked for on the command line: `--runs N`, `--seed S`.
+std::uint64_t argument(const std::string& name, std::uint64_t otherwise);
+
+// The value below which so many of a hundred lie.
+double percentile(std::vector<double> values, double percent);
+
+}  // namespace tutti::test

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tutti/tests/support/process.h>
+#include <tutti/tests/support/sockets_of.h>
+
+namespace tutti::test {
+
+// Ranks that compute together until they are told to end.
+struct Job {
+  TemporaryFolder folder;
+  std::uint16_t port = unused_port();
+  int size;
+  Process::Environment environment;
+  std::string text;  // that the ranks send each other
+  std::vector<std::unique_ptr<Process>> ranks;
+
+  // Over TCP, and from `variables`; starts those below `started`.
+  Job(int world_size, Process::Environment variables, int started);
+  explicit Job(int world_size, Process::Environment variables = {})
+      : Job(world_size, std::move(variables), world_size) {}
+
+  Process& operator[](int rank) { return *ranks[static_cast<std::size_t>(rank)]; }
+  // One more, with other settings perhaps.
+  Process& start(int rank, const Process::Environment& changes = {});
+  bool are_ready();
+  // All end, and none has noticed anything.
+  void expect_good_end();
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,95 @@
+// What survivors agree on, when more than one rank dies, and when.
+
+#include <csignal>
+#include <random>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tutti/tests/faults/fault_world.h>
+
+namespace tutti::test {
+namespace {
+
+using testing::HasSubstr;
+
+class Shrink : public testing::TestWithParam<std::string> {};
+
+std::vector<std::string> looping(const std::string& left, const std::string& least) {
+  return {"shrink", left, least, "loop", "all_reduce", "1000"};
+}
+
+TEST_P(Shrink, OneAfterTheOtherUntilTwoAreLeft) {
+  FaultWorld world(6, looping("2", "1"), {.transport = GetParam()});
+  ASSERT_TRUE(world.ready());
+  int left = 6;
+  for (const int victim : {0, 5, 1, 3}) {
+    world.rank(victim).signal(SIGKILL);
+    --left;
+    for (const int rank : {2, 4}) ASSERT_TRUE(world.shrunk(rank, left)) << world.report();
+  }
+  for (const int rank : {2, 4}) EXPECT_EQ(world.rank(rank).wait(), 0) << world.rank(rank).report();
+}
+
+TEST_P(Shrink, SeveralAtOnce) {
+  FaultWorld world(7, looping("4", "0"), {.transport = GetParam()});
+  ASSERT_TRUE(world.ready());
+  for (const int victim : {0, 1, 4}) world.rank(victim).signal(SIGKILL);
+  for (const int rank : {2, 3, 5, 6}) ASSERT_TRUE(world.shrunk(rank, 4)) << world.report();
+}
+
+// Ranks die while the others agree on going on without the first of them, the leader among them.
+TEST_P(Shrink, TheLeaderDiesMeanwhile) {
+  const std::uint64_t seed = argument("seed", std::random_device{}());
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  std::mt19937_64 random(seed);
+  for (std::uint64_t run = 0; run < argument("runs", 5); ++run) {
+    FaultWorld world(6, looping("3", "1"), {.transport = GetParam()});
+    ASSERT_TRUE(world.ready());
+    world.rank(3).signal(SIGKILL);
+    for (const int leader : {0, 1}) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
+      world.rank(leader).signal(SIGKILL);
+    }
+    for (const int rank : {2, 4, 5}) {
+      ASSERT_TRUE(world.shrunk(rank, 3)) << world.report();
+      EXPECT_EQ(world.rank(rank).wait(), 0) << world.report();
+    }
+  }
+}
+
+TEST_P(Shrink, HalfOrLessIsRefused) {
+  FaultWorld world(4, looping("2", "0"), {.transport = GetParam()});
+  ASSERT_TRUE(world.ready());
+  for (const int victim : {0, 2}) world.rank(victim).signal(SIGKILL);
+  for (const int rank : {1, 3}) {
+    EXPECT_EQ(world.rank(rank).wait(), 1) << world.report();
+    EXPECT_THAT(world.rank(rank).err(), HasSubstr("only 2 of 4 ranks are left"));
+  }
+}
+
+// Stopped for longer than the limit, the others gone on: it does not disturb them.
+TEST_P(Shrink, AStoppedRankIsLeftBehindAndStaysOutside) {
+  FaultWorld world(4, looping("1", "0"), {.transport = GetParam(), .heartbeat = "1s"});
+  ASSERT_TRUE(world.ready());
+  world.rank(0).signal(SIGSTOP);
+  for (const int rank : {1, 2, 3}) ASSERT_TRUE(world.shrunk(rank, 3)) << world.report();
+  world.rank(0).signal(SIGCONT);
+  const auto failure = world.failure(0);
+  ASSERT_TRUE(failure) << world.report();
+  EXPECT_EQ(failure->code, "aborted");
+  EXPECT_THAT(failure->message, HasSubstr("stays outside"));
+  EXPECT_EQ(world.rank(0).wait(), 0) << world.report();
+  EXPECT_FALSE(world.rank(1).wait(std::chrono::milliseconds(500))) << world.report();
+  // They are still at it.
+  world.rank(3).signal(SIGKILL);
+  for (const int rank : {1, 2}) ASSERT_TRUE(world.shrunk(rank, 2)) << world.report();
+}
+
+INSTANTIATE_TEST_SUITE_P(, Shrink, testing::Values("tcp", "shm"),
+                         [](const auto& each) { return each.param; });
+
+}  // namespace
+}  // namespace tutti::test

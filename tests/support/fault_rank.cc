@@ -1,0 +1,239 @@
+// A program for the ranks of a test in which something goes wrong: `fault_rank [shrink LEFT LEAST] MODE...`.
+//   loop KIND COUNT   one collective after the other until one fails
+//   idle              calls nothing, and looks at the communicator's status until that is not ok
+//   split KIND COUNT  as `loop`, on communicators of half of the ranks each
+//   compute SECONDS   all but rank 0 wait in a barrier while that one computes; then all leave
+//   late WHO          that rank does nothing, the others call all_reduce a little later, for 300 ms at most
+//   leave WHO         that rank leaves while the others are in an all_reduce
+//   differ WHAT       the last rank calls something else than the others, or in another order
+//   abort WHO         that rank aborts from another thread while all are blocked
+// Prints "ready" when all ranks have met, then "failed NANOSECONDS CODE MESSAGE" with the time of the
+// monotonic clock at which it learned of a failure.
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tutti/tutti.h>
+
+namespace {
+
+using tutti::Communicator;
+using tutti::ReduceOp;
+using tutti::Work;
+
+long long now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+void say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+// Every collective, over `count` elements for each rank.
+class Calls {
+ public:
+  Calls(Communicator& comm, std::size_t count)
+      : comm_(comm), p_(static_cast<std::size_t>(comm.size())), one_(count, 1), all_(count * p_, 1) {}
+
+  void run(const std::string& kind) {
+    const std::map<std::string, std::function<Work()>> calls = {
+        {"all_reduce", [&] { return comm_.all_reduce(all_, ReduceOp::max); }},
+        {"reduce", [&] { return comm_.reduce(all_, ReduceOp::max, root()); }},
+        {"broadcast", [&] { return comm_.broadcast(all_, root()); }},
+        {"all_gather", [&] { return comm_.all_gather(one_, all_); }},
+        {"reduce_scatter", [&] { return comm_.reduce_scatter(all_, one_, ReduceOp::max); }},
+        {"all_to_all", [&] { return comm_.all_to_all(all_); }},
+        {"gather", [&] { return comm_.gather(one_, all_, root()); }},
+        {"scatter", [&] { return comm_.scatter(all_, one_, root()); }},
+        {"scan", [&] { return comm_.scan(one_, ReduceOp::max); }},
+        {"exscan", [&] { return comm_.exscan(one_, ReduceOp::max); }},
+        {"barrier", [&] { return comm_.barrier(); }},
+        {"send", [&] { return ring(); }},
+    };
+    const auto found = calls.find(kind);
+    if (found == calls.end()) throw std::invalid_argument("no call " + kind);
+    found->second().wait();
+    ++turn_;
+  }
+
+ private:
+  int root() const { return static_cast<int>(turn_ % p_); }
+  Work ring() {
+    const int next = (comm_.rank() + 1) % comm_.size();
+    const int previous = (comm_.rank() + comm_.size() - 1) % comm_.size();
+    tutti::Transfer legs[] = {{tutti::Transfer::Direction::recv, all_, previous, 1},
+                              {tutti::Transfer::Direction::send, one_, next, 1}};
+    return comm_.batch(legs);
+  }
+
+  Communicator& comm_;
+  std::size_t p_, turn_ = 0;
+  std::vector<std::int64_t> one_, all_;
+};
+
+// What the last rank calls differs from what the others call.
+void differ(Communicator& comm, const std::string& what) {
+  const bool odd = comm.rank() == comm.size() - 1;
+  std::vector<float> data(1000 * static_cast<std::size_t>(comm.size()), 1);
+  const auto reduce = [&](std::size_t count, tutti::DataType type, const ReduceOp& op) {
+    comm.all_reduce(tutti::Buffer(data.data(), count, type), op).wait();
+  };
+  const auto float32 = tutti::DataType::float32;
+  if (what == "kind") {
+    odd ? comm.broadcast(data, 0).wait() : comm.all_reduce(data, ReduceOp::sum).wait();
+  } else if (what == "size") {
+    reduce(odd ? 999 : 1000, float32, ReduceOp::sum);
+  } else if (what == "type") {
+    reduce(1000, odd ? tutti::DataType::int32 : float32, ReduceOp::sum);
+  } else if (what == "op") {
+    reduce(1000, float32, odd ? ReduceOp::max : ReduceOp::sum);
+  } else if (what == "root") {
+    comm.reduce(data, ReduceOp::sum, odd ? 1 : 0).wait();
+  } else if (what == "order") {
+    std::vector<tutti::Work> works;
+    for (const bool first : {true, false})
+      works.push_back(first != odd ? comm.all_reduce(data, ReduceOp::sum) : comm.all_gather(data));
+    for (tutti::Work& work : works) work.wait();
+  } else if (what == "way") {  // one by messages whatever the transport, one by shared memory if there is any
+    std::vector<std::uint64_t> counts(static_cast<std::size_t>(comm.size()), 1);
+    std::vector<float> in(counts.size()), out(counts.size());
+    odd ? comm.all_to_all_v(in, counts, out, counts).wait() : comm.barrier().wait();
+  }
+  comm.barrier().wait();
+}
+
+// Until something fails.
+void use(Communicator& comm, const std::vector<std::string>& words) {
+  const std::string& mode = words.at(0);
+  if (mode == "loop" || mode == "split") {
+    auto half = mode == "split" ? comm.split(comm.rank() % 2) : std::nullopt;
+    Calls calls(half ? *half : comm, std::stoul(words.at(2)));
+    for (;;) calls.run(words.at(1));
+  }
+  if (mode == "idle") {
+    while (comm.status().ok()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    throw tutti::Error(comm.status());
+  }
+  if (mode == "compute") {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::stoi(words.at(1)));
+    while (comm.rank() == 0 && std::chrono::steady_clock::now() < end) {
+    }
+    return comm.barrier().wait();
+  }
+  if (mode == "late") {
+    std::vector<float> data(1000);
+    while (comm.rank() == std::stoi(words.at(1)) && comm.status().ok())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // all are ready, or stopped
+    comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::milliseconds(300)}).wait();
+  }
+  if (mode == "leave") {
+    std::vector<float> data(1000);
+    if (comm.rank() == std::stoi(words.at(1))) return;
+    comm.all_reduce(data, ReduceOp::sum).wait();
+  }
+  if (mode == "differ") differ(comm, words.at(1));
+  if (mode == "abort") {
+    std::thread other([&] {
+      if (comm.rank() != std::stoi(words.at(1))) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      say("aborting " + std::to_string(now()));
+      comm.abort("enough");
+    });
+    // Nobody waits for anybody in particular, and only for the last: a receive that nothing will ever match.
+    std::vector<int> data(1);
+    const Work never = comm.recv(data, (comm.rank() + 1) % comm.size(), 77);
+    Work waiting = never;
+    try {
+      waiting.wait();
+    } catch (...) {
+      other.join();
+      throw;
+    }
+  }
+}
+
+// Everything with the survivors: an all_reduce of a known sum, a split, a message.
+void check(Communicator& comm) {
+  const int p = comm.size(), rank = comm.rank();
+  std::vector<std::int64_t> sum(5000, rank + 1);
+  comm.all_reduce(sum, ReduceOp::sum).wait();
+  for (const std::int64_t value : sum) {
+    if (value != p * (p + 1) / 2) throw std::runtime_error("wrong sum after a shrink");
+  }
+  auto half = comm.split(rank % 2);
+  std::int64_t count = 1;
+  half->all_reduce(std::span(&count, 1), ReduceOp::sum).wait();
+  if (count != (p + 1 - rank % 2) / 2) throw std::runtime_error("wrong count after a split");
+  std::int64_t from = -1;
+  const std::int64_t to = rank;
+  Work received = comm.recv(std::span(&from, 1), (rank + 1) % p, 3);
+  comm.send(std::span(&to, 1), (rank + p - 1) % p, 3).wait();
+  received.wait();
+  if (from != (rank + 1) % p) throw std::runtime_error("wrong message after a shrink");
+}
+
+struct Plan {
+  int left = 0;
+  int least = 0;
+};
+
+// As long as enough are left.
+void survive(Communicator comm, const Plan& plan, const std::vector<std::string>& words) {
+  std::string shrunk_to;
+  for (;;) {
+    try {
+      if (!shrunk_to.empty()) {
+        check(comm);
+        say(shrunk_to);
+        if (comm.size() <= plan.left) return;
+      }
+      return use(comm, words);
+    } catch (const tutti::Error& error) {
+      const long long when = now();
+      say("failed " + std::to_string(when) + " " + std::string(to_string(error.code())) + " " +
+          error.status().message());
+      if (error.code() != tutti::Code::peer_lost) return;
+    }
+    const long long begin = now();
+    tutti::Shrunk shrunk = comm.shrink(plan.least);
+    comm = std::move(shrunk.communicator);
+    const long long end = now();
+    shrunk_to = "shrunk " + std::to_string(comm.size()) + " " + std::to_string(shrunk.completed) + " " +
+                std::to_string(end - begin);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const bool shrinks = words.at(0) == "shrink";
+  Plan plan;
+  if (shrinks) {
+    plan = {std::stoi(words.at(1)), std::stoi(words.at(2))};
+    words.erase(words.begin(), words.begin() + 3);
+  }
+  Communicator comm = tutti::init();
+  say("ready");
+  if (shrinks) {
+    survive(std::move(comm), plan, words);
+    return 0;
+  }
+  try {
+    use(comm, words);
+  } catch (const tutti::Error& error) {
+    const long long when = now();
+    say("failed " + std::to_string(when) + " " + std::string(to_string(error.code())) + " " +
+        error.status().message());
+  }
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
