@@ -235,26 +235,26 @@ std::string Merge::state_of(int rank) const {
     return "there is no dump of it: it has ended, is stopped, or its dump was not given";
   }
   const RankDump& dump = *found->second;
-  std::string text;
+  const std::string stays = dump.progress ? "" : "; one of its threads stays in a callback or in a reduction";
   const Operation* last = nullptr;
   std::int64_t latest = 0;
   for (const Communicator& communicator : dump.communicators) {
     // Not every operation's end is known, but none is before those of earlier ones.
     std::int64_t known = 0;
     for (const Operation& operation : communicator.operations) {
-      if (operation.running) return "it is itself in " + numbered(operation);
+      if (operation.running) return "it is itself in " + numbered(operation) + stays;
       known = std::max(known, operation.ended_us);
     }
     if (communicator.operations.empty() || (last != nullptr && known < latest)) continue;
     last = &communicator.operations.back();
     latest = known;
   }
-  text = last == nullptr ? "it has called nothing yet" : "the last it did was " + numbered(*last);
-  if (last != nullptr && last->ended_us != 0) {
+  if (last == nullptr) return "it has called nothing yet" + stays;
+  std::string text = "the last it did was " + numbered(*last);
+  if (last->ended_us != 0) {
     text += ", over " + format_age(seconds_between(last->ended_us, dump.time_us)) + " before its dump";
   }
-  if (!dump.progress) text += "; one of its threads stays in a callback or in a reduction";
-  return text;
+  return text + stays;
 }
 
 void Merge::name_the_late() {

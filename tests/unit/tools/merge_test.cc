@@ -98,6 +98,17 @@ TEST(Merge, NamesDifferentCalls) {
                                       "broadcast(root=0)\n"));
 }
 
+// Also while it is in an operation itself.
+TEST(Merge, NamesWhoMakesNoProgress) {
+  auto dumps = world(2);
+  running(dumps[1], "all_reduce(count=4)", {});
+  over(dumps[0], "all_reduce(count=4)");
+  running(dumps[0], "barrier()", {1});
+  dumps[1].progress = false;
+  EXPECT_THAT(merge(dumps),
+              HasSubstr("it is itself in #1 all_reduce(count=4); one of its threads stays in a callback"));
+}
+
 // A rank waits for the other in one communicator, which waits for it in another one.
 TEST(Merge, NamesACircle) {
   auto dumps = world(2);
