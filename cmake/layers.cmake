@@ -48,6 +48,10 @@ if(TUTTI_SANITIZE)
   target_link_options(tutti_options INTERFACE -fsanitize=${TUTTI_SANITIZE})
 endif()
 
+if(TUTTI_FUZZ)
+  target_compile_options(tutti_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # tutti_layer(NAME SOURCES... DEPENDS...): static library tutti_NAME. Its objects also go into the installed library
 # (cmake/library.cmake).
 function(tutti_layer name)

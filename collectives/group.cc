@@ -4,13 +4,18 @@
 #include <utility>
 
 #include <tutti/collectives/group.h>
+#include <tutti/collectives/recorder.h>
 #include <tutti/core/log.h>
 
 namespace tutti {
 
 namespace {
 
-constexpr std::size_t initial_window = 256;  // a power of two, and so are all later ones
+constexpr std::size_t initial_window = 256;
+constexpr std::size_t transfers_window = 64;
+// Of operations that are over at once, only so many take the time; all do if there is a trace. A power of
+// two.
+constexpr std::uint64_t operations_per_clock = 16;
 // A clock is read only at every so many polls: a spinning waiter polls every few hundred nanoseconds.
 constexpr std::uint32_t polls_per_clock = 64;
 // Between the end of a peer's connection and its being blamed.
@@ -33,7 +38,10 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
       position_(static_cast<std::size_t>(mesh_.size()), -1),
       topology_(topology_among(world_->topology, ranks_)),
       cache_(world_->selector),
-      slots_(initial_window) {
+      collectives_(initial_window, History::Full::grow),
+      transfers_(transfers_window, History::Full::forget),
+      trace_(world_->engine->trace.get()),
+      clock_mask_(trace_ == nullptr ? operations_per_clock - 1 : 0) {
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     position_[static_cast<std::size_t>(ranks_[i])] = static_cast<int>(i);
   rank_ = position_[static_cast<std::size_t>(mesh_.rank())];
@@ -41,6 +49,7 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
   driver_.add(*this);
   world_->desk.add(*this);
   mesh_.attach(context_, *this);
+  world_->recorder->add(*this);
 }
 
 Group::~Group() {
@@ -55,6 +64,7 @@ Group::~Group() {
     note_failure(Status(Code::aborted, describe(rank_) + " left the communicator because of an exception"));
   }
   act_on_failure();
+  world_->recorder->remove(*this);
   mesh_.detach(context_);
   world_->desk.remove(*this);
   driver_.remove(*this);
@@ -86,6 +96,7 @@ Operation* Group::prepare(Operation::Kind kind, const Fingerprint& call, const C
   operation->kind = kind;
   operation->group = this;
   operation->call = call;
+  operation->algorithm = 0;
   operation->timeout = timeout(options);
   issued_.fetch_add(1, std::memory_order_relaxed);
   return operation;
@@ -116,6 +127,7 @@ Work Group::collective(const Call& made, const CollectiveArgs& args, const Probl
   Operation* operation = prepare(Operation::Kind::collective, call, options);
   operation->sequence = sequence;
   operation->op = args.op;
+  operation->algorithm = (*schedule)->algorithm();
   bind(*operation, args);
   if (!(*schedule)->schedule().shared) {
     operation->run = (*schedule)->lease();
@@ -240,12 +252,19 @@ bool Group::send_in_passing(const Transfer& leg, const Fingerprint& call, const 
   operation.kind = Operation::Kind::transfers;
   operation.group = this;
   operation.call = call;
+  operation.sequence = transfers_started_++;
   operation.legs_open = 2;  // one more than there are, as in `start_transfers`
   Operation::SendLeg& node = operation.sends.front();
   bind(node, leg, call, operation);
   node.posted = true;
+  const History::Time began = timed(operation.sequence) ? now() : 0;
   mesh_.send(node.world_rank, node);
   if (operation.legs_open == 1 && operation.leg_failure.ok()) {
+    if (began == 0) {
+      transfers_.at_once(operation.sequence, call, 0);
+    } else {
+      end_at_once(operation, {.number = operation.sequence, .call = call, .tag = leg.tag, .started = began});
+    }
     attempted_.store(attempted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   } else {  // it is an operation like any other now
     ready_send_ = nullptr;
@@ -253,6 +272,7 @@ bool Group::send_in_passing(const Transfer& leg, const Fingerprint& call, const 
     issued_.fetch_add(1, std::memory_order_relaxed);
     work = Operation::handle(operation);
     enlist(operation);
+    remember(operation);
     leg_done(operation, Status());
   }
   act_on_failure();
@@ -279,6 +299,7 @@ Work Group::launch(Operation* operation) {
       group.start(posted);
       group.posted_.fetch_sub(1, std::memory_order_release);
     };
+    operation->queued = now();
     posted_.fetch_add(1, std::memory_order_relaxed);
     driver_.post(operation->task);
   }
@@ -294,6 +315,8 @@ void Group::enlist(Operation& operation) {
 
 void Group::start(Operation& operation) {
   enlist(operation);
+  if (operation.kind == Operation::Kind::transfers) operation.sequence = transfers_started_++;
+  remember(operation);
   if (shared_ != nullptr) listen();
   if (failed_.load(std::memory_order_acquire)) {
     end(operation, status());
@@ -305,7 +328,6 @@ void Group::start(Operation& operation) {
 }
 
 void Group::start_collective(Operation& operation) {
-  remember(operation, Slot::State::live);
   mesh_.on_issued(context_, operation.sequence);
   if (failed_.load(std::memory_order_acquire)) return;
   if (operation.is_shared()) {
@@ -337,33 +359,71 @@ void Group::leg_done(Operation& operation, const Status& status) {
   if (operation.leg_failure.ok() || !suspects_) end(operation, operation.leg_failure);
 }
 
-void Group::remember(const Operation& operation, Slot::State state) {
-  Slot* entry = &slot(operation.sequence);
-  while (entry->state == Slot::State::live && entry->sequence != operation.sequence) {
-    // More operations in flight than the window is wide.
-    std::vector<Slot> wider(slots_.size() * 2);
-    for (const Slot& old : slots_) {
-      if (old.state != Slot::State::free) wider[old.sequence & (wider.size() - 1)] = old;
-    }
-    slots_ = std::move(wider);
-    entry = &slot(operation.sequence);
-  }
-  *entry = {operation.sequence, state, operation.call};
+History& Group::history_of(const Operation& operation) {
+  return operation.kind == Operation::Kind::collective ? collectives_ : transfers_;
+}
+
+void Group::remember(Operation& operation) {
+  std::uint64_t tag = 0;
+  if (!operation.sends.empty()) tag = operation.sends.front().header.tag.sequence;
+  if (!operation.recvs.empty()) tag = operation.recvs.front().tag.sequence;
+  operation.started = timed(operation.sequence) ? now() : 0;
+  history_of(operation).begin({.number = operation.sequence,
+                               .call = operation.call,
+                               .algorithm = operation.algorithm,
+                               .tag = tag,
+                               .issued = operation.queued,
+                               .started = operation.started});
+}
+
+void Group::end_at_once(const Operation& operation, const History::Entry& entry) {
+  const History::Time ended = now();
+  history_of(operation).at_once(entry, ended);
+  if (trace_ != nullptr) trace_end(operation, entry, ended);
+}
+
+// What lasted so long that its time was taken has an end, too.
+void Group::remember_end(Operation& operation, const Status& status) {
+  const auto stamped = operation.issued.load(std::memory_order_relaxed);
+  const bool lasted = stamped != Deadline::Clock::time_point();
+  const History::Time since = lasted ? History::time_of(stamped) : 0;
+  const bool wanted = lasted || timed(operation.sequence);
+  const auto state = status.ok() ? History::State::finished : History::State::failed;
+  const History::Time ended = wanted ? std::max(since, now()) : 0;
+  history_of(operation).end(operation.sequence, state, since, ended);
+  if (trace_ == nullptr) return;
+  const History::Entry entry{.number = operation.sequence,
+                             .call = operation.call,
+                             .algorithm = operation.algorithm,
+                             .state = state,
+                             .issued = operation.queued,
+                             .started = operation.started};
+  trace_end(operation, entry, ended);
+}
+
+void Group::trace_end(const Operation& operation, const History::Entry& entry, History::Time ended) const {
+  trace_->add({.kind = Trace::Event::Kind::operation,
+               .failed = entry.state == History::State::failed,
+               .transfer = operation.kind == Operation::Kind::transfers,
+               .context = context_,
+               .number = entry.number,
+               .call = entry.call,
+               .algorithm = entry.algorithm,
+               .issued = entry.issued,
+               .began = entry.started,
+               .ended = ended});
 }
 
 ContextEvents::Known Group::operation(std::uint64_t sequence) const {
-  const Slot& entry = slots_[sequence & (slots_.size() - 1)];
-  if (entry.state != Slot::State::free && entry.sequence == sequence) {
-    return {&entry.call, entry.state == Slot::State::finished};
-  }
-  // Forgotten long ago, or yet to come.
-  return {nullptr, entry.state != Slot::State::free && entry.sequence > sequence};
+  const History::Known known = collectives_.find(sequence);
+  const bool live = known.state == History::State::live;
+  return {known.call, known.call != nullptr ? !live : known.newer};
 }
 
 void Group::end(Operation& operation, const Status& status) {
-  if (operation.kind == Operation::Kind::collective) {
-    remember(operation, Slot::State::finished);
-    if (!status.ok()) completed_ = std::min(completed_, operation.sequence);
+  remember_end(operation, status);
+  if (operation.kind == Operation::Kind::collective && !status.ok()) {
+    completed_ = std::min(completed_, operation.sequence);
   }
   if (operation.next != nullptr) operation.next->previous = operation.previous;
   (operation.previous != nullptr ? operation.previous->next : live_) = operation.next;
@@ -443,6 +503,7 @@ void Group::act_on_failure() {
       shared_->cancel();
       shared_->board().fail(why);
     }
+    world_->recorder->on_failure(*this, why);
   }
   while (live_ != nullptr) cancel(*live_, why);
   acting_ = false;
@@ -475,6 +536,34 @@ bool Group::poll() {
   if (inquiry_ != nullptr) conclude();
   if (live_ != nullptr && ++polls_ % polls_per_clock == 0) check_deadlines();
   return did;
+}
+
+// World ranks.
+std::vector<int> Group::awaited_in_world(const Operation& operation) const {
+  std::vector<int> ranks;
+  if (operation.kind == Operation::Kind::collective) {
+    ranks = awaited(operation);
+    for (int& rank : ranks) rank = ranks_[static_cast<std::size_t>(rank)];
+    return ranks;
+  }
+  for (const auto& node : operation.recvs) {
+    if (node.posted && node.peer != any_source) ranks.push_back(node.peer);
+  }
+  for (const auto& node : operation.sends) {
+    if (node.posted) ranks.push_back(node.world_rank);
+  }
+  std::ranges::sort(ranks);
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+std::vector<Group::Waiting> Group::waiting() const {
+  std::vector<Waiting> found;
+  for (const Operation* operation = live_; operation != nullptr; operation = operation->next) {
+    const History::Time since = History::time_of(operation->issued.load(std::memory_order_relaxed));
+    found.push_back({operation->kind, operation->sequence, since, awaited_in_world(*operation)});
+  }
+  return found;
 }
 
 void Group::on_mismatch(int, std::uint64_t, const Status& why) { note_failure(why); }

@@ -15,11 +15,13 @@
 #include <tutti/collectives/arguments.h>
 #include <tutti/collectives/communicator.h>
 #include <tutti/collectives/control_notes.h>
+#include <tutti/collectives/history.h>
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/problem.h>
 #include <tutti/collectives/schedule_cache.h>
 #include <tutti/collectives/shrinking.h>
 #include <tutti/collectives/topology.h>
+#include <tutti/collectives/trace.h>
 #include <tutti/collectives/world.h>
 #include <tutti/core/thread_annotations.h>
 #include <tutti/transport/control.h>
@@ -90,6 +92,21 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   }
   std::string describe(int rank) const;
 
+  // For the recorder; any thread.
+  std::uint64_t collectives_issued() const { return next_sequence_.load(std::memory_order_relaxed); }
+  const History& collectives() const { return collectives_; }
+  const History& transfers() const { return transfers_; }
+  // An operation in flight, by its number in one of the two, since when, and the world ranks that it waits
+  // for.
+  struct Waiting {
+    Operation::Kind kind;
+    std::uint64_t number;
+    History::Time since;  // 0: for less than any clock was read
+    std::vector<int> ranks;
+  };
+  // Driving.
+  std::vector<Waiting> waiting() const;
+
   // Pollable, driving.
   bool poll() override;
   bool expects_memory() const override { return shared_ != nullptr && shared_->busy(); }
@@ -107,12 +124,6 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   // SharedSegmentEvents, driving.
   void on_member_lost(int member, const Status& why) override;
 
-  struct Slot {
-    enum class State : std::uint8_t { free, live, finished };
-    std::uint64_t sequence = 0;
-    State state = State::free;
-    Fingerprint call;
-  };
   Operation* prepare(Operation::Kind kind, const Fingerprint& call, const CallOptions& options);
   void bind(Operation& operation, const CollectiveArgs& args);
   void bind(Operation::SendLeg& node, const Transfer& leg, const Fingerprint& call, Operation& owner);
@@ -173,8 +184,16 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void judge();
   void listen();
   Status first_cause(const Status& why);
-  Slot& slot(std::uint64_t sequence) { return slots_[sequence & (slots_.size() - 1)]; }
-  void remember(const Operation& operation, Slot::State state);
+  // Without a trace it is only known to some milliseconds, which costs little.
+  History::Time now() const { return trace_ == nullptr ? History::coarse_now() : Trace::now(); }
+  // Whether it takes the time also if it is over at once.
+  bool timed(std::uint64_t number) const { return (number & clock_mask_) == 0; }
+  History& history_of(const Operation& operation);
+  void remember(Operation& operation);
+  void remember_end(Operation& operation, const Status& status);
+  void end_at_once(const Operation& operation, const History::Entry& entry);
+  void trace_end(const Operation& operation, const History::Entry& entry, History::Time ended) const;
+  std::vector<int> awaited_in_world(const Operation& operation) const;
   bool member(int world_rank) const { return position_[static_cast<std::size_t>(world_rank)] >= 0; }
   std::string name(const Operation& operation) const;
   Status explain(const Operation& operation, const Status& why) const;
@@ -199,7 +218,11 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
 
   // Driving.
   Operation* live_ = nullptr;
-  std::vector<Slot> slots_;  // a window over sequence numbers, so that late and early messages can be judged
+  History collectives_;
+  History transfers_;
+  std::uint64_t transfers_started_ = 0;
+  Trace* const trace_;  // null: none
+  const std::uint64_t clock_mask_;
   std::array<Habit, static_cast<std::size_t>(collective_kind_count)> habits_;
   Operation* ready_send_ = nullptr;  // for the next message; null: must be made anew
   bool attempting_ = false;

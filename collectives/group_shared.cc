@@ -125,6 +125,7 @@ bool Group::attempt(const Call& call, const CollectiveArgs& args, const Problem&
     operation.group = this;
     operation.call = fingerprint;
     operation.op = args.op;
+    operation.algorithm = habit.schedule->algorithm();
     bind(operation, args);
     operation.shared = SharedRun{};
     operation.shared.schedule = &habit.schedule->schedule();
@@ -142,12 +143,19 @@ void Group::carry_out(Habit& habit, const CallOptions& options, Work& work) {
   const std::uint64_t sequence = next_sequence_.load(std::memory_order_relaxed);
   next_sequence_.store(sequence + 1, std::memory_order_relaxed);
   operation.sequence = operation.binding.sequence = sequence;
+  const History::Time began = timed(sequence) ? now() : 0;
   attempting_ = true;
   attempt_over_ = false;
   shared_->submit(operation.shared);
   attempting_ = false;
   if (attempt_over_) {
-    remember(operation, Slot::State::finished);
+    if (began == 0) {
+      collectives_.at_once(sequence, operation.call, operation.algorithm);
+    } else {
+      end_at_once(
+          operation,
+          {.number = sequence, .call = operation.call, .algorithm = operation.algorithm, .started = began});
+    }
     mesh_.on_issued(context_, operation.sequence);
     attempted_.store(attempted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     act_on_failure();
@@ -161,7 +169,7 @@ void Group::carry_out(Habit& habit, const CallOptions& options, Work& work) {
   issued_.fetch_add(1, std::memory_order_relaxed);
   work = Operation::handle(operation);
   enlist(operation);
-  remember(operation, Slot::State::live);
+  remember(operation);
   mesh_.on_issued(context_, operation.sequence);
   act_on_failure();
 }

@@ -2,12 +2,16 @@
 #include <utility>
 
 #include <tutti/collectives/operation.h>
+#include <tutti/collectives/trace.h>
 
 namespace tutti {
 
 Status forked_child() {
   return Status(Code::unsupported, "a communicator does not work in a forked child; call init there anew");
 }
+
+Engine::Engine(DriverOptions options) : driver(options) {}
+Engine::~Engine() = default;
 
 OperationPool::~OperationPool() {
   delete spare_.load();
@@ -48,6 +52,7 @@ Operation* Operation::create(std::shared_ptr<Engine> engine) {
   operation->sends.clear();
   operation->recvs.clear();
   operation->legs_open = 0;
+  operation->queued = 0;
   operation->announced = operation->expired = false;
   operation->issued.store({}, std::memory_order_relaxed);
   operation->deadline = Deadline::never();

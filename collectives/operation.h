@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include <tutti/collectives/history.h>
 #include <tutti/collectives/run.h>
 #include <tutti/collectives/schedule_cache.h>
 #include <tutti/collectives/shared_executor.h>
@@ -20,6 +21,7 @@ namespace tutti {
 
 class Group;
 class Operation;
+class Trace;
 
 // What a communicator of its parent answers in a forked child.
 Status forked_child();
@@ -44,9 +46,11 @@ class OperationPool {
 // What a `Work` needs after its communicator is gone: something to wait with, and where its node goes back
 // to.
 struct Engine {
-  explicit Engine(DriverOptions options) : driver(options) {}
+  explicit Engine(DriverOptions options);
+  ~Engine();
   Driver driver;
   OperationPool operations;
+  std::unique_ptr<Trace> trace;  // null, or set before there are operations
 };
 
 // One operation in flight: a collective (a run of a schedule) or point-to-point legs. Held by its handles,
@@ -89,7 +93,7 @@ class Operation {
   void then(std::function<void(const Status&)> callback);
   // Ends it; wakes waiters and runs callbacks. Once.
   void finish(const Status& status);
-  Engine& engine() { return *engine_; }
+  Engine& engine() const { return *engine_; }
   // "all_reduce(count=4, float32, sum) #17", "send(count=4, float32)"
   std::string name() const;
   // The same with " after 0.123 s".
@@ -99,7 +103,10 @@ class Operation {
   Kind kind = Kind::collective;
   Group* group = nullptr;
   Fingerprint call;
-  std::uint64_t sequence = 0;
+  std::uint64_t sequence = 0;  // of transfers: their number among the communicator's transfers, once started
+  std::uint8_t algorithm = 0;  // that carries it out
+  History::Time queued = 0;    // when it was issued, if it could not start then
+  History::Time started = 0;   // if it takes the time
   // Since when it is under way, and until when it must be over. Many operations are over before a clock
   // would have been read, so the group reads it when it first looks at those that are not.
   std::atomic<Deadline::Clock::time_point> issued;

@@ -90,7 +90,8 @@ Result<std::shared_ptr<CachedSchedule>> ScheduleCache::get(const Problem& proble
   }
   const Result<Choice> choice = selector_.choose(problem, algorithm);
   if (!choice.ok()) return choice.status();
-  auto built = std::make_shared<CachedSchedule>(build_schedule(*choice->algorithm, problem, choice->tuning));
+  auto built = std::make_shared<CachedSchedule>(build_schedule(*choice->algorithm, problem, choice->tuning),
+                                                choice->algorithm->id);
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_.emplace_front();
   entry.key = {problem, algorithm, {}};

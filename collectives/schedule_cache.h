@@ -17,7 +17,9 @@ namespace tutti {
 // A schedule with the idle runs that belong to it.
 class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
  public:
-  explicit CachedSchedule(Schedule schedule) : schedule_(std::move(schedule)) {}
+  // Made by the algorithm with that id.
+  CachedSchedule(Schedule schedule, std::uint8_t algorithm)
+      : schedule_(std::move(schedule)), algorithm_(algorithm) {}
 
   // Gives its run back when it goes.
   class Lease {
@@ -39,10 +41,12 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
   // For schedules of messages.
   Lease lease();
   const Schedule& schedule() const { return schedule_; }
+  std::uint8_t algorithm() const { return algorithm_; }
   std::size_t step_count() const { return schedule_.steps.size(); }
 
  private:
   Schedule schedule_;
+  std::uint8_t algorithm_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Run>> idle_;
 };

@@ -159,6 +159,11 @@ bool SharedExecutor::everybody_registered() {
 
 void SharedExecutor::count_votes() {
   const bool registered = everybody_registered();
+  if (registered && first_->registered == nullptr) {
+    // By what stands in shared memory, where any rank can write, this one's buffers are registered, too.
+    end(Status(Code::protocol_error, "the ranks' votes on registered memory are not what they cast"));
+    return;
+  }
   if (registered) ++registered_operations_;
   use(registered ? *first_->registered : *first_->schedule);
   signals_before_ = 1;

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include <tutti/collectives/operation.h>
+#include <tutti/collectives/trace.h>
 #include <tutti/collectives/work.h>
 
 namespace tutti {
@@ -13,6 +14,32 @@ void check_may_wait(Operation& operation) {
     throw Error(Status(Code::invalid_argument, operation.describe() + ": wait inside a `then` callback"));
   }
 }
+
+// For as long as a thread waits, in the trace.
+class TracedWait {
+ public:
+  explicit TracedWait(const Operation& operation) : trace_(operation.engine().trace.get()) {
+    if (trace_ == nullptr) return;
+    event_.kind = Trace::Event::Kind::wait;
+    event_.call = operation.call;
+    event_.began = Trace::now();
+    event_.transfer = operation.kind == Operation::Kind::transfers;
+    if (event_.transfer) return;  // it gets its number when it starts, which may be while this waits
+    event_.context = operation.binding.context;
+    event_.number = operation.sequence;
+  }
+  ~TracedWait() {
+    if (trace_ == nullptr) return;
+    event_.ended = Trace::now();
+    trace_->add(event_);
+  }
+  TracedWait(const TracedWait&) = delete;
+  TracedWait& operator=(const TracedWait&) = delete;
+
+ private:
+  Trace* const trace_;
+  Trace::Event event_;
+};
 
 // Why a wait without a deadline came back empty-handed: there is no progress to be had.
 Status stuck(Operation& operation) {
@@ -39,6 +66,7 @@ void Work::wait() {
   if (operation_ == nullptr) return;
   if (!operation_->is_done()) {
     check_may_wait(*operation_);
+    const TracedWait traced(*operation_);
     if (!operation_->wait(Deadline::never())) throw Error(stuck(*operation_));
   }
   throw_if_failed(operation_->status());
@@ -48,6 +76,7 @@ bool Work::wait_for(std::chrono::nanoseconds timeout) {
   if (operation_ == nullptr) return true;
   if (!operation_->is_done()) {
     check_may_wait(*operation_);
+    const TracedWait traced(*operation_);
     if (!operation_->wait(Deadline::after(timeout))) {
       throw_if_failed(stuck(*operation_));
       return false;

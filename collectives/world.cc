@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <tutti/collectives/debug_socket.h>
+#include <tutti/collectives/recorder.h>
 #include <tutti/collectives/world.h>
 
 namespace tutti {
@@ -41,9 +43,16 @@ World::World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> starte
       desk(engine->driver, *mesh),
       selector(std::move(algorithm_selector)),
       topology(topology_of(*mesh)),
-      default_timeout(operation_timeout) {}
+      default_timeout(operation_timeout),
+      recorder(std::make_unique<Recorder>(engine->driver, *mesh)) {}
 
 World::~World() {
+  debug_server.reset();
+  if (engine->driver.forked()) {
+    static_cast<void>(recorder.release());  // a thread that does not exist here may have been in it
+  } else {
+    recorder->stop();
+  }
   desk.stop();
   mesh->shutdown(Deadline::after(goodbye_limit));
   engine->driver.stop();

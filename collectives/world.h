@@ -34,6 +34,9 @@ class ContextNumbers {
   std::set<std::uint32_t> taken_;
 };
 
+class DebugServer;
+class Recorder;
+
 // What all communicators that came out of one `init` share. Lives until the last of them is gone.
 struct World {
   World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,
@@ -53,6 +56,8 @@ struct World {
   std::uint64_t window_bytes = 0;
   // Each rank here has a processor to itself.
   bool patient = true;
+  std::unique_ptr<Recorder> recorder;
+  std::unique_ptr<DebugServer> debug_server;  // null: this rank answers no questions
 };
 
 // The communicator of all ranks of a world whose mesh has been started. Blocks until its ranks share memory,

@@ -58,6 +58,13 @@ Fingerprint fingerprint(const CollectiveArgs& args) {
   return call;
 }
 
+std::optional<std::uint64_t> known_bytes(const Fingerprint& call) {
+  const bool counted =
+      call.kind != CollectiveKind::barrier && !has_known_counts(call.kind) && !has_private_counts(call.kind);
+  if (!counted) return std::nullopt;
+  return call.count * size_of(call.type);
+}
+
 std::string to_string(const Fingerprint& call) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };

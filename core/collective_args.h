@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -57,6 +58,8 @@ static_assert(sizeof(Fingerprint) == 16 && std::has_unique_object_representation
 
 // Fields that mean nothing for the kind (the root of an all_reduce) are left out, so they never differ.
 TUTTI_API Fingerprint fingerprint(const CollectiveArgs& args);
+// Bytes of `count` elements; nothing where the count says something else, or nothing.
+TUTTI_API std::optional<std::uint64_t> known_bytes(const Fingerprint& call);
 // "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2, algorithm=3)".
 TUTTI_API std::string to_string(const Fingerprint& call);
 

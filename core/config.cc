@@ -193,6 +193,22 @@ constexpr Config::Variable table[] = {
          "to a power of two.",
      .least = 4096,
      .most = 1 << 30},
+    {.name = "TUTTI_DUMP",
+     .member = &Config::dump,
+     .default_value = "",
+     .meaning =
+         "The file, or the folder, in which a rank says what it did last when a communicator fails. %r "
+         "in it is the rank, %h the host, %p the process, %j the job."},
+    {.name = "TUTTI_TRACE",
+     .member = &Config::trace,
+     .default_value = "",
+     .meaning = "The file, or the folder, to which a rank writes what it does as Chrome trace events, for "
+                "Perfetto; named "
+                "like that of TUTTI_DUMP."},
+    {.name = "TUTTI_DEBUG",
+     .member = &Config::debug,
+     .default_value = "1",
+     .meaning = "Whether `tutti debug` of the same user can ask this process what it does."},
 };
 
 // What a value of each type looks like, for the table and for messages about bad ones.

@@ -56,6 +56,9 @@ struct TUTTI_API Config {
   std::uint64_t fragment{};
   std::uint64_t shm_window{};
   std::uint64_t shm_ring{};
+  std::string dump;
+  std::string trace;
+  bool debug{};
 
   using Member = std::variant<bool Config::*, std::optional<int> Config::*, std::uint64_t Config::*,
                               std::chrono::nanoseconds Config::*, std::string Config::*, Secret Config::*,

@@ -14,5 +14,6 @@ int store_command(const Arguments& arguments);
 int bench_command(const Arguments& arguments);
 int info_command(const Arguments& arguments);
 int explain_command(const Arguments& arguments);
+int debug_command(const Arguments& arguments);
 
 }  // namespace tutti::tools

@@ -19,6 +19,7 @@ constexpr Command commands[] = {
     {"bench", "measure collectives, checking every result", tutti::tools::bench_command},
     {"info", "show what tutti can do and finds on this machine", tutti::tools::info_command},
     {"explain", "show which algorithm would be taken, why, and its steps", tutti::tools::explain_command},
+    {"debug", "ask running ranks what they do, and tell which one is behind", tutti::tools::debug_command},
     {"store", "serve the store at which ranks meet", tutti::tools::store_command},
 };
 

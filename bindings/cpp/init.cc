@@ -7,6 +7,8 @@
 #include <tutti/bindings/cpp/transports.h>
 #include <tutti/bindings/cpp/version.h>
 #include <tutti/collectives/calibration.h>
+#include <tutti/collectives/debug_socket.h>
+#include <tutti/collectives/recorder.h>
 #include <tutti/collectives/world.h>
 #include <tutti/core/config.h>
 #include <tutti/core/log.h>
@@ -100,6 +102,26 @@ CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   return model;
 }
 
+// A rank that cannot be asked does its work all the same.
+void answer_questions(World& world) {
+  auto server = DebugServer::create([recorder = world.recorder.get()] { return recorder->tell(); });
+  if (server.ok()) {
+    world.debug_server = std::move(server).take();
+  } else {
+    log::info("this rank cannot be asked by `tutti debug`: ", server.status().message());
+  }
+}
+
+// So does a rank that cannot be traced.
+void trace(World& world, const std::string& pattern) {
+  auto started = world.recorder->start_trace(pattern);
+  if (started.ok()) {
+    world.engine->trace = std::move(started).take();
+  } else {
+    log::warn(started.status().message());
+  }
+}
+
 // The control plane's first links: whoever may leave soon must have been known to its neighbours.
 constexpr std::chrono::seconds linking_limit{10};
 
@@ -140,6 +162,9 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
   }
   world->window_bytes = setup.config.shm_window;
   world->patient = spin.count() > 0;
+  world->recorder->configure(std::string(version()), setup.config.job_id, setup.config.dump);
+  if (!setup.config.trace.empty()) trace(*world, setup.config.trace);
+  if (setup.config.debug) answer_questions(*world);
   return create_communicator(world);
 }
 

@@ -66,7 +66,8 @@ SSL_SESSION* session_of(SSL* ssl, const Digest& key) {
 }  // namespace
 
 struct TlsCallbacks {
-  static int use_key(SSL* ssl, const EVP_MD*, const unsigned char** id, std::size_t* id_bytes, SSL_SESSION** session) {
+  static int use_key(SSL* ssl, const EVP_MD*, const unsigned char** id, std::size_t* id_bytes,
+                     SSL_SESSION** session) {
     *id = reinterpret_cast<const unsigned char*>(identity.data());
     *id_bytes = identity.size();
     *session = session_of(ssl, static_cast<const Tls*>(SSL_get_app_data(ssl))->key_);

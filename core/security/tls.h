@@ -15,15 +15,16 @@ struct ssl_ctx_st;
 
 namespace tutti::security {
 
-// What all encrypted connections of a process share: TLS 1.3 and nothing older, by certificates or by keys that both
-// sides derive for each connection.
+// What all encrypted connections of a process share: TLS 1.3 and nothing older, by certificates or by keys
+// that both sides derive for each connection.
 class TlsContext {
  public:
   struct Options {
-    // PEM files: ours (with its chain), its key, and those that the other side's must be signed by. Empty: a key for
-    // each connection.
+    // PEM files: ours (with its chain), its key, and those that the other side's must be signed by. Empty: a
+    // key for each connection.
     std::string certificate, key, authority;
-    // A connection's keys are renewed after so many bytes: an AES-GCM key must not protect more than some 300 GiB.
+    // A connection's keys are renewed after so many bytes: an AES-GCM key must not protect more than some 300
+    // GiB.
     std::uint64_t rekey_bytes = std::uint64_t{1} << 36;
   };
 
@@ -44,9 +45,9 @@ class TlsContext {
   ssl_ctx_st* context_ = nullptr;
 };
 
-// One encrypted connection over a non-blocking stream socket, which it does not own. Never blocks, never raises
-// SIGPIPE. One thread at a time. Errors are errno values: EAGAIN; EPIPE, the other side has closed; EPROTO, what
-// came was not what the other side had sent; or the socket's.
+// One encrypted connection over a non-blocking stream socket, which it does not own. Never blocks, never
+// raises SIGPIPE. One thread at a time. Errors are errno values: EAGAIN; EPIPE, the other side has closed;
+// EPROTO, what came was not what the other side had sent; or the socket's.
 class Tls {
  public:
   enum class State { reading, writing, done, failed };
@@ -64,8 +65,8 @@ class Tls {
 
   // How many bytes; zero with an error.
   std::size_t read(std::span<std::byte> place, int& error);
-  // Takes from the parts, one after the other. What it reports as written has left; after EAGAIN it must be offered at
-  // least the same bytes again.
+  // Takes from the parts, one after the other. What it reports as written has left; after EAGAIN it must be
+  // offered at least the same bytes again.
   std::size_t write(std::span<const std::span<const std::byte>> parts, int& error);
   // Whether bytes have been read from the socket, which will not announce them again.
   bool has_pending() const;

@@ -45,9 +45,10 @@ Result<std::unique_ptr<const TlsContext>> TlsContext::create(const Options& opti
   SSL_CTX* const context = made->context_;
   if (context == nullptr) return Status(Code::internal, "TLS: " + last_reason());
   // The hash of a key that both derive must be that of the cipher, hence SHA-256 only.
-  const bool set = SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
-                   SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1 &&
-                   SSL_CTX_set_num_tickets(context, 0) == 1;
+  const bool set =
+      SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
+      SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1 &&
+      SSL_CTX_set_num_tickets(context, 0) == 1;
   if (!set) return Status(Code::internal, "TLS: " + last_reason());
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_clear_options(context, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);

@@ -138,9 +138,9 @@ void Overlay::check_times(Clock::time_point now) {
 void Overlay::accept(Clock::time_point now) {
   for (;;) {
     bool scarce = false;
-    auto guard = security::Guard::accepting(options_.credentials, security::Service::control,
-                                            static_cast<std::uint32_t>(options_.rank),
-                                            Deadline::after(hello_limit));
+    auto guard =
+        security::Guard::accepting(options_.credentials, security::Service::control,
+                                   static_cast<std::uint32_t>(options_.rank), Deadline::after(hello_limit));
     std::unique_ptr<Stream> stream = accept_from(listener_, std::move(guard), scarce);
     if (scarce) accept_at_ = now + scarcity_pause;
     if (stream == nullptr) return;

@@ -14,7 +14,8 @@
 
 namespace tutti::store_wire {
 
-// A client's socket, encrypted perhaps: what asio::async_read and async_write need. Must outlive its handlers.
+// A client's socket, encrypted perhaps: what asio::async_read and async_write need. Must outlive its
+// handlers.
 class StoreWire {
  public:
   using executor_type = asio::ip::tcp::socket::executor_type;
@@ -58,16 +59,19 @@ class StoreWire {
     int error = 0;
     const std::size_t bytes = step(error);
     if (bytes == 0 && error == EAGAIN) {
-      socket_.async_wait(event, [this, event, handler = std::move(handler), step](asio::error_code failed) mutable {
-        if (failed) return handler(failed, std::size_t{0});
-        attempt(event, std::move(handler), step);
-      });
+      socket_.async_wait(event,
+                         [this, event, handler = std::move(handler), step](asio::error_code failed) mutable {
+                           if (failed) return handler(failed, std::size_t{0});
+                           attempt(event, std::move(handler), step);
+                         });
       return;
     }
-    const asio::error_code code = bytes > 0       ? asio::error_code()
-                                  : error == EPIPE ? asio::error_code(asio::error::eof)
-                                                   : asio::error_code(error, asio::error::get_system_category());
-    asio::post(get_executor(), [handler = std::move(handler), code, bytes]() mutable { handler(code, bytes); });
+    const asio::error_code code = bytes > 0 ? asio::error_code()
+                                  : error == EPIPE
+                                      ? asio::error_code(asio::error::eof)
+                                      : asio::error_code(error, asio::error::get_system_category());
+    asio::post(get_executor(),
+               [handler = std::move(handler), code, bytes]() mutable { handler(code, bytes); });
   }
 
   asio::ip::tcp::socket socket_;

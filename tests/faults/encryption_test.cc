@@ -55,7 +55,8 @@ class Capture {
       poll(&readable, 1, 10);
       for (ssize_t got = 1; got > 0;) {
         got = recv(socket_, packet.data(), packet.size(), 0);
-        if (got > 0 && packets_.size() < 20'000) packets_.push_back(packet.substr(0, static_cast<std::size_t>(got)));
+        if (got > 0 && packets_.size() < 20'000)
+          packets_.push_back(packet.substr(0, static_cast<std::size_t>(got)));
       }
     }
   }
@@ -93,7 +94,8 @@ Found capture(const Process::Environment& environment) {
     found.keys = wire.count("rank/1");  // a key of the store
     found.packets = wire.packets();
   }).join();
-  std::printf("%zu packets, %d with the pattern, %d with a key of the store\n", found.packets, found.patterns, found.keys);
+  std::printf("%zu packets, %d with the pattern, %d with a key of the store\n", found.packets, found.patterns,
+              found.keys);
   return found;
 }
 
@@ -111,7 +113,8 @@ TEST(Encryption, TheWireHoldsNoPlaintextOnlyWithTls) {
 TEST(Encryption, CertificatesDoWithoutAToken) {
   const TemporaryFolder folder;
   const bool made = make_authority(folder.path(), "ca") && make_authority(folder.path(), "other") &&
-                    make_certificate(folder.path(), "ca", "rank0") && make_certificate(folder.path(), "ca", "rank1") &&
+                    make_certificate(folder.path(), "ca", "rank0") &&
+                    make_certificate(folder.path(), "ca", "rank1") &&
                     make_certificate(folder.path(), "other", "stranger");
   if (!made) GTEST_SKIP() << "the openssl command makes no certificates here";
   const auto holder = [&](const std::string& name) {
@@ -138,7 +141,8 @@ TEST(Encryption, OneRankWithoutItIsToldOnBothSides) {
     job.start(1, {{"TUTTI_TLS", first ? "0" : "1"}});
     for (const auto& rank : job.ranks) {
       EXPECT_EQ(rank->wait(), 1) << rank->report();
-      EXPECT_THAT(rank->err(), AllOf(HasSubstr("does not encrypt"), HasSubstr("TUTTI_TLS"))) << rank->report();
+      EXPECT_THAT(rank->err(), AllOf(HasSubstr("does not encrypt"), HasSubstr("TUTTI_TLS")))
+          << rank->report();
     }
     EXPECT_THAT(job[1].err(), HasSubstr("unauthenticated"));
   }

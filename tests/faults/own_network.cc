@@ -1,3 +1,5 @@
+#include "own_network.h"
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -7,8 +9,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "own_network.h"
 
 namespace tutti::test {
 

@@ -24,7 +24,7 @@ BoardWorld::BoardWorld(int size, std::uint64_t window_bytes)
     auto board =
         std::make_unique<Board>(std::make_unique<PlainSegment>(memory(), rings_), rank, size, window_bytes);
     executors_.push_back(
-        std::make_unique<SharedExecutor>(std::move(board), *meshes_.back(), ranks_, nothing_, false));
+        std::make_unique<SharedExecutor>(std::move(board), *meshes_.back(), ranks_, allocations_, false));
   }
 }
 

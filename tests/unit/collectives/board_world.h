@@ -53,6 +53,8 @@ class BoardWorld {
                                             int root);
 
   std::span<std::byte> memory();
+  // That all ranks know; empty at first.
+  AllocationTable& allocations() { return allocations_; }
   int rings(int rank) const { return rings_[static_cast<std::size_t>(rank)]; }
 
  private:
@@ -64,7 +66,7 @@ class BoardWorld {
   std::vector<Page> pages_;
   std::vector<int> rings_;
   std::vector<int> ranks_;
-  AllocationTable nothing_;
+  AllocationTable allocations_;
   Driver driver_;
   std::vector<std::unique_ptr<Mesh>> meshes_;  // never started: only say who the ranks are
   std::vector<std::unique_ptr<SharedExecutor>> executors_;

@@ -271,6 +271,32 @@ TEST(Board, WhatAllHaveFinishedIsRemembered) {
   EXPECT_FALSE(board.all_finished(8));
 }
 
+// A rank's own vote stands in memory that the others can write to. By what they make of it, it is to use a
+// form of the operation that it does not have.
+TEST(SharedExecutor, AForgedVoteFailsTheOperation) {
+  BoardWorld world(3);
+  constexpr std::uint64_t count = 1000;
+  constexpr std::uint64_t bytes = count * sizeof(std::int32_t);
+  const std::vector<std::uint64_t> parts(3, 2 * bytes);
+  std::vector<std::byte> memory(GroupMemory::segment_bytes(parts));
+  std::vector<int> rings(3);
+  world.allocations().add(
+      std::make_shared<GroupMemory>(std::make_unique<PlainSegment>(memory, rings), 0, parts));
+  std::deque<BoardWorld::Operation*> operations;
+  for (int rank = 0; rank < 3; ++rank) {
+    operations.push_back(&world.issue(rank, CollectiveKind::all_reduce, count, 0, true));
+    operations.back()->run.input_bytes = operations.back()->run.output_bytes = bytes;
+  }
+  const Place places[] = {{1, 0, bytes}, {1, bytes, bytes}};
+  for (int rank = 0; rank < 3; ++rank) {
+    std::memcpy(world.executor(0).board().slot(rank, 1).payload, places, sizeof places);
+  }
+  world.executor(0).advance();
+  EXPECT_EQ(operations[0]->told, 1);
+  EXPECT_EQ(operations[0]->status.code(), Code::protocol_error) << operations[0]->status.to_string();
+  world.executor(0).cancel();
+}
+
 TEST(Board, TheReasonOfAFailureIsHeardOnce) {
   BoardWorld world(3);
   EXPECT_TRUE(world.executor(0).board().heard().ok());

@@ -67,8 +67,7 @@ struct Recording {
     Connection left, right;
     run(connects, accepts, left, right, change);
   }
-  static void pass(int from, int to, std::vector<std::string>& log,
-                   const Change& change) {
+  static void pass(int from, int to, std::vector<std::string>& log, const Change& change) {
     std::string text = receive_all(from);
     if (text.empty()) return;
     log.push_back(text);

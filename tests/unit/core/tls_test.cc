@@ -39,7 +39,8 @@ std::string carry(Tls& from, Tls& to, const std::string& text) {
   int error = 0;
   while (arrived.size() < text.size() && (error == 0 || error == EAGAIN)) {
     const std::span<const std::byte> all = std::as_bytes(std::span(text)).subspan(written);
-    const std::array<std::span<const std::byte>, 2> parts = {all.first(all.size() / 3), all.subspan(all.size() / 3)};
+    const std::array<std::span<const std::byte>, 2> parts = {all.first(all.size() / 3),
+                                                             all.subspan(all.size() / 3)};
     if (!all.empty()) written += from.write(parts, error);
     std::array<std::byte, 5000> some;
     const std::size_t got = to.read(some, error);
@@ -116,8 +117,8 @@ TEST(Tls, OtherTokensJobsAndModesAreRefusedOnBothSides) {
     Settings settings;
     const char* why;
   };
-  for (const auto& [settings, why] : {Case{by_token("other"), "another token"}, Case{other_job, "another token"},
-                                      Case{plain, "does not encrypt"}}) {
+  for (const auto& [settings, why] : {Case{by_token("other"), "another token"},
+                                      Case{other_job, "another token"}, Case{plain, "does not encrypt"}}) {
     for (const bool turned : {false, true}) {
       Connection connection;
       Guard connects = connector(turned ? settings : by_token("secret"));
@@ -125,7 +126,8 @@ TEST(Tls, OtherTokensJobsAndModesAreRefusedOnBothSides) {
       meet(connection, connects, accepts);
       for (const Guard* guard : {&connects, &accepts}) {
         EXPECT_EQ(guard->status().code(), Code::unauthenticated) << guard->status().to_string();
-        EXPECT_THAT(guard->status().message(), AllOf(HasSubstr(why), HasSubstr("rank 1"), HasSubstr("rank 2")));
+        EXPECT_THAT(guard->status().message(),
+                    AllOf(HasSubstr(why), HasSubstr("rank 1"), HasSubstr("rank 2")));
       }
     }
   }
@@ -166,13 +168,15 @@ class TlsFiles : public ::testing::Test {
     ASSERT_NE(mkdtemp(pattern_of_name.data()), nullptr);
     folder_ = pattern_of_name;
     const bool made = test::make_authority(folder_, "ca") && test::make_authority(folder_, "other-ca") &&
-                      test::make_certificate(folder_, "ca", "one") && test::make_certificate(folder_, "ca", "two") &&
+                      test::make_certificate(folder_, "ca", "one") &&
+                      test::make_certificate(folder_, "ca", "two") &&
                       test::make_certificate(folder_, "other-ca", "stranger");
     if (!made) GTEST_SKIP() << "the openssl command makes no certificates here";
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  Settings files(const std::string& holder, const std::string& authority = "ca", const std::string& token = "") const {
+  Settings files(const std::string& holder, const std::string& authority = "ca",
+                 const std::string& token = "") const {
     Settings settings = by_token(token);
     settings.certificate = folder_ + "/" + holder + ".pem";
     settings.key = folder_ + "/" + holder + ".key";

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/types.h>
+
+#include <tutti/core/status.h>
+
+namespace tutti {
+
+// Answers whoever connects to an abstract unix socket with a text, and closes. Nothing is read from there, so
+// that nothing can be sent in, and only processes of the same user (SO_PEERCRED) get an answer. On a thread
+// of its own, one after the other: so it answers, too, when a callback of the program does not come back.
+//
+// In a forked child it does nothing.
+class DebugServer {
+ public:
+  // `text` is called on the server's thread.
+  static Result<std::unique_ptr<DebugServer>> create(std::function<std::string()> text);
+  // Joins the thread, which may be in `text`.
+  ~DebugServer();
+  DebugServer(const DebugServer&) = delete;
+  DebugServer& operator=(const DebugServer&) = delete;
+
+ private:
+  DebugServer(int listener, int stop, std::function<std::string()> text);
+  void run();
+  void answer(int client) const;
+
+  const int listener_;
+  const int stop_;
+  const std::uint32_t generation_;
+  const std::function<std::string()> text_;
+  std::thread thread_;
+};
+
+// A server of this machine and network namespace, of whatever user.
+struct DebugEndpoint {
+  pid_t pid = 0;  // as that process sees itself, which in a container may be another number
+  std::string name;
+};
+std::vector<DebugEndpoint> debug_endpoints();
+
+struct DebugAnswer {
+  pid_t pid = 0;  // as this process sees the other
+  std::string text;
+};
+// unauthenticated if it belongs to another user, unreachable if it is gone, timeout if nothing came in time.
+Result<DebugAnswer> ask(const DebugEndpoint& endpoint, std::chrono::milliseconds limit);
+
+}  // namespace tutti

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <tutti/core/collective_args.h>
+#include <tutti/core/deadline.h>
+
+namespace tutti {
+
+// What a communicator remembers of its last operations, by their number. Messages that come late or early are
+// judged by it, and it is the flight recorder: what a dump tells of the operations.
+//
+// Written by whoever drives, read by any thread at any time, also while the writer is stopped: each slot's
+// `mark` says what is in it, is cleared before the slot changes and set afterwards, and every other word is
+// stored with release. So a reader that sees a new word sees that the mark has changed, and an entry whose
+// mark is the same before and after it was read is whole.
+class History {
+ public:
+  // Nanoseconds of Deadline::Clock; 0: not known.
+  using Time = std::int64_t;
+  enum class State : std::uint8_t { none, live, finished, failed };
+
+  struct Entry {
+    std::uint64_t number = 0;
+    Fingerprint call;
+    std::uint8_t algorithm = 0;  // that it was carried out by; 0: not known
+    State state = State::none;
+    std::uint64_t tag = 0;  // of a transfer
+    Time issued = 0;        // if it could not start then, or was not over soon
+    Time started = 0;
+    Time ended = 0;
+  };
+
+  enum class Full : std::uint8_t { grow, forget };  // what becomes of an operation that is still live
+
+  // For `window` operations, a power of two.
+  History(std::size_t window, Full full);
+  History(const History&) = delete;
+  History& operator=(const History&) = delete;
+
+  // As exact as a few nanoseconds allow: some milliseconds.
+  static Time coarse_now();
+  static Time time_of(Deadline::Clock::time_point when) { return when.time_since_epoch().count(); }
+
+  // --- driving ---
+
+  // An operation has started. Its state is taken for `live`.
+  void begin(const Entry& operation);
+  // `issued` and `ended` are taken where they are known.
+  void end(std::uint64_t number, State state, Time issued, Time ended);
+  // One that began and ended without any other in between.
+  void at_once(std::uint64_t number, const Fingerprint& call, std::uint8_t algorithm) {
+    Slot& slot = room_for(number);
+    slot.clear();
+    slot.put(number, call);
+    slot.mark.store(mark_of(number, algorithm, State::finished, false), std::memory_order_release);
+  }
+  void at_once(const Entry& operation, Time ended) {
+    begin(operation);
+    end(operation.number, State::finished, 0, ended);
+  }
+
+  // What is known of an operation: none if nothing is. `call` is valid until the next question.
+  struct Known {
+    State state = State::none;
+    const Fingerprint* call = nullptr;
+    bool newer = false;  // nothing is known, and a later one stands in its place
+  };
+  Known find(std::uint64_t number) const;
+
+  // --- any thread ---
+
+  // In order of their numbers; those that change just now may be missing.
+  std::vector<Entry> entries() const;
+
+ private:
+  using Word = std::atomic<std::uint64_t>;
+  // All that an operation touches that is over at once: they share cache lines, and stay in the nearest
+  // cache.
+  struct Slot {
+    Word mark;
+    Word number;
+    std::array<Word, 2> call;
+
+    void clear() { mark.store(0, std::memory_order_relaxed); }
+    void put(std::uint64_t new_number, const Fingerprint& new_call);
+  };
+  struct Details {
+    Word tag;
+    std::array<Word, 3> times;
+
+    void put(const Entry& entry);
+  };
+  struct Table {
+    explicit Table(std::size_t size)
+        : mask(size - 1), slots(std::make_unique<Slot[]>(size)), details(std::make_unique<Details[]>(size)) {}
+    Slot& slot(std::uint64_t number) const { return slots[number & mask]; }
+    Details& detail(std::uint64_t number) const { return details[number & mask]; }
+    // False if it is empty or changes just now.
+    bool read(std::size_t index, Entry& entry) const;
+
+    const std::size_t mask;
+    const std::unique_ptr<Slot[]> slots;
+    const std::unique_ptr<Details[]> details;
+  };
+  Table& table() const { return *table_.load(std::memory_order_relaxed); }
+
+  // Whose it is, in 48 bits, by what algorithm, what has become of it, and whether its times are known.
+  static std::uint64_t mark_of(std::uint64_t number, std::uint8_t algorithm, State state, bool timed) {
+    return number << 16 | std::uint64_t{algorithm} << 8 | (timed ? timed_bit : 0) |
+           static_cast<std::uint64_t>(state);
+  }
+  static constexpr std::uint64_t timed_bit = 0x80;
+  static constexpr std::uint64_t number_bits = ~std::uint64_t{0} << 16;
+  static State state_of(std::uint64_t mark) { return static_cast<State>(mark & 0x7f); }
+
+  Slot& room_for(std::uint64_t number) {
+    Slot& slot = table().slot(number);
+    if (full_ == Full::forget || state_of(slot.mark.load(std::memory_order_relaxed)) != State::live) {
+      return slot;
+    }
+    return grow_for(number);
+  }
+  Slot& grow_for(std::uint64_t number);
+
+  const Full full_;
+  std::atomic<Table*> table_;
+  std::vector<std::unique_ptr<Table>> tables_;  // those that it outgrew, too: somebody may be reading them
+  mutable Fingerprint found_;
+};
+
+inline void History::Slot::put(std::uint64_t new_number, const Fingerprint& new_call) {
+  const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(new_call);
+  number.store(new_number, std::memory_order_release);
+  call[0].store(words[0], std::memory_order_release);
+  call[1].store(words[1], std::memory_order_release);
+}
+
+}  // namespace tutti

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tutti {
+
+// Writes JSON, a piece at a time. Text that is not UTF-8 comes out as UTF-8 all the same, so that any parser
+// takes the result; that every object and array is ended is up to the caller.
+class JsonWriter {
+ public:
+  JsonWriter& begin_object() { return open('{'); }
+  JsonWriter& end_object() { return close('}'); }
+  JsonWriter& begin_array() { return open('['); }
+  JsonWriter& end_array() { return close(']'); }
+  // Inside an object, before each value.
+  JsonWriter& key(std::string_view name);
+
+  JsonWriter& value(std::string_view text);
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(bool truth);
+  JsonWriter& value(std::int64_t number);
+  JsonWriter& value(std::uint64_t number);
+  JsonWriter& value(int number) { return value(static_cast<std::int64_t>(number)); }
+
+  template <class T>
+  JsonWriter& field(std::string_view name, const T& content) {
+    key(name);
+    return value(content);
+  }
+
+  const std::string& text() const { return text_; }
+  // What has been written, and begins anew.
+  std::string take();
+
+ private:
+  JsonWriter& open(char bracket);
+  JsonWriter& close(char bracket);
+  void separate();
+  void quote(std::string_view text);
+
+  std::string text_;
+  bool first_ = true;  // nothing stands before, on this level
+};
+
+}  // namespace tutti

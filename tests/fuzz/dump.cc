@@ -1,0 +1,17 @@
+// Dumps of ranks, one a line, as `tutti debug --merge` reads them.
+#include <vector>
+
+#include <tutti/tests/fuzz/input.h>
+#include <tutti/tools/debug/merge.h>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tutti;
+  fuzz::Input input(data, size);
+  std::vector<tools::RankDump> dumps;
+  while (!input.empty()) {
+    auto dump = tools::parse_dump(input.line());
+    if (dump.ok()) dumps.push_back(std::move(dump).take());
+  }
+  fuzz::require(!tools::merge(dumps).empty());
+  return 0;
+}

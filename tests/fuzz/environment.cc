@@ -1,0 +1,28 @@
+// What launchers say by variables, one NAME=VALUE a line: ranks, ports, lists of hosts and of nodes.
+#include <tutti/rendezvous/environment.h>
+#include <tutti/rendezvous/slurm.h>
+#include <tutti/tests/fuzz/input.h>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tutti;
+  fuzz::Input input(data, size);
+  Environment environment;
+  while (!input.empty()) {
+    const std::string line(input.line());
+    const std::size_t equals = line.find('=');
+    if (equals != line.npos) environment[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  for (const auto& [name, value] : environment) {
+    fuzz::require(first_slurm_host(value).size() <= value.size());
+    static_cast<void>(slurm_port(value, name));
+  }
+  const auto launch = discover({}, environment, {"10.0.0.1", "fe80::1"});
+  if (!launch.ok()) {
+    fuzz::require(launch.status().code() == Code::invalid_argument);
+    return 0;
+  }
+  fuzz::require(launch->rank >= 0 && launch->rank < launch->world_size);
+  fuzz::require(launch->world_size == 1 || launch->store.kind != StoreLocation::Kind::none);
+  static_cast<void>(to_string(launch->store));
+  return 0;
+}

@@ -1,0 +1,284 @@
+// The message protocol (StreamChannel), as a faulty peer may speak it, while this side sends, receives and
+// takes back. The first bytes choose what happens; whole frames are made up so that most get past the first
+// checks.
+#include <deque>
+#include <vector>
+
+#include <tutti/tests/fuzz/input.h>
+#include <tutti/transport/stream_channel.h>
+#include <tutti/transport/stream_limits.h>
+
+namespace tutti::fuzz {
+namespace {
+
+constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
+constexpr std::size_t most_bytes = 70'000;  // of a message: more than the least payload of a side connection
+
+struct Send : SendOp {
+  std::vector<std::byte> memory;
+  bool over = false;
+};
+
+struct Recv : RecvOp {
+  std::vector<std::byte> memory;
+  Reducer reducer{DataType::int32, ReduceOp::sum};
+  bool over = false;
+};
+
+// Matches receives with messages as the mesh would: by tag, if the length is right.
+class Owner final : public TransportOwner {
+ public:
+  Owner() : peers_(2) { peers_[1].rank = 1; }
+  const PeerInfo& peer(int rank) const override { return peers_[static_cast<std::size_t>(rank)]; }
+  int size() const override { return 2; }
+  int rank() const override { return 1; }
+  Channel* on_incoming(int, Transport&) override { return nullptr; }
+  void on_unusable(int, Transport&, const Status&) override {}
+  RecvOp* on_arrival(Arrival& arrival) override {
+    if (discards) {
+      arrival.channel->discard(arrival);
+      return nullptr;
+    }
+    const auto found = std::ranges::find_if(posted, [&](const Recv* op) { return fits(*op, arrival); });
+    if (found == posted.end()) {
+      kept.push_back(&arrival);
+      return nullptr;
+    }
+    Recv* const op = *found;
+    posted.erase(found);
+    return op;
+  }
+  void on_withdrawn(Arrival& arrival) override {
+    const auto found = std::ranges::find(kept, &arrival);
+    require(found != kept.end());
+    kept.erase(found);
+  }
+  void on_abort(int, std::uint32_t, const Status& why) override { require(!why.ok()); }
+  void on_channel_down(int, const Status& why) override { require(!why.ok() && ++downs == 1); }
+
+  void recv(Recv& op) {
+    const auto found = std::ranges::find_if(kept, [&](const Arrival* arrival) { return fits(op, *arrival); });
+    if (found == kept.end()) {
+      posted.push_back(&op);
+      return;
+    }
+    Arrival* const arrival = *found;
+    kept.erase(found);
+    op.channel = arrival->channel;
+    arrival->channel->claim(*arrival, op);
+  }
+
+  std::vector<Recv*> posted;
+  std::vector<Arrival*> kept;
+  bool discards = false;
+  int downs = 0;
+
+ private:
+  static bool fits(const Recv& op, const Arrival& arrival) {
+    return op.tag == arrival.header.tag && op.bytes == arrival.header.bytes;
+  }
+  std::vector<PeerInfo> peers_;
+};
+
+class Pipe final : public StreamChannel {
+ public:
+  explicit Pipe(Owner& owner) : StreamChannel(0, owner, small_limits) {}
+
+  bool closed = false;
+  bool blocked = false;  // the peer reads nothing
+
+  void write() {
+    if (writing_ || blocked) return;
+    writing_ = true;
+    while (!closed) {
+      OutgoingFrame* const frame = next_frame();
+      if (frame == nullptr) break;
+      frame->written = frame_header_bytes + frame->payload.size();
+      frame_written(*frame);
+    }
+    writing_ = false;
+  }
+  void feed(const FrameHeader& header, std::span<const std::byte> payload) {
+    if (!begin_frame(header).ok()) return;
+    while (!closed && payload_left() > 0) {
+      // In two pieces, neither of which ends where an element ends.
+      const std::size_t piece = payload.size() > 7 ? payload.size() / 2 + 1 : payload.size();
+      std::size_t taken = 0;
+      if (const auto place = direct(); !place.empty()) {
+        taken = std::min(place.size(), piece);
+        std::memcpy(place.data(), payload.data(), taken);
+        direct_filled(taken);
+      } else {
+        taken = consume(payload.first(piece));
+        if (taken == 0 && !closed) taken = consume(payload);
+      }
+      if (closed) return;
+      require(taken > 0 && taken <= payload.size());
+      payload = payload.subspan(taken);
+    }
+  }
+  void feed_side(std::uint8_t side, std::span<const std::byte> payload) {
+    while (!closed && !payload.empty() && side_left(side) > 0) {
+      const std::size_t most = std::min(payload.size(), side_left(side));
+      std::size_t taken = 0;
+      if (const auto place = side_direct(side); !place.empty()) {
+        taken = std::min(place.size(), most);
+        std::memcpy(place.data(), payload.data(), taken);
+        side_filled(side, taken);
+      } else {
+        taken = side_consume(side, payload.first(most));
+      }
+      if (taken == 0) return;
+      payload = payload.subspan(taken);
+    }
+  }
+  void end() { pipe_failed(Status(Code::peer_lost, "end of file", 0)); }
+
+ protected:
+  void kick() override { write(); }
+  void close_pipe() override { closed = true; }
+
+ private:
+  bool writing_ = false;
+};
+
+class Session {
+ public:
+  Session(const std::uint8_t* data, std::size_t size) : input_(data, size) {}
+  ~Session() {
+    if (!pipe_.closed) pipe_.close(Status(Code::aborted, "over"), input_.size() % 2 == 0);
+    for (const Send& send : sends_) require(send.over);
+  }
+  void run() {
+    for (int i = 0; i < 2000 && !input_.empty() && !pipe_.closed; ++i) step();
+    if (!pipe_.closed && input_.size() % 3 == 0) pipe_.end();
+  }
+
+ private:
+  MessageTag tag() { return {1, 0, static_cast<std::uint64_t>(input_.byte() % 4)}; }
+  std::size_t length() {
+    const std::uint16_t drawn = input_.number<std::uint16_t>();
+    return drawn % 4 == 0 ? std::size_t{drawn} * 4 % most_bytes : drawn % 400;
+  }
+
+  void step() {
+    switch (input_.byte() % 9) {
+      case 0:
+        return whole_frame();
+      case 1:
+      case 2:
+      case 3:
+        return likely_frame();
+      case 4:
+        return post_recv();
+      case 5:
+        return post_send();
+      case 6:
+        return take_back();
+      case 7:
+        return pipe_.feed_side(static_cast<std::uint8_t>(1 + input_.byte() % max_sides), payload(length()));
+      default:
+        return switch_something();
+    }
+  }
+  std::span<const std::byte> payload(std::size_t bytes) {
+    payload_.assign(bytes, std::byte{1});
+    const auto given = input_.bytes(std::min<std::size_t>(bytes, 16));
+    std::ranges::copy(given, payload_.begin());
+    return payload_;
+  }
+  void whole_frame() {
+    std::array<std::byte, frame_header_bytes> bytes{};
+    std::ranges::copy(input_.bytes(bytes.size()), bytes.begin());
+    FrameHeader header;
+    if (!decode(bytes, header)) return;
+    EncodedFrameHeader again;
+    encode(header, again);
+    require(std::ranges::equal(again, bytes));
+    if (header.payload <= most_bytes) pipe_.feed(header, payload(header.payload));
+  }
+  void likely_frame() {
+    FrameHeader header;
+    header.type = static_cast<FrameType>(1 + input_.byte() % 9);
+    header.code = static_cast<Code>(input_.byte() % 12);
+    const std::uint8_t shape = input_.byte();
+    header.side = header.type == FrameType::data && (shape & 1) != 0 ? 1 + input_.byte() % max_sides : 0;
+    header.id = (shape & 2) != 0 ? input_.number<std::uint32_t>() : input_.byte() % 4;
+    header.payload = static_cast<std::uint32_t>((shape & 4) != 0 ? length() : small_limits.fragment);
+    header.message.bytes = (shape & 8) != 0 ? input_.number<std::uint64_t>() : length();
+    header.offset = (shape & 16) != 0 ? input_.number<std::uint64_t>() : length() / 64 * 64;
+    if (header.type == FrameType::eager && (shape & 32) == 0) header.message.bytes = header.payload;
+    if (header.type == FrameType::request && (shape & 32) == 0) header.payload = 0;
+    header.message.tag = tag();
+    pipe_.feed(header, payload(header.side == 0 ? header.payload : 0));
+  }
+  void post_recv() {
+    Recv& op = recvs_.emplace_back();
+    op.memory.resize(length());
+    const bool reduces = op.memory.size() % 4 == 0 && input_.byte() % 2 == 0;
+    op.tag = tag();
+    op.peer = 0;
+    op.bytes = op.memory.size();
+    op.sink.out = op.memory.data();
+    if (reduces) {
+      op.sink.local = op.memory.data();
+      op.sink.reducer = &op.reducer;
+    }
+    op.done = [](RecvOp& self, const Status&) {
+      require(!static_cast<Recv&>(self).over);
+      static_cast<Recv&>(self).over = true;
+    };
+    owner_.recv(op);
+  }
+  void post_send() {
+    Send& op = sends_.emplace_back();
+    op.memory.resize(length());
+    op.header.tag = tag();
+    op.header.bytes = op.memory.size();
+    op.data = op.memory.data();
+    op.done = [](SendOp& self, const Status&) {
+      require(!static_cast<Send&>(self).over);
+      static_cast<Send&>(self).over = true;
+    };
+    pipe_.send(op);
+  }
+  void take_back() {
+    const Status why(Code::aborted, "taken back");
+    const std::uint8_t which = input_.byte();
+    if (which % 2 == 0 && !sends_.empty()) {
+      Send& op = sends_[which / 2u % sends_.size()];
+      if (!op.over) pipe_.cancel_send(op, why);
+    } else if (!recvs_.empty()) {
+      Recv& op = recvs_[which / 2u % recvs_.size()];
+      const bool unmatched = std::ranges::count(owner_.posted, &op) > 0;
+      if (!op.over && !unmatched) pipe_.cancel_recv(op, why);
+    }
+  }
+  void switch_something() {
+    const std::uint8_t what = input_.byte();
+    if (what % 4 == 0) owner_.discards = !owner_.discards;
+    if (what % 4 == 1) pipe_.blocked = !pipe_.blocked;
+    if (what % 4 == 2) pipe_.send_abort(1, Status(Code::mismatch, "this"));
+    if (what % 4 == 3 && !owner_.kept.empty()) {
+      Arrival* const arrival = owner_.kept.front();
+      owner_.kept.erase(owner_.kept.begin());
+      pipe_.discard(*arrival);
+    }
+    if (!pipe_.closed) pipe_.write();
+  }
+
+  Input input_;
+  Owner owner_;
+  std::deque<Recv> recvs_;
+  std::deque<Send> sends_;
+  Pipe pipe_{owner_};
+  std::vector<std::byte> payload_;
+};
+
+}  // namespace
+}  // namespace tutti::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  tutti::fuzz::Session(data, size).run();
+  return 0;
+}

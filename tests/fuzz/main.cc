@@ -1,0 +1,48 @@
+// Runs a fuzz target on files: on all of each, and on each of its beginnings, since what comes from outside
+// may end anywhere. Where there is libFuzzer, its main() takes the place of this one.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::size_t most_beginnings = 512;
+
+Bytes read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return Bytes(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+}
+
+void run(const Bytes& whole) {
+  const std::size_t step = std::max<std::size_t>(1, whole.size() / most_beginnings);
+  for (std::size_t size = 0; size < whole.size(); size += step) {
+    const Bytes beginning(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    LLVMFuzzerTestOneInput(beginning.data(), beginning.size());
+  }
+  LLVMFuzzerTestOneInput(whole.data(), whole.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int files = 0;
+  for (int i = 1; i < argc; ++i) {
+    for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
+      std::printf("%s\n", entry.path().filename().c_str());
+      std::fflush(stdout);
+      run(read_file(entry.path()));
+      ++files;
+    }
+  }
+  std::printf("%d files\n", files);
+  return files > 0 ? 0 : 1;
+}

@@ -1,0 +1,147 @@
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tutti/tools/debug/dump.h>
+#include <tutti/tools/debug/merge.h>
+
+namespace tutti::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::int64_t now = 1'000'000'000;
+
+RankDump dump_of(int rank, int size) {
+  RankDump dump;
+  dump.rank = rank;
+  dump.size = size;
+  dump.host = "h";
+  dump.pid = 100 + rank;
+  dump.time_us = now;
+  RankDump::Communicator communicator;
+  communicator.context = 1;
+  communicator.status = "ok";
+  for (int i = 0; i < size; ++i) communicator.ranks.push_back(i);
+  dump.communicators.push_back(communicator);
+  return dump;
+}
+
+void over(RankDump& dump, const std::string& call) {
+  auto& communicator = dump.communicators.front();
+  communicator.operations.push_back({.number = communicator.issued++,
+                                     .call = call,
+                                     .issued_us = now - 9'000'000,
+                                     .ended_us = now - 8'000'000});
+}
+
+void running(RankDump& dump, const std::string& call, std::vector<int> waiting_for) {
+  auto& communicator = dump.communicators.front();
+  for (const int rank : waiting_for) {
+    communicator.names[rank] = "rank " + std::to_string(rank) + " (host far, pid 9)";
+  }
+  communicator.operations.push_back({.number = communicator.issued++,
+                                     .call = call,
+                                     .running = true,
+                                     .issued_us = now - 7'000'000,
+                                     .waiting_for = std::move(waiting_for)});
+}
+
+std::vector<RankDump> world(int size) {
+  std::vector<RankDump> dumps;
+  for (int rank = 0; rank < size; ++rank) {
+    dumps.push_back(dump_of(rank, size));
+    over(dumps.back(), "barrier()");
+  }
+  return dumps;
+}
+
+TEST(Merge, NothingGoesOn) {
+  EXPECT_EQ(merge(world(4)), "nothing is in flight, and all ranks have called equally much\n");
+}
+
+// Also those that wait for another rank than the one that is missing lead to it.
+TEST(Merge, NamesWhoIsBehind) {
+  auto dumps = world(4);
+  running(dumps[0], "all_reduce(count=4)", {3});
+  running(dumps[1], "all_reduce(count=4)", {0});
+  running(dumps[3], "all_reduce(count=4)", {2});
+  const std::string text = merge(dumps);
+  EXPECT_THAT(text, HasSubstr("ranks 0, 1, 3: in #1 all_reduce(count=4), for 7.000 s\n"));
+  EXPECT_THAT(text, HasSubstr("rank 2: has left #0 barrier(), 8.000 s ago\n"));
+  EXPECT_THAT(text, HasSubstr("rank 2 (host h, pid 102) is BEHIND: ranks 0, 1, 3 wait for it in #1 "
+                              "all_reduce(count=4); the last it did was #0 barrier()"));
+  EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
+}
+
+TEST(Merge, NamesWhoHasNoDump) {
+  auto dumps = world(3);
+  running(dumps[0], "barrier()", {2});
+  running(dumps[1], "barrier()", {0});
+  dumps.pop_back();
+  const std::string text = merge(dumps);
+  EXPECT_THAT(text, HasSubstr("rank 2: no dump\n"));
+  EXPECT_THAT(
+      text, HasSubstr("rank 2 (host far, pid 9) is BEHIND: rank 0 waits for it in #1 barrier(); there is no "
+                      "dump of it"));
+}
+
+TEST(Merge, NamesDifferentCalls) {
+  auto dumps = world(3);
+  running(dumps[0], "broadcast(root=0)", {});
+  running(dumps[1], "all_reduce(count=4)", {0});
+  running(dumps[2], "all_reduce(count=4)", {1});
+  EXPECT_THAT(merge(dumps), HasSubstr("MISMATCH in #1: ranks 1, 2 called all_reduce(count=4); rank 0 called "
+                                      "broadcast(root=0)\n"));
+}
+
+// A rank waits for the other in one communicator, which waits for it in another one.
+TEST(Merge, NamesACircle) {
+  auto dumps = world(2);
+  for (RankDump& dump : dumps) {
+    dump.communicators.push_back(dump.communicators.front());
+    dump.communicators.back().context = 2;
+  }
+  running(dumps[0], "barrier()", {1});
+  std::swap(dumps[1].communicators[0], dumps[1].communicators[1]);
+  running(dumps[1], "all_reduce(count=1)", {0});
+  const std::string text = merge(dumps);
+  EXPECT_THAT(text,
+              HasSubstr("CIRCLE: rank 0 (host h, pid 100) waits for rank 1 in #1 barrier(); rank 1 (host h, "
+                        "pid 101) waits for rank 0 in #1 all_reduce(count=1)"));
+  EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
+}
+
+TEST(Merge, AllAreInIt) {
+  auto dumps = world(2);
+  running(dumps[0], "barrier()", {1});
+  running(dumps[1], "barrier()", {0});
+  EXPECT_THAT(merge(dumps), HasSubstr("nobody is behind"));
+}
+
+TEST(Merge, FailuresAreShown) {
+  auto dumps = world(2);
+  dumps[0].communicators[0].status = "peer_lost: rank 1 is gone";
+  EXPECT_THAT(merge(dumps), HasSubstr("rank 0: peer_lost: rank 1 is gone\n"));
+}
+
+TEST(Merge, RanksInShort) {
+  EXPECT_EQ(format_ranks({0, 1, 2, 5, 7, 8}), "0-2, 5, 7, 8");
+  EXPECT_EQ(format_ranks({}), "");
+}
+
+TEST(Dump, RefusesWhatIsNone) {
+  for (const std::string text : {"", "{", "[]", "{}", "null", R"({"job": 3})",
+                                 R"({"job":"","rank":0,"size":1,"host":"","pid":1,"reason":"","time_us":0,)"
+                                 R"("progress":true,"communicators":[{"context":-1}]})"}) {
+    const auto dump = parse_dump(text);
+    ASSERT_FALSE(dump.ok()) << text;
+    EXPECT_EQ(dump.status().code(), Code::invalid_argument);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::tools

@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include <tutti/collectives/debug_socket.h>
+#include <tutti/tools/command_line.h>
+#include <tutti/tools/debug/dump.h>
+#include <tutti/tools/debug/merge.h>
+
+namespace tutti::tools {
+
+namespace {
+
+constexpr std::chrono::seconds answer_limit{3};
+
+std::optional<pid_t> as_pid(const std::string& text) {
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (error != std::errc() || end != text.data() + text.size() || pid <= 0) return std::nullopt;
+  return pid;
+}
+
+// What this user's ranks on this machine answer; those of other users do not count.
+struct Asked {
+  std::vector<DebugAnswer> answers;
+  std::map<pid_t, std::string> problems;
+};
+
+void ask_rank(const DebugEndpoint& endpoint, const std::vector<pid_t>& wanted, Asked& asked) {
+  auto answer = ask(endpoint, answer_limit);
+  if (answer.ok()) {
+    if (wanted.empty() || std::ranges::count(wanted, answer->pid) > 0) {
+      asked.answers.push_back(std::move(answer).take());
+    }
+  } else if (answer.status().code() != Code::unauthenticated || !wanted.empty()) {
+    asked.problems[endpoint.pid] = answer.status().message();
+  }
+}
+
+// Every process there is, or only `wanted`.
+Asked ask_ranks(const std::vector<pid_t>& wanted) {
+  Asked asked;
+  std::vector<DebugEndpoint> others;
+  for (const DebugEndpoint& endpoint : debug_endpoints()) {
+    if (wanted.empty() || std::ranges::count(wanted, endpoint.pid) > 0) {
+      ask_rank(endpoint, wanted, asked);
+    } else {
+      others.push_back(endpoint);
+    }
+  }
+  // In a container a process knows itself by another number than we do.
+  if (asked.answers.size() + asked.problems.size() < wanted.size()) {
+    for (const DebugEndpoint& endpoint : others) ask_rank(endpoint, wanted, asked);
+  }
+  return asked;
+}
+
+Result<RankDump> read_dump(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) return Status(Code::invalid_argument, "cannot be read");
+  std::ostringstream text;
+  text << in.rdbuf();
+  return parse_dump(text.str());
+}
+
+int list_ranks() {
+  const Asked asked = ask_ranks({});
+  for (const DebugAnswer& answer : asked.answers) {
+    const auto dump = parse_dump(answer.text);
+    if (!dump.ok()) continue;
+    std::cout << answer.pid << "  rank " << dump->rank << " of " << dump->size
+              << (dump->job.empty() ? "" : ", job " + dump->job)
+              << (dump->progress ? "" : ", makes no progress") << "\n";
+  }
+  for (const auto& [pid, problem] : asked.problems) std::cout << pid << "  " << problem << "\n";
+  if (asked.answers.empty() && asked.problems.empty()) {
+    std::cerr << "tutti debug: no process of this user, on this machine and network, uses tutti\n";
+    return exit_failure;
+  }
+  return 0;
+}
+
+int show_ranks(const std::vector<pid_t>& pids) {
+  const Asked asked = ask_ranks(pids);
+  int status = 0;
+  for (const pid_t pid : pids) {
+    bool shown = false;
+    for (const DebugAnswer& answer : asked.answers) {
+      if (answer.pid != pid) continue;
+      std::cout << answer.text;
+      shown = true;
+    }
+    if (shown) continue;
+    const auto problem = asked.problems.find(pid);
+    std::cerr << "tutti debug: process " << pid << ": "
+              << (problem == asked.problems.end() ? "does not use tutti, or not here" : problem->second)
+              << "\n";
+    status = exit_failure;
+  }
+  return status;
+}
+
+// Of two dumps of a rank the later one counts.
+void keep(std::vector<RankDump>& dumps, RankDump dump) {
+  const auto same =
+      std::ranges::find_if(dumps, [&](const RankDump& other) { return other.rank == dump.rank; });
+  if (same == dumps.end()) {
+    dumps.push_back(std::move(dump));
+  } else if (same->time_us <= dump.time_us) {
+    *same = std::move(dump);
+  }
+}
+
+int merge_dumps(const Arguments& sources) {
+  std::vector<RankDump> dumps;
+  std::vector<pid_t> pids;
+  for (const std::string& source : sources) {
+    if (const auto pid = as_pid(source)) {
+      pids.push_back(*pid);
+      continue;
+    }
+    auto dump = read_dump(source);
+    if (dump.ok()) {
+      keep(dumps, std::move(dump).take());
+    } else {
+      std::cerr << "tutti debug: " << source << ": " << dump.status().message() << "\n";
+      return exit_failure;
+    }
+  }
+  if (sources.empty() || !pids.empty()) {
+    const Asked asked = ask_ranks(pids);
+    for (const auto& [pid, problem] : asked.problems) {
+      if (!pids.empty() && std::ranges::count(pids, pid) == 0) continue;
+      std::cerr << "tutti debug: process " << pid << ": " << problem << "\n";
+    }
+    for (const DebugAnswer& answer : asked.answers) {
+      auto dump = parse_dump(answer.text);
+      if (dump.ok()) keep(dumps, std::move(dump).take());
+    }
+  }
+  if (dumps.empty()) {
+    std::cerr << "tutti debug: there is nothing to merge\n";
+    return exit_failure;
+  }
+  const bool one_job = std::ranges::all_of(
+      dumps, [&](const RankDump& dump) { return dump.job == dumps[0].job && dump.size == dumps[0].size; });
+  if (!one_job) {
+    std::cerr << "tutti debug: these are ranks of several jobs; name the processes or files of one\n";
+    return exit_failure;
+  }
+  std::cout << merge(dumps);
+  return 0;
+}
+
+}  // namespace
+
+int debug_command(const Arguments& arguments) {
+  CLI::App app(
+      "Asks running processes what they do in tutti, and tells which rank the others wait for.\n"
+      "Without arguments it lists the ranks of this user on this machine; given processes it prints what\n"
+      "they have done last, as JSON.",
+      "tutti debug");
+  bool merging = false;
+  Arguments sources;
+  app.add_flag(
+      "--merge", merging,
+      "Put the dumps of a job's ranks together: who is behind, in what, and who called something else");
+  app.add_option("PID", sources,
+                 "Processes; with --merge also files (TUTTI_DUMP), and without any: all ranks "
+                 "of this user on this machine");
+  if (const auto status = parse(app, arguments)) return *status;
+  if (merging) return merge_dumps(sources);
+  if (sources.empty()) return list_ranks();
+  std::vector<pid_t> pids;
+  for (const std::string& source : sources) {
+    const auto pid = as_pid(source);
+    if (!pid) return usage_error(app, "`" + source + "` is no process; files are for --merge");
+    pids.push_back(*pid);
+  }
+  return show_ranks(pids);
+}
+
+}  // namespace tutti::tools

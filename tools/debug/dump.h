@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/core/status.h>
+
+namespace tutti::tools {
+
+// What a rank has told of itself (docs/debugging.md), read back. Ranks are those of the world, but in the
+// words of a call, where they are those of the communicator.
+struct RankDump {
+  struct Operation {
+    std::uint64_t number = 0;
+    std::string call;
+    bool running = false;
+    bool failed = false;
+    std::int64_t issued_us = 0;  // 0: not known
+    std::int64_t ended_us = 0;
+    std::vector<int> waiting_for = {};
+  };
+  struct Communicator {
+    std::uint64_t context = 0;
+    std::vector<int> ranks;
+    std::string status;
+    std::uint64_t issued = 0;  // how many collectives
+    std::map<int, std::string> names;
+    std::vector<Operation> operations;
+    std::vector<Operation> transfers;
+  };
+
+  std::string job;
+  int rank = 0;
+  int size = 0;
+  std::string host;
+  std::int64_t pid = 0;
+  std::string reason;
+  std::int64_t time_us = 0;
+  bool progress = true;  // whoever drove could be asked
+  std::vector<Communicator> communicators;
+
+  // "rank 3 (host b, pid 4711)"
+  std::string name() const;
+};
+
+// invalid_argument if it is not what a rank writes.
+Result<RankDump> parse_dump(std::string_view text);
+
+}  // namespace tutti::tools
