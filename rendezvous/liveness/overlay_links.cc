@@ -16,6 +16,8 @@ constexpr milliseconds grace{50};
 // Who has not said hello by then is closed; so is the oldest of too many.
 constexpr milliseconds hello_limit{5000};
 constexpr std::size_t most_strangers = 64;
+// Few of those, so that nobody has to go before it had some turns to prove itself, however many come.
+constexpr int accepts_per_turn = 8;
 constexpr milliseconds scarcity_pause{100};
 // 10, 20, 40, 80 ms between refusals until a rank counts as gone: it listened before anybody knew its
 // address.
@@ -136,7 +138,7 @@ void Overlay::check_times(Clock::time_point now) {
 // --- who comes to us ---
 
 void Overlay::accept(Clock::time_point now) {
-  for (;;) {
+  for (int i = 0; i < accepts_per_turn; ++i) {
     bool scarce = false;
     auto guard =
         security::Guard::accepting(options_.credentials, security::Service::control,
