@@ -109,7 +109,9 @@ void Overlay::forgive_own_sleep(Clock::time_point now) {
 void Overlay::check_times(Clock::time_point now) {
   if (now >= accept_at_) accept_at_ = {};
   std::erase_if(closing_, [&](Stranger& stranger) {
-    return now >= stranger.due || !stranger.stream->progress(POLLIN | POLLOUT);
+    const bool goes_on = stranger.stream->progress(POLLIN | POLLOUT);
+    stranger.stream->received().clear();  // nobody reads it any more
+    return now >= stranger.due || !goes_on;
   });
   std::vector<int> ranks;
   for (const auto& [rank, contact] : contacts_) ranks.push_back(rank);
@@ -171,7 +173,7 @@ bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
   stranger.stream->write(encode(Answer{verdict, generation_}));
   if (verdict != Verdict::welcome) {
     log::debug("control: turned away what says it is rank ", hello->from);
-    close_after(std::move(stranger.stream));
+    if (closing_.size() < most_strangers) close_after(std::move(stranger.stream));
     return false;
   }
   Contact& contact = contacts_[static_cast<int>(hello->from)];

@@ -1,4 +1,5 @@
 // Processes that are none of the job's: they neither disturb it nor make it grow.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -92,6 +93,32 @@ TEST_P(Strangers, AtThePortsOfARunningJob) {
   for (std::size_t rank = 0; rank < 3; ++rank) {
     EXPECT_LT(memory_of(job.ranks[rank]->pid()), before[rank] + 8 * mebibyte);
   }
+  job.expect_good_end();
+}
+
+// They have been answered that they are not welcome, and do not stop talking.
+TEST_P(Strangers, WhoTalkOnAfterTheyHaveBeenTurnedAway) {
+  Job job(2, environment());
+  ASSERT_TRUE(job.are_ready()) << job[0].report();
+  const std::size_t before = memory_of(job[0].pid());
+  std::vector<LoopbackSocket> strangers;
+  for (const std::uint16_t port : listening_ports(job[0].pid())) {
+    for (const std::string magic : {"tutti?\r\n", "tuttic?\n"}) {
+      for (int i = 0; i < 4; ++i) {
+        strangers.emplace_back(port);
+        strangers.back().say(magic + std::string(40, 'x'));
+      }
+    }
+  }
+  const std::string chatter(mebibyte, 'x');
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
+  std::size_t most = 0;
+  while (std::chrono::steady_clock::now() < end) {
+    for (LoopbackSocket& stranger : strangers) stranger.say(chatter);
+    most = std::max(most, memory_of(job[0].pid()));
+  }
+  std::printf("%zu KiB more\n", (most - std::min(before, most)) / 1024);
+  EXPECT_LT(most, before + 8 * mebibyte);
   job.expect_good_end();
 }
 
