@@ -56,7 +56,8 @@ TEST_F(Cut, OffHostIsLostAndTheOthersGoOn) {
     ASSERT_TRUE(ranks_[rank].wait_for_output("shrunk 3 ")) << ranks_[rank].report();
     EXPECT_EQ(ranks_[rank].wait(), 0) << ranks_[rank].report();
   }
-  std::printf("three ranks go on %.0f ms after the cut\n", static_cast<double>(monotonic_now() - begin) / 1e6);
+  std::printf("three ranks go on %.0f ms after the cut\n",
+              static_cast<double>(monotonic_now() - begin) / 1e6);
   for (const std::size_t rank : {2u, 3u}) {
     expect_lost(rank, "014");
     EXPECT_EQ(ranks_[rank].wait(), 1) << ranks_[rank].report();
