@@ -43,6 +43,8 @@ class Board {
   static constexpr std::size_t pages = 8;
   static constexpr std::size_t page_bytes = 16 * 1024;
 
+  // Rounded up to whole cache lines, as windows must be.
+  static constexpr std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
   // Bytes of a segment for `size` ranks with windows of `window_bytes`.
   static std::uint64_t segment_bytes(int size, std::uint64_t window_bytes);
   Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::uint64_t window_bytes);
@@ -89,6 +91,8 @@ class Board {
   void fail(const Status& why);
   // The first failure of another rank that this one has not heard of yet; ok if there is none.
   Status heard();
+  // Whether any rank has, this one included.
+  bool any_failed() const { return head_->failures.load() != 0; }
   // Whether `heard` would look.
   bool unheard() const { return head_->failures.load() != heard_; }
 

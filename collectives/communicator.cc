@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -289,22 +291,40 @@ Allocation Communicator::allocate(std::size_t bytes) {
   std::vector<std::uint64_t> parts(static_cast<std::size_t>(size()));
   const std::uint64_t mine = bytes;
   all_gather(ConstBuffer(&mine, 1, DataType::uint64), Buffer(parts)).wait();
+  // All ranks see the same sizes, so all refuse alike.
+  constexpr std::uint64_t most = std::numeric_limits<std::ptrdiff_t>::max() / 2;
+  std::uint64_t total = 0;
+  for (const std::uint64_t part : parts) {
+    if (part > most - total) {
+      throw Error(Status(Code::resource_exhausted,
+                         describe(rank()) + ": allocate: more bytes in all than memory can hold"));
+    }
+    total += part;
+  }
   return Allocation(group_, group_->allocate(parts));
 }
 
 Allocation::Allocation(std::shared_ptr<Group> group, std::shared_ptr<GroupMemory> memory)
     : group_(std::move(group)), memory_(std::move(memory)) {}
 
+// The group has another reference until all ranks have released the memory: so that is dropped by whoever
+// drives, as segments must be, and not here.
+void Allocation::let_go() {
+  GroupMemory* const memory = memory_.get();
+  const bool shared = registered();
+  memory_.reset();
+  if (shared) memory->release();
+}
+
 Allocation& Allocation::operator=(Allocation&& other) noexcept {
-  if (memory_ != nullptr) memory_->release();
+  if (this == &other) return *this;
+  let_go();
   memory_ = std::move(other.memory_);
   group_ = std::move(other.group_);
   return *this;
 }
 
-Allocation::~Allocation() {
-  if (memory_ != nullptr) memory_->release();
-}
+Allocation::~Allocation() { let_go(); }
 
 void* Allocation::data() const { return memory_ == nullptr ? nullptr : memory_->data(); }
 std::size_t Allocation::bytes() const { return memory_ == nullptr ? 0 : memory_->bytes(); }

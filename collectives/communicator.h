@@ -48,8 +48,8 @@ struct Transfer {
   std::uint64_t tag = 0;
 };
 
-// Memory from `Communicator::allocate`. Freed when all ranks have let go of theirs; it keeps what it needs of
-// the communicator alive.
+// Memory from `Communicator::allocate`. Once all ranks have let go of theirs it is freed by the next call of
+// that, or with the communicator, what of which it needs it keeps alive.
 class TUTTI_API Allocation {
  public:
   Allocation() = default;
@@ -69,6 +69,7 @@ class TUTTI_API Allocation {
  private:
   friend class Communicator;
   Allocation(std::shared_ptr<Group> group, std::shared_ptr<GroupMemory> memory);
+  void let_go();
   std::shared_ptr<Group> group_;
   std::shared_ptr<GroupMemory> memory_;  // goes first
 };

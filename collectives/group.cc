@@ -497,6 +497,8 @@ void Group::act_on_failure() {
   const Status why = status();
   if (!failure_handled_) {
     failure_handled_ = true;
+    inquiry_.reset();  // its time would never be over
+    for (ShareRequest* request : sharing_) mesh_.cancel_share(*request, why);
     mesh_.abort(context_, ranks_, why);
     if (!all_know_) world_->desk.tell_failure(context_, why);
     if (shared_ != nullptr) {

@@ -58,9 +58,9 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   // A handle to an operation that has failed already.
   Work refuse(const Fingerprint& call, const Status& why);
 
-  // Lets the members share memory, if they can: collective, before anything else is issued. By a thread that
-  // does not drive.
-  void share_windows(std::uint64_t window_bytes, Deadline deadline);
+  // Lets the members share memory, if they can, in windows of at least so many bytes: collective, before
+  // anything else is issued. By a thread that does not drive.
+  void share_windows(std::uint64_t wanted_bytes, Deadline deadline);
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
 
@@ -211,6 +211,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   std::uint64_t window_bytes_ = 0;          // 0: the members do not share memory
   std::unique_ptr<SharedExecutor> shared_;  // driving
   std::uint32_t shares_ = 0;                // asked for
+  std::vector<ShareRequest*> sharing_;      // that somebody waits for; driving
   std::atomic<std::uint64_t> next_sequence_{0};
   std::atomic<std::uint64_t> issued_{0};
   std::atomic<std::uint64_t> attempted_{0};  // and over at once; written by whoever drives

@@ -32,15 +32,22 @@ Result<std::unique_ptr<SharedSegment>> Group::share(std::uint64_t bytes, Deadlin
   sharing.events = this;
   {
     const DriverGuard guard(driver_);
+    if (const Status failed = status(); !failed.ok()) return failed;
+    sharing_.push_back(&sharing);
     mesh_.share(sharing);
   }
-  // Transports keep to the deadline.
-  if (!driver_.wait(sharing.over, Deadline::never())) return driver_.status();
+  // Transports keep to the deadline, and a failure ends it at once.
+  const bool over = driver_.wait(sharing.over, Deadline::never());
+  const DriverGuard guard(driver_);
+  std::erase(sharing_, &sharing);
+  if (!over) return driver_.status();
   return std::move(sharing.outcome);
 }
 
-void Group::share_windows(std::uint64_t window_bytes, Deadline deadline) {
-  if (size() == 1 || window_bytes == 0) return;
+void Group::share_windows(std::uint64_t wanted_bytes, Deadline deadline) {
+  if (size() == 1 || wanted_bytes == 0) return;
+  // Every rank's begins where any element may lie.
+  const std::uint64_t window_bytes = Board::whole_lines(wanted_bytes);
   Result<std::unique_ptr<SharedSegment>> segment =
       share(Board::segment_bytes(size(), window_bytes), deadline);
   if (!segment.ok()) {
@@ -61,7 +68,10 @@ std::shared_ptr<GroupMemory> Group::allocate(const std::vector<std::uint64_t>& p
     if (shared.ok()) {
       segment = std::move(shared).take();
     } else {
-      log::warn(describe(rank_), ": memory is not registered: ", shared.status().message());
+      const Status why = status().ok() ? shared.status() : status();
+      // The communicator has failed, or did at a member that has said so here first.
+      if (why.code() == Code::aborted || why.code() == Code::peer_lost || !status().ok()) throw Error(why);
+      log::warn(describe(rank_), ": memory is not registered: ", why.message());
     }
   }
   auto memory = std::make_shared<GroupMemory>(std::move(segment), rank_, parts);

@@ -43,6 +43,7 @@ ShrinkNote Group::agree_to_shrink(int min_size) {
   const DriverGuard guard(driver_);
   driver_.remove(*shrinking);
   shrinking_ = nullptr;
+  shrink_attempts_ = shrinking->attempt();
   if (!over) throw Error(driver_.status());
   if (!shrinking->status().ok()) throw Error(shrinking->status().with_context(describe(rank_)));
   const ShrinkNote decision = shrinking->decision();

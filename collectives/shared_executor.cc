@@ -124,6 +124,7 @@ void SharedExecutor::enter() {
     show();
     signals_before_ = 0;
     signal(1);
+    board_->pulse();  // whoever sleeps until all have come is to wake up before this rank works, not after
     stage_ = Stage::vote;
     return;
   }
@@ -166,11 +167,13 @@ void SharedExecutor::count_votes() {
   }
   if (registered) ++registered_operations_;
   use(registered ? *first_->registered : *first_->schedule);
+  reaches_others_ = registered;
   signals_before_ = 1;
 }
 
 void SharedExecutor::use(const Schedule& schedule) {
   schedule_ = &schedule;
+  reaches_others_ = false;
   cursor_ = 0;
   repetition_ = 0;
   shift_ = 0;
@@ -197,6 +200,8 @@ bool SharedExecutor::run_steps() {
       if (!patiently_arrived(step.peer, step.index)) return stage_ == Stage::failed;
     } else if (step.kind == StepKind::signal) {
       signal(signals_before_ + step.index);
+    } else if (reaches_others_ && board_->any_failed()) {
+      return false;  // a rank has left the operation: its buffers are its own again, and this one is to fail
     } else {
       compute(step);
     }
@@ -377,9 +382,9 @@ bool SharedExecutor::could_go_on() const {
       return room();
     case Stage::vote:
       return seen(static_cast<int>(cursor_), 1);
-    case Stage::steps: {  // stopped at a step that awaits
+    case Stage::steps: {  // stopped at a step that awaits, or by a failure
       const Step& step = schedule_->steps[cursor_];
-      return seen(step.peer, step.index);
+      return step.kind != StepKind::await || seen(step.peer, step.index);
     }
     default:
       return false;

@@ -106,6 +106,7 @@ class SharedExecutor {
   std::uint64_t registered_operations_ = 0;
   std::uint64_t windows_used_ = 0;  // the last operation that moved data through the windows
   const Schedule* schedule_ = nullptr;
+  bool reaches_others_ = false;  // it is the registered form
   std::uint32_t cursor_ = 0;
   std::uint64_t repetition_ = 0;
   std::uint64_t shift_ = 0;  // elements that slices of input, output and scratch are moved on by

@@ -6,6 +6,7 @@
 #include <tutti/collectives/group.h>
 #include <tutti/collectives/shrinking.h>
 #include <tutti/collectives/world.h>
+#include <tutti/transport/message.h>
 
 namespace tutti {
 
@@ -79,7 +80,8 @@ std::optional<ShrinkNote> decode_shrink(std::string_view body) {
   const auto members = reader.get<std::uint32_t>(), spared = reader.get<std::uint32_t>();
   const std::size_t bytes = (std::size_t{members} + 7) / 8 + (std::size_t{spared} + 7) / 8;
   if (!reader.ok() || kind < static_cast<std::uint8_t>(Kind::join) ||
-      kind > static_cast<std::uint8_t>(Kind::refuse) || reader.rest().size() != bytes) {
+      kind > static_cast<std::uint8_t>(Kind::refuse) || note.number >= user_context_bit ||
+      reader.rest().size() != bytes) {
     return std::nullopt;
   }
   note.members = get(reader, members);
@@ -93,6 +95,7 @@ Shrinking::Shrinking(Group& group, ControlDesk& desk, ContextNumbers& contexts, 
       contexts_(contexts),
       options_(options),
       size_(group.ranks().size()),
+      attempt_(options.attempt),
       joined_(size_),
       declined_(size_),
       accepted_(size_),
@@ -117,7 +120,7 @@ ShrinkNote Shrinking::note(Kind kind) const {
   ShrinkNote made;
   made.kind = kind;
   made.context = group_.context();
-  made.attempt = options_.attempt;
+  made.attempt = attempt_;
   return made;
 }
 
@@ -178,7 +181,9 @@ void Shrinking::on_note(int position, const ShrinkNote& note) {
                              note.kind == Kind::commit || note.kind == Kind::refuse;
   if (over_ || gone(position) || (names_members && note.members.size() != size_)) return;
   if (note.kind == Kind::commit && note.spared.size() != size_) return;
-  if (note.attempt != options_.attempt && note.kind != Kind::commit && note.kind != Kind::decline) return;
+  const bool ends = note.kind == Kind::commit || note.kind == Kind::refuse || note.kind == Kind::decline;
+  if (note.attempt > attempt_ && !ends) begin_anew(note.attempt);
+  if (note.attempt != attempt_ && note.kind != Kind::commit && note.kind != Kind::decline) return;
   switch (note.kind) {
     case Kind::join:
       joined_[at] = note;
@@ -202,6 +207,14 @@ void Shrinking::on_note(int position, const ShrinkNote& note) {
       return conclude(note);
   }
   if (leader() == group_.rank()) lead(false);
+}
+
+// Somebody has given up the attempt that this rank is at, and calls again: all go on with the later one.
+void Shrinking::begin_anew(std::uint32_t attempt) {
+  attempt_ = attempt;
+  joined_.assign(size_, std::nullopt);
+  accepted_.assign(size_, false);
+  proposal_ = {};
 }
 
 void Shrinking::answer_proposal(int position, const ShrinkNote& proposal) {

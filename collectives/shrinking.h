@@ -31,7 +31,7 @@ struct ShrinkNote {
   };
   Kind kind = Kind::join;
   std::uint32_t context = 0;     // of the communicator that shrinks
-  std::uint32_t attempt = 0;     // counted by each rank: a refused one may be followed by another
+  std::uint32_t attempt = 0;     // one that was refused or timed out may be followed by another
   std::uint32_t round = 0;       // of proposals
   std::uint32_t generation = 0;  // join: the sender's; commit: of those who go on
   std::uint32_t number = 0;      // of the new context; join, object: the lowest that the sender can take
@@ -75,11 +75,13 @@ class Shrinking final : public Pollable {
   const std::atomic<std::uint32_t>& done() const { return done_; }
   const Status& status() const { return status_; }
   const ShrinkNote& decision() const { return decision_; }
+  std::uint32_t attempt() const { return attempt_; }
 
  private:
   bool gone(int position) const;
   int leader() const;
   void lead(bool again);
+  void begin_anew(std::uint32_t attempt);
   std::vector<bool> survivors() const;
   void propose(const std::vector<bool>& members, bool again);
   void answer_proposal(int position, const ShrinkNote& note);
@@ -96,6 +98,7 @@ class Shrinking final : public Pollable {
   ContextNumbers& contexts_;
   const Options options_;
   const std::size_t size_;
+  std::uint32_t attempt_;
   std::vector<std::optional<ShrinkNote>> joined_;  // by position
   std::vector<bool> declined_, accepted_;
   ShrinkNote proposal_;      // the leader's; round 0: none yet

@@ -232,6 +232,11 @@ void Mesh::share(ShareRequest& request) {
   request.done(request, Status(Code::unsupported, "no transport shares memory among the members" + reasons));
 }
 
+void Mesh::cancel_share(ShareRequest& request, const Status& why) {
+  // Only the transport that has it knows it.
+  for (const auto& transport : options_.transports) transport->cancel_share(request, why);
+}
+
 const Status& Mesh::peer_status(int peer_rank) const {
   return state_->peers[static_cast<std::size_t>(peer_rank)].status;
 }

@@ -81,6 +81,8 @@ class Mesh final : public TransportOwner {
   void fail_peer(int peer, const Status& why);
   // Asks the first transport that shares memory and reaches all members; unsupported if there is none.
   void share(ShareRequest& request);
+  // Gives it up, if it is not over: `done` gets `why` before this returns.
+  void cancel_share(ShareRequest& request, const Status& why);
   // Tells all connected peers among `members` (world ranks) that the context has failed.
   void abort(std::uint32_t context, const std::vector<int>& members, const Status& why);
 

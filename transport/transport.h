@@ -58,6 +58,9 @@ class Transport {
   virtual void share(ShareRequest& request) {
     request.done(request, Status(Code::unsupported, std::string(name()) + " shares no memory"));
   }
+  // Gives up a request that is not over, in whatever stage: its `done` gets `why` before this returns.
+  // Nothing if it is over, or went elsewhere.
+  virtual void cancel_share(ShareRequest&, const Status&) {}
   // Stops answering. Channels are closed before.
   virtual void stop() = 0;
 };

@@ -81,7 +81,7 @@ struct TlsCallbacks {
 };
 
 Tls::Tls(const TlsContext& context, int socket, const Digest& key, bool accepts)
-    : context_(context), ssl_(SSL_new(context.get())), socket_(socket), key_(key) {
+    : context_(context), ssl_(SSL_new(context.get())), key_(key) {
   SSL_set_app_data(ssl_, this);
   BIO* const bio = make_bio(socket);
   SSL_set_bio(ssl_, bio, bio);

@@ -81,7 +81,6 @@ class Tls {
 
   const TlsContext& context_;
   ssl_st* ssl_ = nullptr;
-  const int socket_;
   Digest key_;
   std::string reason_;
   std::uint64_t written_ = 0;  // since the keys were renewed

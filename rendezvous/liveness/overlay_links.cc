@@ -16,6 +16,8 @@ constexpr milliseconds grace{50};
 // Who has not said hello by then is closed; so is the oldest of too many.
 constexpr milliseconds hello_limit{5000};
 constexpr std::size_t most_strangers = 64;
+// Few of those, so that nobody has to go before it had some turns to prove itself, however many come.
+constexpr int accepts_per_turn = 8;
 constexpr milliseconds scarcity_pause{100};
 // 10, 20, 40, 80 ms between refusals until a rank counts as gone: it listened before anybody knew its
 // address.
@@ -107,7 +109,9 @@ void Overlay::forgive_own_sleep(Clock::time_point now) {
 void Overlay::check_times(Clock::time_point now) {
   if (now >= accept_at_) accept_at_ = {};
   std::erase_if(closing_, [&](Stranger& stranger) {
-    return now >= stranger.due || !stranger.stream->progress(POLLIN | POLLOUT);
+    const bool goes_on = stranger.stream->progress(POLLIN | POLLOUT);
+    stranger.stream->received().clear();  // nobody reads it any more
+    return now >= stranger.due || !goes_on;
   });
   std::vector<int> ranks;
   for (const auto& [rank, contact] : contacts_) ranks.push_back(rank);
@@ -136,7 +140,7 @@ void Overlay::check_times(Clock::time_point now) {
 // --- who comes to us ---
 
 void Overlay::accept(Clock::time_point now) {
-  for (;;) {
+  for (int i = 0; i < accepts_per_turn; ++i) {
     bool scarce = false;
     auto guard =
         security::Guard::accepting(options_.credentials, security::Service::control,
@@ -169,7 +173,7 @@ bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
   stranger.stream->write(encode(Answer{verdict, generation_}));
   if (verdict != Verdict::welcome) {
     log::debug("control: turned away what says it is rank ", hello->from);
-    close_after(std::move(stranger.stream));
+    if (closing_.size() < most_strangers) close_after(std::move(stranger.stream));
     return false;
   }
   Contact& contact = contacts_[static_cast<int>(hello->from)];

@@ -1,9 +1,14 @@
 // Communicator::allocate, and collectives on its memory: in place where all ranks can, staged and right where
 // not.
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -218,6 +223,75 @@ TEST_P(Registered, OutlivesTheHandle) {
     std::memset(moved.data(), 7, moved.bytes());
     EXPECT_EQ(moved.as<std::byte>().back(), std::byte{7});
     moved = std::move(nothing);
+  });
+}
+
+// Adds, but takes long for the first time where `state` says so.
+void add_slowly(const void* left, const void* right, void* out, std::size_t elements, DataType, void* state) {
+  if (std::exchange(*static_cast<bool*>(state), false))
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  for (std::size_t i = 0; i < elements; ++i) {
+    static_cast<std::int32_t*>(out)[i] =
+        static_cast<const std::int32_t*>(left)[i] + static_cast<const std::int32_t*>(right)[i];
+  }
+}
+
+// A rank is in the middle of an operation that has failed for the others: their buffers are theirs again.
+TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
+  on_each([](Communicator& comm) {
+    constexpr std::size_t elements = 100'000;
+    const Allocation memory = comm.allocate(elements * sizeof(std::int32_t));
+    const auto data = memory.as<std::int32_t>();
+    std::ranges::fill(data, 1);
+    const bool late = comm.rank() == comm.size() - 1;
+    bool slow = late;
+    const ReduceOp op = ReduceOp::user("add_slowly", add_slowly, true, &slow);
+    CallOptions options;
+    if (comm.rank() == 0) options.timeout = std::chrono::milliseconds(200);
+    EXPECT_THROW(comm.all_reduce(data, op, options).wait(), Error);
+    if (late) return;
+    std::ranges::fill(data, 7);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    EXPECT_EQ(std::ranges::count(data, 7), std::ptrdiff_t{elements}) << "on rank " << comm.rank();
+  });
+}
+
+// One rank fails where the others wait for it: they hear of it, long before their time is over.
+TEST_P(Registered, AllocateEndsWithTheCommunicator) {
+  for (const std::string transport : {"shared", "shm"}) {
+    Cluster ranks(size(), {.transport = transport});
+    ranks.run([](Communicator& comm) {
+      const auto begin = std::chrono::steady_clock::now();
+      try {
+        if (comm.rank() == comm.size() - 1) {
+          std::uint64_t mine = 100;
+          std::vector<std::uint64_t> all(static_cast<std::size_t>(comm.size()));
+          comm.all_gather(ConstBuffer(&mine, 1, DataType::uint64), Buffer(all)).wait();  // as `allocate` does
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          comm.abort("enough");
+        } else {
+          static_cast<void>(comm.allocate(100));
+          ADD_FAILURE() << "allocated on rank " << comm.rank();
+        }
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::aborted) << error.what();
+      }
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    });
+  }
+}
+
+TEST_P(Registered, MoreThanThereCanBeIsRefusedOnAllRanks) {
+  on_each([](Communicator& comm) {
+    for (const std::size_t bytes : {std::numeric_limits<std::size_t>::max(), std::size_t{1} << 62}) {
+      try {
+        static_cast<void>(comm.allocate(comm.rank() == 0 ? bytes : 10));
+        ADD_FAILURE() << "allocated on rank " << comm.rank();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::resource_exhausted) << error.what();
+      }
+    }
+    EXPECT_TRUE(comm.allocate(10).registered());
   });
 }
 

@@ -45,6 +45,19 @@ TEST_P(SharedMemory, SleepersAreWoken) {
   });
 }
 
+// Whatever TUTTI_SHM_WINDOW says; elements lie where they may in all of them.
+TEST_P(SharedMemory, WindowsOfAnySize) {
+  for (const std::uint64_t bytes : {1u, 700u, 1001u, 4097u, 50'001u}) {
+    Cluster ranks(GetParam(), {.transport = "shared", .window_bytes = bytes});
+    ranks.run([bytes](Communicator& comm) {
+      std::vector<double> data(30'000, comm.rank() + 1);
+      comm.all_reduce(data, ReduceOp::sum).wait();
+      const double expected = comm.size() * (comm.size() + 1) / 2;
+      for (const double value : data) ASSERT_EQ(value, expected) << bytes;
+    });
+  }
+}
+
 Status outcome(Work work) {
   try {
     work.wait();

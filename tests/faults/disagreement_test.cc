@@ -78,6 +78,18 @@ TEST_P(Late, IsNamedAlsoWhenStopped) {
   }
 }
 
+// The communicator fails while it is still being asked who is late.
+TEST_P(Late, LeavesNothingToDoBehind) {
+  const auto& [size, transport] = GetParam();
+  FaultWorld world(size, {"hasty", std::to_string(size - 1)}, {.transport = transport});
+  ASSERT_TRUE(world.ready());
+  world.rank(size - 1).signal(SIGSTOP);
+  ASSERT_TRUE(world.failure(0)) << world.report();
+  ASSERT_TRUE(world.rank(0).wait_for_output("rested ")) << world.report();
+  const std::string out = world.rank(0).out();
+  EXPECT_LT(std::stol(out.substr(out.find("rested ") + 7)), 100) << world.report();
+}
+
 TEST_P(Late, HasLeft) {
   const auto& [size, transport] = GetParam();
   FaultWorld world(size, {"leave", std::to_string(size - 1)}, {.transport = transport});

@@ -60,6 +60,16 @@ TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   }
 }
 
+// One comes when the others have given up once, or more often: they meet all the same.
+TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
+  for (const int who : {0, 2}) {
+    FaultWorld world(3, {"again", std::to_string(who)},
+                     {.transport = GetParam(), .more = {{"TUTTI_TIMEOUT", "500ms"}}});
+    ASSERT_TRUE(world.ready());
+    for (const int rank : {0, 1, 2}) ASSERT_TRUE(world.shrunk(rank, 3)) << world.report();
+  }
+}
+
 TEST_P(Shrink, HalfOrLessIsRefused) {
   FaultWorld world(4, looping("2", "0"), {.transport = GetParam()});
   ASSERT_TRUE(world.ready());

@@ -1,5 +1,8 @@
 // Processes that are none of the job's: they neither disturb it nor make it grow.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <deque>
 #include <random>
 #include <thread>
 
@@ -93,6 +96,32 @@ TEST_P(Strangers, AtThePortsOfARunningJob) {
   job.expect_good_end();
 }
 
+// They have been answered that they are not welcome, and do not stop talking.
+TEST_P(Strangers, WhoTalkOnAfterTheyHaveBeenTurnedAway) {
+  Job job(2, environment());
+  ASSERT_TRUE(job.are_ready()) << job[0].report();
+  const std::size_t before = memory_of(job[0].pid());
+  std::vector<LoopbackSocket> strangers;
+  for (const std::uint16_t port : listening_ports(job[0].pid())) {
+    for (const std::string magic : {"tutti?\r\n", "tuttic?\n"}) {
+      for (int i = 0; i < 4; ++i) {
+        strangers.emplace_back(port);
+        strangers.back().say(magic + std::string(40, 'x'));
+      }
+    }
+  }
+  const std::string chatter(mebibyte, 'x');
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
+  std::size_t most = 0;
+  while (std::chrono::steady_clock::now() < end) {
+    for (LoopbackSocket& stranger : strangers) stranger.say(chatter);
+    most = std::max(most, memory_of(job[0].pid()));
+  }
+  std::printf("%zu KiB more\n", (most - std::min(before, most)) / 1024);
+  EXPECT_LT(most, before + 8 * mebibyte);
+  job.expect_good_end();
+}
+
 TEST_P(Strangers, TenThousandConnections) {
   allow_many_descriptors();
   Job job(2, environment());
@@ -103,8 +132,8 @@ TEST_P(Strangers, TenThousandConnections) {
   ASSERT_FALSE(ports.empty());
   std::vector<LoopbackSocket> strangers;
   int connected = 0;
-  for (int i = 0; i < 10'000; ++i) {
-    LoopbackSocket stranger(ports.front());
+  for (std::size_t i = 0; i < 10'000; ++i) {
+    LoopbackSocket stranger(ports[i % ports.size()]);
     connected += stranger.is_connected();
     if (stranger.is_connected()) stranger.say("\xd7tutti\r");
     strangers.push_back(std::move(stranger));
@@ -114,7 +143,7 @@ TEST_P(Strangers, TenThousandConnections) {
   std::printf("%d connections: %zu KiB more, %zu descriptors\n", connected, grown / 1024, descriptors);
   EXPECT_EQ(connected, 10'000);
   EXPECT_LT(grown, 8 * mebibyte);
-  EXPECT_LT(descriptors, 256u + 64u);
+  EXPECT_LT(descriptors, ports.size() * 256u + 64u);
   job.expect_good_end();
 }
 
@@ -153,6 +182,39 @@ TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   job.start(1);
   for (const std::uint16_t port : listening_ports(job[1].pid())) kept.emplace_back(port);
   ASSERT_TRUE(job.are_ready()) << job[0].report() << job[1].report();
+  job.expect_good_end();
+}
+
+// Connections to every port that the ranks listen on, as fast as they come, from before the ranks meet until
+// they work.
+TEST_P(Strangers, AFloodWhileTheRanksMeet) {
+  allow_many_descriptors();
+  Job job(3, environment(), 1);
+  const pid_t first = job[0].pid();
+  std::atomic<pid_t> second = first;
+  std::atomic<bool> over = false;
+  std::atomic<std::size_t> count = 0;
+  std::thread flood([&] {
+    std::deque<LoopbackSocket> held;
+    while (!over) {
+      std::vector<std::uint16_t> ports = listening_ports(first);
+      for (const std::uint16_t port : listening_ports(second)) ports.push_back(port);
+      for (std::size_t i = 0; i < 20 * ports.size() && !over; ++i, ++count) {
+        held.emplace_back(ports[i % ports.size()]);
+        if (held.size() > 2000) held.pop_front();
+      }
+    }
+  });
+  for (int i = 0; i < 3000 && count < 1000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const std::size_t before = count;
+  second = job.start(1).pid();
+  job.start(2);
+  const bool ready = job.are_ready();
+  over = true;
+  flood.join();
+  EXPECT_GE(before, 1000u);
+  ASSERT_TRUE(ready) << job[0].report() << job[1].report() << job[2].report();
+  std::printf("%zu connections before the last ranks came, %zu until all worked\n", before, count - before);
   job.expect_good_end();
 }
 

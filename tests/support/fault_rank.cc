@@ -6,11 +6,14 @@
 //   late WHO          that rank does nothing, the others call all_reduce a little later, for 300 ms at most
 //   leave WHO         that rank leaves while the others are in an all_reduce
 //   differ WHAT       the last rank calls something else than the others, or in another order
+//   hasty WHO         as `late`, but rank 0 aborts while it asks who is late, and tells how busy it is
+//   afterwards again WHO         all call shrink, that rank later than the others, until it does not time out
 //   abort WHO         that rank aborts from another thread while all are blocked
 // Prints "ready" when all ranks have met, then "failed NANOSECONDS CODE MESSAGE" with the time of the
 // monotonic clock at which it learned of a failure.
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <exception>
 #include <functional>
 #include <map>
@@ -107,6 +110,38 @@ void differ(Communicator& comm, const std::string& what) {
   comm.barrier().wait();
 }
 
+void hasty(Communicator& comm, int who) {
+  using std::chrono::milliseconds;
+  std::vector<float> data(1000);
+  std::this_thread::sleep_for(milliseconds(comm.rank() == who ? 10'000 : 200));  // that one has been stopped
+  std::thread other([&] {
+    std::this_thread::sleep_for(milliseconds(150));
+    if (comm.rank() == 0) comm.abort("enough");
+  });
+  try {
+    comm.all_reduce(data, ReduceOp::sum, {.timeout = milliseconds(100)}).wait();
+  } catch (const tutti::Error& error) {
+    say("failed " + std::to_string(now()) + " " + std::string(to_string(error.code())) + " " + error.what());
+  }
+  other.join();
+  std::this_thread::sleep_for(milliseconds(200));
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(milliseconds(500));
+  say("rested " + std::to_string((std::clock() - before) * 1000 / CLOCKS_PER_SEC));
+}
+
+void again(Communicator& comm, int who) {
+  if (comm.rank() == who) std::this_thread::sleep_for(std::chrono::milliseconds(800));
+  for (int tries = 0; tries < 10; ++tries) {
+    try {
+      const tutti::Shrunk shrunk = comm.shrink();
+      return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");
+    } catch (const tutti::Error& error) {
+      if (error.code() != tutti::Code::timeout) throw;
+    }
+  }
+}
+
 // Until something fails.
 void use(Communicator& comm, const std::vector<std::string>& words) {
   const std::string& mode = words.at(0);
@@ -132,6 +167,8 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // all are ready, or stopped
     comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::milliseconds(300)}).wait();
   }
+  if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
+  if (mode == "again") again(comm, std::stoi(words.at(1)));
   if (mode == "leave") {
     std::vector<float> data(1000);
     if (comm.rank() == std::stoi(words.at(1))) return;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <tutti/transport/inproc/channel.h>
 #include <tutti/transport/inproc/transport.h>
 
@@ -78,6 +80,14 @@ void Transport::share(ShareRequest& request) {
   }
   shares_.push_back({&request, std::move(commons)});
   answer_shares();
+}
+
+void Transport::cancel_share(ShareRequest& request, const Status& why) {
+  const auto found = std::ranges::find(shares_, &request, &Share::request);
+  if (found == shares_.end()) return;
+  found->commons->refuse();
+  shares_.erase(found);
+  request.done(request, why);
 }
 
 bool Transport::answer_shares() {

@@ -23,6 +23,7 @@ class Transport final : public tutti::Transport, private Pollable {
   void stop() override;
   bool can_share() const override { return true; }
   void share(ShareRequest& request) override;
+  void cancel_share(ShareRequest& request, const Status& why) override;
 
   const Options& options() const { return options_; }
   // A channel is about to be destroyed.

@@ -16,9 +16,12 @@ class Gathering final : public LinkEvents, public Timer {
   ~Gathering() override;
 
   std::uint64_t key() const { return request_.key; }
+  const ShareRequest& request() const { return request_; }
   // May be over after these, as after any event.
   void start();
   void add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
+  // Tells all members that have come, and is over.
+  void fail(const Status& why);
 
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
   void on_broken(Link& link, const std::string& why) override;
@@ -39,7 +42,6 @@ class Gathering final : public LinkEvents, public Timer {
   void offer();
   void check(std::size_t member);
   void finish();
-  void fail(const Status& why);
   Status late() const;
 
   Hub& hub_;

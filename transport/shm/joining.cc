@@ -141,6 +141,13 @@ void Joining::finish() {
   request.done(request, std::unique_ptr<SharedSegment>(std::move(memory)));
 }
 
+void Joining::cancel(const Status& why) {
+  Note note;
+  note.set_reason(why);
+  if (link_ != nullptr) link_->send_last(note);
+  fail(why);
+}
+
 void Joining::fail(const Status& why) {
   ShareRequest& request = request_;
   shares_.remove(*this);

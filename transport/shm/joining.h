@@ -16,8 +16,11 @@ class Joining final : public LinkEvents, public Timer {
   Joining(Hub& hub, Shares& shares, ShareRequest& request, std::size_t member);
   ~Joining() override;
 
+  const ShareRequest& request() const { return request_; }
   // May be over after this, as after any event.
   void start();
+  // Tells the leader, and is over.
+  void cancel(const Status& why);
 
   void on_open(Link& link) override;
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;

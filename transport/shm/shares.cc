@@ -50,6 +50,15 @@ void Shares::share(ShareRequest& request) {
   }
 }
 
+void Shares::cancel(ShareRequest& request, const Status& why) {
+  const auto asked_by = [&](const auto& wish) { return &wish->request() == &request; };
+  if (const auto found = std::ranges::find_if(gatherings_, asked_by); found != gatherings_.end()) {
+    (*found)->fail(why);
+  } else if (const auto joins = std::ranges::find_if(joinings_, asked_by); joins != joinings_.end()) {
+    (*joins)->cancel(why);
+  }
+}
+
 Gathering* Shares::find(std::uint64_t key) {
   for (const auto& gathering : gatherings_) {
     if (gathering->key() == key) return gathering.get();

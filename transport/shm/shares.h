@@ -22,6 +22,8 @@ class Shares final : public LinkEvents {
   ~Shares() override;
 
   void share(ShareRequest& request);
+  // Nothing if it is over.
+  void cancel(ShareRequest& request, const Status& why);
   // A member wants a segment that we lead. The note's ranks and nonces have been judged.
   void on_hello(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
   // Drops all wishes without a word to those who made them, and cuts the segments off.

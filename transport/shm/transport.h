@@ -27,6 +27,7 @@ class ShmTransport final : public Transport, public HelloHandler, public Pollabl
   std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
   bool can_share() const override { return true; }
   void share(ShareRequest& request) override { shares_.share(request); }
+  void cancel_share(ShareRequest& request, const Status& why) override { shares_.cancel(request, why); }
   void stop() override;
 
   // For channels: their pipe is open from now on, or not any more; they are going away.

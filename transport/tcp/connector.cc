@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 
 #include <asio/buffer.hpp>
 #include <sys/epoll.h>
@@ -230,7 +231,8 @@ void Connector::pause(milliseconds delay) {
 void Connector::on_timer() {
   if (deadline_.expired()) {
     const std::string last = last_error_ ? ", last: " + last_error_.message() : std::string();
-    const bool scarce = is_scarcity(last_error_);
+    // Without descriptors, or without a local port.
+    const bool scarce = is_scarcity(last_error_) || last_error_.value() == EADDRNOTAVAIL;
     fail(scarce ? Code::resource_exhausted : Code::unreachable,
          "no connection to " + format_endpoints(address_.endpoints) + " in time" + last);
   } else if (phase_ == Phase::pausing) {

@@ -166,6 +166,17 @@ TEST(SharedExecutor, OnlySleepersAreRung) {
 }
 
 // Signals to a rank that sleeps while it waits for windows: each step of a slow reader.
+// By whoever votes last, before that rank does its work: its end would ring as well.
+TEST(SharedExecutor, WhoWaitsForVotesIsRungAtOnce) {
+  BoardWorld world(2);
+  world.issue(0, Kind::all_reduce, many_rounds, 0, true);
+  EXPECT_FALSE(world.executor(0).prepare_sleep());
+  world.issue(1, Kind::all_reduce, many_rounds, 0, true);
+  EXPECT_EQ(world.rings(0), 2);
+  world.executor(0).cancel_sleep();
+  world.settle();
+}
+
 TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   BoardWorld world(2);
   world.issue(0, Kind::broadcast, in_windows);

@@ -148,6 +148,27 @@ TEST(ShmShare, WhoDoesNotComeIsNamed) {
   }
 }
 
+// A wish that is given up ends for all who have come, and for those who come yet.
+TEST(ShmShare, IsGivenUpForAll) {
+  const Status why(Code::aborted, "it is of no use any more");
+  for (const std::size_t who : {0u, 1u}) {
+    World world(3);
+    Group group(world, 7, 100);
+    group.wishes[0].post();
+    group.wishes[1].post();
+    Wish& wish = group.wishes[who];
+    wish.node.drive([&] { wish.node.mesh.cancel_share(wish, why); });
+    EXPECT_EQ(wish.status.to_string(), why.to_string());
+    wish.node.drive([&] { wish.node.mesh.cancel_share(wish, why); });
+    for (const std::size_t i : {0u, 1u, 2u}) {
+      if (i == 2) group.wishes[i].post();
+      EXPECT_EQ(group.wishes[i].wait().code(), Code::aborted) << group.wishes[i].status.to_string();
+      EXPECT_THAT(group.wishes[i].status.message(), HasSubstr("of no use"));
+      EXPECT_EQ(group.wishes[i].completions, 1);
+    }
+  }
+}
+
 TEST(ShmShare, ALeaderThatHasGoneIsLost) {
   World world(2);
   world[0].shut_down();
