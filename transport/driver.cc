@@ -220,20 +220,18 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
       yielding = false;
       spin = state.spin.begin();
     }
-    if (state.crowded) {
-      state.crowded = false;
-      sleep(done, deadline);
-      idle = false;
-      if (over()) return;
-    } else if (alone = now - idle_since < std::min(spin, spin_alone); alone) {
+    const auto waited = now - idle_since;
+    alone = !state.crowded && waited < std::min(spin, spin_alone);
+    if (alone) {
       relax();
-    } else if (now - idle_since < spin) {
+    } else if (!state.crowded && waited < spin) {
       state.crowded = others_ran_meanwhile(now);
-    } else if (!yielding || now - idle_since < spin + state.options.yield) {
+    } else if (!state.crowded && (!yielding || waited < spin + state.options.yield)) {
       yielding = true;
       sched_yield();
     } else {
-      if (spin.count() > 0) state.spin.end(false, now - idle_since);
+      if (spin.count() > 0 && !state.crowded) state.spin.end(false, waited);
+      state.crowded = false;
       sleep(done, deadline);
       idle = false;
       if (over()) return;

@@ -23,16 +23,6 @@ Options with_token(const std::string& token) {
 
 constexpr Parties one_to_zero{Service::data, 1, 0};
 
-std::array<std::byte, hello_bytes> hello_of(const Pair& world, int from, int to) {
-  Hello hello;
-  hello.version = handshake_version;
-  hello.from = static_cast<std::uint32_t>(from);
-  hello.to = static_cast<std::uint32_t>(to);
-  hello.from_nonce = parse_address(world.addresses[static_cast<std::size_t>(from)])->nonce;
-  hello.to_nonce = parse_address(world.addresses[static_cast<std::size_t>(to)])->nonce;
-  return encode(hello);
-}
-
 TEST(TcpGuard, RanksWithTheSameTokenExchangeWhateverTheyLike) {
   Options options = with_token("secret");
   options.sockets = 3;
@@ -67,7 +57,7 @@ TEST(TcpGuard, StrangersAndHoldersOfOtherTokensDisturbNobody) {
     }
     {  // A proper hello, even, is not looked at.
       RawSocket plain(world.addresses[0]);
-      plain.send(hello_of(world, 1, 0));
+      plain.send(encode(proper_hello(world, 1, 0)));
       const auto answer = plain.receive(security::Guard::message_bytes);
       const auto refusal = security::refusal_by_guard(answer, "rank 0");
       ASSERT_TRUE(refusal);
@@ -110,7 +100,7 @@ TEST(TcpGuard, AReplayedHandshakeIsRefused) {
   const auto verdict = replay.receive(security::Guard::message_bytes);
   ASSERT_EQ(verdict.size(), security::Guard::message_bytes);
   EXPECT_EQ(verdict[11], std::byte{3});  // denied
-  replay.send(hello_of(world, 1, 0));
+  replay.send(encode(proper_hello(world, 1, 0)));
   EXPECT_TRUE(replay.is_closed_silently());
   expect_exchange(world[0], 0, world[1], 1, 0);
 }
@@ -120,7 +110,7 @@ TEST(TcpGuard, WhoSaysThatItIsAnotherRankThanItHasProvedIsDropped) {
   RawSocket rank_1(world.addresses[0]);
   auto guard = guard_of("secret", one_to_zero);
   ASSERT_TRUE(pass(guard, rank_1.descriptor()).ok());
-  rank_1.send(hello_of(world, 2, 0));
+  rank_1.send(encode(proper_hello(world, 2, 0)));
   EXPECT_TRUE(rank_1.is_closed_silently());
   expect_exchange(world[0], 0, world[2], 2, 0);
 }

@@ -8,16 +8,6 @@ namespace {
 using namespace std::chrono_literals;
 using conformance::collective;
 
-Hello proper_hello(const Pair& world, int from, int to) {
-  Hello hello;
-  hello.version = handshake_version;
-  hello.from = static_cast<std::uint32_t>(from);
-  hello.to = static_cast<std::uint32_t>(to);
-  hello.from_nonce = parse_address(world.addresses[static_cast<std::size_t>(from)])->nonce;
-  hello.to_nonce = parse_address(world.addresses[static_cast<std::size_t>(to)])->nonce;
-  return hello;
-}
-
 TEST(TcpStrangers, AreClosedWithoutAWord) {
   Pair world;
   std::mt19937 random(3);

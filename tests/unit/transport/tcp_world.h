@@ -156,4 +156,15 @@ struct OpenSockets {
   }
 };
 
+// What the process of that rank would say to the other.
+inline Hello proper_hello(const Pair& world, int from, int to) {
+  Hello hello;
+  hello.version = handshake_version;
+  hello.from = static_cast<std::uint32_t>(from);
+  hello.to = static_cast<std::uint32_t>(to);
+  hello.from_nonce = parse_address(world.addresses[static_cast<std::size_t>(from)])->nonce;
+  hello.to_nonce = parse_address(world.addresses[static_cast<std::size_t>(to)])->nonce;
+  return hello;
+}
+
 }  // namespace tutti::tcp
