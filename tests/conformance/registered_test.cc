@@ -226,9 +226,11 @@ TEST_P(Registered, OutlivesTheHandle) {
   });
 }
 
-// Adds, but takes long for the first time where `state` says so. After that it may read what another rank has got back
-// by then: its own result is lost anyway, and only ranks that are threads of one process let a sanitizer see that.
-__attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const void* right, void* out, std::size_t elements, DataType, void* state) {
+// Adds, but takes long for the first time where `state` says so. After that it may read what another rank has
+// got back by then: its own result is lost anyway, and only ranks that are threads of one process let a
+// sanitizer see that.
+__attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const void* right, void* out,
+                                                       std::size_t elements, DataType, void* state) {
   if (std::exchange(*static_cast<bool*>(state), false))
     std::this_thread::sleep_for(std::chrono::milliseconds(700));
   for (std::size_t i = 0; i < elements; ++i) {
