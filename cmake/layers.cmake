@@ -18,7 +18,7 @@ if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
-# <tutti/core/status.h> and <tutti/tutti.h> mean the same in the tree and once installed: build/include/tutti is a
+# <tutti/core/status.h>, <tutti/tutti.h> and <tutti/c.h> mean the same in the tree and once installed: build/include/tutti is a
 # folder of links into the source tree.
 set(TUTTI_INCLUDE_DIR ${PROJECT_BINARY_DIR}/include)
 if(IS_SYMLINK ${TUTTI_INCLUDE_DIR}/tutti)
@@ -29,6 +29,7 @@ foreach(folder IN ITEMS core transport rendezvous collectives bindings tools tes
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${TUTTI_INCLUDE_DIR}/tutti/${folder} SYMBOLIC)
 endforeach()
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bindings/cpp/tutti.h ${TUTTI_INCLUDE_DIR}/tutti/tutti.h SYMBOLIC)
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bindings/c/tutti.h ${TUTTI_INCLUDE_DIR}/tutti/c.h SYMBOLIC)
 
 add_library(tutti_options INTERFACE)
 target_include_directories(tutti_options INTERFACE ${TUTTI_INCLUDE_DIR})
