@@ -139,6 +139,9 @@ typedef struct tutti_init_options {
  * this is a world of one rank. */
 TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm);
 
+/* Who tutti_init would make this process, by `options` (may be null) and the environment; meets nobody. */
+TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* world_size);
+
 /* What a store's callback answers with; copies the bytes. */
 typedef struct tutti_bytes tutti_bytes;
 TUTTI_C_API int tutti_bytes_set(tutti_bytes* bytes, const void* data, size_t size);
