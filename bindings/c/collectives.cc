@@ -13,7 +13,7 @@ namespace {
 bool in_place(const void* in) { return in == TUTTI_IN_PLACE; }
 
 void refuse_in_place(const void* in) {
-  if (in_place(in)) throw invalid("this operation does not know TUTTI_IN_PLACE");
+  if (in_place(in)) throw invalid("this operation has no in-place form");
 }
 
 // A block of `count` elements for each rank; more than memory holds stays that.

@@ -46,7 +46,7 @@ int tutti_init(const tutti_init_options* options, tutti_comm** comm) {
 
 int tutti_place(const tutti_init_options* options, int* rank, int* world_size) {
   return guarded([&] {
-    const tutti::Place place = tutti::place(init_options(options));
+    const tutti::Placement place = tutti::placement(init_options(options));
     checked(rank, "the place for the rank") = place.rank;
     checked(world_size, "the place for the world size") = place.world_size;
   });

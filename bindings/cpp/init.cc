@@ -174,7 +174,7 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
 
 }  // namespace
 
-Place place(const InitOptions& given) {
+Placement placement(const InitOptions& given) {
   const Launch launch = launch_of(given);
   return {launch.rank, launch.world_size};
 }

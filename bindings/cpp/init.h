@@ -37,10 +37,10 @@ TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_si
 
 // Who `init` would make this process, by what it is told and what the environment says; meets nobody. Throws
 // `Error` where `init` would for want of rank or size.
-struct Place {
+struct Placement {
   int rank = 0;
   int world_size = 1;
 };
-TUTTI_API Place place(const InitOptions& options = {});
+TUTTI_API Placement placement(const InitOptions& options = {});
 
 }  // namespace tutti

@@ -320,14 +320,25 @@ TEST(CInterface, SplitsShrinksAndDescribes) {
     EXPECT_EQ(tutti_comm_describe(comm, 2, cut, sizeof cut), length);
     EXPECT_STREQ(cut, "rank 2");
     EXPECT_EQ(tutti_comm_describe(comm, 3, whole, sizeof whole), 0u);
+  });
+}
 
+TEST(CInterface, ShrinksToThoseThatAreLeft) {
+  world(3, [](tutti_comm* comm) {
+    tutti_comm* old = nullptr;
+    ASSERT_EQ(tutti_comm_split(comm, 0, 0, &old), TUTTI_OK) << tutti_error_message();
+    EXPECT_EQ(tutti_barrier(old, nullptr, nullptr), TUTTI_OK);
+    EXPECT_EQ(tutti_barrier(comm, nullptr, nullptr),
+              TUTTI_OK);  // all are through: shrinking ends the old one
     tutti_comm* survivors = nullptr;
     std::uint64_t completed = 0;
-    ASSERT_EQ(tutti_comm_shrink(comm, 0, &survivors, &completed), TUTTI_OK) << tutti_error_message();
+    ASSERT_EQ(tutti_comm_shrink(old, 0, &survivors, &completed), TUTTI_OK) << tutti_error_message();
     EXPECT_EQ(tutti_comm_size(survivors), 3);
-    EXPECT_GT(completed, 0u);
+    EXPECT_EQ(completed, 1u);
     EXPECT_EQ(tutti_barrier(survivors, nullptr, nullptr), TUTTI_OK);
+    EXPECT_EQ(tutti_barrier(old, nullptr, nullptr), TUTTI_ERROR_ABORTED);
     tutti_comm_free(survivors);
+    tutti_comm_free(old);
   });
 }
 
