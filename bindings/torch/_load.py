@@ -8,9 +8,9 @@ from pathlib import Path
 
 import torch
 
-from . import build
+import tutti
 
-HERE = Path(__file__).resolve().parent
+from . import build
 
 
 def _tag():
@@ -36,9 +36,9 @@ def _build(output, include, library):
 
 
 def load():
-    path = HERE / f"_C.{_tag()}.so"
+    package = Path(tutti.__file__).absolute().parent
+    path = package / "torch" / f"_C.{_tag()}.so"
     if not path.exists():
-        package = HERE.parent
         include, library = package / "include", (package / "lib" / "libtutti.so").resolve()
         path = _cached(include, library)
         if not path.exists():
