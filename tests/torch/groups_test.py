@@ -31,9 +31,8 @@ def futures(rank, size):
     def then_another(future):
         return dist.all_reduce(future.value()[0], async_op=True).get_future().wait()[0] * 2
 
-    chains = [dist.all_reduce(torch.ones(4), async_op=True).get_future() for _ in range(1)]
-    for chain in chains:
-        assert torch.equal(chain.then(then_another).wait(), torch.full((4,), 2.0 * size * size))
+    chain = dist.all_reduce(torch.ones(4), async_op=True).get_future().then(then_another)
+    assert torch.equal(chain.wait(), torch.full((4,), 2.0 * size * size))
 
     # Many at once, in the order of issue or not; results that are copied come by futures too.
     outputs = [[torch.empty(8) for _ in range(size)] for _ in range(50)]
@@ -177,8 +176,6 @@ def groups(rank, size):
     dist.destroy_process_group(mine)
     again = dist.new_group(list(range(size)))
     dist.all_reduce(tensor, group=again)
-    parts = dist.split_group(split_ranks=[[each] for each in range(size)]) if hasattr(dist, "split_group") and False else None
-    assert parts is None
     return tensor[0].item()
 
 
@@ -194,7 +191,7 @@ def detail(rank, size):
     objects(rank, size)
     dist.barrier()
     # The wrapper sees that ranks disagree before the operation starts.
-    with pytest.raises(RuntimeError, match="different"):
+    with pytest.raises(RuntimeError, match="mismatch between collectives"):
         dist.all_reduce(torch.ones(3 + rank))
     return tensor[0].item()
 
@@ -300,7 +297,6 @@ def aborted(rank, size):
         backend.abort()
     with pytest.raises(dist.DistBackendError, match="aborted"):
         dist.barrier()
-    assert str(backend.get_error()) != "ErrorType.SUCCESS"
 
 
 def test_abort():
@@ -334,7 +330,7 @@ def launch(command, **changes):
 def test_torchrun():
     output = launch([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2",
                      f"--master-port={ranks.free_port()}", str(HERE / "hello.py")])
-    assert sorted(line for line in output.splitlines() if line.startswith("rank")) == ["rank 0 of 2: 3.0", "rank 1 of 2: 3.0"]
+    assert output.count("of 2: 3.0") == 2
 
 
 def test_tutti_run():
