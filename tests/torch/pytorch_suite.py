@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """PyTorch's own distributed tests, which come with the torch package, run on a backend.
 
-    pytorch_suite.py [--backend tutti|gloo] [--match REGEX] [--seconds N] [--results FILE]
+    pytorch_suite.py [--backend tutti|gloo] [--ranks N] [--match REGEX] [--seconds N] [--results FILE]
 
-Each test runs on its own: three forked ranks, one time limit. Results are lines of JSON; tests that the file has
-a result for already are not run again, so that a run can be stopped and taken up. The tests ask by name what a
-backend can do, when they are imported: they are told that this is Gloo, so that all that Gloo must pass applies,
-and from then on that it is `--backend`.
+Each test runs on its own: forked ranks, one time limit. Results are lines of JSON; tests that the file has a result
+for already are not run again, so that a run can be stopped and taken up. The tests ask by name what a backend can do:
+they are told that this is Gloo, so that all that Gloo must pass applies, or with `--like mpi` that it is MPI, to which
+they leave what Gloo has no operation for. pytorch_suite.txt lists those that do not apply to tutti, and why.
 """
 import argparse
 import datetime
@@ -21,15 +21,16 @@ import time
 import unittest
 from pathlib import Path
 
-RANKS = 3
 HERE = Path(__file__).resolve().parent
 
 
-class AlsoGloo(str):
-    """A backend's name that the tests, where they ask whether it is Gloo, take for it."""
+class Alike(str):
+    """A backend's name that the tests, where they ask for the name of another, take for that one's."""
+
+    like = ""
 
     def __eq__(self, other):
-        return other == "gloo" or str.__eq__(self, other)
+        return str.__eq__(self, other) or other == self.like
 
     def __ne__(self, other):
         return not self == other
@@ -48,9 +49,9 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     group.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)
 
 
-def load(backend):
+def load(backend, like, ranks):
     """The suite's test case for `backend`, not yet run."""
-    os.environ.update(BACKEND="gloo", WORLD_SIZE=str(RANKS), CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
+    os.environ.update(BACKEND=like, WORLD_SIZE=str(ranks), CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
     # Read when the suite is imported; each test makes a folder of its own.
     os.environ.setdefault("TEMP_DIR", tempfile.gettempdir())
     import torch
@@ -61,7 +62,8 @@ def load(backend):
         import tutti.torch  # noqa: F401  registers the backend
 
         os.environ["BACKEND"] = backend
-        suite.BACKEND = AlsoGloo(backend)
+        suite.BACKEND = Alike(backend)
+        suite.BACKEND.like = like
         # torch.distributed's own refuses every name but Gloo's.
         dist.monitored_barrier = monitored_barrier
         for supported in (suite.PROFILING_SUPPORTED_BACKENDS, suite.SEND_RECV_PROFILING_SUPPORTED_BACKENDS):
@@ -118,6 +120,12 @@ def run_forked(case, name, limit):
         return outcome, reason, tail(output) if outcome == "failed" else ""
 
 
+def exempt():
+    """Names of tests that do not apply, and why."""
+    lines = (HERE / "pytorch_suite.txt").read_text().splitlines()
+    return dict(line.split(None, 1) for line in lines if line and not line.startswith("#"))
+
+
 def tail(output):
     output.seek(0)
     return output.read()[-6000:]
@@ -126,13 +134,15 @@ def tail(output):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="tutti")
+    parser.add_argument("--like", default="gloo", choices=["gloo", "mpi"])
+    parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--match", default="", help="only tests whose name this regular expression finds")
     parser.add_argument("--limit", type=float, default=120, help="seconds a test may take")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no further test after so many")
     parser.add_argument("--results", type=Path, help="file of results, read and added to")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    case = load(options.backend)
+    case = load(options.backend, options.like, options.ranks)
     todo = names(case, options.match)
     if options.list:
         print("\n".join(todo))
@@ -142,12 +152,16 @@ def main():
         known = {line["test"]: line for line in map(json.loads, options.results.read_text().splitlines())}
     start = time.monotonic()
     counts = {}
+    reasons = exempt()
     for name in todo:
         if name in known:
             counts[known[name]["outcome"]] = counts.get(known[name]["outcome"], 0) + 1
             continue
         if time.monotonic() - start > options.seconds:
             counts["not run"] = counts.get("not run", 0) + 1
+            continue
+        if options.backend != "gloo" and name in reasons:
+            counts["exempt"] = counts.get("exempt", 0) + 1
             continue
         began = time.monotonic()
         outcome, reason, output = run_forked(case, name, options.limit)
