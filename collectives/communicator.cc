@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -337,7 +338,8 @@ void Communicator::abort(const std::string& reason) {
 
 Communicator::Statistics Communicator::statistics() const {
   World& world = group_->world();
-  const DriverGuard guard(world.engine->driver);
+  std::optional<DriverGuard> guard;  // inside a `then` callback this thread drives already
+  if (!world.engine->driver.driven_by_this_thread()) guard.emplace(world.engine->driver);
   const ChannelCounters counters = world.mesh->counters();
   return {group_->operations_issued(), group_->registered_operations(),
           counters.messages_sent,      counters.messages_received,
