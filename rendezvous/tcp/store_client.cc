@@ -45,20 +45,17 @@ Status guard_failure(const SocketAddress& address, const Status& why) {
   return Status(Code::unreachable, "no tutti store answers at " + address.text() + ": " + why.message());
 }
 
-Result<Connected> open_connection(const SocketAddress& address, const StoreClientOptions& options,
-                                  Deadline deadline) {
-  Result<Stream> stream = Stream::connect(address, deadline);
-  if (!stream.ok()) return stream.status();
+Result<Connected> greet(Stream stream, const SocketAddress& address, const StoreClientOptions& options,
+                        Deadline deadline) {
   security::Parties parties{security::Service::store};
   if (options.rank >= 0) parties.from = static_cast<std::uint32_t>(options.rank);
   auto guard = security::Guard::connecting(options.credentials, parties, deadline);
-  if (const Status passed = stream->pass(guard, deadline); !passed.ok())
-    return guard_failure(address, passed);
+  if (const Status passed = stream.pass(guard, deadline); !passed.ok()) return guard_failure(address, passed);
   store_wire::ClientHello hello;
   hello.version = store_wire::little_endian16(hello.version);
   store_wire::ServerHello answer;
-  Status status = stream->send(&hello, sizeof(hello), deadline);
-  if (status.ok()) status = stream->receive(&answer, sizeof(answer), deadline);
+  Status status = stream.send(&hello, sizeof(hello), deadline);
+  if (status.ok()) status = stream.receive(&answer, sizeof(answer), deadline);
   if (!status.ok()) {
     return Status(Code::unreachable, "no tutti store answers at " + address.text() + ": " + status.message());
   }
@@ -75,7 +72,14 @@ Result<Connected> open_connection(const SocketAddress& address, const StoreClien
                                       std::to_string(version) + " of the protocol, we speak version " +
                                       std::to_string(store_wire::version));
   }
-  return Connected{*std::move(stream), to_hex(answer.nonce)};
+  return Connected{std::move(stream), to_hex(answer.nonce)};
+}
+
+Result<Connected> open_connection(const SocketAddress& address, const StoreClientOptions& options,
+                                  Deadline deadline) {
+  Result<Stream> stream = Stream::connect(address, deadline);
+  if (!stream.ok()) return stream.status();
+  return greet(*std::move(stream), address, options, deadline);
 }
 
 class Client final : public StoreClient {
@@ -346,7 +350,14 @@ Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint1
 
 Result<std::shared_ptr<StoreClient>> try_connect_store(const SocketAddress& address, Deadline deadline,
                                                        const StoreClientOptions& options) {
-  Result<Connected> connected = open_connection(address, options, deadline);
+  Result<Stream> stream = Stream::connect(address, deadline);
+  if (!stream.ok()) return stream.status();
+  return open_store(*std::move(stream), address, deadline, options);
+}
+
+Result<std::shared_ptr<StoreClient>> open_store(Stream stream, const SocketAddress& address,
+                                                Deadline deadline, const StoreClientOptions& options) {
+  Result<Connected> connected = greet(std::move(stream), address, options, deadline);
   if (!connected.ok()) return connected.status();
   if (!options.nonce.empty() && connected->nonce != options.nonce) {
     return Status(Code::unreachable, "the store at " + address.text() + " belongs to another session");
