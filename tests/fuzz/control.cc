@@ -81,7 +81,9 @@ class World {
     options.rank = rank;
     options.peers = peers(size);
     options.nonce = 100 + static_cast<std::uint64_t>(rank);
-    options.connect = [this](const SocketAddress&, security::Guard guard) { return connected(std::move(guard)); };
+    options.connect = [this](const SocketAddress&, security::Guard guard) {
+      return connected(std::move(guard));
+    };
     overlay_ = std::make_unique<Overlay>(std::move(options), std::move(listener), events_);
     overlay_->start(now_);
   }
@@ -107,7 +109,8 @@ class World {
       keep({std::move(socket), true});
   }
   void say(std::size_t which, std::string_view bytes) {
-    if (!ends_.empty()) static_cast<void>(send(at(which).socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+    if (!ends_.empty())
+      static_cast<void>(send(at(which).socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
   }
   void hang_up(std::size_t which) {
     if (!ends_.empty()) ends_.erase(ends_.begin() + static_cast<std::ptrdiff_t>(which % ends_.size()));
@@ -271,8 +274,8 @@ void address(Input& input) {
   const auto parsed = liveness::parse_address(input.rest());
   if (!parsed) return;
   const auto again = liveness::parse_address(format(*parsed));
-  require(again && again->host == parsed->host && again->port == parsed->port && again->nonce == parsed->nonce &&
-          again->process == parsed->process);
+  require(again && again->host == parsed->host && again->port == parsed->port &&
+          again->nonce == parsed->nonce && again->process == parsed->process);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Guards of connections, with and without a token or TLS: one that hears whatever the input says, and two that
-// hear each other through somebody who changes, drops and adds what he likes.
+// Guards of connections, with and without a token or TLS: one that hears whatever the input says, and two
+// that hear each other through somebody who changes, drops and adds what he likes.
 #include <array>
 #include <string>
 
@@ -31,7 +31,9 @@ struct Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  void say(std::string_view bytes) { static_cast<void>(send(other, bytes.data(), bytes.size(), MSG_NOSIGNAL)); }
+  void say(std::string_view bytes) {
+    static_cast<void>(send(other, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  }
   std::string hear() {
     std::string bytes(4096, '\0');
     const ssize_t got = recv(other, bytes.data(), bytes.size(), 0);
@@ -87,7 +89,8 @@ void alone(Input& input) {
 void meddle(Input& input, std::string& bytes) {
   switch (input.byte() % 8) {
     case 0:
-      if (!bytes.empty()) bytes[input.number<std::uint16_t>() % bytes.size()] ^= static_cast<char>(input.byte());
+      if (!bytes.empty())
+        bytes[input.number<std::uint16_t>() % bytes.size()] ^= static_cast<char>(input.byte());
       break;
     case 1:
       bytes.resize(std::min<std::size_t>(bytes.size(), input.number<std::uint16_t>()));
