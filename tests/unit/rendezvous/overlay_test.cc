@@ -130,8 +130,8 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
   ASSERT_EQ(send(world.ends[0].get(), answer.data(), answer.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(answer.size()));
   world.turn();
-  // Some seconds by its own clock, in which it looks for the other's address again and again: if it waited for
-  // the name service, it would do so dozens of times.
+  // Some seconds by its own clock, in which it looks for the other's address again and again: if it waited
+  // for the name service, it would do so dozens of times.
   const auto begin = Clock::now();
   int heartbeats = 0;
   for (int i = 0; i < 150; ++i) {
