@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include <tutti/collectives/communicator.h>
 #include <tutti/collectives/group.h>
 #include <tutti/collectives/world.h>
+#include <tutti/core/memory_limit.h>
 
 namespace tutti {
 
@@ -287,20 +289,45 @@ Shrunk Communicator::shrink(int min_size) {
           decision.completed};
 }
 
-Allocation Communicator::allocate(std::size_t bytes) {
-  std::vector<std::uint64_t> parts(static_cast<std::size_t>(size()));
-  const std::uint64_t mine = bytes;
-  all_gather(ConstBuffer(&mine, 1, DataType::uint64), Buffer(parts)).wait();
-  // All ranks see the same sizes, so all refuse alike.
-  constexpr std::uint64_t most = std::numeric_limits<std::ptrdiff_t>::max() / 2;
-  std::uint64_t total = 0;
-  for (const std::uint64_t part : parts) {
-    if (part > most - total) {
-      throw Error(Status(Code::resource_exhausted,
-                         describe(rank()) + ": allocate: more bytes in all than memory can hold"));
+namespace {
+
+// What each rank brings to an allocation.
+struct AllocationVote {
+  std::uint64_t bytes = 0;
+  std::uint64_t limit = 0;  // of memory where it runs
+};
+
+// Why there cannot be so much on one of the hosts; or `ok`. The same on all ranks.
+Status check_room(const std::vector<AllocationVote>& votes, const Group& group) {
+  const Topology& topology = group.topology();
+  for (int host = 0; host < topology.hosts(); ++host) {
+    std::uint64_t wanted = 0, limit = std::numeric_limits<std::ptrdiff_t>::max() / 2;
+    for (const int rank : topology.members(host)) {
+      const AllocationVote& vote = votes[static_cast<std::size_t>(rank)];
+      limit = std::min(limit, vote.limit);
+      if (__builtin_add_overflow(wanted, vote.bytes, &wanted))
+        wanted = std::numeric_limits<std::uint64_t>::max();
     }
-    total += part;
+    if (wanted <= limit) continue;
+    return Status(Code::resource_exhausted,
+                  group.describe(group.rank()) + ": allocate: " + std::to_string(wanted) +
+                      " bytes in all on the host of " + group.describe(topology.members(host).front()) +
+                      ", where " + std::to_string(limit) + " are all that there can be");
   }
+  return {};
+}
+
+}  // namespace
+
+Allocation Communicator::allocate(std::size_t bytes) {
+  std::vector<AllocationVote> votes(static_cast<std::size_t>(size()));
+  const AllocationVote mine{bytes, memory_limit()};
+  all_gather(ConstBuffer(&mine, 2, DataType::uint64),
+             Buffer(votes.data(), votes.size() * 2, DataType::uint64))
+      .wait();
+  if (const Status room = check_room(votes, *group_); !room.ok()) throw Error(room);
+  std::vector<std::uint64_t> parts;
+  for (const AllocationVote& vote : votes) parts.push_back(vote.bytes);
   return Allocation(group_, group_->allocate(parts));
 }
 
@@ -313,7 +340,7 @@ void Allocation::let_go() {
   GroupMemory* const memory = memory_.get();
   const bool shared = registered();
   memory_.reset();
-  if (shared) memory->release();
+  if (shared && memory->release()) group_->tell_memory_unused();
 }
 
 Allocation& Allocation::operator=(Allocation&& other) noexcept {
@@ -337,7 +364,8 @@ void Communicator::abort(const std::string& reason) {
 
 Communicator::Statistics Communicator::statistics() const {
   World& world = group_->world();
-  const DriverGuard guard(world.engine->driver);
+  std::optional<DriverGuard> guard;  // inside a `then` callback this thread drives already
+  if (!world.engine->driver.driven_by_this_thread()) guard.emplace(world.engine->driver);
   const ChannelCounters counters = world.mesh->counters();
   return {group_->operations_issued(), group_->registered_operations(),
           counters.messages_sent,      counters.messages_received,

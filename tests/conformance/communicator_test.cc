@@ -186,6 +186,20 @@ TEST_P(CommunicatorTest, CallbacksRunOnceAndMustNotWait) {
   });
 }
 
+TEST_P(CommunicatorTest, ACallbackMayAskForStatistics) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(100'000, 1.0f);
+    std::atomic<std::uint64_t> operations{0};
+    Work work = comm.all_reduce(data, ReduceOp::sum);
+    work.then([&](const Status&) { operations = comm.statistics().operations; });
+    work.wait();
+    for (int i = 0; i < 60'000 && operations == 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(operations, comm.statistics().operations);
+  });
+}
+
 TEST_P(CommunicatorTest, NobodyWaitsAndItStillProgresses) {
   Cluster ranks(2, options());
   ranks.run([](Communicator& comm) {
