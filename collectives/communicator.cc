@@ -261,20 +261,30 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   std::vector<SplitVote> votes(static_cast<std::size_t>(size()));
   all_gather(ConstBuffer(&mine, 2, DataType::int64), Buffer(votes.data(), votes.size() * 2, DataType::int64))
       .wait();
+  std::vector<int> ranks;
+  for (const int member : members_of(votes, color))
+    ranks.push_back(group_->ranks()[static_cast<std::size_t>(member)]);
   // A number is free if it is free everywhere: two splits of other communicators may be under way on some
   // ranks, so what is proposed may be gone when all have heard of it.
   std::int64_t context = 0;
   for (bool agreed = false; !agreed;) {
     context = world.contexts.propose();
     all_reduce(Buffer(&context, 1, DataType::int64), ReduceOp::max).wait();
-    std::int32_t free = world.contexts.take(static_cast<std::uint32_t>(context)) ? 1 : 0;
-    all_reduce(Buffer(&free, 1, DataType::int32), ReduceOp::min).wait();
+    const auto number = static_cast<std::uint32_t>(context);
+    const bool taken = world.contexts.take(number);
+    std::int32_t free = taken ? 1 : 0;
+    Work agreement = all_reduce(Buffer(&free, 1, DataType::int32), ReduceOp::min);
+    try {
+      agreement.wait();
+    } catch (const Error&) {
+      // Others may have the answer, and wait for this rank in the new communicator.
+      const DriverGuard guard(world.engine->driver);
+      if (taken) world.desk.renounce(number, ranks, group_->status());
+      throw;
+    }
     agreed = free == 1;
   }
   if (color == no_color) return std::nullopt;
-  std::vector<int> ranks;
-  for (const int member : members_of(votes, color))
-    ranks.push_back(group_->ranks()[static_cast<std::size_t>(member)]);
   return Communicator(
       make_group(group_->shared_world(), static_cast<std::uint32_t>(context), std::move(ranks)));
 }

@@ -296,6 +296,35 @@ TEST_P(CommunicatorTest, SplitSharesConnections) {
   });
 }
 
+// Some ranks have the new communicator already when the old one fails, others will never have it.
+class CommunicatorMessages : public testing::TestWithParam<std::string> {};
+
+TEST_P(CommunicatorMessages, ASplitThatFailsOnSomeRanksLeavesNobodyWaiting) {
+  Cluster ranks(3, {.transport = GetParam()});
+  ranks.run([](Communicator& comm) {
+    for (int round = 0; round < 100; ++round) {
+      Communicator parent = std::move(*comm.split(0));
+      parent.barrier().wait();
+      std::thread other([&] {
+        if (comm.rank() != 0) return;
+        std::this_thread::sleep_for(std::chrono::microseconds(3 * round));
+        parent.abort("enough");
+      });
+      try {
+        Communicator part = std::move(*parent.split(0));
+        part.barrier({.timeout = std::chrono::seconds(20)}).wait();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::aborted) << error.what();
+      }
+      other.join();
+      comm.barrier().wait();
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, CommunicatorMessages, testing::Values("inproc", "tcp"),
+                         [](const auto& parameter) { return parameter.param; });
+
 TEST_P(CommunicatorTest, DestroyedWithOperationsInFlight) {
   Cluster ranks(2, options());
   ranks.run([](Communicator& comm) {

@@ -287,7 +287,7 @@ class Guarded {
 };
 
 Work issue(Communicator& comm, const CollectiveCase& test, const Layout& layout, ConstBuffer in, Buffer out) {
-  const CallOptions options{.timeout = std::chrono::seconds(120), .algorithm = test.algorithm};
+  const CallOptions options{.timeout = test.timeout, .algorithm = test.algorithm};
   switch (test.kind) {
     case Kind::all_reduce:
       return test.in_place ? comm.all_reduce(out, test.op, options)
@@ -374,6 +374,14 @@ ReduceOp last_nonzero() {
 }
 
 std::string run_case(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory) {
+  try {
+    return attempt_case(comm, test, memory);
+  } catch (const Error& error) {
+    return test.describe() + ": " + error.what();
+  }
+}
+
+std::string attempt_case(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory) {
   const int rank = comm.rank();
   const int size = comm.size();
   const std::size_t element = size_of(test.type);
@@ -400,12 +408,7 @@ std::string run_case(Communicator& comm, const CollectiveCase& test, const CaseM
   const std::vector<std::byte> original(static_cast<std::byte*>(to.data),
                                         static_cast<std::byte*>(to.data) + out.size());
 
-  Work work = issue(comm, test, layout, from, to);
-  try {
-    work.wait();
-  } catch (const Error& error) {
-    return test.describe() + ": " + error.what();
-  }
+  issue(comm, test, layout, from, to).wait();
 
   std::vector<std::byte> expected(out.size());
   bool unchanged = !layout.has_out;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,6 +22,7 @@ struct CollectiveCase {
   int root = 0;
   bool in_place = false;
   std::string algorithm = {};
+  std::chrono::nanoseconds timeout = std::chrono::seconds(120);  // zero: the communicator's default
 
   std::string describe() const;
 };
@@ -43,6 +45,9 @@ inline constexpr std::size_t case_guard = 64;
 // Runs it on this rank and checks what came out: the output, the bytes around it, the input. Empty if all is
 // well, else what is wrong. Every rank of `communicator` calls it with an equal case.
 std::string run_case(Communicator& communicator, const CollectiveCase& test, const CaseMemory& memory = {});
+// The same, but an operation that fails throws its `Error`.
+std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
+                         const CaseMemory& memory = {});
 
 // The matrix: every kind with every type and operation that it has, in and out of place, at a few counts and
 // with a moving root.
