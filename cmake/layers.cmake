@@ -5,6 +5,9 @@ include(GNUInstallDirs)
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
@@ -16,10 +19,11 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
-# <tutti/core/status.h> and <tutti/tutti.h> mean the same in the tree and once installed: build/include/tutti is a
-# folder of links into the source tree.
+# <tutti/core/status.h>, <tutti/tutti.h> and <tutti/c.h> mean the same in the tree and once installed:
+# build/include/tutti is a folder of links into the source tree.
 set(TUTTI_INCLUDE_DIR ${PROJECT_BINARY_DIR}/include)
 if(IS_SYMLINK ${TUTTI_INCLUDE_DIR}/tutti)
   file(REMOVE ${TUTTI_INCLUDE_DIR}/tutti)
@@ -29,10 +33,12 @@ foreach(folder IN ITEMS core transport rendezvous collectives bindings tools tes
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${TUTTI_INCLUDE_DIR}/tutti/${folder} SYMBOLIC)
 endforeach()
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bindings/cpp/tutti.h ${TUTTI_INCLUDE_DIR}/tutti/tutti.h SYMBOLIC)
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bindings/c/tutti.h ${TUTTI_INCLUDE_DIR}/tutti/c.h SYMBOLIC)
 
 add_library(tutti_options INTERFACE)
 target_include_directories(tutti_options INTERFACE ${TUTTI_INCLUDE_DIR})
-target_compile_options(tutti_options INTERFACE -Wall -Wextra -Wpedantic -Wnon-virtual-dtor
+target_compile_options(tutti_options INTERFACE -Wall -Wextra -Wpedantic
+                                               $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
                                                $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>
                                                $<$<BOOL:${TUTTI_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -6,6 +6,7 @@ include(CMakePackageConfigHelpers)
 # each other and the standard library.
 set(TUTTI_PUBLIC_HEADERS
     tutti.h
+    c.h
     bindings/cpp/init.h
     bindings/cpp/version.h
     collectives/communicator.h

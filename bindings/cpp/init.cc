@@ -77,6 +77,10 @@ Setup configure(const InitOptions& options) {
   return setup;
 }
 
+Launch launch_of(const InitOptions& given) {
+  return discover({.url = given.url, .rank = given.rank, .world_size = given.world_size}).take();
+}
+
 Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nanoseconds>& from_url) {
   if (setup.options.timeout.count() > 0) return Deadline::after(setup.options.timeout);
   return Deadline::after(from_url.value_or(setup.config.init_timeout));
@@ -173,10 +177,14 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
 
 }  // namespace
 
+Placement placement(const InitOptions& given) {
+  const Launch launch = launch_of(given);
+  return {launch.rank, launch.world_size};
+}
+
 Communicator init(const InitOptions& given) {
   Setup setup = configure(given);
-  const Launch launch =
-      discover({.url = given.url, .rank = given.rank, .world_size = given.world_size}).take();
+  const Launch launch = launch_of(given);
   log::debug("rank ", launch.rank, " of ", launch.world_size, " by ", launch.source, ", meeting at ",
              to_string(launch.store));
   JoinOptions join_options;

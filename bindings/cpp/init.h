@@ -35,4 +35,12 @@ TUTTI_API Communicator init(std::string_view url);
 TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_size,
                             const InitOptions& options = {});
 
+// Who `init` would make this process, by what it is told and what the environment says; meets nobody. Throws
+// `Error` where `init` would for want of rank or size.
+struct Placement {
+  int rank = 0;
+  int world_size = 1;
+};
+TUTTI_API Placement placement(const InitOptions& options = {});
+
 }  // namespace tutti

@@ -4,3 +4,9 @@ tutti_test(conformance_collectives
   LIBS tutti_collectives
   LABELS sanitize
   TIMEOUT 600)
+
+tutti_test(conformance_c
+  SOURCES c_collectives_test.cc c_interface_test.cc
+          ../support/cluster.cc ../support/collective_case.cc ../support/collective_matrix.cc
+  LIBS tutti_c
+  LABELS sanitize)

@@ -1,4 +1,5 @@
 // The shared library is a guest in its host's address space: it shows its own names and no others.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
@@ -6,6 +7,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include <tutti/tests/house/source_tree.h>
 
 namespace tutti::house {
 namespace {
@@ -43,6 +46,42 @@ TEST(SharedLibrary, ExportsOnlyOurNames) {
     // "0000000000001f90 T tutti::Status::Status(...)"
     const std::string name = line.substr(line.find(' ', line.find(' ') + 1) + 1);
     EXPECT_TRUE(is_ours(name)) << line;
+  }
+}
+
+// The functions that the C interface's header promises.
+std::vector<std::string> promised_functions() {
+  std::vector<std::string> names;
+  for (const SourceFile& file : source_tree()) {
+    if (file.path != "bindings/c/tutti.h") continue;
+    for (const std::string& line : file.lines) {
+      if (!line.starts_with("TUTTI_C_API")) continue;
+      const std::size_t end = line.find('(');
+      const std::size_t begin = line.rfind("tutti_", end);
+      EXPECT_NE(end, line.npos) << line;
+      names.push_back(line.substr(begin, end - begin));
+    }
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// All of them, and no C function besides. `nm` without -C: a C name is its own symbol.
+TEST(SharedLibrary, ExportsTheCInterface) {
+  std::vector<std::string> exported;
+  for (const std::string& line : lines_of("nm -D --defined-only '" SHARED_LIBRARY "'")) {
+    const std::string name = line.substr(line.rfind(' ') + 1);
+    if (name.starts_with("tutti_")) exported.push_back(name.substr(0, name.find('@')));
+  }
+  std::ranges::sort(exported);
+  EXPECT_GT(exported.size(), 50u);
+  EXPECT_EQ(exported, promised_functions());
+}
+
+// How the C interface is made is nobody's business.
+TEST(SharedLibrary, HidesWhatTheCInterfaceIsMadeOf) {
+  for (const std::string& line : lines_of("nm -DC --defined-only '" SHARED_LIBRARY "'")) {
+    EXPECT_EQ(line.find("tutti::c::"), std::string::npos) << line;
   }
 }
 

@@ -104,6 +104,14 @@ TEST_P(Example, RunsUnderTheLauncher) {
   EXPECT_THAT(process.out(), HasSubstr(proof(GetParam(), 4)));
 }
 
+TEST(CExample, GreetsInTheOrderOfRanks) {
+  Process process({program("tutti"), "run", "-n", "4", "--", program("hello_c")});
+  EXPECT_EQ(process.wait(seconds(120)), 0) << process.report();
+  EXPECT_EQ(process.out(),
+            "Greetings from process 0 of 4!\nGreetings from process 1 of 4!\n"
+            "Greetings from process 2 of 4!\nGreetings from process 3 of 4!\n");
+}
+
 TEST_P(Example, ExplainsItsOptions) {
   Process process(command(GetParam(), {"--help"}));
   EXPECT_EQ(process.wait(), 0) << process.report();

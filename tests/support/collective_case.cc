@@ -286,7 +286,8 @@ class Guarded {
   std::span<std::byte> memory_;
 };
 
-Work issue(Communicator& comm, const CollectiveCase& test, const Layout& layout, ConstBuffer in, Buffer out) {
+Work issue(Communicator& comm, const CollectiveCase& test, const CaseCall& call) {
+  const auto& [in, out, in_counts, out_counts] = call;
   const CallOptions options{.timeout = test.timeout, .algorithm = test.algorithm};
   switch (test.kind) {
     case Kind::all_reduce:
@@ -299,23 +300,23 @@ Work issue(Communicator& comm, const CollectiveCase& test, const Layout& layout,
     case Kind::all_gather:
       return test.in_place ? comm.all_gather(out, options) : comm.all_gather(in, out, options);
     case Kind::all_gather_v:
-      return comm.all_gather_v(in, out, layout.out_counts, options);
+      return comm.all_gather_v(in, out, out_counts, options);
     case Kind::reduce_scatter:
       return comm.reduce_scatter(in, out, test.op, options);
     case Kind::reduce_scatter_v:
-      return comm.reduce_scatter_v(in, out, layout.in_counts, test.op, options);
+      return comm.reduce_scatter_v(in, out, in_counts, test.op, options);
     case Kind::all_to_all:
       return test.in_place ? comm.all_to_all(out, options) : comm.all_to_all(in, out, options);
     case Kind::all_to_all_v:
-      return comm.all_to_all_v(in, layout.in_counts, out, layout.out_counts, options);
+      return comm.all_to_all_v(in, in_counts, out, out_counts, options);
     case Kind::gather:
       return comm.gather(in, out, test.root, options);
     case Kind::gather_v:
-      return comm.gather_v(in, out, layout.out_counts, test.root, options);
+      return comm.gather_v(in, out, out_counts, test.root, options);
     case Kind::scatter:
       return comm.scatter(in, out, test.root, options);
     case Kind::scatter_v:
-      return comm.scatter_v(in, layout.in_counts, out, test.root, options);
+      return comm.scatter_v(in, in_counts, out, test.root, options);
     case Kind::scan:
       return test.in_place ? comm.scan(out, test.op, options) : comm.scan(in, out, test.op, options);
     case Kind::exscan:
@@ -373,15 +374,21 @@ ReduceOp last_nonzero() {
       false);
 }
 
-std::string run_case(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory) {
+void perform(Communicator& communicator, const CollectiveCase& test, const CaseCall& call) {
+  issue(communicator, test, call).wait();
+}
+
+std::string run_case(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory,
+                     const Perform& by) {
   try {
-    return attempt_case(comm, test, memory);
+    return attempt_case(comm, test, memory, by);
   } catch (const Error& error) {
     return test.describe() + ": " + error.what();
   }
 }
 
-std::string attempt_case(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory) {
+std::string attempt_case(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory,
+                         const Perform& by) {
   const int rank = comm.rank();
   const int size = comm.size();
   const std::size_t element = size_of(test.type);
@@ -408,7 +415,7 @@ std::string attempt_case(Communicator& comm, const CollectiveCase& test, const C
   const std::vector<std::byte> original(static_cast<std::byte*>(to.data),
                                         static_cast<std::byte*>(to.data) + out.size());
 
-  issue(comm, test, layout, from, to).wait();
+  by(comm, test, {from, to, layout.in_counts, layout.out_counts});
 
   std::vector<std::byte> expected(out.size());
   bool unchanged = !layout.has_out;

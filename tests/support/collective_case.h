@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,12 +43,25 @@ struct CaseMemory {
 };
 inline constexpr std::size_t case_guard = 64;
 
+// The arguments of a case's call on one rank.
+struct CaseCall {
+  ConstBuffer in;
+  Buffer out;
+  std::span<const std::uint64_t> in_counts;  // one for each rank, or a single one
+  std::span<const std::uint64_t> out_counts;
+};
+
+// Carries a case's call out and waits for it; throws `Error`. This one does so by the C++ interface.
+using Perform = std::function<void(Communicator&, const CollectiveCase&, const CaseCall&)>;
+void perform(Communicator& communicator, const CollectiveCase& test, const CaseCall& call);
+
 // Runs it on this rank and checks what came out: the output, the bytes around it, the input. Empty if all is
 // well, else what is wrong. Every rank of `communicator` calls it with an equal case.
-std::string run_case(Communicator& communicator, const CollectiveCase& test, const CaseMemory& memory = {});
+std::string run_case(Communicator& communicator, const CollectiveCase& test, const CaseMemory& memory = {},
+                     const Perform& by = perform);
 // The same, but an operation that fails throws its `Error`.
 std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
-                         const CaseMemory& memory = {});
+                         const CaseMemory& memory = {}, const Perform& by = perform);
 
 // The matrix: every kind with every type and operation that it has, in and out of place, at a few counts and
 // with a moving root.

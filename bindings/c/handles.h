@@ -1,0 +1,76 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include <tutti/bindings/c/error.h>
+#include <tutti/c.h>
+#include <tutti/collectives/communicator.h>
+#include <tutti/collectives/work.h>
+#include <tutti/core/reduce_op.h>
+
+// What the C interface's opaque types are.
+struct tutti_comm {
+  tutti::Communicator communicator;
+};
+
+struct tutti_work {
+  tutti::Work work;
+};
+
+struct tutti_allocation {
+  tutti::Allocation allocation;
+};
+
+struct tutti_op_object {
+  tutti::ReduceOp op;
+  tutti_op_function function = nullptr;
+  void* state = nullptr;
+};
+
+namespace tutti::c {
+
+// The members that the caller's version of a structure has; of the others, the defaults.
+template <class T>
+T known_part(const T* given, T defaults) {
+  if (given != nullptr) std::memcpy(&defaults, given, std::min(given->struct_size, sizeof(T)));
+  return defaults;
+}
+
+// Fills the members that the caller's version of a structure has.
+template <class T>
+void fill(T* given, T value) {
+  if (given == nullptr) throw invalid("the structure to fill is null");
+  value.struct_size = given->struct_size;
+  std::memcpy(given, &value, std::min(given->struct_size, sizeof(T)));
+}
+
+// `pointer` as a reference; `what` it is, if it is null.
+template <class T>
+T& checked(T* pointer, const char* what) {
+  if (pointer == nullptr) throw invalid(std::string(what) + " is null");
+  return *pointer;
+}
+
+// These throw `invalid_argument`.
+DataType data_type(tutti_data_type type);
+const ReduceOp& reduce_op(tutti_op op);
+
+CallOptions call_options(const tutti_call_options* options);
+
+// Issues by `start(communicator, options)`; hands out the work, or waits for it where nobody wants it.
+template <class Start>
+int issue(tutti_comm* comm, const tutti_call_options* options, tutti_work** work, Start&& start) {
+  if (work != nullptr) *work = nullptr;
+  return guarded([&] {
+    Work started = start(checked(comm, "the communicator").communicator, call_options(options));
+    if (work == nullptr) {
+      started.wait();
+    } else {
+      *work = new tutti_work{std::move(started)};
+    }
+  });
+}
+
+}  // namespace tutti::c

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <tutti/c.h>
+#include <tutti/rendezvous/store.h>
+
+struct tutti_bytes {
+  std::string value;
+};
+
+namespace tutti::c {
+
+// A Store by the caller's functions. Throws `invalid_argument` if one is missing.
+std::shared_ptr<Store> make_store(const tutti_store& functions);
+
+}  // namespace tutti::c

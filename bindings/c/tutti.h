@@ -1,0 +1,383 @@
+/* The C interface: everything of Communicator and Work, for C11 and for languages that call C. Included as
+ * <tutti/c.h>; it needs libtutti and no C++.
+ *
+ * Results. A function that can fail returns a code: TUTTI_OK, or a TUTTI_ERROR_*, after which
+ * tutti_error_message() says what happened, on the same thread, until the next call that fails there. What a
+ * function hands out through a pointer is set to nothing (null, zero) if it fails.
+ *
+ * Operations. A call issues an operation, which starts at once, and hands out a `tutti_work`. With a null
+ * `work` it returns when the operation is over, with its code. Every rank calls the same collectives in the
+ * same order with the same count, type, operation and root; ranks that disagree get TUTTI_ERROR_MISMATCH.
+ * Buffers are neither copied nor owned: an input must not change and an output not be read until the
+ * operation is over; after that they are never touched again, also if it failed. In and out must be apart or,
+ * with TUTTI_IN_PLACE, one. Counts are elements, never bytes. A count of zero is fine, with any pointer. A
+ * failed collective, a timeout or a lost peer fails the whole communicator: everything pending and everything
+ * later ends with that first cause.
+ *
+ * Threads. Any thread may call anything, but threads that issue collectives on one communicator must order
+ * themselves, since operations match by order of issue. Handles are freed once, by one thread, when no other
+ * thread is inside a call on them. Nothing here may be called in a forked child but freeing, and a new
+ * tutti_init.
+ *
+ * Structures that may grow begin with their size: fill them with the macro beside them, then set members. The
+ * interface only grows: what was compiled against an older tutti.h runs with a newer library. */
+#ifndef TUTTI_C_H_
+#define TUTTI_C_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TUTTI_C_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Codes ---- */
+
+enum {
+  TUTTI_OK = 0,
+  TUTTI_ERROR_TIMEOUT = 1,
+  TUTTI_ERROR_PEER_LOST = 2,
+  TUTTI_ERROR_ABORTED = 3,
+  TUTTI_ERROR_MISMATCH = 4,
+  TUTTI_ERROR_UNAUTHENTICATED = 5,
+  TUTTI_ERROR_UNREACHABLE = 6,
+  TUTTI_ERROR_INVALID_ARGUMENT = 7,
+  TUTTI_ERROR_UNSUPPORTED = 8,
+  TUTTI_ERROR_RESOURCE_EXHAUSTED = 9,
+  TUTTI_ERROR_PROTOCOL = 10,
+  TUTTI_ERROR_INTERNAL = 11
+};
+
+/* "timeout", "peer_lost", ...; "ok"; "unknown". Static. */
+TUTTI_C_API const char* tutti_code_name(int code);
+/* What the last failed call on this thread had to say: "peer_lost: rank 0 (host b, pid 4711): ...". Never
+ * null; valid until the next call that fails on this thread. */
+TUTTI_C_API const char* tutti_error_message(void);
+/* The world rank that it blames, or -1. */
+TUTTI_C_API int tutti_error_peer(void);
+/* Makes `message` (null: none) the thread's last error and returns `code`: how callbacks say what went wrong.
+ */
+TUTTI_C_API int tutti_error_set(int code, const char* message);
+
+/* "0.1.0" */
+TUTTI_C_API const char* tutti_version(void);
+
+/* ---- Types ---- */
+
+typedef int tutti_data_type;
+enum {
+  TUTTI_INT8 = 0,
+  TUTTI_UINT8 = 1,
+  TUTTI_INT32 = 2,
+  TUTTI_UINT32 = 3,
+  TUTTI_INT64 = 4,
+  TUTTI_UINT64 = 5,
+  TUTTI_FLOAT16 = 6,
+  TUTTI_BFLOAT16 = 7,
+  TUTTI_FLOAT32 = 8,
+  TUTTI_FLOAT64 = 9,
+  TUTTI_BOOL = 10,
+  TUTTI_FLOAT8_E4M3 = 11,
+  TUTTI_FLOAT8_E5M2 = 12
+};
+
+/* Bytes of one element; 0 for what is no type. */
+TUTTI_C_API size_t tutti_data_type_size(tutti_data_type type);
+/* "int8", "bfloat16", "bool", ...; "unknown". Static. */
+TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
+
+typedef struct tutti_comm tutti_comm;             /* a group of ranks that compute together */
+typedef struct tutti_work tutti_work;             /* one operation in flight */
+typedef struct tutti_allocation tutti_allocation; /* memory that the ranks of a host share */
+
+/* ---- How elements are combined ---- */
+
+/* On TUTTI_BOOL sum and max are OR, product and min are AND, the bit operations are logical, avg is invalid.
+ * Avg divides the sum by the number of ranks (integers: towards zero). Bit operations: integers or bool. */
+typedef const struct tutti_op_object* tutti_op;
+#define TUTTI_SUM ((tutti_op)1)
+#define TUTTI_PRODUCT ((tutti_op)2)
+#define TUTTI_MIN ((tutti_op)3)
+#define TUTTI_MAX ((tutti_op)4)
+#define TUTTI_AVG ((tutti_op)5)
+#define TUTTI_BIT_AND ((tutti_op)6)
+#define TUTTI_BIT_OR ((tutti_op)7)
+#define TUTTI_BIT_XOR ((tutti_op)8)
+
+/* Each rank's input times its factor, then summed. Ranks may have different factors. */
+TUTTI_C_API int tutti_op_create_premultiplied_sum(double factor, tutti_op* op);
+
+/* Writes out[i] = left[i] combined with right[i] for `count` elements; `out` may be `left` or `right`. Must
+ * be deterministic and associative. Called on any thread, on several at once for several operations. */
+typedef void (*tutti_op_function)(const void* left, const void* right, void* out, size_t count,
+                                  tutti_data_type type, void* state);
+/* Every rank must create the same function under the same name. One that is not commutative is applied in the
+ * order of ranks. */
+TUTTI_C_API int tutti_op_create_user(const char* name, tutti_op_function function, int commutative,
+                                     void* state, tutti_op* op);
+/* A user operation must live until all operations that use it are over; a premultiplied sum may be freed once
+ * they are issued. Does nothing to null and to the built-in ones. */
+TUTTI_C_API void tutti_op_free(tutti_op op);
+
+/* ---- Meeting ---- */
+
+typedef struct tutti_init_options {
+  size_t struct_size;
+  const char* url;    /* "tcp://host:port?rank=0&world_size=2", "file:///path?...", "env://"; null: env:// */
+  int rank;           /* -1: from the URL, then from the environment */
+  int world_size;     /* -1: likewise */
+  int64_t timeout_ns; /* for meeting all ranks; 0: TUTTI_INIT_TIMEOUT */
+  const char* transports; /* "shm,tcp", in order of preference; null: TUTTI_TRANSPORTS, else all that work */
+} tutti_init_options;
+#define TUTTI_INIT_OPTIONS_INIT \
+  { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL }
+
+/* Meets the other ranks and hands out the communicator of all of them. Blocks until every rank has come;
+ * TUTTI_ERROR_TIMEOUT names those who have not. `options` may be null. Without any launcher, URL or variable
+ * this is a world of one rank. */
+TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm);
+
+/* Who tutti_init would make this process, by `options` (may be null) and the environment; meets nobody. */
+TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* world_size);
+
+/* What a store's callback answers with; copies the bytes. */
+typedef struct tutti_bytes tutti_bytes;
+TUTTI_C_API int tutti_bytes_set(tutti_bytes* bytes, const void* data, size_t size);
+
+/* A key-value table that all ranks reach, as functions of the caller (those of c10d's Store, in effect): how
+ * ranks meet over a store that is there already. Keys are text, values are any bytes. Each function returns
+ * TUTTI_OK or a code, best by way of tutti_error_set; one that waits does so for `timeout_ns` at most, then
+ * returns TUTTI_ERROR_TIMEOUT; zero or less means: only look. Called on the thread that is inside
+ * tutti_init_store, and not after that has returned. None may be null but `exists`. */
+typedef struct tutti_store {
+  size_t struct_size;
+  void* state; /* handed to each function */
+  int (*set)(void* state, const char* key, const void* value, size_t size, int64_t timeout_ns);
+  /* Waits for the key to exist. */
+  int (*get)(void* state, const char* key, int64_t timeout_ns, tutti_bytes* value);
+  /* Waits until all keys exist. */
+  int (*wait)(void* state, const char* const* keys, size_t count, int64_t timeout_ns);
+  /* Adds to the number that the key holds as decimal text (0 if there is none); hands out the sum. */
+  int (*add)(void* state, const char* key, int64_t delta, int64_t timeout_ns, int64_t* sum);
+  /* Sets the key to `desired` if it holds `expected`, or if there is none and `expected` is empty. Hands out
+   * what the key holds afterwards; for a missing key that was not set, `expected`. */
+  int (*compare_set)(void* state, const char* key, const void* expected, size_t expected_size,
+                     const void* desired, size_t desired_size, int64_t timeout_ns, tutti_bytes* value);
+  /* Hands out whether there was such a key. */
+  int (*delete_key)(void* state, const char* key, int64_t timeout_ns, int* existed);
+  /* Hands out whether there is such a key, without waiting for it. Null: `wait` without time is asked. */
+  int (*exists)(void* state, const char* key, int64_t timeout_ns, int* there);
+} tutti_store;
+#define TUTTI_STORE_INIT \
+  { sizeof(tutti_store), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+
+/* As tutti_init, over a store of the caller, under keys of its own that begin with "tutti/" and TUTTI_JOB_ID.
+ * Of `options` (may be null) url, rank and world_size are not looked at. A store serves one such meeting at a
+ * time; who makes several over one store gives each a prefix. */
+TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_size,
+                                 const tutti_init_options* options, tutti_comm** comm);
+
+/* ---- Communicators ---- */
+
+/* Operations still in flight end with TUTTI_ERROR_ABORTED; never hangs. Null is fine. Works and allocations
+ * may outlive it. */
+TUTTI_C_API void tutti_comm_free(tutti_comm* comm);
+TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
+TUTTI_C_API int tutti_comm_size(const tutti_comm* comm);
+/* TUTTI_OK, or the first cause of failure. */
+TUTTI_C_API int tutti_comm_status(const tutti_comm* comm);
+/* Ends everything pending and later on this communicator with TUTTI_ERROR_ABORTED, here and on all ranks that
+ * can be reached. Returns at once. */
+TUTTI_C_API int tutti_comm_abort(tutti_comm* comm, const char* reason);
+/* "rank 3 (host b, pid 4711)" into `text`, cut to `size` bytes with its NUL. Returns its whole length. */
+TUTTI_C_API size_t tutti_comm_describe(const tutti_comm* comm, int rank, char* text, size_t size);
+
+/* The colour of a rank that joins no group. */
+#define TUTTI_NO_COLOR (-1)
+/* Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, then by rank.
+ * Connections are shared. Hands out null to ranks that pass TUTTI_NO_COLOR. */
+TUTTI_C_API int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
+/* After a rank was lost: the communicator of the survivors, in the same order. Every survivor calls it; the
+ * old one is of no use afterwards. `completed` (may be null): of the old one's collectives so many, counted
+ * from the first, were completed by every survivor. TUTTI_ERROR_PEER_LOST if no more than half of the ranks
+ * are left, or, if `min_size` is not 0, less than so many. Collective and blocking. */
+TUTTI_C_API int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors,
+                                  uint64_t* completed);
+
+typedef struct tutti_statistics {
+  size_t struct_size;
+  uint64_t operations;
+  uint64_t registered_operations; /* that worked in place on memory from tutti_allocate */
+  uint64_t messages_sent;         /* of the whole process, as is what follows */
+  uint64_t messages_received;
+  uint64_t frames_sent;
+  uint64_t bytes_sent;
+  uint64_t bytes_received;
+  uint64_t connections;
+} tutti_statistics;
+#define TUTTI_STATISTICS_INIT \
+  { sizeof(tutti_statistics), 0, 0, 0, 0, 0, 0, 0, 0 }
+TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* statistics);
+
+/* For hosts with an event loop of their own: a descriptor that is readable when there is something to do (not
+ * to be read, written or closed), and what then does it, which returns 1 if it did something and 0 if not. */
+TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
+TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
+
+/* Zeroed, page aligned memory that the transports between the ranks know: collectives of this communicator
+ * whose buffers lie in such memory on all ranks copy nothing in or out; other ranks then write into it while
+ * the operation runs. Collective and blocking; sizes may differ. */
+TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
+TUTTI_C_API void* tutti_allocation_data(const tutti_allocation* allocation);
+TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
+/* 1 if other ranks reach it directly; 0 if it is ordinary memory. */
+TUTTI_C_API int tutti_allocation_registered(const tutti_allocation* allocation);
+/* Of one rank's handle; the memory goes when all ranks have freed theirs. Null is fine. */
+TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
+
+/* ---- Operations in flight ---- */
+
+/* Returns when the operation is over, with its code. TUTTI_ERROR_INVALID_ARGUMENT inside a tutti_work_then
+ * callback. A thread that waits makes progress for all operations of the process while it does. */
+TUTTI_C_API int tutti_work_wait(tutti_work* work);
+/* As tutti_work_wait, for at most `timeout_ns`. `done` becomes 0 if it is still running, which does not
+ * disturb it and returns TUTTI_OK; else 1. */
+TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
+/* 1 when over, successfully or not, else 0. Makes no progress by itself; a thread of the library does. */
+TUTTI_C_API int tutti_work_test(const tutti_work* work);
+/* TUTTI_OK while running and after success, else why it failed. */
+TUTTI_C_API int tutti_work_status(const tutti_work* work);
+/* Calls `callback` once when the operation is over, on the thread that finds out: one that waits, one that
+ * issues, or the library's own; at once, on this one, if it is over already. `message` and `peer` are those
+ * of tutti_error_message and tutti_error_peer, valid during the call. Callbacks must be short and must not
+ * wait; issuing operations, and freeing this work, is fine. */
+typedef void (*tutti_callback)(void* state, int code, const char* message, int peer);
+TUTTI_C_API int tutti_work_then(tutti_work* work, tutti_callback callback, void* state);
+
+typedef struct tutti_received {
+  size_t struct_size;
+  int source;
+  uint64_t tag;
+  uint64_t bytes;
+} tutti_received;
+#define TUTTI_RECEIVED_INIT \
+  { sizeof(tutti_received), -1, 0, 0 }
+/* After a successful tutti_recv: what arrived. */
+TUTTI_C_API int tutti_work_received(const tutti_work* work, tutti_received* received);
+/* Another handle to the same operation. */
+TUTTI_C_API tutti_work* tutti_work_copy(const tutti_work* work);
+/* Does not cancel the operation: it runs to its end, and its buffers must live that long. Null is fine. */
+TUTTI_C_API void tutti_work_free(tutti_work* work);
+
+/* ---- Collectives ---- */
+
+typedef struct tutti_call_options {
+  size_t struct_size;
+  /* If the operation is not over by then it fails with TUTTI_ERROR_TIMEOUT, and the communicator with it.
+   * 0: TUTTI_TIMEOUT. */
+  int64_t timeout_ns;
+  /* By name ("ring"), the same on all ranks; null: chosen by size. `tutti explain` lists them. */
+  const char* algorithm;
+} tutti_call_options;
+#define TUTTI_CALL_OPTIONS_INIT \
+  { sizeof(tutti_call_options), 0, NULL }
+
+/* In an input's place: the input is in `out`, and is replaced. */
+#define TUTTI_IN_PLACE ((const void*)UINTPTR_MAX)
+
+/* Every rank: out[i] = in[i] of rank 0 op ... op in[i] of the last rank, with the same bits on all ranks. */
+TUTTI_C_API int tutti_all_reduce(tutti_comm* comm, const void* in, void* out, size_t count,
+                                 tutti_data_type type, tutti_op op, const tutti_call_options* options,
+                                 tutti_work** work);
+/* As tutti_all_reduce, on `root` only; elsewhere `out` is ignored, in place left as it was. */
+TUTTI_C_API int tutti_reduce(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
+                             tutti_op op, int root, const tutti_call_options* options, tutti_work** work);
+/* Every rank's buffer becomes the root's. */
+TUTTI_C_API int tutti_broadcast(tutti_comm* comm, void* in_out, size_t count, tutti_data_type type, int root,
+                                const tutti_call_options* options, tutti_work** work);
+/* out = the `count` elements of rank 0, those of rank 1, ...: size * count in all. In place: a rank's own
+ * block of `out` holds its input. */
+TUTTI_C_API int tutti_all_gather(tutti_comm* comm, const void* in, void* out, size_t count,
+                                 tutti_data_type type, const tutti_call_options* options, tutti_work** work);
+/* counts[r] elements come from rank r; the same `size` counts on all ranks. Not with TUTTI_IN_PLACE. */
+TUTTI_C_API int tutti_all_gather_v(tutti_comm* comm, const void* in, void* out, const uint64_t* counts,
+                                   tutti_data_type type, const tutti_call_options* options,
+                                   tutti_work** work);
+/* Block r, of `count` elements, of the reduced vector goes to rank r; `in` holds size * count. In place:
+ * `out` holds as many, the result replaces the rank's own block, the other blocks are undefined afterwards.
+ */
+TUTTI_C_API int tutti_reduce_scatter(tutti_comm* comm, const void* in, void* out, size_t count,
+                                     tutti_data_type type, tutti_op op, const tutti_call_options* options,
+                                     tutti_work** work);
+/* The same with counts[r] elements for rank r. Not with TUTTI_IN_PLACE. */
+TUTTI_C_API int tutti_reduce_scatter_v(tutti_comm* comm, const void* in, void* out, const uint64_t* counts,
+                                       tutti_data_type type, tutti_op op, const tutti_call_options* options,
+                                       tutti_work** work);
+/* Block r, of `count` elements, of `in` goes to rank r, block r of `out` comes from it. */
+TUTTI_C_API int tutti_all_to_all(tutti_comm* comm, const void* in, void* out, size_t count,
+                                 tutti_data_type type, const tutti_call_options* options, tutti_work** work);
+/* in_counts[r] elements go to rank r, out_counts[r] come from it; what one side sends the other must expect.
+ * Not with TUTTI_IN_PLACE. */
+TUTTI_C_API int tutti_all_to_all_v(tutti_comm* comm, const void* in, const uint64_t* in_counts, void* out,
+                                   const uint64_t* out_counts, tutti_data_type type,
+                                   const tutti_call_options* options, tutti_work** work);
+/* As tutti_all_gather, on `root` only; elsewhere `out` is ignored. Not with TUTTI_IN_PLACE: a root's `in` may
+ * be its own block of `out`. */
+TUTTI_C_API int tutti_gather(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
+                             int root, const tutti_call_options* options, tutti_work** work);
+/* `in` holds in_count elements; counts[r] come from rank r, which only the root must know. */
+TUTTI_C_API int tutti_gather_v(tutti_comm* comm, const void* in, size_t in_count, void* out,
+                               const uint64_t* counts, tutti_data_type type, int root,
+                               const tutti_call_options* options, tutti_work** work);
+/* Block r, of `count` elements, of the root's `in` goes to rank r; elsewhere `in` is ignored. Not with
+ * TUTTI_IN_PLACE: a root's `out` may be its own block of `in`. */
+TUTTI_C_API int tutti_scatter(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
+                              int root, const tutti_call_options* options, tutti_work** work);
+/* counts[r] elements go to rank r, which only the root must know; `out` holds out_count. */
+TUTTI_C_API int tutti_scatter_v(tutti_comm* comm, const void* in, const uint64_t* counts, void* out,
+                                size_t out_count, tutti_data_type type, int root,
+                                const tutti_call_options* options, tutti_work** work);
+/* Rank r: the reduction over ranks 0..r; exscan: 0..r-1, and rank 0's output is left as it was. */
+TUTTI_C_API int tutti_scan(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
+                           tutti_op op, const tutti_call_options* options, tutti_work** work);
+TUTTI_C_API int tutti_exscan(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
+                             tutti_op op, const tutti_call_options* options, tutti_work** work);
+/* Over when every rank has called it. */
+TUTTI_C_API int tutti_barrier(tutti_comm* comm, const tutti_call_options* options, tutti_work** work);
+
+/* ---- Point to point ---- */
+
+#define TUTTI_ANY_RANK (-1)
+#define TUTTI_ANY_TAG UINT64_MAX
+
+/* Outside of the order of collectives. Messages from one rank with equal tags arrive in order of sending. A
+ * send is over when its buffer may be reused. The receive's buffer may be larger than the message
+ * (tutti_work_received tells); if it is smaller the receive fails with TUTTI_ERROR_MISMATCH. Tags below 2^63.
+ * A receive from TUTTI_ANY_RANK or with TUTTI_ANY_TAG takes the earliest that fits. `peer` is a rank of this
+ * communicator. Of the options, `algorithm` is not looked at. */
+TUTTI_C_API int tutti_send(tutti_comm* comm, const void* data, size_t count, tutti_data_type type, int peer,
+                           uint64_t tag, const tutti_call_options* options, tutti_work** work);
+TUTTI_C_API int tutti_recv(tutti_comm* comm, void* data, size_t count, tutti_data_type type, int peer,
+                           uint64_t tag, const tutti_call_options* options, tutti_work** work);
+
+enum { TUTTI_SEND = 0, TUTTI_RECV = 1 };
+/* One leg of a batch; this structure does not grow. */
+typedef struct tutti_transfer {
+  int direction; /* TUTTI_SEND or TUTTI_RECV */
+  tutti_data_type type;
+  void* data; /* only read when sending */
+  size_t count;
+  uint64_t tag;
+  int peer;
+} tutti_transfer;
+/* Starts all transfers together; over when the last is, failed if one fails. The array is copied. */
+TUTTI_C_API int tutti_batch(tutti_comm* comm, const tutti_transfer* transfers, size_t count,
+                            const tutti_call_options* options, tutti_work** work);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TUTTI_C_H_ */

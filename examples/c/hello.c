@@ -1,0 +1,46 @@
+/* The greeting that every tutorial on message passing begins with, in C: all ranks but rank 0 send it a line of
+ * text, and rank 0 prints its own and theirs, in the order of ranks.
+ *
+ *   tutti run -n 4 -- hello_c
+ *
+ * or by hand, in two terminals:
+ *   RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 ./hello_c
+ *   RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 ./hello_c */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tutti/c.h>
+
+enum { LONGEST_GREETING = 100 };
+
+/* What a call returned: TUTTI_OK, or the end of the program. */
+static void check(int code) {
+  if (code == TUTTI_OK) return;
+  fprintf(stderr, "hello_c: %s\n", tutti_error_message());
+  exit(EXIT_FAILURE);
+}
+
+int main(void) {
+  char greeting[LONGEST_GREETING];
+  tutti_comm* comm;
+
+  /* Waits until all ranks are here; the environment says who this one is. */
+  check(tutti_init(NULL, &comm));
+  const int rank = tutti_comm_rank(comm);
+  const int size = tutti_comm_size(comm);
+  snprintf(greeting, sizeof greeting, "Greetings from process %d of %d!", rank, size);
+
+  /* With NULL for the work, a call returns when it is over. */
+  if (rank != 0) {
+    check(tutti_send(comm, greeting, strlen(greeting) + 1, TUTTI_UINT8, 0, 0, NULL, NULL));
+  } else {
+    printf("%s\n", greeting);
+    for (int from = 1; from < size; from++) {
+      check(tutti_recv(comm, greeting, sizeof greeting, TUTTI_UINT8, from, 0, NULL, NULL));
+      printf("%s\n", greeting);
+    }
+  }
+  tutti_comm_free(comm);
+  return EXIT_SUCCESS;
+}
