@@ -24,7 +24,7 @@ Operation recv(Group& group, nb::handle array, int peer, std::uint64_t tag, Seco
 }
 
 // Of tutti.Send and tutti.Recv, which say which they are.
-Operation batch(Group& group, nb::iterable transfers, Seconds timeout) {
+Operation batch(Group& group, const nb::iterable& transfers, Seconds timeout) {
   Kept arrays;
   std::vector<Transfer> legs;
   for (const nb::handle transfer : transfers) {

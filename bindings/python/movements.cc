@@ -21,7 +21,7 @@ Operation move(Group& group, Array from, Array to, Start start) {
                      [&](Communicator& c) { return start(c, in, out); });
 }
 
-Operation broadcast(Group& group, nb::handle array, int root, Seconds timeout, Name algorithm) {
+Operation broadcast(Group& group, nb::handle array, int root, Seconds timeout, const Name& algorithm) {
   const How how{timeout, algorithm};
   const bool reads = group.open()->rank() == root;
   Array both = reads ? Array::to_read(array) : Array::to_write(array);
@@ -30,7 +30,7 @@ Operation broadcast(Group& group, nb::handle array, int root, Seconds timeout, N
                      [&](Communicator& c) { return c.broadcast(buffer, root, how); });
 }
 
-Operation all_gather(Group& group, nb::handle array, nb::handle out, Seconds timeout, Name algorithm) {
+Operation all_gather(Group& group, nb::handle array, nb::handle out, Seconds timeout, const Name& algorithm) {
   const How how{timeout, algorithm};
   if (out.is_none()) {
     Array both = Array::to_write(array);
@@ -42,14 +42,14 @@ Operation all_gather(Group& group, nb::handle array, nb::handle out, Seconds tim
 }
 
 Operation all_gather_v(Group& group, nb::handle array, nb::handle out, const Counts& counts, Seconds timeout,
-                       Name algorithm) {
+                       const Name& algorithm) {
   const How how{timeout, algorithm};
   return move(
       group, Array::to_read(array), Array::to_write(out),
       [&](Communicator& c, ConstBuffer in, Buffer all) { return c.all_gather_v(in, all, counts, how); });
 }
 
-Operation all_to_all(Group& group, nb::handle array, nb::handle out, Seconds timeout, Name algorithm) {
+Operation all_to_all(Group& group, nb::handle array, nb::handle out, Seconds timeout, const Name& algorithm) {
   const How how{timeout, algorithm};
   if (out.is_none()) {
     Array both = Array::to_write(array);
@@ -61,7 +61,7 @@ Operation all_to_all(Group& group, nb::handle array, nb::handle out, Seconds tim
 }
 
 Operation all_to_all_v(Group& group, nb::handle array, const Counts& in_counts, nb::handle out,
-                       const Counts& out_counts, Seconds timeout, Name algorithm) {
+                       const Counts& out_counts, Seconds timeout, const Name& algorithm) {
   const How how{timeout, algorithm};
   return move(group, Array::to_read(array), Array::to_write(out),
               [&](Communicator& c, ConstBuffer in, Buffer all) {
@@ -69,14 +69,15 @@ Operation all_to_all_v(Group& group, nb::handle array, const Counts& in_counts, 
               });
 }
 
-Operation gather(Group& group, nb::handle array, nb::handle out, int root, Seconds timeout, Name algorithm) {
+Operation gather(Group& group, nb::handle array, nb::handle out, int root, Seconds timeout,
+                 const Name& algorithm) {
   const How how{timeout, algorithm};
   return move(group, Array::to_read(array), Array::to_write_if_any(out),
               [&](Communicator& c, ConstBuffer in, Buffer all) { return c.gather(in, all, root, how); });
 }
 
 Operation gather_v(Group& group, nb::handle array, nb::handle out, const std::optional<Counts>& counts,
-                   int root, Seconds timeout, Name algorithm) {
+                   int root, Seconds timeout, const Name& algorithm) {
   const How how{timeout, algorithm};
   const Counts each = counts.value_or(Counts());
   return move(
@@ -84,14 +85,15 @@ Operation gather_v(Group& group, nb::handle array, nb::handle out, const std::op
       [&](Communicator& c, ConstBuffer in, Buffer all) { return c.gather_v(in, all, each, root, how); });
 }
 
-Operation scatter(Group& group, nb::handle array, nb::handle out, int root, Seconds timeout, Name algorithm) {
+Operation scatter(Group& group, nb::handle array, nb::handle out, int root, Seconds timeout,
+                  const Name& algorithm) {
   const How how{timeout, algorithm};
   return move(group, Array::to_read_if_any(array), Array::to_write(out),
               [&](Communicator& c, ConstBuffer in, Buffer block) { return c.scatter(in, block, root, how); });
 }
 
 Operation scatter_v(Group& group, nb::handle array, const std::optional<Counts>& counts, nb::handle out,
-                    int root, Seconds timeout, Name algorithm) {
+                    int root, Seconds timeout, const Name& algorithm) {
   const How how{timeout, algorithm};
   const Counts each = counts.value_or(Counts());
   return move(
@@ -99,7 +101,7 @@ Operation scatter_v(Group& group, nb::handle array, const std::optional<Counts>&
       [&](Communicator& c, ConstBuffer in, Buffer block) { return c.scatter_v(in, each, block, root, how); });
 }
 
-Operation barrier(Group& group, Seconds timeout, Name algorithm) {
+Operation barrier(Group& group, Seconds timeout, const Name& algorithm) {
   const How how{timeout, algorithm};
   return group.issue({}, [&](Communicator& c) { return c.barrier(how); });
 }

@@ -33,7 +33,7 @@ void call_function(const void* left, const void* right, void* out, std::size_t c
   }
 }
 
-Reduction user(const std::string& name, nb::callable function, bool commutative) {
+Reduction user(const std::string& name, const nb::callable& function, bool commutative) {
   return {ReduceOp::user(name, call_function, commutative, function.ptr()), function};
 }
 

@@ -32,7 +32,7 @@ Operation reduce_by(Group& group, nb::handle array, nb::handle out, nb::handle o
 }
 
 Operation all_reduce(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
-                     Name algorithm) {
+                     const Name& algorithm) {
   return reduce_by(
       group, array, out, op, {timeout, algorithm},
       [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
@@ -45,7 +45,7 @@ Operation all_reduce(Group& group, nb::handle array, nb::handle out, nb::handle 
 
 // Away from the root nothing is written, and there need be no `out`.
 Operation reduce(Group& group, nb::handle array, nb::handle out, int root, nb::handle op, Seconds timeout,
-                 Name algorithm) {
+                 const Name& algorithm) {
   if (group.open()->rank() != root) {
     const How how{timeout, algorithm};
     const ReduceOp with = reduction(op);
@@ -65,7 +65,7 @@ Operation reduce(Group& group, nb::handle array, nb::handle out, int root, nb::h
 }
 
 Operation reduce_scatter(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
-                         Name algorithm) {
+                         const Name& algorithm) {
   return reduce_by(
       group, array, out, op, {timeout, algorithm},
       [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
@@ -77,7 +77,7 @@ Operation reduce_scatter(Group& group, nb::handle array, nb::handle out, nb::han
 }
 
 Operation reduce_scatter_v(Group& group, nb::handle array, nb::handle out, const Counts& counts,
-                           nb::handle op, Seconds timeout, Name algorithm) {
+                           nb::handle op, Seconds timeout, const Name& algorithm) {
   const How how{timeout, algorithm};
   const ReduceOp with = reduction(op);
   Array from = Array::to_read(array);
@@ -89,7 +89,7 @@ Operation reduce_scatter_v(Group& group, nb::handle array, nb::handle out, const
 }
 
 Operation scan(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
-               Name algorithm) {
+               const Name& algorithm) {
   return reduce_by(
       group, array, out, op, {timeout, algorithm},
       [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
@@ -101,7 +101,7 @@ Operation scan(Group& group, nb::handle array, nb::handle out, nb::handle op, Se
 }
 
 Operation exscan(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
-                 Name algorithm) {
+                 const Name& algorithm) {
   return reduce_by(
       group, array, out, op, {timeout, algorithm},
       [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
