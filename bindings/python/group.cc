@@ -168,7 +168,10 @@ void interruptibly(std::function<void()> body, const std::function<void()>& give
     }
     if (PyErr_CheckSignals() == 0) continue;
     thread.detach();
-    give_up();
+    {
+      const nb::gil_scoped_release released;
+      give_up();
+    }
     throw nb::python_error();
   }
   thread.join();

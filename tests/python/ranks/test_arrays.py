@@ -92,9 +92,9 @@ def test_an_array_lives_as_long_as_its_operation(comm):
     comm.barrier().wait()
     comm.send(numpy.ones(4), peer, tag=77).wait()
     comm.barrier().wait()
-    for _ in range(10_000):  # over by the next operation, or soon after
-        comm.send(numpy.ones(1), peer, tag=78)
-        comm.recv(numpy.zeros(1), tag=78).wait()
+    for _ in range(10_000):  # over by the next operation, or soon after; these are with nobody else
+        comm.send(numpy.ones(1), comm.rank, tag=78)
+        comm.recv(numpy.zeros(1), comm.rank, tag=78).wait()
         if alive() is None:
             break
     assert alive() is None

@@ -23,7 +23,7 @@ def test_messages(comm):
 def test_batch(comm):
     size, rank = comm.size, comm.rank
     got = [numpy.zeros(2) for _ in range(size)]
-    transfers = [tutti.Send(numpy.full(2, rank), peer, 3) for peer in range(size) if peer != rank]
+    transfers = [tutti.Send(numpy.full(2, float(rank)), peer, 3) for peer in range(size) if peer != rank]
     transfers += [tutti.Recv(got[peer], peer, 3) for peer in range(size) if peer != rank]
     comm.batch(transfers).wait()
     assert all((got[peer] == peer).all() for peer in range(size) if peer != rank)
