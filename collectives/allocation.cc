@@ -45,18 +45,25 @@ GroupMemory::GroupMemory(std::unique_ptr<SharedSegment> segment, int rank,
 
 GroupMemory::~GroupMemory() = default;
 
-void GroupMemory::release() {
-  if (releases_ != nullptr) releases_->fetch_add(1);
+bool GroupMemory::release() {
+  const bool last = releases_ == nullptr || releases_->fetch_add(1) + 1 >= parts_.size();
+  released_.store(true);
+  return last;
 }
 
 bool GroupMemory::released_by_all() const {
-  return releases_ == nullptr || releases_->load() >= parts_.size();
+  return releases_ == nullptr || (released_.load() && releases_->load() >= parts_.size());
 }
 
 void AllocationTable::add(std::shared_ptr<GroupMemory> memory) {
+  drop_unused();
+  const std::lock_guard lock(mutex_);
+  entries_.push_back({++made_, std::move(memory)});
+}
+
+void AllocationTable::drop_unused() {
   const std::lock_guard lock(mutex_);
   std::erase_if(entries_, [](const Entry& entry) { return entry.memory->released_by_all(); });
-  entries_.push_back({++made_, std::move(memory)});
 }
 
 void AllocationTable::clear() {

@@ -31,8 +31,9 @@ class GroupMemory {
   bool shared() const { return segment_ != nullptr; }
   std::byte* part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
   std::uint64_t bytes(int rank) const { return bytes_[static_cast<std::size_t>(rank)]; }
-  // This rank does not use it any more. Others may, until all have said so.
-  void release();
+  // This rank does not use it any more, and this may be gone when it returns. Others may use it, until all
+  // have said so: true for the last.
+  bool release();
   bool released_by_all() const;
 
  private:
@@ -46,14 +47,16 @@ class GroupMemory {
   std::vector<std::uint64_t> bytes_;
   std::unique_ptr<std::byte[], FreeDelete> memory_;
   std::atomic<std::uint32_t>* releases_ = nullptr;  // in the segment
+  std::atomic<bool> released_{false};               // by this rank, whatever others may write there
 };
 
 // The allocations of a group, by number. They stay mapped until all ranks have released them, since another
 // rank's vote may still speak of them. Thread-safe; what destroys a segment is called by whoever drives.
 class AllocationTable final : public Registry {
  public:
-  // Allocations are made in the same order on all ranks. Drops those that nobody uses any more.
+  // Allocations are made in the same order on all ranks. Both drop those that nobody uses any more.
   void add(std::shared_ptr<GroupMemory> memory);
+  void drop_unused();
   void clear();
 
   Place find(const void* data, std::uint64_t bytes) const override;

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include <tutti/collectives/communicator.h>
 #include <tutti/collectives/group.h>
 #include <tutti/collectives/world.h>
+#include <tutti/core/memory_limit.h>
 
 namespace tutti {
 
@@ -259,20 +261,30 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   std::vector<SplitVote> votes(static_cast<std::size_t>(size()));
   all_gather(ConstBuffer(&mine, 2, DataType::int64), Buffer(votes.data(), votes.size() * 2, DataType::int64))
       .wait();
+  std::vector<int> ranks;
+  for (const int member : members_of(votes, color))
+    ranks.push_back(group_->ranks()[static_cast<std::size_t>(member)]);
   // A number is free if it is free everywhere: two splits of other communicators may be under way on some
   // ranks, so what is proposed may be gone when all have heard of it.
   std::int64_t context = 0;
   for (bool agreed = false; !agreed;) {
     context = world.contexts.propose();
     all_reduce(Buffer(&context, 1, DataType::int64), ReduceOp::max).wait();
-    std::int32_t free = world.contexts.take(static_cast<std::uint32_t>(context)) ? 1 : 0;
-    all_reduce(Buffer(&free, 1, DataType::int32), ReduceOp::min).wait();
+    const auto number = static_cast<std::uint32_t>(context);
+    const bool taken = world.contexts.take(number);
+    std::int32_t free = taken ? 1 : 0;
+    Work agreement = all_reduce(Buffer(&free, 1, DataType::int32), ReduceOp::min);
+    try {
+      agreement.wait();
+    } catch (const Error&) {
+      // Others may have the answer, and wait for this rank in the new communicator.
+      const DriverGuard guard(world.engine->driver);
+      if (taken) world.desk.renounce(number, ranks, group_->status());
+      throw;
+    }
     agreed = free == 1;
   }
   if (color == no_color) return std::nullopt;
-  std::vector<int> ranks;
-  for (const int member : members_of(votes, color))
-    ranks.push_back(group_->ranks()[static_cast<std::size_t>(member)]);
   return Communicator(
       make_group(group_->shared_world(), static_cast<std::uint32_t>(context), std::move(ranks)));
 }
@@ -287,20 +299,45 @@ Shrunk Communicator::shrink(int min_size) {
           decision.completed};
 }
 
-Allocation Communicator::allocate(std::size_t bytes) {
-  std::vector<std::uint64_t> parts(static_cast<std::size_t>(size()));
-  const std::uint64_t mine = bytes;
-  all_gather(ConstBuffer(&mine, 1, DataType::uint64), Buffer(parts)).wait();
-  // All ranks see the same sizes, so all refuse alike.
-  constexpr std::uint64_t most = std::numeric_limits<std::ptrdiff_t>::max() / 2;
-  std::uint64_t total = 0;
-  for (const std::uint64_t part : parts) {
-    if (part > most - total) {
-      throw Error(Status(Code::resource_exhausted,
-                         describe(rank()) + ": allocate: more bytes in all than memory can hold"));
+namespace {
+
+// What each rank brings to an allocation.
+struct AllocationVote {
+  std::uint64_t bytes = 0;
+  std::uint64_t limit = 0;  // of memory where it runs
+};
+
+// Why there cannot be so much on one of the hosts; or `ok`. The same on all ranks.
+Status check_room(const std::vector<AllocationVote>& votes, const Group& group) {
+  const Topology& topology = group.topology();
+  for (int host = 0; host < topology.hosts(); ++host) {
+    std::uint64_t wanted = 0, limit = std::numeric_limits<std::ptrdiff_t>::max() / 2;
+    for (const int rank : topology.members(host)) {
+      const AllocationVote& vote = votes[static_cast<std::size_t>(rank)];
+      limit = std::min(limit, vote.limit);
+      if (__builtin_add_overflow(wanted, vote.bytes, &wanted))
+        wanted = std::numeric_limits<std::uint64_t>::max();
     }
-    total += part;
+    if (wanted <= limit) continue;
+    return Status(Code::resource_exhausted,
+                  group.describe(group.rank()) + ": allocate: " + std::to_string(wanted) +
+                      " bytes in all on the host of " + group.describe(topology.members(host).front()) +
+                      ", where " + std::to_string(limit) + " are all that there can be");
   }
+  return {};
+}
+
+}  // namespace
+
+Allocation Communicator::allocate(std::size_t bytes) {
+  std::vector<AllocationVote> votes(static_cast<std::size_t>(size()));
+  const AllocationVote mine{bytes, memory_limit()};
+  all_gather(ConstBuffer(&mine, 2, DataType::uint64),
+             Buffer(votes.data(), votes.size() * 2, DataType::uint64))
+      .wait();
+  if (const Status room = check_room(votes, *group_); !room.ok()) throw Error(room);
+  std::vector<std::uint64_t> parts;
+  for (const AllocationVote& vote : votes) parts.push_back(vote.bytes);
   return Allocation(group_, group_->allocate(parts));
 }
 
@@ -313,7 +350,7 @@ void Allocation::let_go() {
   GroupMemory* const memory = memory_.get();
   const bool shared = registered();
   memory_.reset();
-  if (shared) memory->release();
+  if (shared && memory->release()) group_->tell_memory_unused();
 }
 
 Allocation& Allocation::operator=(Allocation&& other) noexcept {
@@ -337,7 +374,8 @@ void Communicator::abort(const std::string& reason) {
 
 Communicator::Statistics Communicator::statistics() const {
   World& world = group_->world();
-  const DriverGuard guard(world.engine->driver);
+  std::optional<DriverGuard> guard;  // inside a `then` callback this thread drives already
+  if (!world.engine->driver.driven_by_this_thread()) guard.emplace(world.engine->driver);
   const ChannelCounters counters = world.mesh->counters();
   return {group_->operations_issued(), group_->registered_operations(),
           counters.messages_sent,      counters.messages_received,

@@ -48,8 +48,8 @@ struct Transfer {
   std::uint64_t tag = 0;
 };
 
-// Memory from `Communicator::allocate`. Once all ranks have let go of theirs it is freed by the next call of
-// that, or with the communicator, what of which it needs it keeps alive.
+// Memory from `Communicator::allocate`. Freed soon after all ranks have let go of theirs; what it needs of
+// the communicator it keeps alive.
 class TUTTI_API Allocation {
  public:
   Allocation() = default;
@@ -164,7 +164,8 @@ class TUTTI_API Communicator {
   // communicator whose buffers lie in such memory on all ranks copy nothing in or out (on one host:
   // all_reduce, reduce, broadcast, all_gather, reduce_scatter, gather, scatter; not for averages and scaled
   // sums); other ranks then write into it while the operation runs. Any part of it may be a buffer of
-  // anything. Collective and blocking; sizes may differ. Throws `Error`.
+  // anything. Collective and blocking; sizes may differ. Throws `Error`: resource_exhausted on all ranks if a
+  // host cannot have so much memory.
   Allocation allocate(std::size_t bytes);
 
   // Ends everything pending and later on this communicator with `aborted`, here and on all ranks that can be

@@ -162,6 +162,13 @@ void ControlDesk::tell_failure(std::uint32_t context, const Status& why) {
   publish(topic_failure, std::uint64_t{context} + 1, encode(FailureNote{context, why}));
 }
 
+void ControlDesk::renounce(std::uint32_t context, const std::vector<int>& members, const Status& why) {
+  mesh_.abort(context, members, why);
+  for (const int member : members) {
+    if (member != mesh_.rank()) send(member, topic_failure, encode(FailureNote{context, why}));
+  }
+}
+
 void ControlDesk::publish(std::uint32_t topic, std::uint64_t key, std::string body) {
   if (plane_ != nullptr) plane_->publish(topic, key, std::move(body));
 }

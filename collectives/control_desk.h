@@ -38,7 +38,11 @@ class ControlDesk final : public ControlEvents {
   void remove(Group& group);
   // Driving. Tells all ranks that a communicator has failed here.
   void tell_failure(std::uint32_t context, const Status& why);
-  // Driving; see ControlPlane. Without a plane they do nothing. What is sent comes to `Group::on_note` there.
+  // Driving. Tells its other members (world ranks) that this rank will not be in a communicator, which some
+  // of them may have already, or make later.
+  void renounce(std::uint32_t context, const std::vector<int>& members, const Status& why);
+  // Any thread, once there is a communicator; see ControlPlane. Without a plane they do nothing. What is sent
+  // comes to `Group::on_note` there.
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int rank, std::uint32_t topic, std::string body);
   // Driving. Whether a rank has been lost, or has said goodbye.

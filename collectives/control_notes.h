@@ -19,6 +19,7 @@ enum ControlTopic : std::uint32_t {
   topic_where = 4,    // CallNote, to all: the leader asks who has come to this call
   topic_here = 5,     // HereNote, the answer
   topic_shrink = 6,   // ShrinkNote, between members
+  topic_unused = 7,   // a context alone: memory that all members shared is used by none any more
 };
 
 // Puts fields into a body, one after the other.

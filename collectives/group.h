@@ -63,6 +63,8 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void share_windows(std::uint64_t wanted_bytes, Deadline deadline);
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
+  // Lets all members drop what all have released. Any thread.
+  void tell_memory_unused();
 
   void abort(const Status& why);
   // Driving: fails it for a reason that the control plane has told or is telling all members.

@@ -144,6 +144,9 @@ void Group::on_note(const ControlNote& note) {
         world_->desk.send(note.origin, topic_here,
                           encode(HereNote{context_, call->sequence, next_sequence_.load()}));
       break;
+    case topic_unused:
+      allocations_.drop_unused();
+      break;
     case topic_here:
       if (const auto answer = decode_here(note.body)) take_answer(note.origin, *answer);
       break;

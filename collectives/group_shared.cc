@@ -1,3 +1,4 @@
+#include <tutti/collectives/control_notes.h>
 #include <tutti/collectives/group.h>
 #include <tutti/core/log.h>
 
@@ -80,6 +81,11 @@ std::shared_ptr<GroupMemory> Group::allocate(const std::vector<std::uint64_t>& p
     allocations_.add(memory);
   }
   return memory;
+}
+
+void Group::tell_memory_unused() {
+  const std::string body = NoteWriter().put(context_).take();
+  for (const int rank : ranks_) world_->desk.send(rank, topic_unused, body);
 }
 
 // Only problems that refer to nobody's counts are kept. Where somebody else drives just now: not this time.

@@ -7,7 +7,9 @@ namespace {
 
 std::string text(const Slice& slice) {
   constexpr std::string_view names[] = {"input", "output", "scratch", "window"};
-  std::string out(slice.owner == own ? "" : std::to_string(slice.owner) + ".");
+  std::string out;
+  if (slice.owner == everyone) out = "everyone.";
+  if (slice.owner >= 0) out = std::to_string(slice.owner) + ".";
   out += names[static_cast<std::size_t>(slice.buffer)];
   out += '[';
   out += std::to_string(slice.offset);

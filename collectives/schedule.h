@@ -13,9 +13,11 @@ namespace tutti {
 enum class BufferId : std::uint8_t { input, output, scratch, window };
 
 inline constexpr std::int32_t own = -1;
+inline constexpr std::int32_t everyone = -2;
 
 // `count` elements from element `offset` of a buffer: the rank's own, or that of rank `owner`, which must be
-// a window, or memory that its owner has registered.
+// a window, or memory that its owner has registered. A reduce may have the output of `everyone`: then each
+// element of the result is written to the outputs of all ranks, all of them registered.
 struct Slice {
   BufferId buffer = BufferId::input;
   std::uint64_t offset = 0;

@@ -200,10 +200,8 @@ bool SharedExecutor::run_steps() {
       if (!patiently_arrived(step.peer, step.index)) return stage_ == Stage::failed;
     } else if (step.kind == StepKind::signal) {
       signal(signals_before_ + step.index);
-    } else if (reaches_others_ && board_->any_failed()) {
-      return false;  // a rank has left the operation: its buffers are its own again, and this one is to fail
-    } else {
-      compute(step);
+    } else if (has_been_left() || !compute(step)) {
+      return false;
     }
     ++cursor_;
   }
@@ -227,30 +225,62 @@ bool SharedExecutor::repeat() {
   return true;
 }
 
-void SharedExecutor::compute(const Step& step) {
+// False if a rank has left the operation meanwhile: its buffers are its own again, and this one is to fail.
+bool SharedExecutor::compute(const Step& step) {
   const RunBinding& binding = *first_->binding;
   const std::size_t count = step.out.count;
-  std::byte* const out = address(step.out);
   const std::byte* const left = address(step.left);
   switch (step.kind) {
     case StepKind::copy:
       if (first_->passes_caches && step.out.buffer == BufferId::output) {
-        stream_copy(out, left, count * element_size_);
+        stream_copy(address(step.out), left, count * element_size_);
         streamed_ = true;
       } else {
-        std::memcpy(out, left, count * element_size_);
+        std::memcpy(address(step.out), left, count * element_size_);
       }
       break;
     case StepKind::reduce:
-      binding.reducer(left, address(step.right), out, count);
+      if (step.out.owner == everyone) return reduce_for_everyone(step);
+      binding.reducer(left, address(step.right), address(step.out), count);
       break;
     case StepKind::scale:
-      scale(left, out, count, binding.reducer.type, binding.factor);
+      scale(left, address(step.out), count, binding.reducer.type, binding.factor);
       break;
     default:
       assert(step.kind == StepKind::divide);
-      divide(left, out, count, binding.reducer.type, binding.divisor);
+      divide(left, address(step.out), count, binding.reducer.type, binding.divisor);
   }
+  return true;
+}
+
+// What passes the caches goes in tiles that stay in the first level between being combined and being written:
+// small ones, so that reads and writes of memory overlap.
+bool SharedExecutor::reduce_for_everyone(const Step& step) {
+  alignas(64) std::byte tile[1024];
+  const Reducer& reducer = first_->binding->reducer;
+  const std::size_t moved = (step.out.offset + shift_) * element_size_;
+  const std::byte* const left = address(step.left);
+  const std::byte* const right = address(step.right);
+  const auto size = static_cast<std::size_t>(board_->size());
+  const auto rank = static_cast<std::size_t>(board_->rank());
+  const std::size_t bytes = step.out.count * element_size_;
+  const std::size_t most = first_->passes_caches ? sizeof tile : bytes;
+  for (std::size_t at = 0; at < bytes; at += most) {
+    const std::size_t part = std::min(most, bytes - at);
+    std::byte* const combined = first_->passes_caches ? tile : outputs_[rank] + moved;
+    reducer(left + at, right + at, combined, part / element_size_);
+    if (has_been_left()) return false;
+    for (std::size_t i = 0; i < size; ++i) {
+      std::byte* const out = outputs_[(rank + i) % size] + moved + at;
+      if (first_->passes_caches) {
+        stream_copy(out, tile, part);
+      } else if (i != 0) {
+        std::memcpy(out, combined, part);
+      }
+    }
+  }
+  streamed_ |= first_->passes_caches;
+  return true;
 }
 
 std::byte* SharedExecutor::address(const Slice& slice) const {

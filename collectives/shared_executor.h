@@ -79,7 +79,9 @@ class SharedExecutor {
   void count_votes();
   void use(const Schedule& schedule);
   bool run_steps();
-  void compute(const Step& step);
+  bool has_been_left() const { return reaches_others_ && board_->any_failed(); }
+  bool compute(const Step& step);
+  bool reduce_for_everyone(const Step& step);
   bool repeat();
   void signal(std::uint32_t index);
   bool arrived(int peer, std::uint32_t index);

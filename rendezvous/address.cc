@@ -9,64 +9,12 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <tutti/rendezvous/address.h>
+#include <tutti/transport/signals_blocked.h>
 
 namespace tutti {
-namespace {
-
-struct Lookup {
-  std::mutex mutex;
-  std::condition_variable finished;
-  bool done = false;
-  int error = 0;
-  int system_error = 0;
-  std::vector<SocketAddress> addresses;
-};
-
-// A failed or slow name service must not eat the caller's deadline, and getaddrinfo cannot be cancelled: so
-// it runs on a thread of its own, which is left behind if it is too slow and then only touches `lookup`.
-void look_up(const std::shared_ptr<Lookup>& lookup, const std::string& host) {
-  addrinfo hints = {};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const int error = getaddrinfo(host.c_str(), nullptr, &hints, &list);
-  const int system_error = errno;
-  const std::lock_guard lock(lookup->mutex);
-  lookup->error = error;
-  lookup->system_error = system_error;
-  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
-    if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6) continue;
-    SocketAddress address;
-    std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
-    address.length = entry->ai_addrlen;
-    lookup->addresses.push_back(address);
-  }
-  if (list != nullptr) freeaddrinfo(list);
-  lookup->done = true;
-  lookup->finished.notify_all();
-}
-
-Status start_look_up(const std::shared_ptr<Lookup>& lookup, const std::string& host) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
-  try {
-    std::thread([lookup, host] { look_up(lookup, host); }).detach();
-  } catch (const std::system_error& error) {
-    status =
-        Status(Code::resource_exhausted, "cannot start a thread to resolve '" + host + "': " + error.what());
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return status;
-}
-
-}  // namespace
 
 std::uint16_t SocketAddress::port() const {
   if (family() == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
@@ -131,27 +79,93 @@ std::optional<SocketAddress> parse_address(const std::string& literal, std::uint
   return address;
 }
 
-Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port, Deadline deadline) {
-  if (std::optional<SocketAddress> literal = parse_address(host, port)) return std::vector{*literal};
-  const auto lookup = std::make_shared<Lookup>();
-  if (Status status = start_look_up(lookup, host); !status.ok()) return status;
-  std::unique_lock lock(lookup->mutex);
-  const auto finished = [&] { return lookup->done; };
+struct Resolution::Lookup {
+  std::mutex mutex;
+  std::condition_variable finished;
+  bool done = false;
+  Status failure;  // to ask at all
+  int error = 0;
+  int system_error = 0;
+  std::vector<SocketAddress> addresses;
+
+  void take(const addrinfo* list) {
+    for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+      if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6) continue;
+      SocketAddress address;
+      std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
+      address.length = entry->ai_addrlen;
+      addresses.push_back(address);
+    }
+  }
+  // A failed or slow name service must not eat the caller's time, and getaddrinfo cannot be cancelled: so it
+  // runs on a thread of its own, which is left behind if it is too slow and then only touches `lookup`.
+  static void run(const std::shared_ptr<Lookup>& lookup, const std::string& host) {
+    addrinfo hints = {};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* list = nullptr;
+    const int error = getaddrinfo(host.c_str(), nullptr, &hints, &list);
+    const int system_error = errno;
+    const std::lock_guard lock(lookup->mutex);
+    lookup->error = error;
+    lookup->system_error = system_error;
+    lookup->take(list);
+    if (list != nullptr) freeaddrinfo(list);
+    lookup->done = true;
+    lookup->finished.notify_all();
+  }
+};
+
+Resolution::Resolution(std::string host, std::uint16_t port)
+    : host_(std::move(host)), port_(port), lookup_(std::make_shared<Lookup>()) {
+  if (const std::optional<SocketAddress> literal = parse_address(host_, port)) {
+    lookup_->addresses = {*literal};
+    lookup_->done = true;
+    return;
+  }
+  const SignalsBlocked blocked;
+  try {
+    std::thread([lookup = lookup_, name = host_] { Lookup::run(lookup, name); }).detach();
+  } catch (const std::system_error& error) {
+    lookup_->failure =
+        Status(Code::resource_exhausted, "cannot start a thread to resolve '" + host_ + "': " + error.what());
+    lookup_->done = true;
+  }
+}
+
+std::optional<Resolution::Answer> Resolution::answer() const {
+  const std::lock_guard lock(lookup_->mutex);
+  if (!lookup_->done) return std::nullopt;
+  return judge();
+}
+
+Resolution::Answer Resolution::wait(Deadline deadline) const {
+  std::unique_lock lock(lookup_->mutex);
+  const auto finished = [&] { return lookup_->done; };
   if (deadline.is_never()) {
-    lookup->finished.wait(lock, finished);
-  } else if (!lookup->finished.wait_until(lock, deadline.when(), finished)) {
+    lookup_->finished.wait(lock, finished);
+  } else if (!lookup_->finished.wait_until(lock, deadline.when(), finished)) {
     return Status(Code::unreachable,
-                  "cannot resolve host name '" + host + "': the name service does not answer");
+                  "cannot resolve host name '" + host_ + "': the name service does not answer");
   }
-  if (lookup->error != 0 || lookup->addresses.empty()) {
-    const std::string reason = lookup->error == EAI_SYSTEM ? std::strerror(lookup->system_error)
-                               : lookup->error != 0        ? gai_strerror(lookup->error)
-                                                           : "it has no internet address";
-    return Status(Code::unreachable, "cannot resolve host name '" + host + "': " + reason);
+  return judge();
+}
+
+Resolution::Answer Resolution::judge() const {
+  if (!lookup_->failure.ok()) return lookup_->failure;
+  if (lookup_->error != 0 || lookup_->addresses.empty()) {
+    const std::string reason = lookup_->error == EAI_SYSTEM ? std::strerror(lookup_->system_error)
+                               : lookup_->error != 0        ? gai_strerror(lookup_->error)
+                                                            : "it has no internet address";
+    return Status(Code::unreachable, "cannot resolve host name '" + host_ + "': " + reason);
   }
-  std::vector<SocketAddress> addresses = lookup->addresses;
-  for (SocketAddress& address : addresses) address.set_port(port);
+  std::vector<SocketAddress> addresses = lookup_->addresses;
+  for (SocketAddress& address : addresses) address.set_port(port_);
   return addresses;
+}
+
+Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port, Deadline deadline) {
+  return Resolution(host, port).wait(deadline);
 }
 
 std::optional<SocketAddress> route_source(const SocketAddress& target) {

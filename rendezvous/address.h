@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,27 @@ struct TUTTI_API SocketAddress {
 
 // From a literal address ("10.0.0.1", "::1", "[::1]", "fe80::1%eth0"); none for a name.
 TUTTI_API std::optional<SocketAddress> parse_address(const std::string& literal, std::uint16_t port);
+
+// A question about a literal address or a name, which a thread of its own puts to the name service: nobody
+// has to wait for the answer, and none comes too late. Best addresses first; `unreachable` names the host and
+// what the name service said.
+class TUTTI_API Resolution {
+ public:
+  using Answer = Result<std::vector<SocketAddress>>;
+
+  Resolution(std::string host, std::uint16_t port);
+  // None while the name service is at work.
+  std::optional<Answer> answer() const;
+  Answer wait(Deadline deadline) const;
+
+ private:
+  struct Lookup;
+  Answer judge() const;
+
+  std::string host_;
+  std::uint16_t port_;
+  std::shared_ptr<Lookup> lookup_;
+};
 
 // The addresses of a literal or of a name, best first. Blocks up to the deadline at most, however long the
 // name service takes. `unreachable` names the host and what the name service said.

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include <tutti/core/config_values.h>
+#include <tutti/core/log.h>
 #include <tutti/rendezvous/exchange.h>
 
 namespace tutti {
@@ -88,6 +89,9 @@ Result<std::vector<PeerInfo>> Exchange::run() {
 
 // Enters, meets, and leaves whatever came of it: the counter must be right also after a failure.
 Result<Exchange::Round> Exchange::one_round() {
+  // A store that goes on must not keep what ranks leave behind that die while they meet.
+  if (!options_.single_use && !store_.hold("", deadline_).ok())
+    log::debug("the store cannot forget dead ranks");
   if (Result<std::int64_t> present = store_.add("present", 1, deadline_); !present.ok())
     return present.status();
   holds_rank_ = false;

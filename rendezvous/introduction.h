@@ -15,8 +15,8 @@ namespace tutti {
 struct Introduction : PeerInfo {
   int world_size = 1;
   std::string wire_digest;  // "NAME=value;" of each setting that must be equal everywhere
-  std::string version;
-  std::string nonce;  // random: tells this attempt to meet from any other by the same rank
+  std::string version;      // of the library, and of its sources
+  std::string nonce;        // random: tells this attempt to meet from any other by the same rank
 };
 
 // Filled in for this process; rank, world size, digest, addresses and version are left to the caller.

@@ -45,6 +45,10 @@ Result<bool> PrefixStore::exists(std::string_view key, Deadline deadline) {
   return store_->exists(full(key), deadline);
 }
 
+Status PrefixStore::hold(std::string_view prefix, Deadline deadline) {
+  return store_->hold(prefix.empty() ? prefix_.substr(0, prefix_.size() - 1) : full(prefix), deadline);
+}
+
 Result<std::vector<std::string>> PrefixStore::get_many(std::span<const std::string> keys, Deadline deadline) {
   return store_->get_many(full(keys), deadline);
 }

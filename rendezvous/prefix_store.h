@@ -22,6 +22,8 @@ class TUTTI_API PrefixStore final : public Store {
                                   Deadline deadline) override;
   Result<bool> delete_key(std::string_view key, Deadline deadline) override;
   Result<bool> exists(std::string_view key, Deadline deadline) override;
+  // An empty prefix means all keys of this store.
+  Status hold(std::string_view prefix, Deadline deadline) override;
   Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline) override;
 
  private:

@@ -56,6 +56,11 @@ class TUTTI_API Store {
   // Whether there is such a key now; does not wait for it.
   virtual Result<bool> exists(std::string_view key, Deadline deadline) = 0;
 
+  // From now on the keys below `prefix` (it, a slash, and more) go when the last connection that holds them
+  // is gone: whoever dies leaves nothing behind. One prefix for each connection. Stores that do not know who
+  // is connected ignore it.
+  virtual Status hold(std::string_view prefix, Deadline deadline);
+
   // Waits for all keys and returns their values in the same order. Stores that can do it in fewer round trips
   // than one per key do so.
   virtual Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline);

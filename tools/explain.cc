@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include <tutti/collectives/algorithm.h>
+#include <tutti/collectives/board.h>
 #include <tutti/collectives/selector.h>
 #include <tutti/collectives/simulator.h>
 #include <tutti/core/config.h>
@@ -255,7 +256,7 @@ int explain_command(const Arguments& arguments) {
   }
   // Ranks that share memory need no messages.
   if (options.machine.transport == "shm" && options.machine.hosts == 1)
-    question.problem.window_bytes = config.shm_window;
+    question.problem.window_bytes = Board::whole_lines(config.shm_window);
   return explain(options, question, selector);
 }
 

@@ -30,7 +30,7 @@ void print_machine() {
   uname(&system);
   cpu_set_t cores;
   const bool known = sched_getaffinity(0, sizeof cores, &cores) == 0;
-  std::cout << "tutti " << version() << "\n"
+  std::cout << "tutti " << version() << " (build " << build() << ")\n"
             << "reduce kernels: " << reduce_isa() << "\n"
             << "host: " << host << ", " << system.sysname << " " << system.release << " " << system.machine
             << ", " << (known ? CPU_COUNT(&cores) : 0) << " usable cores\n";

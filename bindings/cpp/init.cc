@@ -86,6 +86,9 @@ Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nano
   return Deadline::after(from_url.value_or(setup.config.init_timeout));
 }
 
+// What all ranks must run: "0.1.0 (build 3fa92c11d0e4)".
+std::string build_name() { return std::string(version()) + " (build " + std::string(build()) + ")"; }
+
 unsigned usable_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 // Polling helps only who has a core to himself.
@@ -195,7 +198,7 @@ Communicator init(const InitOptions& given) {
   }
   join_options.prefix = setup.prefix();
   join_options.wire_digest = setup.wire_digest();
-  join_options.version = version();
+  join_options.version = build_name();
   join_options.addresses = [&](const Session& session) {
     return setup.addresses(session.route, session.credentials);
   };
@@ -216,7 +219,7 @@ Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const 
   self.world_size = world_size;
   const security::SharedCredentials credentials = security::Credentials::create(setup.security).take();
   self.wire_digest = setup.wire_digest();
-  self.version = version();
+  self.version = build_name();
   self.addresses = setup.addresses(std::nullopt, credentials).take();
   PrefixStore keys(setup.prefix(), std::move(store));
   std::vector<PeerInfo> peers = exchange(keys, self, {}, init_deadline(setup, std::nullopt)).take();

@@ -12,11 +12,9 @@ namespace tutti {
 namespace {
 
 // Pieces stay in the first or second level of cache between being combined and being copied, and fit the
-// window, where they are combined. What passes the caches goes in small ones, so that reads and writes of
-// memory overlap.
+// window, where those of more than two ranks are combined.
 std::uint64_t piece_count(const Problem& problem) {
-  const std::uint64_t most_bytes = passes_caches(problem) ? 1024 : 32 * 1024;
-  return std::min(most_bytes, problem.window_bytes) / problem.element_size;
+  return std::min<std::uint64_t>(32 * 1024, problem.window_bytes) / problem.element_size;
 }
 
 Slice of(int owner, Slice slice) {
@@ -54,26 +52,18 @@ void combine(ScheduleBuilder& builder, const Problem& problem, std::uint64_t fir
   }
 }
 
-Slice spare_for(ScheduleBuilder& builder, const Problem& problem, bool always = false) {
-  return always || problem.size > 2 ? builder.window(problem.rank, 0, piece_count(problem)) : Slice{};
+Slice spare_for(ScheduleBuilder& builder, const Problem& problem) {
+  return problem.size > 2 ? builder.window(problem.rank, 0, piece_count(problem)) : Slice{};
 }
 
 // Every rank combines a slice of all inputs and writes it to all outputs. Cost: n/p times p read and p
-// written by each, what a kernel in one process would do. What passes the caches is combined within them, and
-// then copied to all outputs alike.
+// written by each, what a kernel in one process would do.
 void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
-  const bool passes = passes_caches(problem);
-  const Slice spare = spare_for(builder, problem, passes);
-  const int r = problem.rank;
-  const Part mine{blocks.offset(r), blocks.count(r)};
+  const Slice spare = spare_for(builder, problem);
+  const Part mine{blocks.offset(problem.rank), blocks.count(problem.rank)};
   in_pieces(builder, problem, mine, [&](std::uint64_t first, std::uint64_t count) {
-    const Slice here = sub_slice(spare, 0, count);
-    const Slice own_output = of(r, output(first, count));
-    const Slice out = passes ? here : own_output;
-    combine(builder, problem, first, here, out);
-    if (passes) builder.copy(out, own_output);
-    for (const int peer : everybody(problem)) builder.copy(out, of(peer, output(first, count)));
+    combine(builder, problem, first, sub_slice(spare, 0, count), of(everyone, output(first, count)));
   });
   everybody_done(builder, problem);
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include <poll.h>
 
+#include <tutti/core/security/refusals.h>
 #include <tutti/rendezvous/liveness/address.h>
 #include <tutti/rendezvous/liveness/frame.h>
 #include <tutti/rendezvous/liveness/stream.h>
@@ -28,7 +30,9 @@ struct OverlayOptions {
   std::vector<PeerInfo> peers;
   std::chrono::nanoseconds limit{std::chrono::seconds(10)};  // without a sign of life: lost
   std::uint64_t nonce = 0;                                   // published in our address
-  security::SharedCredentials credentials;                   // null: nothing is proved
+  security::SharedCredentials credentials = {};              // null: nothing is proved
+  // How connections are made.
+  std::function<std::unique_ptr<Stream>(const SocketAddress&, security::Guard)> connect = connect_to;
 };
 
 // The control plane of one rank, as a state machine around poll(): `collect` what to wait for, wait until
@@ -67,10 +71,11 @@ class Overlay {
     Phase phase = Phase::absent;
     std::unique_ptr<Stream> stream;
     std::optional<SocketAddress> address;
-    Descriptor process;               // readable once it has ended
-    Clock::time_point heard = never;  // last sign of life
-    Clock::time_point told = never;   // last sign of ours
-    Clock::time_point due = never;    // to be linked by
+    std::optional<Resolution> resolution;  // of its host's name, under way
+    Descriptor process;                    // readable once it has ended
+    Clock::time_point heard = never;       // last sign of life
+    Clock::time_point told = never;        // last sign of ours
+    Clock::time_point due = never;         // to be linked by
     Clock::time_point next_try = never;
     Clock::time_point judged = never;  // suspected: lost then
     std::string evidence;
@@ -104,8 +109,10 @@ class Overlay {
   void accept(Clock::time_point now);
   void greet_strangers(Clock::time_point now);
   bool greet(Stranger& stranger, Clock::time_point now);
+  bool welcome(Stranger& stranger, const Hello& hello, Clock::time_point now);
   Verdict judge(const Hello& hello) const;
   void try_connect(int rank, Contact& contact, Clock::time_point now);
+  void locate(int rank, Contact& contact);
   void advance(int rank, Contact& contact, short ready, Clock::time_point now);
   void read_answer(int rank, Contact& contact, Clock::time_point now);
   void read_frames(int rank, Contact& contact, Clock::time_point now);
@@ -128,8 +135,9 @@ class Overlay {
   std::vector<int> here_;  // ascending
   std::map<int, Contact> contacts_;
   std::list<Stranger> strangers_;  // oldest first
-  std::list<Stranger> closing_;    // connections that only have to be written to their end
-  std::deque<Lost> losses_;        // told to new neighbours
+  security::Refusals refusals_;
+  std::list<Stranger> closing_;  // connections that only have to be written to their end
+  std::deque<Lost> losses_;      // told to new neighbours
   std::unordered_set<std::uint64_t> known_keys_;
   std::deque<std::uint64_t> key_order_;
   std::vector<int> waiting_;  // which contact each descriptor of `collect` belongs to

@@ -25,7 +25,7 @@ constexpr int refusals_until_gone = 5;
 constexpr milliseconds first_pause{10};
 constexpr milliseconds retry_pause{200};
 constexpr milliseconds crossed_pause{1000};
-constexpr milliseconds resolve_limit{1000};
+constexpr milliseconds resolve_pause{10};  // between looks whether the name service has answered
 // A neighbour that does not read is sent no more than this: it is frozen, or its host is.
 constexpr std::size_t most_unsent = 1024 * 1024;
 // How long a connection that is over may take to be written to its end.
@@ -163,22 +163,36 @@ void Overlay::greet_strangers(Clock::time_point now) {
 // False once it is a stranger no more, or closed.
 bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
   const bool goes_on = stranger.stream->progress(POLLIN | POLLOUT);
+  if (const security::Guard* const guard = stranger.stream->refused_by()) {
+    refusals_.add("control", *guard);
+    return false;
+  }
+  const auto close = [](const char* why) {
+    log::debug("control: a connection was closed before it was one of ours: ", why);
+    return false;
+  };
   std::string& received = stranger.stream->received();
-  if (!begins_like_hello(received) || now >= stranger.due) return false;
-  if (received.size() < hello_bytes) return goes_on;
+  if (!begins_like_hello(received)) return close("it does not speak our protocol");
+  if (now >= stranger.due) return close("it did not say who it is in time");
+  if (received.size() < hello_bytes) return goes_on || close("it ended");
   const auto hello = decode_hello(received);
-  if (!hello || hello->from != stranger.stream->proved().value_or(hello->from)) return false;
+  if (!hello || hello->from != stranger.stream->proved().value_or(hello->from))
+    return close("it says that it is another than it has proved to be");
   received.erase(0, hello_bytes);
-  const Verdict verdict = judge(*hello);
+  return welcome(stranger, *hello, now);
+}
+
+bool Overlay::welcome(Stranger& stranger, const Hello& hello, Clock::time_point now) {
+  const Verdict verdict = judge(hello);
   stranger.stream->write(encode(Answer{verdict, generation_}));
   if (verdict != Verdict::welcome) {
-    log::debug("control: turned away what says it is rank ", hello->from);
+    log::debug("control: turned away what says it is rank ", hello.from);
     if (closing_.size() < most_strangers) close_after(std::move(stranger.stream));
     return false;
   }
-  Contact& contact = contacts_[static_cast<int>(hello->from)];
+  Contact& contact = contacts_[static_cast<int>(hello.from)];
   contact.stream = std::move(stranger.stream);
-  open(static_cast<int>(hello->from), contact, now);
+  open(static_cast<int>(hello.from), contact, now);
   return false;
 }
 
@@ -202,20 +216,26 @@ Verdict Overlay::judge(const Hello& hello) const {
 
 void Overlay::try_connect(int rank, Contact& contact, Clock::time_point now) {
   contact.next_try = now + retry_pause;
-  const auto& published = addresses_[static_cast<std::size_t>(rank)];
-  if (!contact.address && published) {
-    contact.address = tutti::parse_address(published->host, published->port);
-    if (!contact.address) {
-      auto resolved = resolve(published->host, published->port, Deadline::after(resolve_limit));
-      if (resolved.ok() && !resolved->empty()) contact.address = resolved->front();
-    }
-  }
+  if (!contact.address) locate(rank, contact);
+  if (contact.resolution) contact.next_try = now + resolve_pause;
   if (!contact.address) return;
   const security::Parties parties{security::Service::control, static_cast<std::uint32_t>(options_.rank),
                                   static_cast<std::uint32_t>(rank)};
-  contact.stream = connect_to(*contact.address, security::Guard::connecting(options_.credentials, parties,
-                                                                            Deadline::after(hello_limit)));
+  contact.stream = options_.connect(
+      *contact.address,
+      security::Guard::connecting(options_.credentials, parties, Deadline::after(hello_limit)));
   if (contact.stream != nullptr) contact.phase = Phase::connecting;
+}
+
+// The name service may take its time: heartbeats must not wait for it.
+void Overlay::locate(int rank, Contact& contact) {
+  const auto& published = addresses_[static_cast<std::size_t>(rank)];
+  if (!published) return;
+  if (!contact.resolution) contact.resolution.emplace(published->host, published->port);
+  const auto answer = contact.resolution->answer();
+  if (!answer) return;
+  if (answer->ok()) contact.address = (**answer).front();
+  contact.resolution.reset();
 }
 
 void Overlay::advance(int rank, Contact& contact, short ready, Clock::time_point now) {

@@ -75,7 +75,8 @@ bool Stream::pass_guard() {
   using State = security::Guard::State;
   const State state = guard_->advance(socket_.get());
   guard_writes_ = state == State::writing;
-  if (state == State::failed) why_ = guard_->status().message();
+  refused_by_guard_ = state == State::failed;
+  if (refused_by_guard_) why_ = guard_->status().message();
   if (state != State::done) return false;
   if (!guard_->is_open()) proved_ = guard_->from();
   tls_ = guard_->take_tls();

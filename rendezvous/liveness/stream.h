@@ -47,6 +47,8 @@ class Stream {
   bool progress(short ready);
   // And through the guard.
   bool connected() const { return connected_ && !guard_; }
+  // The guard that has not let them through; null: none, or not yet.
+  const security::Guard* refused_by() const { return refused_by_guard_ ? &*guard_ : nullptr; }
   // Who has connected, where that was proved.
   std::optional<std::uint32_t> proved() const { return proved_; }
 
@@ -72,6 +74,7 @@ class Stream {
   Descriptor socket_;
   std::optional<security::Guard> guard_;  // until it has let us through
   bool guard_writes_ = false;
+  bool refused_by_guard_ = false;
   std::optional<std::uint32_t> proved_;
   std::unique_ptr<security::Tls> tls_;
   bool connected_;

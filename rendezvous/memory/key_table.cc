@@ -64,4 +64,12 @@ bool KeyTable::erase(std::string_view key) {
   return true;
 }
 
+void KeyTable::erase_all_beginning_with(std::string_view prefix) {
+  auto entry = entries_.lower_bound(prefix);
+  while (entry != entries_.end() && entry->first.starts_with(prefix)) {
+    bytes_ -= entry->first.size() + entry->second.size() + entry_overhead;
+    entry = entries_.erase(entry);
+  }
+}
+
 }  // namespace tutti

@@ -23,6 +23,7 @@ class KeyTable {
   Result<std::int64_t> add(std::string_view key, std::int64_t delta);
   Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired);
   bool erase(std::string_view key);
+  void erase_all_beginning_with(std::string_view prefix);
 
  private:
   static constexpr std::size_t entry_overhead = 128;

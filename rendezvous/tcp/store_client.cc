@@ -37,6 +37,13 @@ struct Connected {
   std::string nonce;
 };
 
+StoreRequest request_for(StoreRequest::Operation operation, std::string_view key) {
+  StoreRequest request;
+  request.set_operation(operation);
+  request.add_keys(std::string(key));
+  return request;
+}
+
 // A store that will never let us in is told apart from one that may.
 Status guard_failure(const SocketAddress& address, const Status& why) {
   if (why.code() == Code::unauthenticated || why.code() == Code::mismatch) {
@@ -45,20 +52,17 @@ Status guard_failure(const SocketAddress& address, const Status& why) {
   return Status(Code::unreachable, "no tutti store answers at " + address.text() + ": " + why.message());
 }
 
-Result<Connected> open_connection(const SocketAddress& address, const StoreClientOptions& options,
-                                  Deadline deadline) {
-  Result<Stream> stream = Stream::connect(address, deadline);
-  if (!stream.ok()) return stream.status();
+Result<Connected> greet(Stream stream, const SocketAddress& address, const StoreClientOptions& options,
+                        Deadline deadline) {
   security::Parties parties{security::Service::store};
   if (options.rank >= 0) parties.from = static_cast<std::uint32_t>(options.rank);
   auto guard = security::Guard::connecting(options.credentials, parties, deadline);
-  if (const Status passed = stream->pass(guard, deadline); !passed.ok())
-    return guard_failure(address, passed);
+  if (const Status passed = stream.pass(guard, deadline); !passed.ok()) return guard_failure(address, passed);
   store_wire::ClientHello hello;
   hello.version = store_wire::little_endian16(hello.version);
   store_wire::ServerHello answer;
-  Status status = stream->send(&hello, sizeof(hello), deadline);
-  if (status.ok()) status = stream->receive(&answer, sizeof(answer), deadline);
+  Status status = stream.send(&hello, sizeof(hello), deadline);
+  if (status.ok()) status = stream.receive(&answer, sizeof(answer), deadline);
   if (!status.ok()) {
     return Status(Code::unreachable, "no tutti store answers at " + address.text() + ": " + status.message());
   }
@@ -75,7 +79,14 @@ Result<Connected> open_connection(const SocketAddress& address, const StoreClien
                                       std::to_string(version) + " of the protocol, we speak version " +
                                       std::to_string(store_wire::version));
   }
-  return Connected{*std::move(stream), to_hex(answer.nonce)};
+  return Connected{std::move(stream), to_hex(answer.nonce)};
+}
+
+Result<Connected> open_connection(const SocketAddress& address, const StoreClientOptions& options,
+                                  Deadline deadline) {
+  Result<Stream> stream = Stream::connect(address, deadline);
+  if (!stream.ok()) return stream.status();
+  return greet(*std::move(stream), address, options, deadline);
 }
 
 class Client final : public StoreClient {
@@ -95,6 +106,7 @@ class Client final : public StoreClient {
                                   Deadline deadline) override;
   Result<bool> delete_key(std::string_view key, Deadline deadline) override;
   Result<bool> exists(std::string_view key, Deadline deadline) override;
+  Status hold(std::string_view prefix, Deadline deadline) override;
   Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline) override;
 
   std::string nonce() const override { return nonce_; }
@@ -124,10 +136,12 @@ class Client final : public StoreClient {
   const std::string nonce_;
   const pid_t owner_ = getpid();
 
-  mutable std::mutex mutex_;  // of busy_; stream_ and lost_ belong to whoever has the turn
+  mutable std::mutex mutex_;  // of busy_; what follows that belongs to whoever has the turn
   std::condition_variable free_;
   bool busy_ = false;
   Stream stream_;
+  Stream abandoned_;  // what it held must not go before another connection holds it
+  std::string held_;  // empty: nothing
   bool lost_ = false;
 };
 
@@ -161,6 +175,12 @@ Status Client::reconnect(Deadline limit) {
   if (!again.ok()) return again.status();
   if (again->nonce != nonce_) return Status(Code::peer_lost, "another store answers at its address");
   stream_ = std::move(again->stream);
+  if (!held_.empty()) {
+    StoreResponse ignored;
+    if (Status status = exchange(request_for(StoreRequest::HOLD, held_), limit, ignored); !status.ok())
+      return status;
+  }
+  abandoned_.close();
   return {};
 }
 
@@ -201,6 +221,7 @@ Result<StoreResponse> Client::call(const StoreRequest& request, Deadline deadlin
   StoreResponse response;
   const Status status = exchange(request, limit, response);
   if (status.ok()) {
+    if (response.code() == 0 && request.operation() == StoreRequest::HOLD) held_ = request.keys(0);
     if (response.code() == 0) return response;
     const auto code =
         static_cast<Code>(std::min(response.code(), static_cast<std::uint32_t>(Code::internal)));
@@ -208,19 +229,14 @@ Result<StoreResponse> Client::call(const StoreRequest& request, Deadline deadlin
     const std::vector<std::string> missing(response.missing().begin(), response.missing().end());
     return missing_keys(missing);
   }
+  abandoned_.close();
+  if (status.code() == Code::timeout && !held_.empty()) abandoned_ = std::move(stream_);
   stream_.close();
   if (status.code() == Code::timeout) {
     return Status(Code::timeout, "the store at " + address_.text() + " does not answer");
   }
   lost_ = true;
   return lost(status);
-}
-
-StoreRequest request_for(StoreRequest::Operation operation, std::string_view key) {
-  StoreRequest request;
-  request.set_operation(operation);
-  request.add_keys(std::string(key));
-  return request;
 }
 
 void set_wait(StoreRequest& request, Deadline deadline) {
@@ -327,6 +343,11 @@ Result<bool> Client::exists(std::string_view key, Deadline deadline) {
   return response->number() != 0;
 }
 
+Status Client::hold(std::string_view prefix, Deadline deadline) {
+  if (Status status = check_store_key(prefix); !status.ok()) return status;
+  return call(request_for(StoreRequest::HOLD, prefix), deadline).status();
+}
+
 // One round over all addresses of the host.
 Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint16_t port, Deadline deadline,
                                              const StoreClientOptions& options) {
@@ -346,7 +367,14 @@ Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint1
 
 Result<std::shared_ptr<StoreClient>> try_connect_store(const SocketAddress& address, Deadline deadline,
                                                        const StoreClientOptions& options) {
-  Result<Connected> connected = open_connection(address, options, deadline);
+  Result<Stream> stream = Stream::connect(address, deadline);
+  if (!stream.ok()) return stream.status();
+  return open_store(*std::move(stream), address, deadline, options);
+}
+
+Result<std::shared_ptr<StoreClient>> open_store(Stream stream, const SocketAddress& address,
+                                                Deadline deadline, const StoreClientOptions& options) {
+  Result<Connected> connected = greet(std::move(stream), address, options, deadline);
   if (!connected.ok()) return connected.status();
   if (!options.nonce.empty() && connected->nonce != options.nonce) {
     return Status(Code::unreachable, "the store at " + address.text() + " belongs to another session");

@@ -7,6 +7,7 @@
 #include <tutti/core/security/credentials.h>
 #include <tutti/rendezvous/address.h>
 #include <tutti/rendezvous/store.h>
+#include <tutti/rendezvous/tcp/stream.h>
 
 namespace tutti::tcp {
 
@@ -41,5 +42,9 @@ TUTTI_API Result<std::shared_ptr<StoreClient>> connect_store(const std::string& 
 TUTTI_API Result<std::shared_ptr<StoreClient>> try_connect_store(const SocketAddress& address,
                                                                  Deadline deadline,
                                                                  const StoreClientOptions& options = {});
+
+// Over a connection that has been made, to `address`, where nothing has been said yet.
+Result<std::shared_ptr<StoreClient>> open_store(store_wire::Stream stream, const SocketAddress& address,
+                                                Deadline deadline, const StoreClientOptions& options = {});
 
 }  // namespace tutti::tcp

@@ -183,7 +183,7 @@ void StoreConnection::release() { state_.buffered_bytes -= std::exchange(reserve
 void StoreConnection::close() {
   if (std::exchange(is_closed_, true)) return;
   stop_timer();
-  state_.service.forget(parked_);
+  state_.service.leave(parked_);
   release();
   asio::error_code ignored;
   wire_.socket().close(ignored);

@@ -78,6 +78,8 @@ Frame StoreService::handle(const StoreRequest& request, Parked& parked) {
       return handle_wait(request, parked);
     case StoreRequest::EXISTS:
       return encode_number(table_.find(request.keys(0)) != nullptr ? 1 : 0);
+    case StoreRequest::HOLD:
+      return handle_hold(request.keys(0), parked);
     default:
       return handle_change(request);
   }
@@ -111,6 +113,23 @@ Frame StoreService::handle_change(const StoreRequest& request) {
   }
   key_changed(key);
   return response;
+}
+
+Frame StoreService::handle_hold(const std::string& prefix, Parked& parked) {
+  ++holders_[prefix];
+  let_go(parked);
+  parked.held = prefix;
+  return encode(Status());
+}
+
+void StoreService::let_go(Parked& parked) {
+  const auto found = holders_.find(parked.held);
+  parked.held.clear();
+  if (found == holders_.end() || --found->second > 0) return;
+  const std::string prefix = found->first + "/";
+  holders_.erase(found);
+  table_.erase_all_beginning_with(prefix);
+  if (cached_key_.starts_with(prefix)) cached_ = nullptr;
 }
 
 Frame StoreService::handle_wait(const StoreRequest& request, Parked& parked) {
@@ -179,6 +198,11 @@ Frame StoreService::expire(Parked& parked) {
     if (table_.find(key) == nullptr) response.add_missing(key);
   }
   return encode(response);
+}
+
+void StoreService::leave(Parked& parked) {
+  forget(parked);
+  let_go(parked);
 }
 
 void StoreService::forget(Parked& parked) {

@@ -23,8 +23,8 @@ using Frame = std::shared_ptr<const std::string>;
 // What the server does with requests, apart from sockets and time. Used by the server's thread only.
 class StoreService {
  public:
-  // A GET or WAIT some of whose keys are missing. Owned by the connection it came from, which must `forget`
-  // it before it goes.
+  // What is known of a connection: a GET or WAIT some of whose keys are missing, and what it holds. Owned by
+  // the connection, which must `leave` before it goes.
   struct Parked {
     std::vector<std::string> keys;
     bool wants_values = false;
@@ -33,6 +33,7 @@ class StoreService {
     std::size_t next = 0;  // the key that it is parked on
     std::multimap<std::string, Parked*, std::less<>>::iterator position;
     bool is_parked = false;
+    std::string held;  // a prefix; empty: none
   };
 
   explicit StoreService(std::size_t max_bytes) : table_(max_bytes) {}
@@ -43,6 +44,7 @@ class StoreService {
   // Takes it out of the queue; what to answer because its time is over.
   Frame expire(Parked& parked);
   void forget(Parked& parked);
+  void leave(Parked& parked);
 
   // The sum of all responses that somebody still holds.
   std::size_t frame_bytes() const { return *frame_bytes_; }
@@ -52,6 +54,8 @@ class StoreService {
   Frame encode(const Status& status) const;
   Frame encode_number(std::int64_t number) const;
   Frame handle_change(const wire::StoreRequest& request);
+  Frame handle_hold(const std::string& prefix, Parked& parked);
+  void let_go(Parked& parked);
   Frame handle_wait(const wire::StoreRequest& request, Parked& parked);
   // True if all keys are there; otherwise it is parked on one that is not.
   bool advance(Parked& parked);
@@ -61,6 +65,7 @@ class StoreService {
   KeyTable table_;
   const std::shared_ptr<std::size_t> frame_bytes_ = std::make_shared<std::size_t>(0);
   std::multimap<std::string, Parked*, std::less<>> waiting_;
+  std::map<std::string, std::size_t> holders_;  // of a prefix, how many
   // The latest single-key response, until that key changes: all ranks ask for the same few keys.
   std::string cached_key_;
   Frame cached_;

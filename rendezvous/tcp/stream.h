@@ -21,6 +21,8 @@ void set_keepalive(int fd);
 class Stream {
  public:
   Stream() = default;
+  // Takes over a connected socket that does not block.
+  explicit Stream(int fd) : fd_(fd) {}
   Stream(Stream&& other) noexcept : fd_(std::exchange(other.fd_, -1)), tls_(std::move(other.tls_)) {}
   Stream& operator=(Stream&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -49,7 +51,6 @@ class Stream {
   SocketAddress local_address() const;
 
  private:
-  explicit Stream(int fd) : fd_(fd) {}
   Status wait_for(short events, Deadline deadline) const;
 
   // As recv and send, but that the errno is returned.

@@ -186,6 +186,20 @@ TEST_P(CommunicatorTest, CallbacksRunOnceAndMustNotWait) {
   });
 }
 
+TEST_P(CommunicatorTest, ACallbackMayAskForStatistics) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(100'000, 1.0f);
+    std::atomic<std::uint64_t> operations{0};
+    Work work = comm.all_reduce(data, ReduceOp::sum);
+    work.then([&](const Status&) { operations = comm.statistics().operations; });
+    work.wait();
+    for (int i = 0; i < 60'000 && operations == 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(operations, comm.statistics().operations);
+  });
+}
+
 TEST_P(CommunicatorTest, NobodyWaitsAndItStillProgresses) {
   Cluster ranks(2, options());
   ranks.run([](Communicator& comm) {
@@ -281,6 +295,35 @@ TEST_P(CommunicatorTest, SplitSharesConnections) {
     EXPECT_TRUE(comm.status().ok());
   });
 }
+
+// Some ranks have the new communicator already when the old one fails, others will never have it.
+class CommunicatorMessages : public testing::TestWithParam<std::string> {};
+
+TEST_P(CommunicatorMessages, ASplitThatFailsOnSomeRanksLeavesNobodyWaiting) {
+  Cluster ranks(3, {.transport = GetParam()});
+  ranks.run([](Communicator& comm) {
+    for (int round = 0; round < 100; ++round) {
+      Communicator parent = std::move(*comm.split(0));
+      parent.barrier().wait();
+      std::thread other([&] {
+        if (comm.rank() != 0) return;
+        std::this_thread::sleep_for(std::chrono::microseconds(3 * round));
+        parent.abort("enough");
+      });
+      try {
+        Communicator part = std::move(*parent.split(0));
+        part.barrier({.timeout = std::chrono::seconds(20)}).wait();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::aborted) << error.what();
+      }
+      other.join();
+      comm.barrier().wait();
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, CommunicatorMessages, testing::Values("inproc", "tcp"),
+                         [](const auto& parameter) { return parameter.param; });
 
 TEST_P(CommunicatorTest, DestroyedWithOperationsInFlight) {
   Cluster ranks(2, options());

@@ -267,9 +267,9 @@ TEST_P(Registered, AllocateEndsWithTheCommunicator) {
       const auto begin = std::chrono::steady_clock::now();
       try {
         if (comm.rank() == comm.size() - 1) {
-          std::uint64_t mine = 100;
-          std::vector<std::uint64_t> all(static_cast<std::size_t>(comm.size()));
-          comm.all_gather(ConstBuffer(&mine, 1, DataType::uint64), Buffer(all)).wait();  // as `allocate` does
+          const std::uint64_t mine[] = {100, std::uint64_t{1} << 40};
+          std::vector<std::uint64_t> all(2 * static_cast<std::size_t>(comm.size()));
+          comm.all_gather(ConstBuffer(mine), Buffer(all)).wait();  // as `allocate` does
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
           comm.abort("enough");
         } else {
@@ -286,12 +286,17 @@ TEST_P(Registered, AllocateEndsWithTheCommunicator) {
 
 TEST_P(Registered, MoreThanThereCanBeIsRefusedOnAllRanks) {
   on_each([](Communicator& comm) {
-    for (const std::size_t bytes : {std::numeric_limits<std::size_t>::max(), std::size_t{1} << 62}) {
+    // The last is what addresses could still hold, but no machine.
+    for (const std::size_t bytes :
+         {std::numeric_limits<std::size_t>::max(), std::size_t{1} << 62, std::size_t{1} << 46}) {
       try {
         static_cast<void>(comm.allocate(comm.rank() == 0 ? bytes : 10));
         ADD_FAILURE() << "allocated on rank " << comm.rank();
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), Code::resource_exhausted) << error.what();
+        EXPECT_NE(std::string_view(error.what()).find(" bytes in all on the host of rank 0 (host "),
+                  std::string_view::npos)
+            << error.what();
       }
     }
     EXPECT_TRUE(comm.allocate(10).registered());

@@ -40,13 +40,14 @@ void serve(Input input) {
       }
       continue;
     }
+    if ((who & 48) == 48) service.leave(client);
     const auto request = store_wire::parse_request(std::string(input.text(input.number<std::uint16_t>())));
     if (request == nullptr) continue;
     const auto response = service.handle(*request, client);
     require((response == nullptr) == client.is_parked);
     if (response != nullptr) check(response);
   }
-  for (auto& client : clients) service.forget(client);
+  for (auto& client : clients) service.leave(client);
 }
 
 }  // namespace

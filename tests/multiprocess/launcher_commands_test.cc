@@ -76,6 +76,15 @@ TEST(LauncherBench, FileThatCannotBeWritten) {
   EXPECT_THAT(result.err, HasSubstr("cannot write /no/such/out.csv"));
 }
 
+TEST(LauncherBench, MoreThanTheMachineHas) {
+  for (const char* bytes : {"1T", "4000T"}) {
+    const Ended result =
+        tutti({"bench", "all_reduce", "-n", "2", "--min-bytes", bytes, "--max-bytes", bytes});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_THAT(result.err, HasSubstr("each rank needs two buffers of "));
+  }
+}
+
 TEST(LauncherInfo, SaysWhatThereIs) {
   const Ended result = tutti({"info"});
   EXPECT_EQ(result.status, 0) << result.err;
@@ -188,6 +197,15 @@ TEST(LauncherExplain, SimulatesManyRanks) {
                                 "4096", "--algorithm", "ring"});
   EXPECT_EQ(too_much.status, 1);
   EXPECT_THAT(too_much.err, HasSubstr("too many to simulate"));
+}
+
+// To whole cache lines.
+TEST(LauncherExplain, RoundsWindowsAsTheLibraryDoes) {
+  const Words question = {"explain", "all_reduce", "--ranks", "3", "--transport", "shm", "--bytes", "1M"};
+  const Ended odd = tutti(question, "", {"TUTTI_SHM_WINDOW=65537"});
+  EXPECT_EQ(odd.status, 0) << odd.err;
+  EXPECT_EQ(odd.out, tutti(question, "", {"TUTTI_SHM_WINDOW=65600"}).out);
+  EXPECT_NE(odd.out, tutti(question, "", {"TUTTI_SHM_WINDOW=131072"}).out);
 }
 
 TEST(LauncherExplain, OverrideAndModel) {

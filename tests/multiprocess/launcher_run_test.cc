@@ -66,6 +66,33 @@ TEST(LauncherRun, ProgramsOptionsAreItsOwn) {
   EXPECT_EQ(tutti({"run", "--np", "1", "echo", "-n", "--help"}).out, "--help");
 }
 
+// Rank 1 is killed; the others do something once the launcher knows. `gone RANK` waits until it knows of
+// that rank's end.
+Ended run_with_recovery(const std::string& others) {
+  const Folder folder;
+  const std::string pid = folder / "pid.";
+  return run_shell(
+      {"-n", "3", "--enable-recovery"},
+      "gone() { until [ -e " + pid + "$1 ]; do sleep 0.01; done; while [ -e /proc/$(cat " + pid +
+          "$1) ]; do sleep 0.01; done; }; echo $$ > " + pid + "new$RANK; mv " + pid + "new$RANK " + pid +
+          "$RANK; if [ $RANK = 1 ]; then echo last words >&2; kill -9 $$; fi; gone 1; " + others);
+}
+
+TEST(LauncherRun, WithRecoveryTheOthersGoOn) {
+  Ended result = run_with_recovery("echo went on");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(count(result.out, "went on"), 2);
+  EXPECT_THAT(result.err, HasSubstr("was ended by signal 9 (Killed); the others go on. Its last lines"));
+  EXPECT_THAT(result.err, HasSubstr("  rank 1| last words\n"));
+  // Nobody outlives the last ones to fail.
+  result = run_with_recovery("exit 3");
+  EXPECT_EQ(result.status, 128 + 9) << result.err;
+  EXPECT_EQ(count(result.err, "exited with status 3"), 2) << result.err;
+  // Whoever fails after another has ended well has not been outlived.
+  result = run_with_recovery("[ $RANK = 0 ] || { gone 0; exit 4; }");
+  EXPECT_EQ(result.status, 4) << result.err;
+}
+
 TEST(LauncherRun, FirstFailureGivesTheStatusAndIsNamed) {
   const Ended result =
       run_shell({"-n", "4"},

@@ -66,6 +66,11 @@ TEST(SharedMemory, CarriesEverything) {
   }
 }
 
+TEST(SharedMemory, RegisteredMemoryIsUnmappedOnceNobodyUsesIt) {
+  Ranks ranks(4, "free");
+  for (Process& process : ranks.processes) EXPECT_EQ(process.wait(), 0) << process.report();
+}
+
 TEST(SharedMemory, AKilledRankIsNamedToWhoWaitsForItsMessage) {
   Ranks ranks(3, "recv");
   ASSERT_TRUE(ranks.are_ready());

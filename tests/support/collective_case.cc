@@ -288,7 +288,7 @@ class Guarded {
 
 Work issue(Communicator& comm, const CollectiveCase& test, const CaseCall& call) {
   const auto& [in, out, in_counts, out_counts] = call;
-  const CallOptions options{.timeout = std::chrono::seconds(120), .algorithm = test.algorithm};
+  const CallOptions options{.timeout = test.timeout, .algorithm = test.algorithm};
   switch (test.kind) {
     case Kind::all_reduce:
       return test.in_place ? comm.all_reduce(out, test.op, options)
@@ -380,6 +380,15 @@ void perform(Communicator& communicator, const CollectiveCase& test, const CaseC
 
 std::string run_case(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory,
                      const Perform& by) {
+  try {
+    return attempt_case(comm, test, memory, by);
+  } catch (const Error& error) {
+    return test.describe() + ": " + error.what();
+  }
+}
+
+std::string attempt_case(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory,
+                         const Perform& by) {
   const int rank = comm.rank();
   const int size = comm.size();
   const std::size_t element = size_of(test.type);
@@ -406,11 +415,7 @@ std::string run_case(Communicator& comm, const CollectiveCase& test, const CaseM
   const std::vector<std::byte> original(static_cast<std::byte*>(to.data),
                                         static_cast<std::byte*>(to.data) + out.size());
 
-  try {
-    by(comm, test, {from, to, layout.in_counts, layout.out_counts});
-  } catch (const Error& error) {
-    return test.describe() + ": " + error.what();
-  }
+  by(comm, test, {from, to, layout.in_counts, layout.out_counts});
 
   std::vector<std::byte> expected(out.size());
   bool unchanged = !layout.has_out;

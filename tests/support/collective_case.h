@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,6 +23,7 @@ struct CollectiveCase {
   int root = 0;
   bool in_place = false;
   std::string algorithm = {};
+  std::chrono::nanoseconds timeout = std::chrono::seconds(120);  // zero: the communicator's default
 
   std::string describe() const;
 };
@@ -57,6 +59,9 @@ void perform(Communicator& communicator, const CollectiveCase& test, const CaseC
 // well, else what is wrong. Every rank of `communicator` calls it with an equal case.
 std::string run_case(Communicator& communicator, const CollectiveCase& test, const CaseMemory& memory = {},
                      const Perform& by = perform);
+// The same, but an operation that fails throws its `Error`.
+std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
+                         const CaseMemory& memory = {}, const Perform& by = perform);
 
 // The matrix: every kind with every type and operation that it has, in and out of place, at a few counts and
 // with a moving root.

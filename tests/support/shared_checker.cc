@@ -151,6 +151,14 @@ class SharedExecution {
     return slice.buffer == BufferId::input ? shown.input : slice.buffer == BufferId::output && shown.output;
   }
 
+  // Where a step writes, one slice for each rank that it writes to.
+  std::vector<Slice> targets(const Step& step) const {
+    if (step.kind != StepKind::reduce || step.out.owner != everyone) return {step.out};
+    std::vector<Slice> slices(walks_.size(), step.out);
+    for (std::size_t i = 0; i < slices.size(); ++i) slices[i].owner = static_cast<std::int32_t>(i);
+    return slices;
+  }
+
   std::string check_slices(std::size_t rank, const Step& step) const {
     const bool two = step.kind == StepKind::reduce;
     if (step.left.count != step.out.count ||
@@ -169,8 +177,12 @@ class SharedExecution {
   }
 
   std::string compute(std::size_t rank, const Step& step) {
-    std::string error = check_slices(rank, step);
-    if (!error.empty()) return error;
+    const std::vector<Slice> outs = targets(step);
+    for (const Slice& out : outs) {
+      Step single = step;
+      single.out = out;
+      if (std::string error = check_slices(rank, single); !error.empty()) return error;
+    }
     const Access access{rank, clocks_.now(rank), static_cast<std::uint32_t>(walks_[rank].number())};
     for (std::uint64_t i = 0; i < step.out.count; ++i) {
       const Access* race = nullptr;
@@ -181,7 +193,7 @@ class SharedExecution {
       if (value <= Expressions::wrong && fault_.empty()) {
         fault_ = at(static_cast<int>(rank), walks_[rank].number(), fault(value, i));
       }
-      write(step.out, i, access, value, race);
+      for (const Slice& out : outs) write(out, i, access, value, race);
       if (race != nullptr) {
         return "races with step " + std::to_string(race->step) + " of rank " + std::to_string(race->rank) +
                " for element " + std::to_string(i);

@@ -1,6 +1,7 @@
 // A program for the ranks of a test: `shared_memory_rank URL MODE`. Prints "ready" when all ranks have met
 // and every pair has exchanged a message; then, by mode:
 //   end      leaves;
+//   free     allocates memory, lets go of it, and leaves once it is not mapped any more;
 //   recv     waits for a message from the last rank that never comes;
 //   reduce   takes part in collectives until one fails, or for ever;
 //            in these two the last rank does nothing;
@@ -9,6 +10,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <fstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -43,10 +46,36 @@ void exchange(tutti::Communicator& comm) {
   if (sum.back() != size * (size + 1) / 2) throw std::runtime_error("wrong sum");
 }
 
+// How many segments of ours are mapped.
+int mapped_segments() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) count += line.find("/memfd:tutti") != line.npos ? 1 : 0;
+  return count;
+}
+
+// Nothing is called meanwhile.
+void allocate_and_free(tutti::Communicator& comm) {
+  const int before = mapped_segments();
+  {
+    tutti::Allocation memory = comm.allocate(1'000'000);
+    if (!memory.registered() || mapped_segments() != before + 1) throw std::runtime_error("not registered");
+    comm.all_reduce(memory.as<float>(), tutti::ReduceOp::sum).wait();
+    if (comm.rank() == 0) usleep(50'000);  // lets go last
+  }
+  for (int i = 0; i < 30'000 && mapped_segments() > before; ++i) usleep(1000);
+  if (mapped_segments() > before) throw std::runtime_error("still mapped");
+}
+
 void go_on(tutti::Communicator& comm, const std::string& mode) {
   const int last = comm.size() - 1;
   std::vector<std::int32_t> data(1000);
   if (mode == "end") return;
+  if (mode == "free") {
+    allocate_and_free(comm);
+    comm.barrier().wait();
+    return;
+  }
   if (comm.rank() == last && mode != "all") {
     for (;;) pause();
   }

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <utility>
 
 #include <signal.h>
 #include <unistd.h>
@@ -92,7 +93,7 @@ bool Job::prepare(AgentTask& task) {
 
   set_job_variables(task.environment, place);
   task.program = options_.program;
-  task.local_ranks = task.world_size = options_.ranks;
+  task.local_ranks = task.world_size = running_ = options_.ranks;
   task.input = STDIN_FILENO;
   task.merge_stderr = options_.output.merge_stderr;
   task.kill_grace = options_.kill_grace;
@@ -113,14 +114,21 @@ bool Job::on_output(int rank, Stream stream, std::string_view bytes) {
 
 void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
   output_.finish(rank);
-  if (status.success()) return;
+  --running_;
+  if (status.success()) {
+    // Whoever failed before has been outlived.
+    if (options_.enable_recovery && !std::exchange(any_succeeded_, true)) failure_.reset();
+    return;
+  }
   all_succeeded_ = false;
-  // What happens after the first failure, or after we were asked to end, is its consequence.
-  if (failure_ || ending_signal_) return;
-  failure_ = status.signal != 0 ? exit_signal_base + status.signal : status.code;
+  if (is_consequence()) return;
+  if (!failure_) failure_ = status.signal != 0 ? exit_signal_base + status.signal : status.code;
   report_failure(rank, pid, status);
-  agent_.stop();
+  if (!options_.enable_recovery) agent_.stop();
 }
+
+// What happens after the first failure, or after we were asked to end.
+bool Job::is_consequence() const { return ending_signal_ || (failure_ && !options_.enable_recovery); }
 
 void Job::report_failure(int rank, pid_t pid, ExitStatus status) {
   std::string text = "tutti run: rank " + std::to_string(rank) + " (host " + host_name() + ", pid " +
@@ -128,7 +136,8 @@ void Job::report_failure(int rank, pid_t pid, ExitStatus status) {
   const auto lines = output_.last_lines(rank);
   const char* stream = options_.output.merge_stderr ? "output" : "stderr";
   if (lines.empty()) text += std::string(" and wrote nothing to ") + stream;
-  if (options_.ranks > 1) text += "; the others are being ended";
+  if (options_.enable_recovery && running_ > 0) text += "; the others go on";
+  if (!options_.enable_recovery && options_.ranks > 1) text += "; the others are being ended";
   text += lines.empty() ? "\n" : std::string(". Its last lines on ") + stream + ":\n";
   for (const std::string& line : lines) text += "  rank " + std::to_string(rank) + "| " + line + "\n";
   output_.note(text);

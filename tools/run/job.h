@@ -32,6 +32,7 @@ class Job final : private AgentEvents {
   bool prepare(AgentTask& task);
   void await_signals();
   void on_signal(int number);
+  bool is_consequence() const;
   void report_failure(int rank, pid_t pid, ExitStatus status);
   void fail_to_start(const StartFailure& failure);
   int exit_status() const;
@@ -44,6 +45,8 @@ class Job final : private AgentEvents {
   std::unique_ptr<tcp::StoreServer> store_;
   bool done_ = false;
   bool all_succeeded_ = true;
+  bool any_succeeded_ = false;
+  int running_ = 0;
   std::optional<int> failure_;        // the exit status of the first rank to fail
   std::optional<int> ending_signal_;  // by which we were asked to end
 };

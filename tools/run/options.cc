@@ -80,6 +80,10 @@ std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
       ->type_name("DURATION")
       ->capture_default_str();
 
+  app.add_flag("--enable-recovery", options.enable_recovery,
+               "Let the others go on when a rank fails (Communicator::shrink); the exit status is 0\n"
+               "if those that outlive it all end with 0");
+
   SplitArguments words = split(app, arguments);
   if (const auto status = parse(app, words.own)) return *status;
   if (const std::string problem = check_exports(options.exports); !problem.empty())

@@ -24,6 +24,7 @@ struct RunOptions {
   std::vector<std::string> exports;  // "VAR" or "VAR=VALUE", as given to -x
   OutputOptions output;
   std::chrono::nanoseconds kill_grace = std::chrono::seconds(2);
+  bool enable_recovery = false;  // the others go on when a rank fails
   std::vector<std::string> program;
 };
 

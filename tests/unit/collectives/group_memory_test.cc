@@ -83,6 +83,18 @@ TEST_F(GroupMemoryTest, StaysUntilAllHaveLetGo) {
   EXPECT_EQ(table.resolve(0, {1, 0, 1}), nullptr);
 }
 
+TEST_F(GroupMemoryTest, StaysAsLongAsThisRankUsesItWhateverOthersSay) {
+  AllocationTable table;
+  const auto mine = map(0);
+  table.add(mine);
+  for (int i = 0; i < 5; ++i) map(1)->release();
+  table.drop_unused();
+  EXPECT_NE(table.resolve(0, {1, 0, 1}), nullptr);
+  EXPECT_TRUE(mine->release());
+  table.drop_unused();
+  EXPECT_EQ(table.resolve(0, {1, 0, 1}), nullptr);
+}
+
 TEST_F(GroupMemoryTest, OrdinaryMemoryIsZeroedToo) {
   const GroupMemory memory(nullptr, 2, parts_);
   EXPECT_FALSE(memory.shared());

@@ -1,0 +1,18 @@
+# cmake -DFOLDER=... -DLIST=... -DOUTPUT=... -P build_digest.cmake: writes a source file that defines
+# tutti::build(), a few digits made of the contents of the files that LIST names.
+file(STRINGS ${LIST} files)
+set(digests "")
+foreach(file IN LISTS files)
+  file(SHA256 ${FOLDER}/${file} digest)
+  string(APPEND digests "${file} ${digest}\n")
+endforeach()
+string(SHA256 digest "${digests}")
+string(SUBSTRING ${digest} 0 12 digest)
+file(WRITE ${OUTPUT} "#include <tutti/bindings/cpp/version.h>
+
+namespace tutti {
+
+std::string_view build() { return \"${digest}\"; }
+
+}  // namespace tutti
+")

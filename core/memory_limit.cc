@@ -1,0 +1,73 @@
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+
+#include <tutti/core/memory_limit.h>
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+// "MemTotal:       24683476 kB"
+std::uint64_t machine_memory(const std::string& root) {
+  std::ifstream file(root + "/proc/meminfo");
+  std::uint64_t sum = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::uint64_t kilobytes = 0;
+    if (words >> name >> kilobytes && (name == "MemTotal:" || name == "SwapTotal:")) sum += kilobytes * 1024;
+  }
+  return sum == 0 ? unlimited : sum;
+}
+
+// "max" is no number.
+std::uint64_t read_limit(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t limit = 0;
+  return file >> limit ? limit : unlimited;
+}
+
+// Of a group and of those that it is in. In a container the path may be the host's, which is not to be seen
+// there: then its root is the container's group.
+std::uint64_t group_limit(const std::string& mount, std::string group, const std::string& name) {
+  std::uint64_t least = unlimited;
+  for (;;) {
+    least = std::min(least, read_limit(mount + group + "/" + name));
+    if (group.empty() || group == "/") return least;
+    group.resize(group.rfind('/'));
+  }
+}
+
+struct Membership {
+  std::string controllers;  // v2: empty
+  std::string group;
+};
+
+// "4:memory:/jobs/17"
+std::optional<Membership> parse(const std::string& line) {
+  const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+  if (first == line.npos || second == line.npos || line.compare(second + 1, 1, "/") != 0) return std::nullopt;
+  return Membership{line.substr(first + 1, second - first - 1), line.substr(second + 1)};
+}
+
+}  // namespace
+
+std::uint64_t memory_limit(const std::string& root) {
+  std::uint64_t least = machine_memory(root);
+  std::ifstream file(root + "/proc/self/cgroup");
+  const std::string mount = root + "/sys/fs/cgroup";
+  for (std::string line; std::getline(file, line);) {
+    const auto in = parse(line);
+    if (!in) continue;
+    if (in->controllers.empty()) least = std::min(least, group_limit(mount, in->group, "memory.max"));
+    if (in->controllers == "memory")
+      least = std::min(least, group_limit(mount + "/memory", in->group, "memory.limit_in_bytes"));
+  }
+  return least;
+}
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "plan.h"
+#include <tutti/tutti.h>
+
+namespace tutti::soak {
+
+// One rank of an episode. Whatever is not as planned, a wrong element above all, is a std::runtime_error.
+class Player {
+ public:
+  explicit Player(Episode episode);
+  // Until all rounds are over, or this rank's own end.
+  void play();
+
+ private:
+  void agree_on(std::size_t round);
+  void play(const Round& round);
+  void come_to(const Fault& fault);
+  void run(const Step& step, std::chrono::nanoseconds timeout);
+  void run_burst(const Step& step);
+  void run_ring(const Step& step);
+  void run_allocated(const Step& step);
+  void run_split(const Step& step);
+  Status cause() const;
+  void judge(const Fault& fault, const Status& why) const;
+  void regroup(const Fault& fault);
+
+  const Episode episode_;
+  Communicator comm_;
+  const int rank_;         // in the world
+  std::vector<int> left_;  // world ranks, by rank in `comm_`
+};
+
+}  // namespace tutti::soak

@@ -1,0 +1,145 @@
+// Guards of connections, with and without a token or TLS: one that hears whatever the input says, and two
+// that hear each other through somebody who changes, drops and adds what he likes.
+#include <array>
+#include <string>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <tutti/core/security/guard.h>
+#include <tutti/tests/fuzz/input.h>
+
+namespace tutti::fuzz {
+namespace {
+
+using security::Guard;
+using security::Service;
+using State = Guard::State;
+
+struct Connection {
+  int guarded = -1, other = -1;
+  Connection() {
+    int ends[2];
+    require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
+    guarded = ends[0];
+    other = ends[1];
+  }
+  ~Connection() {
+    close(guarded);
+    close(other);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void say(std::string_view bytes) {
+    static_cast<void>(send(other, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  }
+  std::string hear() {
+    std::string bytes(4096, '\0');
+    const ssize_t got = recv(other, bytes.data(), bytes.size(), 0);
+    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return bytes;
+  }
+};
+
+enum class Protection { none, token, tls };
+
+Protection protection_by(Input& input) { return static_cast<Protection>(input.byte() % 3); }
+
+security::SharedCredentials credentials(Protection protection) {
+  if (protection == Protection::none) return nullptr;
+  const auto make = [](bool tls) {
+    security::Settings settings;
+    settings.token = Secret("a token");
+    settings.job = "a job";
+    settings.tls = tls;
+    return security::Credentials::create(settings).take();
+  };
+  static const security::SharedCredentials with_token = make(false), with_tls = make(true);
+  return protection == Protection::tls ? with_tls : with_token;
+}
+
+const Deadline ample = Deadline::after(std::chrono::hours(24));
+constexpr security::Parties parties{Service::data, 1, 2};
+
+Guard connecting(Protection protection) { return Guard::connecting(credentials(protection), parties, ample); }
+Guard accepting(Protection protection) {
+  return Guard::accepting(credentials(protection), parties.service, parties.to, ample);
+}
+
+// Nobody passes who does not know the token.
+void alone(Input& input) {
+  const bool accepts = input.byte() % 2 == 0;
+  const Protection protection = protection_by(input);
+  Guard guard = accepts ? accepting(protection) : connecting(protection);
+  Connection connection;
+  while (!input.empty()) {
+    connection.say(input.text(input.byte()));
+    const State state = guard.advance(connection.guarded);
+    require(state != State::done || protection == Protection::none);
+    require(state != State::failed || !guard.status().ok());
+    connection.hear();
+    if (state == State::done || state == State::failed) return;
+  }
+  shutdown(connection.other, SHUT_WR);
+  const State state = guard.advance(connection.guarded);
+  require(protection == Protection::none || state == State::failed);
+}
+
+void meddle(Input& input, std::string& bytes) {
+  switch (input.byte() % 8) {
+    case 0:
+      if (!bytes.empty())
+        bytes[input.number<std::uint16_t>() % bytes.size()] ^= static_cast<char>(input.byte());
+      break;
+    case 1:
+      bytes.resize(std::min<std::size_t>(bytes.size(), input.number<std::uint16_t>()));
+      break;
+    case 2:
+      bytes += input.text(input.byte());
+      break;
+    case 3:
+      bytes.insert(0, input.text(input.byte()));
+      break;
+    default:
+      break;
+  }
+}
+
+// Who is told something else than the other has said lets nobody pass.
+void between(Input& input) {
+  const Protection left_has = protection_by(input), right_has = protection_by(input);
+  Guard left = connecting(left_has), right = accepting(right_has);
+  Connection at_left, at_right;
+  State left_is = State::reading, right_is = State::reading;
+  std::string said, heard;  // by left, and what right was told that it was
+  const auto goes_on = [](State state) { return state == State::reading || state == State::writing; };
+  for (int turn = 0; turn < 8; ++turn) {
+    if (goes_on(left_is)) left_is = left.advance(at_left.guarded);
+    std::string bytes = at_left.hear();
+    said += bytes;
+    meddle(input, bytes);
+    heard += bytes;
+    at_right.say(bytes);
+    if (goes_on(right_is)) right_is = right.advance(at_right.guarded);
+    bytes = at_right.hear();
+    meddle(input, bytes);
+    at_left.say(bytes);
+  }
+  if (right_has != Protection::none && right_is == State::done) {
+    require(left_has == right_has && right.from() == parties.from);
+    constexpr std::size_t judged = Guard::message_bytes;  // in the clear, whatever follows
+    require(heard.substr(0, judged) == said.substr(0, judged));
+  }
+  if (left_has != Protection::none && left_is == State::done) require(left_has == right_has);
+}
+
+}  // namespace
+}  // namespace tutti::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tutti::fuzz;
+  Input input(data, size);
+  input.byte() == 'b' ? between(input) : alone(input);
+  return 0;
+}

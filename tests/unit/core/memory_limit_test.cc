@@ -1,0 +1,64 @@
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <tutti/core/memory_limit.h>
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A system's files, made up.
+class MemoryLimitTest : public ::testing::Test {
+ protected:
+  MemoryLimitTest() : root_(::testing::TempDir() + "tutti_memory_" + std::to_string(getpid())) {
+    write("/proc/meminfo", "MemTotal:  1000 kB\nMemFree: 5 kB\nSwapTotal:  24 kB\n");
+  }
+  ~MemoryLimitTest() override { fs::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) {
+    fs::create_directories(fs::path(root_ + path).parent_path());
+    std::ofstream(root_ + path) << text;
+  }
+  std::string root_;
+};
+
+TEST_F(MemoryLimitTest, OfTheMachine) {
+  EXPECT_EQ(memory_limit(root_), 1024u * 1024);
+  write("/proc/self/cgroup", "0::/\n");
+  write("/sys/fs/cgroup/memory.max", "max\n");
+  EXPECT_EQ(memory_limit(root_), 1024u * 1024);
+}
+
+TEST_F(MemoryLimitTest, OfTheControlGroupAndThoseAboveIt) {
+  write("/proc/self/cgroup", "0::/jobs/job_7/rank_0\n");
+  write("/sys/fs/cgroup/jobs/job_7/rank_0/memory.max", "max\n");
+  write("/sys/fs/cgroup/jobs/job_7/memory.max", "500000\n");
+  write("/sys/fs/cgroup/jobs/memory.max", "700000\n");
+  EXPECT_EQ(memory_limit(root_), 500'000u);
+}
+
+TEST_F(MemoryLimitTest, OfTheFirstVersionsGroups) {
+  write("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/docker/0123\n2:cpuacct:/docker/0123\n0::/\n");
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n");  // the container's, seen from inside
+  EXPECT_EQ(memory_limit(root_), 400'000u);
+  write("/sys/fs/cgroup/memory/docker/0123/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(memory_limit(root_), 400'000u);
+}
+
+TEST_F(MemoryLimitTest, NothingKnownIsNoLimit) {
+  EXPECT_EQ(memory_limit(root_ + "/nowhere"), UINT64_MAX);
+  write("/proc/self/cgroup", "\nnonsense\n4:memory:\n");
+  EXPECT_EQ(memory_limit(root_), 1024u * 1024);
+}
+
+TEST_F(MemoryLimitTest, OfThisSystem) {
+  EXPECT_GT(memory_limit(), std::uint64_t{16} << 20);
+}
+
+}  // namespace
+}  // namespace tutti

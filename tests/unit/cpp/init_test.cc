@@ -1,0 +1,55 @@
+// What `init` compares before ranks go on together.
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tutti/bindings/cpp/init.h>
+#include <tutti/bindings/cpp/version.h>
+#include <tutti/core/config.h>
+#include <tutti/rendezvous/exchange.h>
+#include <tutti/rendezvous/introduction.h>
+#include <tutti/rendezvous/memory/memory_store.h>
+#include <tutti/rendezvous/prefix_store.h>
+
+namespace tutti {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string refusal_of_rank_0(const std::shared_ptr<Store>& store) {
+  try {
+    init(store, 0, 2, {.timeout = seconds(60)});
+    return "none";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::mismatch);
+    return error.what();
+  }
+}
+
+TEST(Init, AnotherBuildIsNamedOnBothSides) {
+  const auto store = std::make_shared<MemoryStore>();
+  std::string refusal;
+  std::jthread rank_0([&] { refusal = refusal_of_rank_0(store); });
+  // Rank 1 is the same, but for one digit of its build.
+  PrefixStore keys("tutti/" + Config().job_id, store);
+  const Deadline ample = Deadline::after(seconds(60));
+  Introduction other = decode_introduction(keys.get("session", ample).take()).take();
+  EXPECT_EQ(other.version, std::string(version()) + " (build " + std::string(build()) + ")");
+  const std::string ours = other.version;
+  other.rank = 1;
+  other.nonce = "another";
+  other.version[other.version.size() - 2] = 'x';
+  const Status met = exchange(keys, other, {}, ample).status();
+  rank_0.join();
+  for (const std::string& text : {met.message(), refusal})
+    EXPECT_THAT(text, AllOf(HasSubstr("version " + ours + " on rank 0 (host "),
+                            HasSubstr("but " + other.version + " on rank 1 (host ")));
+}
+
+}  // namespace
+}  // namespace tutti
