@@ -1,8 +1,10 @@
 """Compiles the extension against the torch that is installed.
 
     python build.py OUTPUT --include FOLDER --library libtutti.so
+    python build.py --name
 
-One translation unit: torch's headers take longer to read than everything else.
+The latter prints the file name that such an extension has. One translation unit: torch's headers take longer to read
+than everything else.
 """
 import argparse
 import os
@@ -15,35 +17,52 @@ SOURCES = ["error.cc", "work.cc", "completions.cc", "tensors.cc", "store.cc", "b
            "sparse.cc", "point_to_point.cc", "module.cc"]
 
 
-def command(output, include, library):
+def name():
+    """Of an extension that fits this Python and this torch."""
+    import torch
+
+    return f"_C.torch-{torch.__version__}.{sys.implementation.cache_tag}.so"
+
+
+def _command(output, include, library):
     import torch
     from torch.utils.cpp_extension import include_paths
 
-    torch_lib = Path(torch.__file__).parent / "lib"
-    includes = [f"-I{include}"] + [f"-isystem{path}" for path in include_paths()]
-    includes.append(f"-isystem{sysconfig.get_paths()['include']}")
+    folders = [*include_paths(), sysconfig.get_paths()["include"]]
     flags = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-DTORCH_EXTENSION_NAME=_C",
-             f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"]
-    for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):  # older torch: pybind11 types are shared only if equal
-        value = getattr(torch._C, f"_PYBIND11_{name}", None)
+             f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}", f"-I{include}",
+             *(f"-isystem{folder}" for folder in folders)]
+    for key in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):  # older torch shares pybind11's types only if these are equal
+        value = getattr(torch._C, f"_PYBIND11_{key}", None)
         if value is not None:
-            flags.append(f'-DPYBIND11_{name}="{value}"')
-    libraries = [str(library), "-Wl,-rpath,$ORIGIN", f"-Wl,-rpath,{Path(library).parent}", f"-L{torch_lib}", "-ltorch_python", "-ltorch_cpu", "-lc10"]
-    return [*os.environ.get("CXX", "c++").split(), *flags, *includes, "-x", "c++", "-", "-o", str(output), "-x", "none", *libraries]
+            flags.append(f'-DPYBIND11_{key}="{value}"')
+    # In a package the library lies one folder up; torch's own are in the process already.
+    libraries = [str(library), "-Wl,-rpath,$ORIGIN/..", f"-Wl,-rpath,{library.parent}",
+                 f"-L{Path(torch.__file__).parent / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10"]
+    compiler = os.environ.get("CXX", "c++").split()
+    return [*compiler, *flags, "-x", "c++", "-", "-o", str(output), "-x", "none", *libraries]
 
 
 def build(output, include, library):
-    unit = "".join(f'#include <tutti/bindings/torch/{name}>\n' for name in SOURCES)
-    temporary = Path(f"{output}.{os.getpid()}")
-    subprocess.run(command(temporary, include, library), input=unit, text=True, check=True)
-    temporary.rename(output)
+    """Takes a minute, and 2 GB of memory. The file appears when it is complete."""
+    unit = "".join(f"#include <tutti/bindings/torch/{source}>\n" for source in SOURCES)
+    temporary = f"{output}.{os.getpid()}"
+    subprocess.run(_command(temporary, include, library), input=unit, text=True, check=True)
+    os.replace(temporary, output)
+
+
+def _main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("output", nargs="?")
+    parser.add_argument("--include", type=Path)
+    parser.add_argument("--library", type=Path)
+    parser.add_argument("--name", action="store_true")
+    options = parser.parse_args()
+    if options.name:
+        print(name())
+    else:
+        build(options.output, options.include, options.library)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--include", type=Path, required=True)
-    parser.add_argument("--library", type=Path, required=True)
-    options = parser.parse_args()
-    build(options.output, options.include.resolve(), options.library.resolve())
-    sys.exit(0)
+    _main()

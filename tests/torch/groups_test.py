@@ -334,9 +334,9 @@ def test_torchrun():
 
 
 def test_tutti_run():
-    tutti = os.environ.get("TUTTI_PROGRAM")
+    tutti = os.environ.get("LAUNCHER")
     if tutti is None:
-        pytest.skip("TUTTI_PROGRAM does not say where the command is")
+        pytest.skip("LAUNCHER does not say where the command tutti is")
     output = launch([tutti, "run", "-n", "2", "--", sys.executable, str(HERE / "hello.py")])
     assert output.count("of 2: 3.0") == 2
 
