@@ -56,9 +56,7 @@ TEST_F(MemoryLimitTest, NothingKnownIsNoLimit) {
   EXPECT_EQ(memory_limit(root_), 1024u * 1024);
 }
 
-TEST_F(MemoryLimitTest, OfThisSystem) {
-  EXPECT_GT(memory_limit(), std::uint64_t{16} << 20);
-}
+TEST_F(MemoryLimitTest, OfThisSystem) { EXPECT_GT(memory_limit(), std::uint64_t{16} << 20); }
 
 }  // namespace
 }  // namespace tutti
