@@ -53,6 +53,11 @@ endforeach()
 set_target_properties(tutti PROPERTIES VERSION ${PROJECT_VERSION}
                                        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 
+if(TUTTI_BUNDLE)
+  set_target_properties(tutti PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH $ORIGIN)
+  target_link_options(tutti PRIVATE -s)
+endif()
+
 # Hidden visibility covers our code; the version script also covers what comes in through templates and archives.
 set(version_script ${PROJECT_SOURCE_DIR}/cmake/tutti.map)
 set_target_properties(tutti PROPERTIES LINK_DEPENDS ${version_script})

@@ -106,7 +106,9 @@ TEST(IncludeTable, OurHeadersAreIncludedByFullName) {
 TEST(Headers, EachOneWasCompiledAlone) {
   std::vector<std::string> headers;
   for (const SourceFile& file : source_tree()) {
-    if (file.path.ends_with(".h")) headers.push_back(file.path);
+    const bool needs_python =
+        file.path.starts_with("bindings/python/") || file.path.starts_with("bindings/torch/");
+    if (file.path.ends_with(".h") && !needs_python) headers.push_back(file.path);
   }
   std::vector<std::string> compiled = build_list("compiled_headers.txt");
   std::ranges::sort(compiled);

@@ -1,0 +1,48 @@
+#include <nanobind/stl/unique_ptr.h>
+
+#include <tutti/bindings/python/group.h>
+
+namespace tutti::python {
+
+namespace {
+
+// Memory of Communicator::allocate, as an object with the buffer protocol: whoever looks at it keeps it
+// alive.
+struct SharedMemory {
+  Allocation allocation;
+};
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  const Allocation& allocation = nb::inst_ptr<SharedMemory>(self)->allocation;
+  return PyBuffer_FillInfo(view, self, allocation.data(), static_cast<Py_ssize_t>(allocation.bytes()), 0,
+                           flags);
+}
+
+PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
+
+std::unique_ptr<SharedMemory> allocate(Group& group, std::size_t bytes) {
+  const std::shared_ptr<Communicator> communicator = group.open();
+  const auto made = std::make_shared<Allocation>();
+  interruptibly([made, communicator, bytes] { *made = communicator->allocate(bytes); },
+                [communicator] { communicator->abort("interrupted"); });
+  return std::make_unique<SharedMemory>(SharedMemory{std::move(*made)});
+}
+
+}  // namespace
+
+void bind_allocation(nb::module_& module) {
+  nb::class_<SharedMemory>(
+      module, "Allocation", nb::type_slots(slots),
+      "Memory that the ranks of a host share; has the buffer protocol: numpy.frombuffer reads and writes it.")
+      .def_prop_ro(
+          "nbytes", [](const SharedMemory& self) { return self.allocation.bytes(); }, "How many bytes.")
+      .def_prop_ro(
+          "registered", [](const SharedMemory& self) { return self.allocation.registered(); },
+          "Whether other ranks reach it directly; if not, it is ordinary memory.");
+  nb::borrow<nb::class_<Group>>(module.attr("Communicator"))
+      .def("allocate", &allocate, nb::arg("nbytes"),
+           "Memory that the ranks of a host share, zeroed: collectives on it copy nothing. Collective and "
+           "blocking; sizes may differ.");
+}
+
+}  // namespace tutti::python

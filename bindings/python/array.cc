@@ -1,0 +1,162 @@
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tutti/bindings/python/array.h>
+#include <tutti/core/status.h>
+#include <tutti/core/types.h>
+
+namespace tutti::python {
+
+namespace {
+
+Error refused(Code code, const std::string& text) { return Error(Status(code, text)); }
+
+Error not_contiguous() {
+  return refused(
+      Code::invalid_argument,
+      "the array is not contiguous (a slice with steps, or transposed): make a contiguous copy first, "
+      "such as numpy.ascontiguousarray gives");
+}
+
+// Of the struct module's letters; signed integers by size, since "l" is 4 bytes somewhere.
+std::optional<DataType> type_of_format(const char* format, std::size_t size) {
+  if (format == nullptr) return DataType::uint8;
+  // Native, or little-endian, which is native where tutti runs.
+  if (*format == '@' || *format == '=' || *format == '<') ++format;
+  if (*format == '\0' || format[1] != '\0') return std::nullopt;
+  const auto sized = [&](DataType one, DataType four, DataType eight) -> std::optional<DataType> {
+    if (size == 1) return one;
+    if (size == 4) return four;
+    if (size == 8) return eight;
+    return std::nullopt;
+  };
+  if (std::strchr("bhilqn", *format)) return sized(DataType::int8, DataType::int32, DataType::int64);
+  if (std::strchr("cBHILQN", *format)) return sized(DataType::uint8, DataType::uint32, DataType::uint64);
+  if (*format == 'e') return DataType::float16;
+  if (*format == 'f') return DataType::float32;
+  if (*format == 'd') return DataType::float64;
+  if (*format == '?') return DataType::boolean;
+  return std::nullopt;
+}
+
+std::optional<DataType> type_of_name(std::string_view name) {
+  if (name == "bfloat16") return DataType::bfloat16;
+  if (name == "float8_e4m3fn") return DataType::float8_e4m3;
+  if (name == "float8_e5m2") return DataType::float8_e5m2;
+  return std::nullopt;
+}
+
+std::optional<DataType> type_of_dlpack(nb::dlpack::dtype type) {
+  using Kind = nb::dlpack::dtype_code;
+  if (type.lanes != 1) return std::nullopt;
+  const auto is = [&](Kind kind, int bits) {
+    return type.code == static_cast<std::uint8_t>(kind) && type.bits == bits;
+  };
+  if (is(Kind::Int, 8)) return DataType::int8;
+  if (is(Kind::Int, 32)) return DataType::int32;
+  if (is(Kind::Int, 64)) return DataType::int64;
+  if (is(Kind::UInt, 8)) return DataType::uint8;
+  if (is(Kind::UInt, 32)) return DataType::uint32;
+  if (is(Kind::UInt, 64)) return DataType::uint64;
+  if (is(Kind::Float, 16)) return DataType::float16;
+  if (is(Kind::Float, 32)) return DataType::float32;
+  if (is(Kind::Float, 64)) return DataType::float64;
+  if (is(Kind::Bfloat, 16)) return DataType::bfloat16;
+  if (is(Kind::Bool, 8)) return DataType::boolean;
+  if (is(Kind::Float8_E4M3FN, 8)) return DataType::float8_e4m3;
+  if (is(Kind::Float8_E5M2, 8)) return DataType::float8_e5m2;
+  return std::nullopt;
+}
+
+template <class View>
+bool is_contiguous(const View& view) {
+  std::int64_t expected = 1;
+  for (std::size_t i = view.ndim(); i-- > 0;) {
+    if (view.shape(i) != 1 && view.stride(i) != expected) return false;
+    expected *= static_cast<std::int64_t>(view.shape(i));
+  }
+  return true;
+}
+
+}  // namespace
+
+void Array::Release::operator()(Py_buffer* view) const {
+  PyBuffer_Release(view);
+  delete view;
+}
+
+Array::Array(nb::handle object, bool write) {
+  if (take_buffer(object, write) || take_named_type(object, write)) return;
+  take_dlpack(object, write);
+}
+
+bool Array::take_buffer(nb::handle object, bool write) {
+  if (!PyObject_CheckBuffer(object.ptr())) return false;
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  view_.reset(view.release());
+  const auto size = static_cast<std::size_t>(view_->itemsize);
+  const std::optional<DataType> type = type_of_format(view_->format, size);
+  if (!type) {
+    throw refused(Code::unsupported, std::string("elements of format \"") + view_->format +
+                                         "\": there are integers of 8, 32 and 64 bits, floats and bool");
+  }
+  if (PyBuffer_IsContiguous(view_.get(), 'C') == 0) throw not_contiguous();
+  if (write && view_->readonly != 0) {
+    throw refused(Code::invalid_argument, "the array is read-only, but an operation is to write into it");
+  }
+  buffer_ = Buffer(view_->buf, static_cast<std::size_t>(view_->len) / size, *type);
+  return true;
+}
+
+bool Array::take_named_type(nb::handle object, bool write) {
+  nb::object dtype = nb::getattr(object, "dtype", nb::none());
+  nb::object name = nb::getattr(dtype, "name", nb::none());
+  if (!nb::isinstance<nb::str>(name) || !nb::hasattr(object, "view")) return false;
+  const std::optional<DataType> type = type_of_name(nb::borrow<nb::str>(name).c_str());
+  if (!type) return false;
+  const nb::object bits = object.attr("view")(size_of(*type) == 2 ? "uint16" : "uint8");
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(bits.ptr(), view.get(), PyBUF_FORMAT | PyBUF_STRIDES) != 0) throw nb::python_error();
+  view_.reset(view.release());
+  if (PyBuffer_IsContiguous(view_.get(), 'C') == 0) throw not_contiguous();
+  if (write && view_->readonly != 0) {
+    throw refused(Code::invalid_argument, "the array is read-only, but an operation is to write into it");
+  }
+  buffer_ = Buffer(view_->buf, static_cast<std::size_t>(view_->len) / size_of(*type), *type);
+  return true;
+}
+
+void Array::take_dlpack(nb::handle object, bool write) {
+  if (!nb::hasattr(object, "__dlpack__")) {
+    throw nb::type_error((std::string(nb::type_name(object.type()).c_str()) +
+                          " has neither the buffer protocol nor __dlpack__: not an array that tutti can read")
+                             .c_str());
+  }
+  const auto take = [&](auto tensor) {
+    if (tensor.device_type() != nb::device::cpu::value) {
+      throw refused(Code::unsupported, "the tensor is not in the memory of the CPU");
+    }
+    const std::optional<DataType> type = type_of_dlpack(tensor.dtype());
+    if (!type) {
+      throw refused(Code::unsupported,
+                    "the tensor's element type: there are integers of 8, 32 and 64 bits, floats "
+                    "and bool");
+    }
+    if (!is_contiguous(tensor)) throw not_contiguous();
+    buffer_ = Buffer(const_cast<void*>(static_cast<const void*>(tensor.data())), tensor.size(), *type);
+    tensor_ = nb::ndarray<>(tensor);
+  };
+  if (write) {
+    take(nb::cast<nb::ndarray<>>(object, false));
+  } else {
+    take(nb::cast<nb::ndarray<nb::ro>>(object, false));
+  }
+}
+
+}  // namespace tutti::python

@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <exception>
+#include <future>
+#include <thread>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <tutti/bindings/cpp/init.h>
+#include <tutti/bindings/python/errors.h>
+#include <tutti/bindings/python/group.h>
+
+namespace tutti::python {
+
+namespace {
+
+// Those that are open. Guarded by the GIL.
+std::vector<Group*>& open_groups() {
+  static auto* const all = new std::vector<Group*>;
+  return *all;
+}
+
+// Tearing down needs the baton, and who has that may want the GIL.
+void end(Communicator* communicator) {
+  if (PyGILState_Check() == 0) {
+    delete communicator;
+    return;
+  }
+  const nb::gil_scoped_release released;
+  delete communicator;
+}
+
+// Runs `make` interruptibly; what it made, if there was time for that, as a Group.
+template <class Make>
+std::unique_ptr<Group> new_group(Make make, const std::function<void()>& give_up) {
+  const auto made = std::make_shared<std::optional<Communicator>>();
+  interruptibly([made, make] { *made = make(); }, give_up);
+  return *made ? std::make_unique<Group>(*std::move(*made)) : nullptr;
+}
+
+// What a blocking collective of `communicator` does where Ctrl-C ends the wait for it: the others must not
+// wait for it either.
+std::function<void()> aborting(const std::shared_ptr<Communicator>& communicator) {
+  return [communicator] { communicator->abort("interrupted"); };
+}
+
+std::unique_ptr<Group> split(Group& self, std::optional<int> color, int key) {
+  const auto communicator = self.open();
+  const int group = color.value_or(no_color);
+  return new_group([communicator, group, key] { return communicator->split(group, key); },
+                   aborting(communicator));
+}
+
+nb::object shrink(Group& self, int min_size) {
+  const auto communicator = self.open();
+  const auto completed = std::make_shared<std::uint64_t>(0);
+  const auto make = [communicator, completed, min_size]() -> std::optional<Communicator> {
+    Shrunk shrunk = communicator->shrink(min_size);
+    *completed = shrunk.completed;
+    return std::move(shrunk.communicator);
+  };
+  std::unique_ptr<Group> group = new_group(make, aborting(communicator));
+  return nb::make_tuple(nb::cast(std::move(group)), *completed);
+}
+
+nb::dict statistics(const Group& self) {
+  const auto communicator = self.open();
+  Communicator::Statistics all;
+  {
+    const nb::gil_scoped_release released;
+    all = communicator->statistics();
+  }
+  nb::dict told;
+  told["operations"] = all.operations;
+  told["registered_operations"] = all.registered_operations;
+  told["messages_sent"] = all.messages_sent;
+  told["messages_received"] = all.messages_received;
+  told["frames_sent"] = all.frames_sent;
+  told["bytes_sent"] = all.bytes_sent;
+  told["bytes_received"] = all.bytes_received;
+  told["connections"] = all.connections;
+  return told;
+}
+
+void abort(Group& self, const std::string& reason) {
+  const auto communicator = self.open();
+  const nb::gil_scoped_release released;
+  communicator->abort(reason);
+}
+
+bool progress(Group& self) {
+  const auto communicator = self.open();
+  const nb::gil_scoped_release released;
+  return communicator->progress();
+}
+
+std::string describe(const Group& self, int rank) {
+  if (rank < 0 || rank >= self.open()->size())
+    throw Error(Status(Code::invalid_argument, "there is no rank " + std::to_string(rank)));
+  return self.open()->describe(rank);
+}
+
+using Text = std::optional<std::string>;
+
+InitOptions init_options(const Text& url, std::optional<int> rank, std::optional<int> world_size) {
+  InitOptions options;
+  options.url = url.value_or("");
+  options.rank = rank;
+  options.world_size = world_size;
+  return options;
+}
+
+std::unique_ptr<Group> init_group(const Text& url, std::optional<int> rank, std::optional<int> world_size,
+                                  std::optional<double> timeout, const std::vector<std::string>& transports) {
+  InitOptions options = init_options(url, rank, world_size);
+  if (timeout) options.timeout = duration(*timeout);
+  options.transports = transports;
+  return new_group([options]() -> std::optional<Communicator> { return tutti::init(options); }, [] {});
+}
+
+nb::object placement_of(const Text& url, std::optional<int> rank, std::optional<int> world_size) {
+  const Placement here = placement(init_options(url, rank, world_size));
+  return nb::make_tuple(here.rank, here.world_size);
+}
+
+}  // namespace
+
+How::operator CallOptions() const {
+  CallOptions options;
+  if (timeout) options.timeout = std::max(duration(*timeout), std::chrono::nanoseconds(1));
+  if (algorithm) options.algorithm = *algorithm;
+  return options;
+}
+
+Group::Group(Communicator communicator) : communicator_(new Communicator(std::move(communicator)), end) {
+  open_groups().push_back(this);
+}
+
+Group::~Group() { close(); }
+
+std::shared_ptr<Communicator> Group::open() const {
+  if (communicator_ == nullptr) throw Error(Status(Code::invalid_argument, "the communicator is closed"));
+  return communicator_;
+}
+
+void Group::close() {
+  if (communicator_ == nullptr) return;
+  std::erase(open_groups(), this);
+  communicator_.reset();
+  release_finished();
+}
+
+void Group::close_all() {
+  const std::vector<Group*> all = open_groups();
+  for (Group* group : all) group->close();
+}
+
+void interruptibly(std::function<void()> body, const std::function<void()>& give_up) {
+  std::packaged_task<void()> task(std::move(body));
+  std::future<void> outcome = task.get_future();
+  std::thread thread(std::move(task));
+  for (bool over = false; !over;) {
+    {
+      const nb::gil_scoped_release released;
+      over = outcome.wait_for(std::chrono::milliseconds(100)) == std::future_status::ready;
+    }
+    if (PyErr_CheckSignals() == 0) continue;
+    thread.detach();
+    {
+      const nb::gil_scoped_release released;
+      give_up();
+    }
+    throw nb::python_error();
+  }
+  thread.join();
+  outcome.get();
+}
+
+void bind_group(nb::module_& module) {
+  nb::class_<Group> group(
+      module, "Communicator", nb::is_weak_referenceable(),
+      "A group of ranks that compute together. Every rank calls the same collectives in the same order; each "
+      "call starts at once and returns a Work. Arrays must not be touched until that is over.");
+  group
+      .def_prop_ro(
+          "rank", [](const Group& self) { return self.open()->rank(); },
+          "This process's number in the group, from 0.")
+      .def_prop_ro(
+          "size", [](const Group& self) { return self.open()->size(); }, "How many ranks there are.")
+      .def_prop_ro("closed", &Group::closed, "Whether `close` was called; nothing else can be then.")
+      .def(
+          "error", [](const Group& self) { return error_object(self.open()->status()); },
+          "The first cause of failure; None: it works.")
+      .def("close", &Group::close,
+           "Ends operations in flight and tells the other ranks that this one leaves.")
+      .def("describe", &describe, nb::arg("rank"), "Such as 'rank 3 (host b, pid 4711)'.")
+      .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
+           "Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, "
+           "then by rank. None for ranks whose color is None.")
+      .def("shrink", &shrink, nb::arg("min_size") = 0,
+           "After a rank was lost: the communicator of the survivors, and how many of this one's collectives "
+           "all of them have completed. Every survivor calls it. Collective and blocking.")
+      .def("abort", &abort, nb::arg("reason") = "no reason given",
+           "Ends everything pending and later with AbortedError, on all ranks. From any thread; returns at "
+           "once.")
+      .def("statistics", &statistics, "Counts of operations, messages, bytes and connections.")
+      .def(
+          "descriptor", [](const Group& self) { return self.open()->descriptor(); },
+          "For event loops: readable when there is something to do, then call `progress`.")
+      .def("progress", &progress, "Does what there is to do; whether there was anything.");
+  bind_reductions(group);
+  bind_movements(group);
+  bind_messages(group);
+  module.def("init", &init_group, nb::arg("url") = nb::none(), nb::arg("rank") = nb::none(),
+             nb::arg("world_size") = nb::none(), nb::arg("timeout") = nb::none(),
+             nb::arg("transports") = std::vector<std::string>());
+  module.def("placement", &placement_of, nb::arg("url") = nb::none(), nb::arg("rank") = nb::none(),
+             nb::arg("world_size") = nb::none());
+  module.def("close_all", &Group::close_all);
+}
+
+}  // namespace tutti::python

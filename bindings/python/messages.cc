@@ -1,0 +1,57 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <tutti/bindings/python/group.h>
+
+namespace tutti::python {
+
+namespace {
+
+using Seconds = std::optional<double>;
+
+Operation send(Group& group, nb::handle array, int peer, std::uint64_t tag, Seconds timeout) {
+  Array from = Array::to_read(array);
+  const ConstBuffer in = from.buffer();
+  const How how{timeout, {}};
+  return group.issue(kept({}, std::move(from)), [&](Communicator& c) { return c.send(in, peer, tag, how); });
+}
+
+Operation recv(Group& group, nb::handle array, int peer, std::uint64_t tag, Seconds timeout) {
+  Array to = Array::to_write(array);
+  const Buffer out = to.buffer();
+  const How how{timeout, {}};
+  return group.issue(kept({}, std::move(to)), [&](Communicator& c) { return c.recv(out, peer, tag, how); });
+}
+
+// Of tutti.Send and tutti.Recv, which say which they are.
+Operation batch(Group& group, const nb::iterable& transfers, Seconds timeout) {
+  Kept arrays;
+  std::vector<Transfer> legs;
+  for (const nb::handle transfer : transfers) {
+    const bool sends = nb::cast<bool>(transfer.attr("sends"));
+    const nb::object array = transfer.attr("array");
+    arrays.arrays.push_back(sends ? Array::to_read(array) : Array::to_write(array));
+    legs.push_back({sends ? Transfer::Direction::send : Transfer::Direction::recv,
+                    arrays.arrays.back().buffer(), nb::cast<int>(transfer.attr("peer")),
+                    nb::cast<std::uint64_t>(transfer.attr("tag"))});
+  }
+  const How how{timeout, {}};
+  return group.issue(std::move(arrays), [&](Communicator& c) { return c.batch(legs, how); });
+}
+
+}  // namespace
+
+void bind_messages(nb::class_<Group>& group) {
+  const auto timeout = nb::arg("timeout") = nb::none();
+  group
+      .def("send", &send, nb::arg("array"), nb::arg("peer"), nb::arg("tag") = 0, nb::kw_only(), timeout,
+           "A message to rank `peer`; over when the array may be reused.")
+      .def("recv", &recv, nb::arg("array"), nb::arg("peer") = any_rank, nb::arg("tag") = any_tag,
+           nb::kw_only(), timeout,
+           "A message from rank `peer` or any, with `tag` or any: the earliest that fits. The array may be "
+           "larger than the message.")
+      .def("batch", &batch, nb::arg("transfers"), nb::kw_only(), timeout,
+           "Starts all transfers, of tutti.Send and tutti.Recv, together; over when the last is.");
+}
+
+}  // namespace tutti::python

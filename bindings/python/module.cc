@@ -1,0 +1,22 @@
+#include <string>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <tutti/bindings/cpp/version.h>
+#include <tutti/bindings/python/errors.h>
+#include <tutti/bindings/python/group.h>
+
+NB_MODULE(_core, module) {
+  using namespace tutti::python;
+  // Objects that a program still has when it ends are closed (tutti/__init__.py), not leaked.
+  nb::set_leak_warnings(false);
+  bind_errors();
+  bind_reduce_op(module);
+  bind_work(module);
+  bind_group(module);
+  bind_allocation(module);
+  module.attr("__version__") = std::string(tutti::version());
+  module.attr("ANY_RANK") = tutti::any_rank;
+  module.attr("ANY_TAG") = tutti::any_tag;
+}

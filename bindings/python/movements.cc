@@ -1,0 +1,144 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <tutti/bindings/python/group.h>
+
+namespace tutti::python {
+
+namespace {
+
+using Counts = std::vector<std::uint64_t>;
+using Seconds = std::optional<double>;
+using Name = std::optional<std::string>;
+
+// Issues `start(communicator, in, out)`; either array may be None, where the rank has none.
+template <class Start>
+Operation move(Group& group, Array from, Array to, Start start) {
+  const ConstBuffer in = from.buffer();
+  const Buffer out = to.buffer();
+  return group.issue(kept({}, std::move(from), std::move(to)),
+                     [&](Communicator& c) { return start(c, in, out); });
+}
+
+Operation broadcast(Group& group, nb::handle array, int root, Seconds timeout, const Name& algorithm) {
+  const How how{timeout, algorithm};
+  const bool reads = group.open()->rank() == root;
+  Array both = reads ? Array::to_read(array) : Array::to_write(array);
+  const Buffer buffer = both.buffer();
+  return group.issue(kept({}, std::move(both)),
+                     [&](Communicator& c) { return c.broadcast(buffer, root, how); });
+}
+
+Operation all_gather(Group& group, nb::handle array, nb::handle out, Seconds timeout, const Name& algorithm) {
+  const How how{timeout, algorithm};
+  if (out.is_none()) {
+    Array both = Array::to_write(array);
+    const Buffer buffer = both.buffer();
+    return group.issue(kept({}, std::move(both)), [&](Communicator& c) { return c.all_gather(buffer, how); });
+  }
+  return move(group, Array::to_read(array), Array::to_write(out),
+              [&](Communicator& c, ConstBuffer in, Buffer all) { return c.all_gather(in, all, how); });
+}
+
+Operation all_gather_v(Group& group, nb::handle array, nb::handle out, const Counts& counts, Seconds timeout,
+                       const Name& algorithm) {
+  const How how{timeout, algorithm};
+  return move(
+      group, Array::to_read(array), Array::to_write(out),
+      [&](Communicator& c, ConstBuffer in, Buffer all) { return c.all_gather_v(in, all, counts, how); });
+}
+
+Operation all_to_all(Group& group, nb::handle array, nb::handle out, Seconds timeout, const Name& algorithm) {
+  const How how{timeout, algorithm};
+  if (out.is_none()) {
+    Array both = Array::to_write(array);
+    const Buffer buffer = both.buffer();
+    return group.issue(kept({}, std::move(both)), [&](Communicator& c) { return c.all_to_all(buffer, how); });
+  }
+  return move(group, Array::to_read(array), Array::to_write(out),
+              [&](Communicator& c, ConstBuffer in, Buffer all) { return c.all_to_all(in, all, how); });
+}
+
+Operation all_to_all_v(Group& group, nb::handle array, const Counts& in_counts, nb::handle out,
+                       const Counts& out_counts, Seconds timeout, const Name& algorithm) {
+  const How how{timeout, algorithm};
+  return move(group, Array::to_read(array), Array::to_write(out),
+              [&](Communicator& c, ConstBuffer in, Buffer all) {
+                return c.all_to_all_v(in, in_counts, all, out_counts, how);
+              });
+}
+
+Operation gather(Group& group, nb::handle array, nb::handle out, int root, Seconds timeout,
+                 const Name& algorithm) {
+  const How how{timeout, algorithm};
+  return move(group, Array::to_read(array), Array::to_write_if_any(out),
+              [&](Communicator& c, ConstBuffer in, Buffer all) { return c.gather(in, all, root, how); });
+}
+
+Operation gather_v(Group& group, nb::handle array, nb::handle out, const std::optional<Counts>& counts,
+                   int root, Seconds timeout, const Name& algorithm) {
+  const How how{timeout, algorithm};
+  const Counts each = counts.value_or(Counts());
+  return move(
+      group, Array::to_read(array), Array::to_write_if_any(out),
+      [&](Communicator& c, ConstBuffer in, Buffer all) { return c.gather_v(in, all, each, root, how); });
+}
+
+Operation scatter(Group& group, nb::handle array, nb::handle out, int root, Seconds timeout,
+                  const Name& algorithm) {
+  const How how{timeout, algorithm};
+  return move(group, Array::to_read_if_any(array), Array::to_write(out),
+              [&](Communicator& c, ConstBuffer in, Buffer block) { return c.scatter(in, block, root, how); });
+}
+
+Operation scatter_v(Group& group, nb::handle array, const std::optional<Counts>& counts, nb::handle out,
+                    int root, Seconds timeout, const Name& algorithm) {
+  const How how{timeout, algorithm};
+  const Counts each = counts.value_or(Counts());
+  return move(
+      group, Array::to_read_if_any(array), Array::to_write(out),
+      [&](Communicator& c, ConstBuffer in, Buffer block) { return c.scatter_v(in, each, block, root, how); });
+}
+
+Operation barrier(Group& group, Seconds timeout, const Name& algorithm) {
+  const How how{timeout, algorithm};
+  return group.issue({}, [&](Communicator& c) { return c.barrier(how); });
+}
+
+}  // namespace
+
+void bind_movements(nb::class_<Group>& group) {
+  const auto array = nb::arg("array").none();
+  const auto out = nb::arg("out").none();
+  const auto counts = nb::arg("counts").none();
+  const auto root = nb::arg("root") = 0;
+  const auto timeout = nb::arg("timeout") = nb::none();
+  const auto algorithm = nb::arg("algorithm") = nb::none();
+  const auto named = nb::kw_only();
+  group
+      .def("broadcast", &broadcast, array, root, named, timeout, algorithm,
+           "Every rank's array becomes the root's.")
+      .def("all_gather", &all_gather, array, nb::arg("out") = nb::none(), named, timeout, algorithm,
+           "`out` becomes the arrays of rank 0, rank 1, ... Without `out`, `array` holds a block for each "
+           "rank and the own block is the input.")
+      .def("all_gather_v", &all_gather_v, array, out, nb::arg("counts"), named, timeout, algorithm,
+           "As all_gather, with counts[r] elements from rank r; the same counts on all ranks.")
+      .def("all_to_all", &all_to_all, array, nb::arg("out") = nb::none(), named, timeout, algorithm,
+           "Block r of `array` goes to rank r, block r of `out` comes from it. Without `out`, in place.")
+      .def("all_to_all_v", &all_to_all_v, array, nb::arg("in_counts"), out, nb::arg("out_counts"), named,
+           timeout, algorithm,
+           "in_counts[r] elements go to rank r, out_counts[r] come from it; what one side sends the other "
+           "must expect.")
+      .def("gather", &gather, array, nb::arg("out") = nb::none(), root, named, timeout, algorithm,
+           "As all_gather, on `root` only; elsewhere `out` may be None.")
+      .def("gather_v", &gather_v, array, nb::arg("out") = nb::none(), nb::arg("counts") = nb::none(), root,
+           named, timeout, algorithm, "counts[r] elements come from rank r, which only the root must know.")
+      .def("scatter", &scatter, array, out, root, named, timeout, algorithm,
+           "Block r of the root's `array` goes to rank r; elsewhere `array` may be None.")
+      .def("scatter_v", &scatter_v, array, counts, out, root, named, timeout, algorithm,
+           "counts[r] elements go to rank r, which only the root must know.")
+      .def("barrier", &barrier, named, timeout, algorithm, "Over when every rank has called it.");
+}
+
+}  // namespace tutti::python

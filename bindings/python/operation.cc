@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <memory>
+
+#include <nanobind/stl/optional.h>
+
+#include <tutti/bindings/python/errors.h>
+#include <tutti/bindings/python/operation.h>
+#include <tutti/core/deadline.h>
+
+namespace tutti::python {
+
+namespace {
+
+struct Orphan {
+  Work work;
+  Kept kept;
+};
+
+// Guarded by the GIL. Never destroyed: at the end of the process there may be no interpreter to give them to.
+std::vector<Orphan>& orphans() {
+  static auto* const all = new std::vector<Orphan>;
+  return *all;
+}
+
+// How long Ctrl-C waits at most.
+constexpr std::chrono::milliseconds slice{100};
+
+// Calls back from whichever thread finds out, unless the interpreter is gone.
+void call_back(PyObject* callback, const Status& status) {
+  if (Py_IsInitialized() == 0) return;
+  const nb::gil_scoped_acquire acquired;
+  const nb::object function = nb::steal(callback);
+  try {
+    function(error_object(status));
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable(function);
+  }
+}
+
+}  // namespace
+
+std::chrono::nanoseconds duration(double seconds) {
+  constexpr double longest = 1e9;  // thirty years
+  if (!(seconds >= 0)) throw Error(Status(Code::invalid_argument, "a time must not be negative"));
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(std::min(seconds, longest)));
+}
+
+Operation::~Operation() {
+  if (!work_.done() && (!kept_.arrays.empty() || kept_.op.is_valid())) {
+    orphans().push_back({std::move(work_), std::move(kept_)});
+  }
+}
+
+bool Operation::wait(std::optional<double> timeout) {
+  if (!work_.done()) {
+    const Deadline deadline = timeout ? Deadline::after(duration(*timeout)) : Deadline::never();
+    for (bool over = false; !over;) {
+      {
+        const nb::gil_scoped_release released;
+        over = work_.wait_for(std::min<std::chrono::nanoseconds>(slice, deadline.remaining()));
+      }
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (!over && deadline.expired()) return false;
+    }
+  }
+  kept_ = {};
+  if (const Status status = work_.status(); !status.ok()) throw Error(status);
+  return true;
+}
+
+nb::object Operation::error() const { return error_object(work_.status()); }
+
+void Operation::then(nb::callable callback) {
+  Work work = work_;
+  PyObject* const function = callback.release().ptr();
+  const nb::gil_scoped_release released;
+  work.then([function](const Status& status) { call_back(function, status); });
+}
+
+nb::object Operation::received() const {
+  const Work::Received what = work_.received();
+  return nb::make_tuple(what.source, what.tag, what.bytes);
+}
+
+void release_finished() {
+  std::vector<Orphan>& all = orphans();
+  if (all.empty()) return;
+  // Out of the list first: letting go may run code of anybody's.
+  const auto over = std::partition(all.begin(), all.end(), [](const Orphan& o) { return !o.work.done(); });
+  const std::vector<Orphan> finished(std::make_move_iterator(over), std::make_move_iterator(all.end()));
+  all.erase(over, all.end());
+}
+
+void bind_work(nb::module_& module) {
+  nb::class_<Operation>(module, "Work", "An operation in flight, and the arrays that it works on.")
+      .def("wait", &Operation::wait, nb::arg("timeout") = nb::none(),
+           "Returns True when the operation is over; raises what went wrong. After `timeout` seconds False, "
+           "if it still runs, which does not disturb it. Other threads run meanwhile, and Ctrl-C ends the "
+           "wait.")
+      .def("done", &Operation::done, "Whether it is over, successfully or not.")
+      .def("error", &Operation::error, "Why it failed; None while it runs and after success.")
+      .def("then", &Operation::then, nb::arg("callback"),
+           "Calls callback(error) once it is over, on the thread that finds out; at once if it is over "
+           "already. Must be short and must not wait.")
+      .def_prop_ro("received", &Operation::received, "After a successful recv: source, tag, bytes.");
+}
+
+}  // namespace tutti::python

@@ -1,0 +1,82 @@
+#include <array>
+#include <cctype>
+#include <string>
+#include <string_view>
+
+#include <nanobind/stl/string.h>
+
+#include <tutti/bindings/python/reduce_op.h>
+#include <tutti/core/status.h>
+#include <tutti/core/types.h>
+
+namespace tutti::python {
+
+namespace {
+
+nb::object bytes_view(const void* data, std::size_t bytes, int flags) {
+  char* const memory = static_cast<char*>(const_cast<void*>(data));
+  return nb::steal(PyMemoryView_FromMemory(memory, static_cast<Py_ssize_t>(bytes), flags));
+}
+
+// On whichever thread drives, which does not have the GIL. There is nobody to tell of an exception.
+void call_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
+                   void* state) {
+  if (Py_IsInitialized() == 0) return;
+  const nb::gil_scoped_acquire acquired;
+  const nb::handle function(static_cast<PyObject*>(state));
+  const std::size_t bytes = count * size_of(type);
+  try {
+    function(bytes_view(left, bytes, PyBUF_READ), bytes_view(right, bytes, PyBUF_READ),
+             bytes_view(out, bytes, PyBUF_WRITE), std::string(to_string(type)));
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable(function);
+  }
+}
+
+Reduction user(const std::string& name, const nb::callable& function, bool commutative) {
+  return {ReduceOp::user(name, call_function, commutative, function.ptr()), function};
+}
+
+}  // namespace
+
+ReduceOp reduction(nb::handle given) {
+  if (const Reduction* known = nullptr; nb::try_cast<const Reduction*>(given, known) && known != nullptr)
+    return known->op;
+  std::string_view name;
+  if (!PyUnicode_Check(given.ptr()))
+    throw nb::type_error("op must be a tutti.ReduceOp or its name, such as \"sum\"");
+  name = nb::borrow<nb::str>(given).c_str();
+  const auto op = parse_reduce_op(name);
+  if (!op) throw Error(Status(Code::invalid_argument, "there is no operation \"" + std::string(name) + "\""));
+  return *op;
+}
+
+void bind_reduce_op(nb::module_& module) {
+  nb::class_<Reduction> reduce_op(module, "ReduceOp",
+                                  "How elements are combined; a name such as \"sum\" does as well.");
+  reduce_op
+      .def_static(
+          "premultiplied_sum",
+          [](double factor) {
+            return Reduction{ReduceOp::premultiplied_sum(factor), {}};
+          },
+          nb::arg("factor"),
+          "Each rank's input times its factor, then summed; ranks may have different ones.")
+      .def_static("user", &user, nb::arg("name"), nb::arg("function"), nb::arg("commutative") = true,
+                  "By function(left, right, out, dtype): bytes, and the name of their type. Writes left op "
+                  "right into out. "
+                  "Associative; one that is not commutative is applied in the order of ranks. The same under "
+                  "the same "
+                  "name on all ranks. It must not raise.")
+      .def_prop_ro(
+          "name", [](const Reduction& self) { return self.op.name(); }, "What it is called.")
+      .def("__repr__", [](const Reduction& self) { return "tutti.ReduceOp(" + self.op.name() + ")"; });
+  for (const ReduceOp& op : {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max, ReduceOp::avg,
+                             ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor}) {
+    std::string name = op.name();
+    for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    reduce_op.attr(name.c_str()) = nb::cast(Reduction{op, {}});
+  }
+}
+
+}  // namespace tutti::python

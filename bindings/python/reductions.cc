@@ -1,0 +1,142 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <tutti/bindings/python/group.h>
+
+namespace tutti::python {
+
+namespace {
+
+using Counts = std::vector<std::uint64_t>;
+using Seconds = std::optional<double>;
+using Name = std::optional<std::string>;
+
+// `in_place(communicator, buffer, op, options)` or `apart(communicator, in, out, op, options)`.
+template <class InPlace, class Apart>
+Operation reduce_by(Group& group, nb::handle array, nb::handle out, nb::handle op, const How& how,
+                    InPlace in_place, Apart apart) {
+  const ReduceOp with = reduction(op);
+  if (out.is_none()) {
+    Array both = Array::to_write(array);
+    const Buffer buffer = both.buffer();
+    return group.issue(kept(op, std::move(both)),
+                       [&](Communicator& c) { return in_place(c, buffer, with, how); });
+  }
+  Array from = Array::to_read(array);
+  Array to = Array::to_write(out);
+  const ConstBuffer in = from.buffer();
+  const Buffer result = to.buffer();
+  return group.issue(kept(op, std::move(from), std::move(to)),
+                     [&](Communicator& c) { return apart(c, in, result, with, how); });
+}
+
+Operation all_reduce(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
+                     const Name& algorithm) {
+  return reduce_by(
+      group, array, out, op, {timeout, algorithm},
+      [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
+        return c.all_reduce(both, with, how);
+      },
+      [](Communicator& c, ConstBuffer in, Buffer result, const ReduceOp& with, const CallOptions& how) {
+        return c.all_reduce(in, result, with, how);
+      });
+}
+
+// Away from the root nothing is written, and there need be no `out`.
+Operation reduce(Group& group, nb::handle array, nb::handle out, int root, nb::handle op, Seconds timeout,
+                 const Name& algorithm) {
+  if (group.open()->rank() != root) {
+    const How how{timeout, algorithm};
+    const ReduceOp with = reduction(op);
+    Array from = Array::to_read(array);
+    const Buffer in = from.buffer();
+    return group.issue(kept(op, std::move(from)),
+                       [&](Communicator& c) { return c.reduce(in, with, root, how); });
+  }
+  return reduce_by(
+      group, array, out, op, {timeout, algorithm},
+      [root](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
+        return c.reduce(both, with, root, how);
+      },
+      [root](Communicator& c, ConstBuffer in, Buffer result, const ReduceOp& with, const CallOptions& how) {
+        return c.reduce(in, result, with, root, how);
+      });
+}
+
+Operation reduce_scatter(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
+                         const Name& algorithm) {
+  return reduce_by(
+      group, array, out, op, {timeout, algorithm},
+      [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
+        return c.reduce_scatter(both, with, how);
+      },
+      [](Communicator& c, ConstBuffer in, Buffer result, const ReduceOp& with, const CallOptions& how) {
+        return c.reduce_scatter(in, result, with, how);
+      });
+}
+
+Operation reduce_scatter_v(Group& group, nb::handle array, nb::handle out, const Counts& counts,
+                           nb::handle op, Seconds timeout, const Name& algorithm) {
+  const How how{timeout, algorithm};
+  const ReduceOp with = reduction(op);
+  Array from = Array::to_read(array);
+  Array to = Array::to_write(out);
+  const ConstBuffer in = from.buffer();
+  const Buffer block = to.buffer();
+  return group.issue(kept(op, std::move(from), std::move(to)),
+                     [&](Communicator& c) { return c.reduce_scatter_v(in, block, counts, with, how); });
+}
+
+Operation scan(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
+               const Name& algorithm) {
+  return reduce_by(
+      group, array, out, op, {timeout, algorithm},
+      [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
+        return c.scan(both, with, how);
+      },
+      [](Communicator& c, ConstBuffer in, Buffer result, const ReduceOp& with, const CallOptions& how) {
+        return c.scan(in, result, with, how);
+      });
+}
+
+Operation exscan(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
+                 const Name& algorithm) {
+  return reduce_by(
+      group, array, out, op, {timeout, algorithm},
+      [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
+        return c.exscan(both, with, how);
+      },
+      [](Communicator& c, ConstBuffer in, Buffer result, const ReduceOp& with, const CallOptions& how) {
+        return c.exscan(in, result, with, how);
+      });
+}
+
+}  // namespace
+
+void bind_reductions(nb::class_<Group>& group) {
+  const auto array = nb::arg("array");
+  const auto out = nb::arg("out");
+  const auto op = nb::arg("op") = "sum";
+  const auto timeout = nb::arg("timeout") = nb::none();
+  const auto algorithm = nb::arg("algorithm") = nb::none();
+  const auto named = nb::kw_only();
+  group
+      .def("all_reduce", &all_reduce, array, nb::arg("out") = nb::none(), op, named, timeout, algorithm,
+           "Every rank: the reduction of all ranks' arrays, the same bits on all. Without `out`, in place.")
+      .def("reduce", &reduce, array, nb::arg("out") = nb::none(), nb::arg("root") = 0, op, named, timeout,
+           algorithm, "As all_reduce, on `root` only; elsewhere nothing is written.")
+      .def("reduce_scatter", &reduce_scatter, array, nb::arg("out") = nb::none(), op, named, timeout,
+           algorithm,
+           "Block r of the reduced array goes to rank r; `array` holds a block for each rank. Without `out` "
+           "the result replaces the own block, and the others are undefined afterwards.")
+      .def("reduce_scatter_v", &reduce_scatter_v, array, out, nb::arg("counts"), op, named, timeout,
+           algorithm, "As reduce_scatter, with counts[r] elements for rank r.")
+      .def("scan", &scan, array, nb::arg("out") = nb::none(), op, named, timeout, algorithm,
+           "Rank r: the reduction over ranks 0 to r. Without `out`, in place.")
+      .def("exscan", &exscan, array, nb::arg("out") = nb::none(), op, named, timeout, algorithm,
+           "Rank r: the reduction over ranks 0 to r-1; rank 0's output is left as it was. Without `out`, in "
+           "place.");
+}
+
+}  // namespace tutti::python

@@ -1,0 +1,172 @@
+"""tutti: a group of processes computes together. The same program is started several times; each process calls
+`init`, which returns when all are there:
+
+    import numpy, tutti
+    comm = tutti.init()
+    values = numpy.full(4, comm.rank, dtype="float32")
+    comm.all_reduce(values).wait()  # values is now the sum over all processes
+
+Start it by `tutti run -n 4 -- python program.py`, or by torchrun, mpirun, srun and others: docs/python.md.
+"""
+
+import asyncio as _asyncio
+import atexit as _atexit
+import os as _os
+import weakref as _weakref
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
+
+from . import _core
+from ._core import ANY_RANK, ANY_TAG, Allocation, Communicator, ReduceOp, Work, __version__
+from .errors import (
+    AbortedError,
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    MismatchError,
+    PeerLostError,
+    ProtocolError,
+    ResourceExhaustedError,
+    TimeoutError,
+    UnauthenticatedError,
+    UnreachableError,
+    UnsupportedError,
+)
+
+__all__ = [
+    "ANY_RANK",
+    "ANY_TAG",
+    "AbortedError",
+    "Allocation",
+    "Communicator",
+    "Error",
+    "GradientReducer",
+    "InternalError",
+    "InvalidArgumentError",
+    "MismatchError",
+    "PeerLostError",
+    "ProtocolError",
+    "Recv",
+    "ReduceOp",
+    "ResourceExhaustedError",
+    "Send",
+    "TimeoutError",
+    "UnauthenticatedError",
+    "UnreachableError",
+    "UnsupportedError",
+    "Work",
+    "get_include",
+    "get_library",
+    "get_rank",
+    "get_world_size",
+    "init",
+]
+
+_world = None  # a weak reference to what `init` returned last
+
+
+def init(
+    url: Optional[str] = None,
+    rank: Optional[int] = None,
+    world_size: Optional[int] = None,
+    timeout: Optional[float] = None,
+    *,
+    transports: Sequence[str] = (),
+) -> Communicator:
+    """Meets the other processes and returns the communicator of all of them; blocks until all are there.
+
+    `url` is "tcp://host:port", "file:///path" or "env://", the first two with ?rank=0&world_size=2 if `rank` and
+    `world_size` are not given. What is left out comes from the environment: `tutti run`, torchrun, Open MPI, MPICH,
+    Slurm and Kubernetes set it; with none of them the world is this process alone. `timeout`, in seconds, is for
+    meeting; the TimeoutError that it ends with names who has not come. `transports` to use, in order of preference
+    ("shm", "tcp"); empty: all that work here.
+    """
+    global _world
+    communicator = _core.init(url, rank, world_size, timeout, list(transports))
+    _world = _weakref.ref(communicator)
+    return communicator
+
+
+def _place() -> Tuple[int, int]:
+    communicator = _world() if _world is not None else None
+    if communicator is not None and not communicator.closed:
+        return communicator.rank, communicator.size
+    return _core.placement()
+
+
+def get_rank() -> int:
+    """This process's rank in the world: what `init` found, or before that what it would find."""
+    return _place()[0]
+
+
+def get_world_size() -> int:
+    """The number of ranks in the world; as `get_rank`."""
+    return _place()[1]
+
+
+class Send(NamedTuple):
+    """A leg of `Communicator.batch`: `array` goes to rank `peer`."""
+
+    array: Any
+    peer: int
+    tag: int = 0
+
+    @property
+    def sends(self) -> bool:
+        return True
+
+
+class Recv(NamedTuple):
+    """A leg of `Communicator.batch`: a message from rank `peer`, or any, goes into `array`."""
+
+    array: Any
+    peer: int = ANY_RANK
+    tag: int = ANY_TAG
+
+    @property
+    def sends(self) -> bool:
+        return False
+
+
+def get_include() -> str:
+    """The folder to name to a C compiler for <tutti/c.h>."""
+    return _os.path.join(_os.path.dirname(__file__), "include")
+
+
+def get_library() -> str:
+    """The path of the shared library that this package uses: what to link a C program or extension with."""
+    folder = _os.path.dirname(__file__)
+    names = [name for name in _os.listdir(folder) if name.startswith("libtutti.so")]
+    return _os.path.join(folder, names[0])
+
+
+def _settle(future: "_asyncio.Future[None]") -> None:
+    if not future.done():  # cancelled, say
+        future.set_result(None)
+
+
+def _await(work: Work):
+    """`await work` in asyncio: the event loop runs on meanwhile, and the library's own thread makes progress."""
+    if not work.done():
+        loop = _asyncio.get_running_loop()
+        future = loop.create_future()
+
+        def over(_error: Optional[Error]) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_settle, future)
+
+        work.then(over)
+        yield from future
+    work.wait()
+
+
+def _close(communicator: Communicator, *_exception: Any) -> None:
+    communicator.close()
+
+
+Work.__await__ = _await
+Communicator.__enter__ = lambda communicator: communicator
+Communicator.__exit__ = _close
+# Communicators that a program still has when it ends: the others are told that it left, and did not die.
+_atexit.register(_core.close_all)
+
+from .gradients import GradientReducer  # noqa: E402  (needs what is above)

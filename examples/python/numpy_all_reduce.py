@@ -1,0 +1,34 @@
+"""Every process has some numbers; afterwards all of them have the sums, the largest, and everybody's.
+
+    tutti run -n 4 -- python numpy_all_reduce.py
+
+or by hand, in two terminals:
+    RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python numpy_all_reduce.py
+    RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python numpy_all_reduce.py
+"""
+
+import numpy
+
+import tutti
+
+# Waits until all processes are here.
+with tutti.init() as comm:
+    mine = numpy.array([1, comm.rank, 10 * comm.rank], dtype="float32")
+
+    # In place: the sums replace what was there.
+    sums = mine.copy()
+    comm.all_reduce(sums).wait()
+
+    # Out of place, and not waited for at once: something else can be computed meanwhile.
+    largest = numpy.empty_like(mine)
+    work = comm.all_reduce(mine, largest, op="max")
+
+    # A row from each process.
+    everybodys = numpy.empty((comm.size, 3), dtype="float32")
+    comm.all_gather(mine, everybodys).wait()
+    work.wait()
+
+    assert (everybodys.sum(axis=0) == sums).all()
+    assert (everybodys.max(axis=0) == largest).all()
+    if comm.rank == 0:
+        print(f"{comm.size} ranks: sums {sums.tolist()}, largest {largest.tolist()}")

@@ -1,0 +1,153 @@
+"""Teaches a small neural network to read handwritten digits, on all ranks at once, in NumPy.
+
+    tutti run -n 4 -- python train_digits.py
+
+Every rank holds the whole network. Of every batch of images each rank takes its share and computes how the weights
+should change for those, from the top layer down; a GradientReducer adds up what all ranks found while the layers
+below are still at it. Then all ranks take the same step, so that their networks stay the same, to the last bit.
+The same data and network as in 05_train_digits, which is in C++.
+"""
+
+import argparse
+import hashlib
+import pathlib
+import sys
+import time
+
+import numpy
+
+import tutti
+
+WANTED_ACCURACY = 0.95
+MOMENTUM = numpy.float32(0.9)
+HERE = pathlib.Path(__file__).parent
+
+
+def load(path):
+    """Images and digits to learn from, and images and digits for the test: every fifth."""
+    table = numpy.loadtxt(path, delimiter=",", dtype="float32")
+    images, digits = table[:, :64] / 16, table[:, 64].astype("int64")
+    for_test = numpy.arange(len(table)) % 5 == 4
+    return images[~for_test], digits[~for_test], images[for_test], digits[for_test]
+
+
+def share(count, comm):
+    """The part of `count` things that is this rank's."""
+    return slice(count * comm.rank // comm.size, count * (comm.rank + 1) // comm.size)
+
+
+class Network:
+    """Layers of units, each a weighted sum of the layer below plus a bias, cut off below zero; softmax and cross
+    entropy at the top. `parameters` are weights and biases by turns."""
+
+    def __init__(self, units, seed):
+        random = numpy.random.default_rng(seed)
+        self.parameters = []
+        for below, above in zip(units, units[1:]):
+            limit = numpy.sqrt(6 / below)  # He et al. 2015, "Delving Deep into Rectifiers"
+            self.parameters.append(random.uniform(-limit, limit, (below, above)).astype("float32"))
+            self.parameters.append(numpy.zeros(above, "float32"))
+
+    def forward(self, images, digits):
+        """The summed loss and how many are right."""
+        self.inputs = [images]
+        layers = len(self.parameters) // 2
+        for layer in range(layers):
+            out = self.inputs[-1] @ self.parameters[2 * layer] + self.parameters[2 * layer + 1]
+            if layer + 1 < layers:
+                self.inputs.append(numpy.maximum(out, 0))
+        out -= out.max(axis=1, keepdims=True)
+        exponentials = numpy.exp(out)
+        sums = exponentials.sum(axis=1)
+        self.probabilities = exponentials / sums[:, None]
+        loss = (numpy.log(sums) - out[numpy.arange(len(digits)), digits]).sum(dtype="float64")
+        return loss, (out.argmax(axis=1) == digits).sum()
+
+    def backward(self, digits, scale, gradients, ready):
+        """Writes the gradients of the last `forward`, times `scale`; calls `ready(i)` as soon as one is there."""
+        delta = self.probabilities.copy()
+        delta[numpy.arange(len(digits)), digits] -= 1
+        delta *= numpy.float32(scale)
+        for layer in reversed(range(len(self.parameters) // 2)):
+            delta.sum(axis=0, out=gradients[2 * layer + 1])
+            ready(2 * layer + 1)
+            numpy.matmul(self.inputs[layer].T, delta, out=gradients[2 * layer])
+            ready(2 * layer)
+            if layer > 0:
+                delta = (delta @ self.parameters[2 * layer].T) * (self.inputs[layer] > 0)
+
+
+def evaluate(comm, network, images, digits):
+    """Mean loss and accuracy; every rank looks at its share."""
+    mine = share(len(images), comm)
+    sums = numpy.array(network.forward(images[mine], digits[mine]), "float64")
+    comm.all_reduce(sums).wait()
+    return sums / len(images)
+
+
+def train(comm, network, images, digits, options):
+    # Each rank divides by the size of the whole batch, so the sum over the ranks is the batch's mean, also where
+    # their shares differ in size.
+    reducer = tutti.GradientReducer(
+        comm, [p.shape for p in network.parameters], bucket_bytes=32 << 10, mean=False
+    )
+    velocities = [numpy.zeros_like(p) for p in network.parameters]
+    for epoch in range(1, options.epochs + 1):
+        start = time.perf_counter()
+        # Differs from epoch to epoch, but not from rank to rank.
+        order = numpy.random.default_rng((options.seed, epoch)).permutation(len(images))
+        loss = numpy.zeros(1)
+        for first in range(0, len(order), options.batch):
+            batch = order[first : first + options.batch]
+            mine = batch[share(len(batch), comm)]
+            loss += network.forward(images[mine], digits[mine])[0]
+            network.backward(digits[mine], 1 / len(batch), reducer.gradients, reducer.ready)
+            reducer.wait()
+            for weights, velocity, gradient in zip(network.parameters, velocities, reducer.gradients):
+                velocity *= MOMENTUM
+                velocity += gradient
+                weights -= numpy.float32(options.lr) * velocity
+        comm.all_reduce(loss).wait()
+        if comm.rank == 0:
+            speed = len(images) / (time.perf_counter() - start)
+            print(f"epoch {epoch:2}: loss {loss[0] / len(images):.4f}, {speed:.0f} samples/s", flush=True)
+
+
+def equal_everywhere(comm, parameters):
+    """Whether all ranks hold the same bits."""
+    digest = hashlib.sha256(b"".join(p.tobytes() for p in parameters)).digest()
+    mine = numpy.frombuffer(digest, "uint8")
+    everybodys = numpy.empty((comm.size, len(mine)), "uint8")
+    comm.all_gather(mine, everybodys).wait()
+    return (everybodys == mine).all(), digest.hex()[:16]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--batch", type=int, default=64, help="of all ranks together")
+    parser.add_argument("--lr", type=float, default=0.05)
+    parser.add_argument("--hidden", type=int, default=128)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--data", default=HERE.parent / "data" / "digits.csv")
+    options = parser.parse_args()
+    images, digits, test_images, test_digits = load(options.data)
+    with tutti.init() as comm:
+        network = Network([64, options.hidden, (options.hidden + 1) // 2, 10], options.seed + comm.rank)
+        # All begin with rank 0's weights.
+        works = [comm.broadcast(p) for p in network.parameters]
+        for work in works:
+            work.wait()
+        train(comm, network, images, digits, options)
+        loss, _ = evaluate(comm, network, images, digits)
+        _, accuracy = evaluate(comm, network, test_images, test_digits)
+        equal, digest = equal_everywhere(comm, network.parameters)
+        if comm.rank == 0:
+            print(f"final training loss {loss:.6f}")
+            print(f"final test accuracy {100 * accuracy:.2f} %")
+            print(f"all {comm.size} ranks hold bitwise equal weights (hash {digest})" if equal else "weights differ")
+    return 0 if equal and accuracy >= WANTED_ACCURACY else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

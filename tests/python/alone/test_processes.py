@@ -1,0 +1,187 @@
+"""What needs processes of its own: how programs begin, are interrupted, and end."""
+
+import ast
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+import tutti
+from tutti import _core
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+EXAMPLES = ROOT / "examples" / "python"
+# Variables of launchers and of tutti are not inherited, so that a test means the same wherever it runs.
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("TUTTI_", "OMPI_", "PMI_", "SLURM_")) and name not in ("RANK", "WORLD_SIZE")
+}
+ENVIRONMENT.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+
+
+def start(program, *arguments, **environment):
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.Popen(
+        command, env={**ENVIRONMENT, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def start_world(size, program):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    return [
+        start(program, RANK=str(r), WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+        for r in range(size)
+    ]
+
+
+def finish(process):
+    try:
+        out, err = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return process.returncode, out, err
+
+
+def run_example(name, ranks):
+    command = [os.environ["LAUNCHER"], "run", "-n", str(ranks), "--", sys.executable, str(EXAMPLES / name)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_needs_nothing_to_import():
+    program = "import sys, tutti; print(sorted({'numpy', 'torch', 'ml_dtypes'} & set(sys.modules)))"
+    assert finish(start(program)) == (0, "[]\n", "")
+
+
+def test_alone_without_a_launcher():
+    program = "import tutti; c = tutti.init(); c.all_reduce(bytearray(3)).wait(); print(c.rank, c.size)"
+    assert finish(start(program)) == (0, "0 1\n", "")
+
+
+def test_place_for_shell_scripts():
+    environment = {**ENVIRONMENT, "RANK": "3", "WORLD_SIZE": "5", "MASTER_ADDR": "nowhere", "MASTER_PORT": "1"}
+    for what, answer in (("rank", "3\n"), ("world_size", "5\n")):
+        command = [sys.executable, "-m", "tutti", what]
+        assert subprocess.run(command, env=environment, capture_output=True, text=True).stdout == answer
+    wrong = {**environment, "RANK": "five"}
+    done = subprocess.run([sys.executable, "-m", "tutti", "rank"], env=wrong, capture_output=True, text=True)
+    assert done.returncode == 2 and "RANK" in done.stderr
+    program = "import tutti; print(tutti.get_rank(), tutti.get_world_size())"
+    environment = {name: environment[name] for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")}
+    assert finish(start(program, **environment))[1] == "3 5\n"
+
+
+WAITING = """
+import tutti
+comm = tutti.init()
+print("waiting", flush=True)
+comm.recv(bytearray(1), (comm.rank + 1) % 2).wait()
+"""
+
+
+def test_ctrl_c_ends_a_wait():
+    ranks = start_world(2, WAITING)
+    for rank in ranks:
+        assert rank.stdout.readline() == "waiting\n"
+    ranks[0].send_signal(signal.SIGINT)
+    status, _, err = finish(ranks[0])
+    assert "KeyboardInterrupt" in err and status not in (0, -signal.SIGSEGV, -signal.SIGABRT)
+    status, _, err = finish(ranks[1])  # its peer has left
+    assert "tutti.errors." in err and status == 1
+
+
+def test_ctrl_c_ends_init():
+    rank = start(
+        "import tutti; print('meeting', flush=True); tutti.init('tcp://127.0.0.1:1', rank=1, world_size=2)"
+    )
+    assert rank.stdout.readline() == "meeting\n"
+    rank.send_signal(signal.SIGINT)
+    status, _, err = finish(rank)
+    assert "KeyboardInterrupt" in err and status not in (0, -signal.SIGSEGV, -signal.SIGABRT)
+
+
+# Communicators that a program still has are closed: nobody is taken for dead.
+def test_programs_may_just_end():
+    program = "import tutti; comm = tutti.init(); comm.barrier().wait(); keep = [comm]; keep.append(keep)"
+    for rank in start_world(3, program):
+        assert finish(rank) == (0, "", "")
+
+
+SURVIVING = """
+import os, signal, tutti
+comm = tutti.init()
+comm.barrier().wait()
+if comm.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    while True:
+        comm.all_reduce(bytearray(8)).wait()
+except tutti.PeerLostError as error:
+    assert isinstance(error, ConnectionError)
+    print(error.peer, "rank 1" in str(error))
+comm, _ = comm.shrink()
+comm.barrier().wait()
+print(comm.size)
+"""
+
+
+def test_a_killed_rank_is_named_and_the_others_go_on():
+    ranks = start_world(3, SURVIVING)
+    outcomes = [finish(rank) for rank in ranks]
+    assert outcomes[1][0] == -signal.SIGKILL
+    for outcome in (outcomes[0], outcomes[2]):
+        assert outcome == (0, "1 True\n2\n", "")
+
+
+def test_example_numpy_all_reduce():
+    assert "3 ranks: sums [3.0, 3.0, 30.0], largest [1.0, 2.0, 20.0]" in run_example("numpy_all_reduce.py", 3)
+
+
+def test_example_train_digits():
+    assert "all 4 ranks hold bitwise equal weights" in run_example("train_digits.py", 4)
+
+
+@pytest.mark.parametrize("name", [name for name in dir(tutti) if name.endswith("Error")])
+def test_exceptions(name):
+    kind = getattr(tutti, name)
+    assert issubclass(kind, tutti.Error)
+    assert issubclass(kind, RuntimeError)
+    assert str(kind("text")) == "text"
+
+
+def test_library_and_header_are_where_the_package_says():
+    assert os.path.exists(os.path.join(tutti.get_include(), "tutti", "c.h"))
+    assert os.path.exists(tutti.get_library())
+
+
+def test_stub_describes_the_extension():
+    """Every class, method and function of the extension, and nothing else."""
+    tree = ast.parse((ROOT / "bindings/python/tutti/_core.pyi").read_text())
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            assert callable(getattr(_core, node.name))
+        elif isinstance(node, ast.ClassDef):
+            promised = {d.name for d in node.body if isinstance(d, ast.FunctionDef) and d.name != "__buffer__"}
+            promised |= {d.target.id for d in node.body if isinstance(d, ast.AnnAssign)}
+            has = {name for name in vars(getattr(_core, node.name)) if not name.startswith("_")}
+            dunder = {name for name in promised if name.startswith("_")}
+            assert promised - dunder == has
+            assert all(hasattr(getattr(_core, node.name), name) for name in dunder)
+
+
+def test_everything_public_is_documented():
+    for name in ("Communicator", "Work", "ReduceOp", "Allocation"):
+        kind = getattr(tutti, name)
+        assert kind.__doc__, name
+        for attribute, value in vars(kind).items():
+            if not attribute.startswith("_") and not isinstance(value, tutti.ReduceOp):
+                assert value.__doc__ and "\n\n" in value.__doc__ or isinstance(value, property), attribute

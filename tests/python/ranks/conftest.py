@@ -1,0 +1,20 @@
+"""These tests run on all ranks of a world at once, in the same order: `tutti run -n 3 -- python -m pytest ...`."""
+
+import pytest
+
+import tutti
+
+
+@pytest.fixture(scope="session")
+def comm():
+    with tutti.init() as world:
+        yield world
+
+
+@pytest.fixture
+def own(comm):
+    """A communicator of the test's own, which it may break."""
+    part = comm.split(0)
+    yield part
+    part.close()
+    comm.barrier().wait()
