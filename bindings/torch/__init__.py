@@ -1,0 +1,22 @@
+"""torch.distributed over tutti: `import tutti.torch` registers the backend "tutti".
+
+    import tutti.torch
+    torch.distributed.init_process_group("tutti")
+"""
+import atexit
+
+import torch.distributed as _dist
+
+from ._load import load as _load
+
+_C = _load()
+
+
+def _create(options, backend_options):
+    return _C.create(options.store, options.group_rank, options.group_size, options.timeout)
+
+
+# A program that ends without destroy_process_group takes leave of the other ranks, for whom it would be lost.
+atexit.register(_C.leave)
+if "tutti" not in _dist.Backend.backend_list:
+    _dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu"])

@@ -1,0 +1,47 @@
+"""Finds the extension that fits the installed torch, or compiles it: once for each version of torch."""
+import fcntl
+import hashlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+import tutti
+
+from . import build
+
+
+def _cached(name, include, library):
+    """Where a compiled extension is kept: another one for other sources, or another library."""
+    key = hashlib.sha256(str(library).encode())
+    for source in sorted((include / "tutti" / "bindings" / "torch").glob("*.[ch]*")):
+        key.update(source.read_bytes())
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tutti" / key.hexdigest()[:16]
+    return folder / name
+
+
+def _compiled(name):
+    include, library = Path(tutti.get_include()), Path(tutti.get_library())
+    output = _cached(name, include, library)
+    if output.exists():
+        return output
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{output}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # ranks of a host start at the same time
+        if not output.exists():
+            print(f"tutti.torch: compiling for torch {torch.__version__}, once; it takes a minute", file=sys.stderr)
+            build.build(output, include, library)
+    return output
+
+
+def load():
+    name = build.name()
+    path = Path(__file__).parent / name  # made along with the package
+    if not path.exists():
+        path = _compiled(name)
+    spec = importlib.util.spec_from_file_location("tutti.torch._C", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

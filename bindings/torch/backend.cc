@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include <tutti/bindings/torch/backend.h>
+#include <tutti/bindings/torch/error.h>
+#include <tutti/bindings/torch/store.h>
+
+namespace tutti_torch {
+namespace {
+
+// All groups of the process; never destroyed, since groups may outlive static objects.
+struct Living {
+  std::mutex mutex;
+  std::set<ProcessGroupTutti*> groups;
+};
+
+Living& living() {
+  static auto* const all = new Living;
+  return *all;
+}
+
+}  // namespace
+
+void (*before_destruction)(ProcessGroupTutti*) = [](ProcessGroupTutti* backend) { backend->shutdown(); };
+
+ProcessGroupTutti::ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                     Milliseconds timeout)
+    : Backend(rank, size), options_(c10::make_intrusive<Options>("tutti", timeout)) {
+  comm_ = meet(store, rank, size, timeout);
+  init();
+  const std::lock_guard lock(living().mutex);
+  living().groups.insert(this);
+}
+
+ProcessGroupTutti::~ProcessGroupTutti() {
+  {
+    const std::lock_guard lock(living().mutex);
+    living().groups.erase(this);
+  }
+  before_destruction(this);
+  completions_->stop();
+}
+
+void ProcessGroupTutti::shutdown_all() {
+  const std::lock_guard lock(living().mutex);
+  for (ProcessGroupTutti* group : living().groups) group->shutdown();
+}
+
+tutti_comm* ProcessGroupTutti::comm() const {
+  tutti_comm* const comm = comm_.load(std::memory_order_relaxed);
+  TORCH_CHECK(comm != nullptr, "tutti: the process group has been shut down");
+  return comm;
+}
+
+// Ends what is in flight and takes leave of the other ranks, for whom this rank is then not lost.
+void ProcessGroupTutti::shutdown() { tutti_comm_free(comm_.exchange(nullptr)); }
+
+void ProcessGroupTutti::abort() {
+  if (tutti_comm* const comm = comm_.load())
+    check(tutti_comm_abort(comm, "abort() was called"), "tutti:abort");
+}
+
+#if TUTTI_TORCH_AT_LEAST(2, 7)
+c10d::ErrorType ProcessGroupTutti::getError() {
+  switch (tutti_comm_status(comm())) {
+    case TUTTI_OK:
+      return c10d::ErrorType::SUCCESS;
+    case TUTTI_ERROR_TIMEOUT:
+      return c10d::ErrorType::TIMEOUT;
+    case TUTTI_ERROR_PEER_LOST:
+      return c10d::ErrorType::REMOTE_ERROR;
+    default:
+      return c10d::ErrorType::COMM_ERROR;
+  }
+}
+#endif
+
+// Only the members call this, so that it cannot be a collective of the whole group.
+intrusive_ptr<c10d::Backend> ProcessGroupTutti::split(const intrusive_ptr<c10d::Store>& store,
+                                                      const std::vector<int>& ranks,
+                                                      const intrusive_ptr<Options>& options) {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  if (found == ranks.end()) return nullptr;
+  return c10::make_intrusive<ProcessGroupTutti>(store, static_cast<int>(found - ranks.begin()),
+                                                static_cast<int>(ranks.size()),
+                                                options ? options->timeout : options_->timeout);
+}
+
+intrusive_ptr<c10d::Backend> ProcessGroupTutti::merge(const intrusive_ptr<c10d::Store>& store,
+                                                      const intrusive_ptr<Options>& options, const int& rank,
+                                                      const int& size) {
+  return c10::make_intrusive<ProcessGroupTutti>(store, rank, size,
+                                                options ? options->timeout : options_->timeout);
+}
+
+// --- several operations as one: all start at once anyway ---
+
+void ProcessGroupTutti::startCoalescing() {
+  TORCH_CHECK(!coalescing_, "tutti: coalescing has begun already");
+  coalescing_ = true;
+}
+
+intrusive_ptr<Work> ProcessGroupTutti::endCoalescing() {
+  TORCH_CHECK(coalescing_, "tutti: coalescing has not begun");
+  coalescing_ = false;
+  return together(std::exchange(coalesced_, {}), c10d::OpType::COALESCED, "tutti:coalesced", {}, false);
+}
+
+intrusive_ptr<Work> ProcessGroupTutti::together(const Works& works, c10d::OpType type, const char* name,
+                                                const Tensors& inputs, bool profiled) {
+  Flight flight;
+  Tensors outputs;
+  for (const intrusive_ptr<Work>& each : works) {
+    auto& work = static_cast<OperationWork&>(*each);
+    for (const WorkHandle& handle : work.handles())
+      flight.handles.emplace_back(tutti_work_copy(handle.get()));
+    outputs.insert(outputs.end(), work.outputs().begin(), work.outputs().end());
+  }
+  // The parts settle with the whole, once they are over.
+  flight.epilogue = [works] {
+    for (const intrusive_ptr<Work>& each : works) static_cast<OperationWork&>(*each).settle();
+  };
+  Label label;
+  label.type = type;
+  label.name = name;
+  label.sequence = sequence_;
+  label.timeout = options_->timeout;
+  label.profiled = profiled;
+  return c10::make_intrusive<OperationWork>(rank_, label, inputs, std::move(outputs), std::move(flight),
+                                            completions_);
+}
+
+}  // namespace tutti_torch

@@ -1,0 +1,187 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <c10/util/ScopeExit.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/version.h>
+
+#include <tutti/bindings/torch/completions.h>
+#include <tutti/bindings/torch/work.h>
+#include <tutti/c.h>
+
+#define TUTTI_TORCH_AT_LEAST(major, minor) \
+  (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
+
+namespace tutti_torch {
+
+using c10::intrusive_ptr;
+using c10d::Work;
+using Tensors = std::vector<at::Tensor>;
+using Works = std::vector<intrusive_ptr<Work>>;
+using Milliseconds = std::chrono::milliseconds;
+
+// A process group's backend "tutti": torch.distributed's operations on one communicator.
+//
+// An operation starts on the caller's thread and `wait` makes progress on the waiter's: there is no thread in
+// between. A failed operation fails the group, as in the library: everything pending and later ends with that
+// first cause. Thread rule: as c10d's, threads that use one group order themselves; `abort` may come from
+// any.
+//
+// Members without `override` are virtual functions that came after torch 2.1.
+class ProcessGroupTutti : public c10d::Backend {
+ public:
+  // Blocks until all `size` ranks have come. Without the GIL.
+  ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size, Milliseconds timeout);
+  ~ProcessGroupTutti() override;
+
+  // Shuts down all that there are in this process: when it ends, so that others do not take it for lost.
+  static void shutdown_all();
+
+  const std::string getBackendName() const override { return "tutti"; }
+  bool supportsSplitting() const { return true; }
+  bool supportsCoalescing() const { return true; }
+  intrusive_ptr<Options> getBackendOptions() { return options_; }
+  void setTimeout(Milliseconds timeout) { options_->timeout = timeout; }
+
+  // backend.cc
+  intrusive_ptr<c10d::Backend> split(const intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                                     const intrusive_ptr<Options>& options);
+  intrusive_ptr<c10d::Backend> merge(const intrusive_ptr<c10d::Store>& store,
+                                     const intrusive_ptr<Options>& options, const int& rank, const int& size);
+  void abort();
+  void shutdown();
+#if TUTTI_TORCH_AT_LEAST(2, 7)
+  c10d::ErrorType getError() override;
+#endif
+  void startCoalescing() override;
+  intrusive_ptr<Work> endCoalescing() override;
+  // All ranks count from zero, so that there is nothing to agree on.
+  void setSequenceNumberForGroup() override {}
+  std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
+
+  // reductions.cc
+  intrusive_ptr<Work> allreduce(Tensors& tensors, const c10d::AllreduceOptions& options = {}) override;
+  intrusive_ptr<Work> allreduce_coalesced(Tensors& tensors,
+                                          const c10d::AllreduceCoalescedOptions& options = {}) override;
+  intrusive_ptr<Work> reduce(Tensors& tensors, const c10d::ReduceOptions& options = {}) override;
+  intrusive_ptr<Work> reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                     const c10d::ReduceScatterOptions& options = {}) override;
+  intrusive_ptr<Work> _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                           const c10d::ReduceScatterOptions& options = {}) override;
+  intrusive_ptr<Work> reduce_scatter_tensor_coalesced(
+      Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options = {}) override;
+
+  // sparse.cc
+  intrusive_ptr<Work> allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options = {}) override;
+
+  // moves.cc
+  intrusive_ptr<Work> broadcast(Tensors& tensors, const c10d::BroadcastOptions& options = {}) override;
+  intrusive_ptr<Work> allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                const c10d::AllgatherOptions& options = {}) override;
+  intrusive_ptr<Work> _allgather_base(at::Tensor& output, at::Tensor& input,
+                                      const c10d::AllgatherOptions& options = {}) override;
+  intrusive_ptr<Work> allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& options = {}) override;
+  intrusive_ptr<Work> allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                      const c10d::AllgatherOptions& options = {}) override;
+  intrusive_ptr<Work> gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                             const c10d::GatherOptions& options = {}) override;
+  intrusive_ptr<Work> scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                              const c10d::ScatterOptions& options = {}) override;
+  intrusive_ptr<Work> alltoall_base(at::Tensor& output, at::Tensor& input,
+                                    std::vector<std::int64_t>& output_splits,
+                                    std::vector<std::int64_t>& input_splits,
+                                    const c10d::AllToAllOptions& options = {}) override;
+  intrusive_ptr<Work> alltoall(Tensors& outputs, Tensors& inputs,
+                               const c10d::AllToAllOptions& options = {}) override;
+  intrusive_ptr<Work> barrier(const c10d::BarrierOptions& options = {}) override;
+
+  // point_to_point.cc
+  intrusive_ptr<Work> send(Tensors& tensors, int peer, int tag) override;
+  intrusive_ptr<Work> recv(Tensors& tensors, int peer, int tag) override;
+  intrusive_ptr<Work> recvAnysource(Tensors& tensors, int tag) override;
+  void monitoredBarrier(const c10d::BarrierOptions& options = {}, bool wait_all_ranks = false) override;
+
+ private:
+  // An operation about to be issued.
+  struct Plan {
+    c10d::OpType type;
+    const char* name;      // "tutti:all_reduce"
+    Milliseconds timeout;  // the call's; unset: the group's
+    Tensors inputs;        // for the profiler
+    Tensors outputs;       // the result
+    Tensors memory = {};   // further tensors that must live until it is over
+    std::function<void()> epilogue = {};
+  };
+  // `issue` calls the library once: int(const tutti_call_options*, tutti_work**).
+  template <class Issue>
+  intrusive_ptr<Work> start(Plan plan, const Issue& issue);
+  // The works as one. Unless they have been profiled already, under one name.
+  intrusive_ptr<Work> together(const Works& works, c10d::OpType type, const char* name, const Tensors& inputs,
+                               bool profiled);
+  // Issues what is to be one work: one `issue_part(i)` for each of `inputs`.
+  template <class IssuePart>
+  intrusive_ptr<Work> start_together(c10d::OpType type, const char* name, const Tensors& inputs,
+                                     const IssuePart& issue_part);
+  tutti_comm* comm() const;
+  intrusive_ptr<Work> receive(Tensors& tensors, int peer, int tag, c10d::OpType type, const char* name);
+  void lead_monitored_barrier(Milliseconds timeout, bool wait_all_ranks);
+  void follow_monitored_barrier(Milliseconds timeout);
+
+  // Null once shut down.
+  std::atomic<tutti_comm*> comm_{nullptr};
+  const std::shared_ptr<Completions> completions_ = std::make_shared<Completions>();
+  const intrusive_ptr<Options> options_;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t monitored_barriers_ = 0;
+  bool coalescing_ = false;  // the caller will ask for one work
+  Works coalesced_;
+  bool in_parts_ = false;  // what is issued is part of one operation to the caller
+};
+
+// Called first by the destructor, on any thread: shuts the group down in the way that the host program's
+// threads need.
+extern void (*before_destruction)(ProcessGroupTutti*);
+
+template <class Issue>
+intrusive_ptr<Work> ProcessGroupTutti::start(Plan plan, const Issue& issue) {
+  Label label;
+  label.type = plan.type;
+  label.name = plan.name;
+  label.sequence = ++sequence_;
+  label.timeout = plan.timeout.count() > 0 ? plan.timeout : options_->timeout;
+  label.profiled = !in_parts_;
+  tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
+  options.timeout_ns = std::chrono::nanoseconds(label.timeout).count();
+  tutti_work* work = nullptr;
+  check(issue(&options, &work), plan.name);
+  Flight flight;
+  flight.handles.emplace_back(work);
+  flight.memory = std::move(plan.memory);
+  flight.epilogue = std::move(plan.epilogue);
+  auto started = c10::make_intrusive<OperationWork>(rank_, label, plan.inputs, std::move(plan.outputs),
+                                                    std::move(flight), completions_);
+  if (coalescing_ && !in_parts_) coalesced_.push_back(started);
+  return started;
+}
+
+template <class IssuePart>
+intrusive_ptr<Work> ProcessGroupTutti::start_together(c10d::OpType type, const char* name,
+                                                      const Tensors& inputs, const IssuePart& issue_part) {
+  Works works;
+  in_parts_ = true;
+  const auto end = c10::make_scope_exit([&] { in_parts_ = false; });
+  for (std::size_t i = 0; i < inputs.size(); ++i) works.push_back(issue_part(i));
+  auto all = together(works, type, name, inputs, true);
+  if (coalescing_) coalesced_.push_back(all);
+  return all;
+}
+
+}  // namespace tutti_torch

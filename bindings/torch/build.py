@@ -1,0 +1,68 @@
+"""Compiles the extension against the torch that is installed.
+
+    python build.py OUTPUT --include FOLDER --library libtutti.so
+    python build.py --name
+
+The latter prints the file name that such an extension has. One translation unit: torch's headers take longer to read
+than everything else.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+SOURCES = ["error.cc", "work.cc", "completions.cc", "tensors.cc", "store.cc", "backend.cc", "reductions.cc", "moves.cc",
+           "sparse.cc", "point_to_point.cc", "module.cc"]
+
+
+def name():
+    """Of an extension that fits this Python and this torch."""
+    import torch
+
+    return f"_C.torch-{torch.__version__}.{sys.implementation.cache_tag}.so"
+
+
+def _command(output, include, library):
+    import torch
+    from torch.utils.cpp_extension import include_paths
+
+    folders = [*include_paths(), sysconfig.get_paths()["include"]]
+    flags = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-DTORCH_EXTENSION_NAME=_C",
+             f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}", f"-I{include}",
+             *(f"-isystem{folder}" for folder in folders)]
+    for key in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):  # older torch shares pybind11's types only if these are equal
+        value = getattr(torch._C, f"_PYBIND11_{key}", None)
+        if value is not None:
+            flags.append(f'-DPYBIND11_{key}="{value}"')
+    # In a package the library lies one folder up; torch's own are in the process already.
+    libraries = [str(library), "-Wl,-rpath,$ORIGIN/..", f"-Wl,-rpath,{library.parent}",
+                 f"-L{Path(torch.__file__).parent / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10"]
+    compiler = os.environ.get("CXX", "c++").split()
+    return [*compiler, *flags, "-x", "c++", "-", "-o", str(output), "-x", "none", *libraries]
+
+
+def build(output, include, library):
+    """Takes a minute, and 2 GB of memory. The file appears when it is complete."""
+    unit = "".join(f"#include <tutti/bindings/torch/{source}>\n" for source in SOURCES)
+    temporary = f"{output}.{os.getpid()}"
+    subprocess.run(_command(temporary, include, library), input=unit, text=True, check=True)
+    os.replace(temporary, output)
+
+
+def _main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("output", nargs="?")
+    parser.add_argument("--include", type=Path)
+    parser.add_argument("--library", type=Path)
+    parser.add_argument("--name", action="store_true")
+    options = parser.parse_args()
+    if options.name:
+        print(name())
+    else:
+        build(options.output, options.include, options.library)
+
+
+if __name__ == "__main__":
+    _main()

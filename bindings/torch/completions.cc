@@ -1,0 +1,117 @@
+#include <thread>
+#include <utility>
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <tutti/bindings/torch/completions.h>
+
+namespace tutti_torch {
+namespace {
+
+// Signals are the program's own threads' business.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+void Completions::add(c10::intrusive_ptr<OperationWork> work) {
+  const auto entry = std::make_shared<Entry>();
+  entry->owner = shared_from_this();
+  entry->open = work->handles().size();
+  entry->work = work;
+  {
+    const std::lock_guard lock(mutex_);
+    outstanding_.push_back(entry);
+    if (leader_of_ == nullptr) summon();
+  }
+  // Without the lock: it may be over, which calls back at once.
+  for (const WorkHandle& handle : work->handles()) {
+    auto* state = new std::shared_ptr<Entry>(entry);
+    if (tutti_work_then(handle.get(), &Completions::on_over, state) != TUTTI_OK) delete state;
+  }
+}
+
+void Completions::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+void Completions::on_over(void* state, int, const char*, int) {
+  const std::unique_ptr<std::shared_ptr<Entry>> entry(static_cast<std::shared_ptr<Entry>*>(state));
+  (*entry)->owner->handle_over(*entry);
+}
+
+void Completions::handle_over(const std::shared_ptr<Entry>& entry) {
+  const std::lock_guard lock(mutex_);
+  // What the leader waits for, the leader will settle.
+  if (--entry->open != 0 || entry->work == nullptr || entry.get() == leader_of_ || entry->ready) return;
+  entry->ready = true;
+  outstanding_.remove(entry);
+  ready_.push_back(entry);
+  summon();
+}
+
+void Completions::summon() {
+  if (idle_ > 0) {
+    changed_.notify_one();
+    return;
+  }
+  const SignalsBlocked blocked;
+  std::thread([self = shared_from_this()] {
+    pthread_setname_np(pthread_self(), "tutti-futures");
+    self->run();
+  }).detach();
+}
+
+c10::intrusive_ptr<OperationWork> Completions::take_ready() {
+  c10::intrusive_ptr<OperationWork> work = std::move(ready_.front()->work);
+  ready_.pop_front();
+  return work;
+}
+
+c10::intrusive_ptr<OperationWork> Completions::lead(std::unique_lock<std::mutex>& lock) {
+  const std::shared_ptr<Entry> entry = outstanding_.front();
+  leader_of_ = entry.get();
+  const c10::intrusive_ptr<OperationWork> work = entry->work;
+  lock.unlock();
+  work->drive();
+  lock.lock();
+  leader_of_ = nullptr;
+  outstanding_.remove(entry);
+  entry->work.reset();
+  return work;
+}
+
+void Completions::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    while (!has_task()) {
+      if (stopped_ && outstanding_.empty()) return;
+      ++idle_;
+      changed_.wait(lock);
+      --idle_;
+    }
+    c10::intrusive_ptr<OperationWork> work = ready_.empty() ? lead(lock) : take_ready();
+    if (has_task()) summon();
+    lock.unlock();
+    work->settle();
+    work.reset();
+    lock.lock();
+  }
+}
+
+}  // namespace tutti_torch

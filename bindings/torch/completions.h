@@ -1,0 +1,55 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <tutti/bindings/torch/work.h>
+
+namespace tutti_torch {
+
+// Settles operations that somebody expects a future of, or that nobody waits for any more.
+//
+// One thread leads: it makes progress for what is outstanding and settles it, oldest first. Futures run their
+// callbacks where they are completed, and a callback may wait for another operation (PowerSGD's does), or for
+// the interpreter; so a thread gives up the lead before it settles, and there are as many threads as are
+// needed for one to lead. They start with the first operation, are never more than callbacks that block plus
+// two, and end once `stop` was called and nothing is outstanding.
+class Completions : public std::enable_shared_from_this<Completions> {
+ public:
+  void add(c10::intrusive_ptr<OperationWork> work);
+  // Call when the communicator is gone, which ends all operations. Does not wait.
+  void stop();
+
+ private:
+  struct Entry {
+    std::shared_ptr<Completions> owner;
+    c10::intrusive_ptr<OperationWork> work;  // set until a thread takes it
+    std::size_t open = 0;                    // handles that are not over yet
+    bool ready = false;
+  };
+  using Entries = std::list<std::shared_ptr<Entry>>;
+
+  static void on_over(void* state, int code, const char* message, int peer);
+  void handle_over(const std::shared_ptr<Entry>& entry);
+  bool has_task() const { return !ready_.empty() || (leader_of_ == nullptr && !outstanding_.empty()); }
+  // Somebody will look; with the lock held.
+  void summon();
+  void run();
+  c10::intrusive_ptr<OperationWork> take_ready();
+  c10::intrusive_ptr<OperationWork> lead(std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Entries outstanding_;
+  std::deque<std::shared_ptr<Entry>> ready_;
+  const Entry* leader_of_ = nullptr;  // what the leader waits for; null if nobody leads
+  int idle_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace tutti_torch

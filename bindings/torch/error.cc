@@ -1,0 +1,25 @@
+#include <string>
+
+#include <c10/util/Exception.h>
+
+#include <tutti/bindings/torch/error.h>
+#include <tutti/c.h>
+
+namespace tutti_torch {
+
+std::exception_ptr last_error(int code, const char* what, std::chrono::milliseconds timeout) {
+  std::string text = std::string("tutti: ") + what + ": ";
+  // Code that looks for a timeout in the text of Gloo's errors finds it here too.
+  if (code == TUTTI_ERROR_TIMEOUT) text += "Timed out waiting " + std::to_string(timeout.count()) + "ms: ";
+  text += tutti_error_message();
+  const c10::SourceLocation here{__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)};
+  if (code == TUTTI_ERROR_INVALID_ARGUMENT) return std::make_exception_ptr(c10::Error(here, text));
+  if (code == TUTTI_ERROR_UNSUPPORTED) return std::make_exception_ptr(c10::NotImplementedError(here, text));
+  return std::make_exception_ptr(c10::DistBackendError(here, text));
+}
+
+void check(int code, const char* what) {
+  if (code != TUTTI_OK) std::rethrow_exception(last_error(code, what, std::chrono::milliseconds(0)));
+}
+
+}  // namespace tutti_torch

@@ -1,0 +1,45 @@
+#include <pybind11/chrono.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/utils/pybind.h>
+
+#include <tutti/bindings/torch/backend.h>
+
+namespace {
+
+namespace py = pybind11;
+using tutti_torch::ProcessGroupTutti;
+
+// Signals are handled by Python's main thread only; elsewhere this does nothing.
+void raise_interrupt() {
+  if (Py_IsInitialized() == 0) return;
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+// Torn down without the GIL: its threads may want it.
+void release_without_gil(ProcessGroupTutti* backend) {
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
+    const py::gil_scoped_release released;
+    backend->shutdown();
+  } else {
+    backend->shutdown();
+  }
+}
+
+c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                         const std::chrono::duration<float>& timeout) {
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
+  return c10::make_intrusive<ProcessGroupTutti>(store, rank, size, milliseconds);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  module.doc() = "torch.distributed's backend \"tutti\"";
+  tutti_torch::check_interrupt = raise_interrupt;
+  tutti_torch::before_destruction = release_without_gil;
+  module.def("create", &create, py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
+             py::call_guard<py::gil_scoped_release>());
+  module.def("leave", &ProcessGroupTutti::shutdown_all, py::call_guard<py::gil_scoped_release>());
+  module.def("version", &tutti_version);
+}

@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include <tutti/bindings/torch/error.h>
+#include <tutti/bindings/torch/store.h>
+
+namespace tutti_torch {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+c10d::Store& store_of(void* state) { return *static_cast<c10d::Store*>(state); }
+
+Bytes bytes_of(const void* data, std::size_t size) {
+  const auto* first = static_cast<const std::uint8_t*>(data);
+  return {first, first + size};
+}
+
+// c10d reads zero as "for ever".
+std::chrono::milliseconds wait_of(std::int64_t timeout_ns) {
+  return std::max(std::chrono::milliseconds(1),
+                  std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(timeout_ns)));
+}
+
+// A callback's body: exceptions become codes. c10d's stores do not tell a timeout from other failures by
+// type; `failure` is what it is most likely to be.
+template <class Body>
+int guarded(int failure, Body body) {
+  try {
+    body();
+    return TUTTI_OK;
+  } catch (const c10::Error& error) {
+    return tutti_error_set(failure, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return tutti_error_set(failure, error.what());
+  }
+}
+
+int set(void* state, const char* key, const void* value, std::size_t size, std::int64_t) {
+  return guarded(TUTTI_ERROR_UNREACHABLE, [&] { store_of(state).set(key, bytes_of(value, size)); });
+}
+
+int wait(void* state, const char* const* keys, std::size_t count, std::int64_t timeout_ns) {
+  return guarded(TUTTI_ERROR_TIMEOUT, [&] {
+    store_of(state).wait({keys, keys + count}, wait_of(timeout_ns));
+  });
+}
+
+int get(void* state, const char* key, std::int64_t timeout_ns, tutti_bytes* value) {
+  return guarded(TUTTI_ERROR_TIMEOUT, [&] {
+    c10d::Store& store = store_of(state);
+    store.wait({key}, wait_of(timeout_ns));
+    const Bytes bytes = store.get(key);
+    tutti_bytes_set(value, bytes.data(), bytes.size());
+  });
+}
+
+int add(void* state, const char* key, std::int64_t delta, std::int64_t, std::int64_t* sum) {
+  return guarded(TUTTI_ERROR_UNREACHABLE, [&] { *sum = store_of(state).add(key, delta); });
+}
+
+int compare_set(void* state, const char* key, const void* expected, std::size_t expected_size,
+                const void* desired, std::size_t desired_size, std::int64_t, tutti_bytes* value) {
+  return guarded(TUTTI_ERROR_UNREACHABLE, [&] {
+    const Bytes bytes =
+        store_of(state).compareSet(key, bytes_of(expected, expected_size), bytes_of(desired, desired_size));
+    tutti_bytes_set(value, bytes.data(), bytes.size());
+  });
+}
+
+int delete_key(void* state, const char* key, std::int64_t, int* existed) {
+  return guarded(TUTTI_ERROR_UNREACHABLE, [&] { *existed = store_of(state).deleteKey(key) ? 1 : 0; });
+}
+
+int exists(void* state, const char* key, std::int64_t, int* there) {
+  return guarded(TUTTI_ERROR_UNREACHABLE, [&] { *there = store_of(state).check({key}) ? 1 : 0; });
+}
+
+}  // namespace
+
+tutti_comm* meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                 std::chrono::milliseconds timeout) {
+  // A store may have seen these ranks meet before; each meeting has a prefix of its own.
+  const std::int64_t meeting = store->add("tutti/meetings/" + std::to_string(rank), 1);
+  const auto own = c10::make_intrusive<c10d::PrefixStore>("meeting " + std::to_string(meeting), store);
+  tutti_store functions = TUTTI_STORE_INIT;
+  functions.state = static_cast<c10d::Store*>(own.get());
+  functions.set = set;
+  functions.get = get;
+  functions.wait = wait;
+  functions.add = add;
+  functions.compare_set = compare_set;
+  functions.delete_key = delete_key;
+  functions.exists = exists;
+  tutti_init_options options = TUTTI_INIT_OPTIONS_INIT;
+  options.timeout_ns = std::chrono::nanoseconds(timeout).count();
+  tutti_comm* comm = nullptr;
+  const int code = tutti_init_store(&functions, rank, size, &options, &comm);
+  if (code != TUTTI_OK) std::rethrow_exception(last_error(code, "meeting the other ranks", timeout));
+  return comm;
+}
+
+}  // namespace tutti_torch

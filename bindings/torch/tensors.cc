@@ -1,0 +1,194 @@
+#include <cstring>
+
+#include <c10/util/Exception.h>
+#include <torch/version.h>
+
+#include <tutti/bindings/torch/error.h>
+#include <tutti/bindings/torch/tensors.h>
+
+namespace tutti_torch {
+namespace {
+
+std::optional<tutti_data_type> data_type(at::ScalarType type) {
+  switch (type) {
+    case at::kChar:
+      return TUTTI_INT8;
+    case at::kByte:
+      return TUTTI_UINT8;
+    case at::kInt:
+      return TUTTI_INT32;
+    case at::kLong:
+      return TUTTI_INT64;
+    case at::kHalf:
+      return TUTTI_FLOAT16;
+    case at::kBFloat16:
+      return TUTTI_BFLOAT16;
+    case at::kFloat:
+      return TUTTI_FLOAT32;
+    case at::kDouble:
+      return TUTTI_FLOAT64;
+    case at::kBool:
+      return TUTTI_BOOL;
+    case at::ScalarType::Float8_e4m3fn:
+      return TUTTI_FLOAT8_E4M3;
+    case at::ScalarType::Float8_e5m2:
+      return TUTTI_FLOAT8_E5M2;
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 3
+    case at::ScalarType::UInt32:
+      return TUTTI_UINT32;
+    case at::ScalarType::UInt64:
+      return TUTTI_UINT64;
+#endif
+    default:
+      return std::nullopt;
+  }
+}
+
+std::size_t elements_per(const at::Tensor& tensor) {
+  return data_type(tensor.scalar_type()) ? 1 : tensor.element_size();
+}
+
+tutti_op create_premultiplied_sum(const c10d::ReduceOp& op, const char* name) {
+  const auto* supplement = static_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
+  TORCH_CHECK(supplement != nullptr, "tutti: ", name, ": PREMUL_SUM has no factor");
+  const double factor = supplement->tensor_factor.defined() ? supplement->tensor_factor.item<double>()
+                                                            : supplement->double_factor;
+  tutti_op created = nullptr;
+  check(tutti_op_create_premultiplied_sum(factor, &created), name);
+  return created;
+}
+
+}  // namespace
+
+Elements movable(const at::Tensor& tensor) {
+  return {tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()) * elements_per(tensor),
+          data_type(tensor.scalar_type()).value_or(TUTTI_UINT8)};
+}
+
+Elements reducible(const at::Tensor& tensor, const c10d::ReduceOp& op, const char* name) {
+  Elements elements = movable(tensor);
+  if (data_type(tensor.scalar_type())) return elements;
+  const bool linear =
+      op.op_ == c10d::ReduceOp::SUM || op.op_ == c10d::ReduceOp::AVG || op.op_ == c10d::ReduceOp::PREMUL_SUM;
+  TORCH_CHECK(tensor.is_complex() && linear, "tutti: ", name, ": Invalid scalar type: ", tensor.scalar_type(),
+              " cannot be combined so");
+  const at::Tensor reals = at::view_as_real(tensor);
+  const auto type = data_type(reals.scalar_type());
+  TORCH_CHECK(type, "tutti: ", name, ": Invalid scalar type: ", tensor.scalar_type());
+  return {elements.data, static_cast<std::size_t>(reals.numel()), *type};
+}
+
+Combine::Combine(const c10d::ReduceOp& op, const char* name) {
+  switch (op.op_) {
+    case c10d::ReduceOp::SUM:
+      op_ = TUTTI_SUM;
+      break;
+    case c10d::ReduceOp::AVG:
+      op_ = TUTTI_AVG;
+      break;
+    case c10d::ReduceOp::PRODUCT:
+      op_ = TUTTI_PRODUCT;
+      break;
+    case c10d::ReduceOp::MIN:
+      op_ = TUTTI_MIN;
+      break;
+    case c10d::ReduceOp::MAX:
+      op_ = TUTTI_MAX;
+      break;
+    case c10d::ReduceOp::BAND:
+      op_ = TUTTI_BIT_AND;
+      break;
+    case c10d::ReduceOp::BOR:
+      op_ = TUTTI_BIT_OR;
+      break;
+    case c10d::ReduceOp::BXOR:
+      op_ = TUTTI_BIT_XOR;
+      break;
+    case c10d::ReduceOp::PREMUL_SUM:
+      op_ = create_premultiplied_sum(op, name);
+      break;
+    default:
+      TORCH_CHECK(false, "tutti: ", name, ": Unhandled ReduceOp");
+  }
+}
+
+void check_dense(const at::Tensor& tensor, const char* name) {
+  TORCH_CHECK(tensor.layout() == at::kStrided, "tutti: ", name, ": only supports dense tensors, got ",
+              tensor.layout());
+  TORCH_CHECK(tensor.device().is_cpu(), "tutti: ", name, ": unsupported device type ", tensor.device());
+}
+
+void check_without_gaps(const at::Tensor& tensor, const char* name) {
+  check_dense(tensor, name);
+  TORCH_CHECK(tensor.is_contiguous() || tensor.is_non_overlapping_and_dense(), "tutti: ", name,
+              ": Tensors must be contiguous");
+}
+
+void check_contiguous(const at::Tensor& tensor, const char* name) {
+  check_dense(tensor, name);
+  TORCH_CHECK(tensor.is_contiguous(), "tutti: ", name, ": Tensors must be contiguous");
+}
+
+void check_single(const std::vector<at::Tensor>& tensors, const char* name) {
+  TORCH_CHECK(tensors.size() == 1, "tutti: ", name, ": requires a single-element tensor list");
+}
+
+void check_same_type(const at::Tensor& a, const at::Tensor& b, const char* name) {
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "tutti: ", name,
+              ": tensors of different types: ", a.scalar_type(), " and ", b.scalar_type());
+}
+
+void check_root(std::int64_t root, int size, const char* name) {
+  TORCH_CHECK(root >= 0 && root < size, "tutti: ", name, ": invalid root rank: ", root);
+}
+
+void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tensor& type_of,
+                const char* name) {
+  TORCH_CHECK(tensors.size() == static_cast<std::size_t>(size), "tutti: ", name, ": Incorrect list size ",
+              tensors.size(), ". List size should be ", size, ", same as size of the process group.");
+  for (const at::Tensor& tensor : tensors) {
+    check_dense(tensor, name);
+    check_same_type(tensor, type_of, name);
+  }
+}
+
+Flat::Flat(const std::vector<at::Tensor>& tensors, bool copy) {
+  std::int64_t total = 0;
+  const char* end = nullptr;
+  counts.reserve(tensors.size());
+  for (const at::Tensor& each : tensors) {
+    is_copy |= !each.is_contiguous() || (end != nullptr && each.data_ptr() != end);
+    is_even &= each.numel() == tensors.front().numel();
+    end = static_cast<const char*>(each.data_ptr()) + each.nbytes();
+    total += each.numel();
+    counts.push_back(static_cast<std::uint64_t>(each.numel()) * elements_per(each));
+  }
+  if (!is_copy) {
+    tensor = tensors.front();
+    return;
+  }
+  tensor = at::empty({total}, tensors.front().options().requires_grad(false).pinned_memory(false));
+  if (!copy) return;
+  char* to = static_cast<char*>(tensor.data_ptr());
+  for (const at::Tensor& each : tensors) {
+    const at::Tensor from = each.contiguous();
+    if (from.nbytes() > 0) std::memcpy(to, from.data_ptr(), from.nbytes());
+    to += from.nbytes();
+  }
+}
+
+void Flat::scatter(const at::Tensor& from, const std::vector<at::Tensor>& to) {
+  const at::NoGradGuard no_grad;
+  const char* data = static_cast<const char*>(from.data_ptr());
+  std::int64_t first = 0;
+  for (const at::Tensor& each : to) {
+    if (each.is_contiguous()) {
+      if (each.nbytes() > 0) std::memcpy(each.data_ptr(), data + first * from.element_size(), each.nbytes());
+    } else {
+      each.copy_(from.narrow(0, first, each.numel()).view(each.sizes()));
+    }
+    first += each.numel();
+  }
+}
+
+}  // namespace tutti_torch

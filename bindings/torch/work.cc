@@ -1,0 +1,162 @@
+#include <utility>
+
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+
+#include <tutti/bindings/torch/completions.h>
+#include <tutti/bindings/torch/error.h>
+#include <tutti/bindings/torch/work.h>
+
+namespace tutti_torch {
+namespace {
+
+// How often a waiting thread looks whether it was interrupted.
+constexpr std::chrono::nanoseconds interrupt_period = std::chrono::milliseconds(200);
+
+// The profiler's bookkeeping is left out where nobody profiles.
+const char* profiling_title(const Label& label) {
+  const bool wanted =
+      label.profiled && at::getStepCallbacksUnlessEmpty(at::RecordScope::USER_SCOPE).has_value();
+  return wanted ? label.name : nullptr;
+}
+
+}  // namespace
+
+void (*check_interrupt)() = [] {};
+
+OperationWork::OperationWork(int rank, const Label& label, const std::vector<at::Tensor>& inputs,
+                             std::vector<at::Tensor> outputs, Flight flight,
+                             std::shared_ptr<Completions> completions)
+    : Work(rank, label.type, profiling_title(label), inputs),
+      label_(label),
+      outputs_(std::move(outputs)),
+      flight_(std::move(flight)),
+      completions_(std::move(completions)) {}
+
+OperationWork::~OperationWork() {
+  if (settled_.load(std::memory_order_acquire) || flight_.handles.empty()) return;
+  if (over() && !flight_.epilogue) return;
+  Label label = label_;
+  label.profiled = false;  // once is enough
+  completions_->add(c10::make_intrusive<OperationWork>(
+      rank_, label, std::vector<at::Tensor>(), std::move(outputs_), std::move(flight_), completions_));
+}
+
+bool OperationWork::over() const {
+  for (const WorkHandle& handle : flight_.handles) {
+    if (tutti_work_test(handle.get()) == 0) return false;
+  }
+  return true;
+}
+
+bool OperationWork::isCompleted() {
+  if (settled_.load(std::memory_order_acquire)) return true;
+  if (!over()) return false;
+  settle();
+  return true;
+}
+
+bool OperationWork::isSuccess() const {
+  return settled_.load(std::memory_order_acquire) && exception_ == nullptr;
+}
+
+std::exception_ptr OperationWork::exception() const {
+  return settled_.load(std::memory_order_acquire) ? exception_ : nullptr;
+}
+
+int OperationWork::sourceRank() const {
+  tutti_received received = TUTTI_RECEIVED_INIT;
+  TORCH_CHECK(label_.type == c10d::OpType::RECVANYSOURCE && flight_.handles.size() == 1,
+              "tutti: only a receive from any source has a source rank");
+  check(tutti_work_received(flight_.handles.front().get(), &received), label_.name);
+  return received.source;
+}
+
+std::vector<at::Tensor> OperationWork::result() {
+  TORCH_CHECK(isCompleted(), "Work needs to be completed before calling result(). Should call wait() first.");
+  return outputs_;
+}
+
+bool OperationWork::wait(std::chrono::milliseconds timeout) {
+  if (!settled_.load(std::memory_order_acquire)) {
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    for (const WorkHandle& handle : flight_.handles) {
+      for (int done = 0;;) {
+        std::chrono::nanoseconds period = interrupt_period;
+        if (timeout != kNoTimeout) period = std::min(period, end - std::chrono::steady_clock::now());
+        tutti_work_wait_for(handle.get(), std::max<std::int64_t>(period.count(), 0), &done);
+        if (done != 0) break;
+        TORCH_CHECK_WITH(DistBackendError, timeout == kNoTimeout || std::chrono::steady_clock::now() < end,
+                         "tutti: ", label_.name, ": Operation timed out! (it goes on; wait had ",
+                         timeout.count(), " ms)");
+        check_interrupt();
+      }
+    }
+    settle();
+  }
+  if (exception_ != nullptr) std::rethrow_exception(exception_);
+  return true;
+}
+
+void OperationWork::drive() {
+  for (const WorkHandle& handle : flight_.handles) tutti_work_wait(handle.get());
+}
+
+std::exception_ptr OperationWork::outcome() {
+  for (const WorkHandle& handle : flight_.handles) {
+    const int code = tutti_work_status(handle.get());
+    if (code != TUTTI_OK) return last_error(code, label_.name, label_.timeout);
+  }
+  try {
+    if (flight_.epilogue) flight_.epilogue();
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+void OperationWork::settle() {
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  {
+    const std::lock_guard lock(settling_);
+    if (settled_.load(std::memory_order_relaxed)) return;
+    finish(outcome());
+    flight_.memory.clear();
+    flight_.epilogue = nullptr;
+    settled_.store(true, std::memory_order_release);
+  }
+  complete_future();
+}
+
+// Not under the lock: callbacks run here, and may do anything.
+void OperationWork::complete_future() {
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  {
+    const std::lock_guard lock(settling_);
+    if (future_ == nullptr || future_->completed()) return;
+    future = future_;
+  }
+  if (exception_ != nullptr) {
+    future->setErrorIfNeeded(exception_);
+  } else {
+    future->markCompleted(c10::IValue(outputs_));
+  }
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> OperationWork::getFuture() {
+  bool pending = false;
+  {
+    const std::lock_guard lock(settling_);
+    if (future_ != nullptr) return future_;
+    future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+    pending = !settled_.load(std::memory_order_relaxed);
+  }
+  if (pending) {
+    completions_->add(c10::intrusive_ptr<OperationWork>::unsafe_reclaim_from_nonowning(this));
+  } else {
+    complete_future();
+  }
+  return future_;
+}
+
+}  // namespace tutti_torch

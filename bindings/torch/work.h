@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <tutti/c.h>
+
+namespace tutti_torch {
+
+class Completions;
+
+struct FreeWork {
+  void operator()(tutti_work* work) const { tutti_work_free(work); }
+};
+using WorkHandle = std::unique_ptr<tutti_work, FreeWork>;
+
+// What must stay as it is until the operation is over.
+struct Flight {
+  std::vector<WorkHandle> handles;  // over when all are
+  std::vector<at::Tensor> memory;   // that it reads and writes
+  std::function<void()> epilogue;   // once over and successful: copies results to where they belong
+};
+
+// What there is to say about an operation.
+struct Label {
+  c10d::OpType type = c10d::OpType::UNKNOWN;
+  const char* name = "";  // "tutti:all_reduce", in profiles and errors
+  std::uint64_t sequence = 0;
+  std::chrono::milliseconds timeout{0};
+  bool profiled = true;
+};
+
+// An operation in flight, or several that are waited for as one. `wait` makes progress on the caller's
+// thread. Whoever first learns that it is over settles it. Any thread.
+class OperationWork : public c10d::Work {
+ public:
+  // `inputs` are shown by the profiler, `outputs` are `result()` and the value of the future.
+  OperationWork(int rank, const Label& label, const std::vector<at::Tensor>& inputs,
+                std::vector<at::Tensor> outputs, Flight flight, std::shared_ptr<Completions> completions);
+  // Hands what is still in flight over, since memory must live until it is over.
+  ~OperationWork() override;
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override;
+  int sourceRank() const override;
+  std::vector<at::Tensor> result() override;
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  std::uint64_t getSequencenumber() const override { return label_.sequence; }
+
+  // Returns when all of it is over, whatever the outcome.
+  void drive();
+  // Once it is over: copies results, and completes this and its future. The first call counts.
+  void settle();
+  const std::vector<WorkHandle>& handles() const { return flight_.handles; }
+  const std::vector<at::Tensor>& outputs() const { return outputs_; }
+
+ private:
+  bool over() const;
+  std::exception_ptr outcome();
+  void complete_future();
+
+  const Label label_;
+  std::vector<at::Tensor> outputs_;
+  Flight flight_;
+  std::shared_ptr<Completions> completions_;
+  std::mutex settling_;
+  std::atomic<bool> settled_{false};
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+// Asked now and then by a thread that waits for long: throws if the program was interrupted (Ctrl-C).
+extern void (*check_interrupt)();
+
+}  // namespace tutti_torch

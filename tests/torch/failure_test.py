@@ -1,0 +1,80 @@
+"""What the other ranks see when one is lost, and that a waiting program can be interrupted."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import ranks
+import torch
+import torch.distributed as dist
+
+# How a rank finds out: inside of an operation, by a future, or at its next operation.
+WAYS = ["all_reduce", "future", "later"]
+
+
+def loses_a_rank(rank, size, lost, way):
+    """When this rank learned of it, and in which words."""
+    for _ in range(50):
+        dist.all_reduce(torch.ones(8))
+    if rank == lost:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(dist.DistBackendError) as caught:
+        if way == "all_reduce":
+            while True:
+                dist.all_reduce(torch.ones(8))
+        elif way == "future":
+            dist.all_reduce(torch.ones(8), async_op=True).get_future().wait()
+        else:
+            time.sleep(1)
+            dist.all_reduce(torch.ones(8))
+    return time.monotonic(), str(caught.value)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("size, lost", [(2, 1), (4, 0), (4, 2)])
+def test_a_killed_rank_is_named(size, lost, way, capsys):
+    processes, pipes = ranks.start(size, loses_a_rank, lost, way)
+    processes[lost].join(ranks.DEADLINE_SECONDS)
+    died = time.monotonic()
+    assert processes[lost].exitcode == -signal.SIGKILL
+    seen = ranks.results(processes, pipes, expected=[rank for rank in range(size) if rank != lost])
+    for text in (text for _, text in seen.values()):
+        assert "peer_lost" in text and f"rank {lost} (host" in text and f"pid {processes[lost].pid}" in text
+    if way != "later":
+        with capsys.disabled():
+            latest = max(when for when, _ in seen.values()) - died
+            print(f"\nrank {lost} of {size} killed, {way}: the last of the others had its exception after {latest:.3f} s")
+
+
+def interrupted(rank, size):
+    if rank == 1:
+        time.sleep(3)
+        return None
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        dist.all_reduce(torch.ones(1))
+    return time.monotonic() - began
+
+
+def test_a_waiting_program_can_be_interrupted():
+    assert ranks.run(2, interrupted)[0] < 3
+
+
+def test_a_program_that_just_ends_is_not_lost():
+    program = ("import sys, time, torch, torch.distributed as dist, tutti.torch\n"
+               "rank = int(sys.argv[1])\n"
+               f"dist.init_process_group('tutti', init_method='tcp://127.0.0.1:{ranks.free_port()}', rank=rank, world_size=2)\n"
+               "dist.barrier()\n"
+               "if rank == 1: sys.exit()\n"
+               "time.sleep(1)\n"
+               "try: dist.barrier()\n"
+               "except dist.DistBackendError as error: print(error)\n")
+    programs = [subprocess.Popen([sys.executable, "-c", program, str(rank)], env=ranks.environment(), text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(2)]
+    output = [each.communicate(timeout=ranks.DEADLINE_SECONDS)[0] for each in programs]
+    assert [each.returncode for each in programs] == [0, 0], output
+    assert "has left" in output[0] and "peer_lost" not in output[0]
