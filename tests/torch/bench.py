@@ -1,0 +1,134 @@
+"""all_reduce through torch.distributed, on tutti and on Gloo: what `./dev bench --torch` runs.
+
+Both backends live in the same ranks and take turns, batch by batch, so that drift of the machine's speed hits both
+alike. What the binding adds is measured beside `tutti bench`, in rounds that alternate with it.
+"""
+import argparse
+import csv
+import multiprocessing
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import tutti.torch  # noqa: F401  registers the backend
+
+BACKENDS = ("tutti", "gloo")
+SMALL = 8
+
+
+def sizes(largest):
+    """4, 8, 64, 512, ... bytes."""
+    size = 4
+    while size <= largest:
+        yield size
+        size *= 2 if size == 4 else 8
+    if size // 8 < largest:
+        yield largest
+
+
+def batch(tensor, group, count):
+    """Seconds of one operation: the mean of a batch."""
+    began = time.perf_counter()
+    for _ in range(count):
+        dist.all_reduce(tensor, group=group)
+    return (time.perf_counter() - began) / count
+
+
+def measure(groups, size, rounds, budget):
+    """backend -> seconds by round; the slowest rank counts."""
+    tensor = torch.zeros(size // 4)
+    counts, times = {}, {name: [] for name in groups}
+    for name, group in groups.items():
+        once = torch.tensor([batch(tensor, group, 3)])
+        dist.broadcast(once, 0)  # all ranks must do as many
+        counts[name] = max(1, min(2000, int(budget / once.item())))
+    names = list(groups)
+    for turn in range(rounds):
+        for name in names if turn % 2 else reversed(names):
+            dist.barrier()
+            batch(tensor, groups[name], 1 + counts[name] // 10)
+            slowest = torch.tensor([batch(tensor, groups[name], counts[name])], dtype=torch.float64)
+            dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
+            times[name].append(slowest.item())
+    return times
+
+
+def rank_main(rank, ranks, folder, all_sizes, rounds, budget, pipe):
+    torch.set_num_threads(1)
+    dist.init_process_group("tutti", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
+    groups = {name: dist.new_group(backend=name) for name in BACKENDS}
+    for size in all_sizes:
+        times = measure(groups, size, rounds, budget)
+        if rank == 0:
+            pipe.send((size, times))
+    dist.destroy_process_group()
+
+
+def launch(ranks, all_sizes, rounds, budget):
+    """size -> backend -> seconds by round."""
+    fork = multiprocessing.get_context("fork")
+    pipe, theirs = fork.Pipe()
+    with tempfile.TemporaryDirectory() as folder:
+        processes = [fork.Process(target=rank_main, args=(rank, ranks, folder, all_sizes, rounds, budget, theirs))
+                     for rank in range(ranks)]
+        for process in processes:
+            process.start()
+        theirs.close()
+        figures = {}
+        for _ in all_sizes:
+            size, figures[size] = pipe.recv()
+            print(".", end="", file=sys.stderr, flush=True)
+        for process in processes:
+            process.join()
+    return figures
+
+
+def from_cpp(program, ranks):
+    """Seconds of an all_reduce of a few bytes in C++."""
+    with tempfile.NamedTemporaryFile("r") as table:
+        subprocess.run([program, "bench", "-n", str(ranks), "all_reduce", "--min-bytes", str(SMALL), "--max-bytes",
+                        str(SMALL), "--csv", table.name], check=True, stdout=subprocess.DEVNULL)
+        (row,) = csv.DictReader(table)
+    return float(row["lat_us_median"]) / 1e6
+
+
+def quartiles(values):
+    return statistics.median(values), *(statistics.quantiles(values, n=4)[::2] if len(values) > 1 else values * 2)
+
+
+def report(ranks, figures):
+    print(f"\n{ranks} ranks\n\n| bytes | tutti, us | Gloo, us | ratio | quartiles |\n|---|---|---|---|---|")
+    for size, times in figures.items():
+        ratio, low, high = quartiles([ours / theirs for ours, theirs in zip(times["tutti"], times["gloo"])])
+        ours, theirs = (1e6 * statistics.median(times[name]) for name in BACKENDS)
+        print(f"| {size} | {ours:.1f} | {theirs:.1f} | {ratio:.2f} | {low:.2f} to {high:.2f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev bench --torch", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--ranks", default="2,4")
+    parser.add_argument("--largest", type=int, default=64 << 20, help="bytes")
+    parser.add_argument("--budget-ms", type=float, default=30, help="measuring time for each batch")
+    parser.add_argument("--program", type=Path, required=True, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    for ranks in map(int, options.ranks.split(",")):
+        figures = launch(ranks, list(sizes(options.largest)), options.rounds, options.budget_ms / 1000)
+        report(ranks, figures)
+        torch_times, cpp_times = [], []
+        for _ in range(options.rounds):
+            cpp_times.append(from_cpp(options.program, ranks))
+            torch_times += launch(ranks, [SMALL], 3, options.budget_ms / 1000)[SMALL]["tutti"]
+        added = 1e6 * (statistics.median(torch_times) - statistics.median(cpp_times))
+        print(f"\n{SMALL} bytes: {1e6 * statistics.median(torch_times):.1f} us through torch, "
+              f"{1e6 * statistics.median(cpp_times):.1f} us from C++: the binding and torch add {added:.1f} us")
+
+
+if __name__ == "__main__":
+    main()
