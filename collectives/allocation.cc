@@ -13,7 +13,27 @@ constexpr std::uint64_t page = 4096;
 
 constexpr std::uint64_t pages(std::uint64_t bytes) { return (bytes + page - 1) / page * page; }
 
+// Beyond that sums of sizes overflow.
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 62;
+
 }  // namespace
+
+std::optional<Shortage> find_shortage(const std::vector<AllocationVote>& votes, const Topology& topology) {
+  for (int rank = 0; rank < topology.size(); ++rank) {
+    const MemoryLimits& limits = votes[static_cast<std::size_t>(rank)].limits;
+    std::uint64_t on_host = 0, in_group = 0;
+    for (const int other : topology.members(topology.host_of(rank))) {
+      const AllocationVote& vote = votes[static_cast<std::size_t>(other)];
+      const std::uint64_t bytes = std::min(vote.bytes, most_bytes);
+      on_host = std::min(on_host + bytes, most_bytes);
+      if (vote.limits.group_id == limits.group_id) in_group = std::min(in_group + bytes, most_bytes);
+    }
+    const std::uint64_t machine = std::min(limits.machine, most_bytes - 1);
+    if (on_host > machine) return Shortage{rank, on_host, machine};
+    if (in_group > limits.group) return Shortage{rank, in_group, limits.group};
+  }
+  return std::nullopt;
+}
 
 void GroupMemory::FreeDelete::operator()(std::byte* memory) const { std::free(memory); }
 

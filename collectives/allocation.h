@@ -5,13 +5,31 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <tutti/collectives/registered.h>
+#include <tutti/collectives/topology.h>
+#include <tutti/core/memory_limit.h>
 #include <tutti/transport/driver.h>
 #include <tutti/transport/shared_segment.h>
 
 namespace tutti {
+
+// What each rank brings to an allocation.
+struct AllocationVote {
+  std::uint64_t bytes = 0;
+  MemoryLimits limits;  // where it runs
+};
+
+// What there cannot be on the host of a rank.
+struct Shortage {
+  int rank;
+  std::uint64_t wanted;  // by its host's ranks, or by those in its control group
+  std::uint64_t limit;   // for all of them
+};
+// A pure function of what all ranks know, so that all refuse alike.
+std::optional<Shortage> find_shortage(const std::vector<AllocationVote>& votes, const Topology& topology);
 
 // What one call of `Communicator::allocate` made: a part for each rank. Shared among the ranks, or this
 // rank's own where they cannot share; then it is ordinary memory. Any thread may let go of it.

@@ -1,17 +1,16 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include <tutti/collectives/algorithm.h>
+#include <tutti/collectives/allocation.h>
 #include <tutti/collectives/arguments.h>
 #include <tutti/collectives/communicator.h>
 #include <tutti/collectives/group.h>
 #include <tutti/collectives/world.h>
-#include <tutti/core/memory_limit.h>
 
 namespace tutti {
 
@@ -299,43 +298,19 @@ Shrunk Communicator::shrink(int min_size) {
           decision.completed};
 }
 
-namespace {
-
-// What each rank brings to an allocation.
-struct AllocationVote {
-  std::uint64_t bytes = 0;
-  std::uint64_t limit = 0;  // of memory where it runs
-};
-
-// Why there cannot be so much on one of the hosts; or `ok`. The same on all ranks.
-Status check_room(const std::vector<AllocationVote>& votes, const Group& group) {
-  const Topology& topology = group.topology();
-  for (int host = 0; host < topology.hosts(); ++host) {
-    std::uint64_t wanted = 0, limit = std::numeric_limits<std::ptrdiff_t>::max() / 2;
-    for (const int rank : topology.members(host)) {
-      const AllocationVote& vote = votes[static_cast<std::size_t>(rank)];
-      limit = std::min(limit, vote.limit);
-      if (__builtin_add_overflow(wanted, vote.bytes, &wanted))
-        wanted = std::numeric_limits<std::uint64_t>::max();
-    }
-    if (wanted <= limit) continue;
-    return Status(Code::resource_exhausted,
-                  group.describe(group.rank()) + ": allocate: " + std::to_string(wanted) +
-                      " bytes in all on the host of " + group.describe(topology.members(host).front()) +
-                      ", where " + std::to_string(limit) + " are all that there can be");
-  }
-  return {};
-}
-
-}  // namespace
-
 Allocation Communicator::allocate(std::size_t bytes) {
   std::vector<AllocationVote> votes(static_cast<std::size_t>(size()));
-  const AllocationVote mine{bytes, memory_limit()};
-  all_gather(ConstBuffer(&mine, 2, DataType::uint64),
-             Buffer(votes.data(), votes.size() * 2, DataType::uint64))
+  const AllocationVote mine{bytes, memory_limits()};
+  constexpr std::size_t words = sizeof mine / sizeof(std::uint64_t);
+  all_gather(ConstBuffer(&mine, words, DataType::uint64),
+             Buffer(votes.data(), votes.size() * words, DataType::uint64))
       .wait();
-  if (const Status room = check_room(votes, *group_); !room.ok()) throw Error(room);
+  if (const auto shortage = find_shortage(votes, group_->topology())) {
+    throw Error(Status(Code::resource_exhausted,
+                       describe(rank()) + ": allocate: " + std::to_string(shortage->wanted) +
+                           " bytes in all on the host of " + describe(shortage->rank) + ", where " +
+                           std::to_string(shortage->limit) + " are all that there can be"));
+  }
   std::vector<std::uint64_t> parts;
   for (const AllocationVote& vote : votes) parts.push_back(vote.bytes);
   return Allocation(group_, group_->allocate(parts));

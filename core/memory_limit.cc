@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <sstream>
+
+#include <sys/stat.h>
 
 #include <tutti/core/memory_limit.h>
 
@@ -42,6 +45,12 @@ std::uint64_t group_limit(const std::string& mount, std::string group, const std
   }
 }
 
+// Without it groups of the same name may be different ones.
+std::uint64_t namespace_of(const std::string& root) {
+  struct stat info {};
+  return stat((root + "/proc/self/ns/cgroup").c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
 struct Membership {
   std::string controllers;  // v2: empty
   std::string group;
@@ -56,18 +65,21 @@ std::optional<Membership> parse(const std::string& line) {
 
 }  // namespace
 
-std::uint64_t memory_limit(const std::string& root) {
-  std::uint64_t least = machine_memory(root);
+MemoryLimits memory_limits(const std::string& root) {
+  MemoryLimits limits{machine_memory(root), unlimited, namespace_of(root)};
   std::ifstream file(root + "/proc/self/cgroup");
   const std::string mount = root + "/sys/fs/cgroup";
   for (std::string line; std::getline(file, line);) {
+    limits.group_id = limits.group_id * 31 + std::hash<std::string>()(line);
     const auto in = parse(line);
     if (!in) continue;
-    if (in->controllers.empty()) least = std::min(least, group_limit(mount, in->group, "memory.max"));
+    if (in->controllers.empty())
+      limits.group = std::min(limits.group, group_limit(mount, in->group, "memory.max"));
     if (in->controllers == "memory")
-      least = std::min(least, group_limit(mount + "/memory", in->group, "memory.limit_in_bytes"));
+      limits.group =
+          std::min(limits.group, group_limit(mount + "/memory", in->group, "memory.limit_in_bytes"));
   }
-  return least;
+  return limits;
 }
 
 }  // namespace tutti

@@ -1,13 +1,22 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
 namespace tutti {
 
-// How much memory this process and its like may ever have: the machine's with its swap, or what the control
-// groups (v1 or v2) that it is in are limited to. Asking the kernel for more does not fail: it ends the process
-// once that is used. `root`: where the system's files are found.
-std::uint64_t memory_limit(const std::string& root = "");
+// How much memory there can ever be where this process runs. Asking the kernel for more does not fail: it
+// ends processes once that is used.
+struct MemoryLimits {
+  std::uint64_t machine = 0;   // its memory and swap
+  std::uint64_t group = 0;     // what the control groups (v1 or v2) that the process is in may have together
+  std::uint64_t group_id = 0;  // equal for processes of this machine that are in the same groups
+
+  std::uint64_t least() const { return std::min(machine, group); }
+};
+
+// What is not known is not limited. `root`: where the system's files are found.
+MemoryLimits memory_limits(const std::string& root = "");
 
 }  // namespace tutti

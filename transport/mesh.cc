@@ -46,7 +46,11 @@ Status Mesh::start() {
   state_->started = true;
   for (const auto& transport : options_.transports) {
     const Status status = transport->start(driver_, *this, options_.limits);
-    if (!status.ok()) return status.with_context("transport " + std::string(transport->name()));
+    if (status.ok()) continue;
+    // Those before it, and as much of it as there is; the others have no effect.
+    for (const auto& each : options_.transports) each->stop();
+    state_->started = false;
+    return status.with_context("transport " + std::string(transport->name()));
   }
   return {};
 }

@@ -80,7 +80,7 @@ int tutti_op_create_user(const char* name, tutti_op_function function, int commu
     checked(op, "the place for the operation") = nullptr;
     checked(name, "the name of the operation");
     if (function == nullptr) throw invalid("the function of the operation is null");
-    auto made = std::make_unique<tutti_op_object>(tutti::ReduceOp::sum, function, state);
+    auto made = std::make_unique<tutti_op_object>(tutti_op_object{tutti::ReduceOp::sum, function, state});
     made->op = tutti::ReduceOp::user(name, call_user_function, commutative != 0, made.get());
     *op = made.release();
   });

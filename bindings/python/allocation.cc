@@ -25,7 +25,7 @@ std::unique_ptr<SharedMemory> allocate(Group& group, std::size_t bytes) {
   const auto made = std::make_shared<Allocation>();
   interruptibly([made, communicator, bytes] { *made = communicator->allocate(bytes); },
                 [communicator] { communicator->abort("interrupted"); });
-  return std::make_unique<SharedMemory>(std::move(*made));
+  return std::make_unique<SharedMemory>(SharedMemory{std::move(*made)});
 }
 
 }  // namespace

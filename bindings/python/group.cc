@@ -140,7 +140,7 @@ Group::Group(Communicator communicator) : communicator_(new Communicator(std::mo
 
 Group::~Group() { close(); }
 
-const std::shared_ptr<Communicator>& Group::open() const {
+std::shared_ptr<Communicator> Group::open() const {
   if (communicator_ == nullptr) throw Error(Status(Code::invalid_argument, "the communicator is closed"));
   return communicator_;
 }

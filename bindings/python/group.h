@@ -24,8 +24,8 @@ class Group {
   Group& operator=(const Group&) = delete;
   ~Group();
 
-  // Throws `invalid_argument` once closed.
-  const std::shared_ptr<Communicator>& open() const;
+  // One reference more, since another thread may close it meanwhile. Throws `invalid_argument` once closed.
+  std::shared_ptr<Communicator> open() const;
   bool closed() const { return communicator_ == nullptr; }
   void close();
   static void close_all();

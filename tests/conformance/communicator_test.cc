@@ -304,13 +304,13 @@ TEST_P(CommunicatorMessages, ASplitThatFailsOnSomeRanksLeavesNobodyWaiting) {
   ranks.run([](Communicator& comm) {
     for (int round = 0; round < 100; ++round) {
       Communicator parent = std::move(*comm.split(0));
-      parent.barrier().wait();
       std::thread other([&] {
         if (comm.rank() != 0) return;
         std::this_thread::sleep_for(std::chrono::microseconds(3 * round));
         parent.abort("enough");
       });
       try {
+        parent.barrier().wait();
         Communicator part = std::move(*parent.split(0));
         part.barrier({.timeout = std::chrono::seconds(20)}).wait();
       } catch (const Error& error) {

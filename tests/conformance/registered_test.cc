@@ -267,8 +267,8 @@ TEST_P(Registered, AllocateEndsWithTheCommunicator) {
       const auto begin = std::chrono::steady_clock::now();
       try {
         if (comm.rank() == comm.size() - 1) {
-          const std::uint64_t mine[] = {100, std::uint64_t{1} << 40};
-          std::vector<std::uint64_t> all(2 * static_cast<std::size_t>(comm.size()));
+          const std::uint64_t mine[] = {100, std::uint64_t{1} << 40, std::uint64_t{1} << 40, 0};
+          std::vector<std::uint64_t> all(std::size(mine) * static_cast<std::size_t>(comm.size()));
           comm.all_gather(ConstBuffer(mine), Buffer(all)).wait();  // as `allocate` does
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
           comm.abort("enough");

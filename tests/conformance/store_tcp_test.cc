@@ -241,6 +241,7 @@ TEST(TcpStore, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   ASSERT_TRUE(client->hold("job", ample()).ok());
   ASSERT_TRUE(client->set("job/a", "v", ample()).ok());
   kill(child, SIGSTOP);
+  ASSERT_EQ(waitpid(child, nullptr, WUNTRACED), child);
   EXPECT_EQ(client->exists("job/a", Deadline::after(milliseconds(0))).status().code(), Code::timeout);
   kill(child, SIGCONT);
   for (int i = 0; i < 20; ++i) {

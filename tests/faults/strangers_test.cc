@@ -233,8 +233,11 @@ TEST(Descriptors, RunOutAndComeBack) {
   std::vector<LoopbackSocket> strangers;
   for (int attempt = 0; attempt < 3000 && strangers.size() < 100; ++attempt) {
     LoopbackSocket stranger(job.port);
-    if (stranger.is_connected()) strangers.push_back(std::move(stranger));
-    if (strangers.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (stranger.is_connected()) {
+      strangers.push_back(std::move(stranger));
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
   }
   ASSERT_EQ(strangers.size(), 100u) << job[0].report();
   job.start(1);

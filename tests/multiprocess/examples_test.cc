@@ -474,7 +474,8 @@ TEST(Survive, UnderTheLauncher) {
   Process launcher({TUTTI_BIN_DIR "/tutti", "run", "-n", "4", "--enable-recovery",
                     TUTTI_BIN_DIR "/06_survive", "--victim", "1", "--at", "30"});
   EXPECT_EQ(launcher.wait(seconds(120)), 0) << launcher.report();
-  EXPECT_THAT(launcher.err(), AllOf(HasSubstr("was ended by signal 9 (Killed)"), HasSubstr("; the others go on")));
+  EXPECT_THAT(launcher.err(),
+              AllOf(HasSubstr("was ended by signal 9 (Killed)"), HasSubstr("; the others go on")));
   EXPECT_THAT(launcher.out(), HasSubstr("all 3 ranks hold bitwise equal weights"));
 }
 

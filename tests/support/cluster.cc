@@ -40,7 +40,9 @@ Cluster::Cluster(int size, ClusterOptions options) {
     peers[i].host = "test";
     peers[i].boot_id = "test";
     peers[i].pid = static_cast<std::int64_t>(i) + 1000;
-    transports[i].push_back(make_transport(options.transport, hub, peers[i].rank));
+    auto transport = make_transport(options.transport, hub, peers[i].rank);
+    if (options.decorate) transport = options.decorate(peers[i].rank, std::move(transport));
+    transports[i].push_back(std::move(transport));
     peers[i].addresses[options.transport] = transports[i].front()->address();
   }
   communicators_.resize(count);

@@ -15,6 +15,8 @@ struct ClusterOptions {
   std::string algorithms = {};  // as TUTTI_ALGORITHM
   std::chrono::nanoseconds timeout = std::chrono::seconds(120);
   std::uint64_t window_bytes = 16 * 1024;  // if there is shared memory: small, so that rounds are many
+  // What a rank uses in place of its transport; empty: that itself.
+  std::function<std::unique_ptr<Transport>(int rank, std::unique_ptr<Transport>)> decorate = {};
   DriverOptions driver = {.spin = std::chrono::microseconds(20)};
 };
 

@@ -37,7 +37,7 @@ constexpr MeasuredInfo infos[] = {
 std::uint64_t most_bytes() {
   const auto config = Config::from_environment();
   const int ranks = config.ok() ? config->local_world_size.value_or(1) : 1;
-  return memory_limit() / 2 / static_cast<std::uint64_t>(std::max(1, ranks));
+  return memory_limits().least() / 2 / static_cast<std::uint64_t>(std::max(1, ranks));
 }
 
 }  // namespace

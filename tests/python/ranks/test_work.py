@@ -18,6 +18,7 @@ def test_messages(comm):
     source = (rank - 1) % size
     assert got.tolist() == [source, 7, 0]
     assert work.received == (source, source, 16)
+    comm.barrier().wait()  # who received from anybody must not get what comes later
 
 
 def test_batch(comm):

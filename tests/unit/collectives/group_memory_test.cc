@@ -1,3 +1,4 @@
+#include <limits>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -93,6 +94,33 @@ TEST_F(GroupMemoryTest, StaysAsLongAsThisRankUsesItWhateverOthersSay) {
   EXPECT_TRUE(mine->release());
   table.drop_unused();
   EXPECT_EQ(table.resolve(0, {1, 0, 1}), nullptr);
+}
+
+TEST(Shortage, CountsWhoSharesAHostOrAControlGroup) {
+  constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+  const Topology topology = Topology::regular(2, 2);
+  // Containers of their own on the first host, one for both ranks on the second.
+  std::vector<AllocationVote> votes = {
+      {50, {100, 60, 1}}, {50, {100, 60, 2}}, {20, {100, 60, 1}}, {40, {100, 60, 1}}};
+  EXPECT_FALSE(find_shortage(votes, topology));
+  votes[1].bytes = 51;
+  auto shortage = find_shortage(votes, topology);
+  ASSERT_TRUE(shortage);
+  EXPECT_EQ(shortage->rank, 0);
+  EXPECT_EQ(shortage->wanted, 101u);
+  EXPECT_EQ(shortage->limit, 100u);
+  votes[1].bytes = 0;
+  votes[3].bytes = 41;
+  shortage = find_shortage(votes, topology);
+  ASSERT_TRUE(shortage);
+  EXPECT_EQ(shortage->rank, 2);
+  EXPECT_EQ(shortage->wanted, 61u);
+  EXPECT_EQ(shortage->limit, 60u);
+  // Nothing is known, and yet addresses have an end.
+  for (AllocationVote& vote : votes) vote = {none / 8, {none, none, 0}};
+  EXPECT_FALSE(find_shortage(votes, topology));
+  for (AllocationVote& vote : votes) vote.bytes = none;
+  EXPECT_TRUE(find_shortage(votes, topology));
 }
 
 TEST_F(GroupMemoryTest, OrdinaryMemoryIsZeroedToo) {

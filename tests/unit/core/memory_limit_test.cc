@@ -28,10 +28,10 @@ class MemoryLimitTest : public ::testing::Test {
 };
 
 TEST_F(MemoryLimitTest, OfTheMachine) {
-  EXPECT_EQ(memory_limit(root_), 1024u * 1024);
+  EXPECT_EQ(memory_limits(root_).machine, 1024u * 1024);
   write("/proc/self/cgroup", "0::/\n");
   write("/sys/fs/cgroup/memory.max", "max\n");
-  EXPECT_EQ(memory_limit(root_), 1024u * 1024);
+  EXPECT_EQ(memory_limits(root_).least(), 1024u * 1024);
 }
 
 TEST_F(MemoryLimitTest, OfTheControlGroupAndThoseAboveIt) {
@@ -39,26 +39,31 @@ TEST_F(MemoryLimitTest, OfTheControlGroupAndThoseAboveIt) {
   write("/sys/fs/cgroup/jobs/job_7/rank_0/memory.max", "max\n");
   write("/sys/fs/cgroup/jobs/job_7/memory.max", "500000\n");
   write("/sys/fs/cgroup/jobs/memory.max", "700000\n");
-  EXPECT_EQ(memory_limit(root_), 500'000u);
+  EXPECT_EQ(memory_limits(root_).group, 500'000u);
+  EXPECT_EQ(memory_limits(root_).machine, 1024u * 1024);
+  EXPECT_EQ(memory_limits(root_).least(), 500'000u);
+  const std::uint64_t id = memory_limits(root_).group_id;
+  EXPECT_EQ(memory_limits(root_).group_id, id);
+  write("/proc/self/cgroup", "0::/jobs/job_7/rank_1\n");
+  EXPECT_EQ(memory_limits(root_).group, 500'000u);
+  EXPECT_NE(memory_limits(root_).group_id, id);
 }
 
 TEST_F(MemoryLimitTest, OfTheFirstVersionsGroups) {
   write("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/docker/0123\n2:cpuacct:/docker/0123\n0::/\n");
   write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n");  // the container's, seen from inside
-  EXPECT_EQ(memory_limit(root_), 400'000u);
+  EXPECT_EQ(memory_limits(root_).group, 400'000u);
   write("/sys/fs/cgroup/memory/docker/0123/memory.limit_in_bytes", "9223372036854771712\n");
-  EXPECT_EQ(memory_limit(root_), 400'000u);
+  EXPECT_EQ(memory_limits(root_).group, 400'000u);
 }
 
 TEST_F(MemoryLimitTest, NothingKnownIsNoLimit) {
-  EXPECT_EQ(memory_limit(root_ + "/nowhere"), UINT64_MAX);
+  EXPECT_EQ(memory_limits(root_ + "/nowhere").least(), UINT64_MAX);
   write("/proc/self/cgroup", "\nnonsense\n4:memory:\n");
-  EXPECT_EQ(memory_limit(root_), 1024u * 1024);
+  EXPECT_EQ(memory_limits(root_).least(), 1024u * 1024);
 }
 
-TEST_F(MemoryLimitTest, OfThisSystem) {
-  EXPECT_GT(memory_limit(), std::uint64_t{16} << 20);
-}
+TEST_F(MemoryLimitTest, OfThisSystem) { EXPECT_GT(memory_limits().least(), std::uint64_t{16} << 20); }
 
 }  // namespace
 }  // namespace tutti

@@ -1,0 +1,227 @@
+// A program for the ranks of a test that live in odd surroundings: `adversity_rank MODE...`.
+//   alarms SECONDS      an interval timer interrupts all system calls each millisecond, from before `init` on
+//   clock STOP_FILE     computes until rank 0 sees the file; says "jump N" when the wall clock has jumped
+//   few DESCRIPTORS     has only so many descriptors, from before `init` on
+//   fork                forks while there is a communicator
+//   destroy HOW         lets go of communicators with operations in flight: from `main`, in `then`, in
+//   `abort`
+// Prints "ready" when all ranks have computed together, and "well" at the end. What fails is printed to
+// stderr, and makes the exit status 1.
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tutti/tutti.h>
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using tutti::Communicator;
+using tutti::ReduceOp;
+
+void expect(bool condition, const std::string& what) {
+  if (!condition) throw std::runtime_error(what);
+}
+
+void say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+// Small and large, by one message and by many.
+void compute(Communicator& comm, int round) {
+  const int p = comm.size(), rank = comm.rank();
+  for (const std::size_t count : {std::size_t{1}, round % 20 == 19 ? std::size_t{300'000} : 1000}) {
+    std::vector<std::int64_t> data(count, rank + round);
+    comm.all_reduce(data, ReduceOp::sum).wait();
+    for (const std::int64_t value : data) expect(value == p * (p - 1) / 2 + p * round, "wrong sum");
+  }
+  std::int32_t from = -1;
+  const std::int32_t own = rank;
+  tutti::Work received = comm.recv(std::span(&from, 1), (rank + p - 1) % p, 1);
+  comm.send(std::span(&own, 1), (rank + 1) % p, 1).wait();
+  received.wait();
+  expect(from == (rank + p - 1) % p, "wrong message");
+}
+
+std::atomic<long> alarms{0};
+
+void storm(double duration) {
+  struct sigaction action {};
+  action.sa_handler = [](int) { alarms.fetch_add(1); };
+  sigaction(SIGALRM, &action, nullptr);  // no SA_RESTART
+  const itimerval each{{0, 1000}, {0, 1000}};
+  setitimer(ITIMER_REAL, &each, nullptr);
+  Communicator comm = tutti::init();
+  say("ready");
+  const auto end = steady_clock::now() + std::chrono::duration<double>(duration);
+  for (int round = 0, more = 1; more != 0; ++round) {
+    compute(comm, round);
+    if (round % 10 == 0) {
+      Communicator again = std::move(*comm.split(0));
+      compute(again, round);
+    }
+    more = steady_clock::now() < end ? 1 : 0;
+    comm.broadcast(std::span(&more, 1), 0).wait();
+  }
+  comm = Communicator();
+  say("alarms " + std::to_string(alarms.load()));
+}
+
+// Seconds by which the wall clock is ahead of the one that does not jump.
+double ahead() {
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(wall - steady_clock::now().time_since_epoch()).count();
+}
+
+void jumping_clock(const std::string& stop) {
+  double before = ahead();
+  int jumps = 0;
+  Communicator comm = tutti::init();
+  for (int round = 0, more = 1; more != 0; ++round) {
+    compute(comm, round);
+    if (round == 5) say("ready");
+    std::this_thread::sleep_for(milliseconds(2));
+    if (const double now = ahead(); std::abs(now - before) > 1800) {
+      before = now;
+      say("jump " + std::to_string(++jumps));
+    }
+    more = access(stop.c_str(), F_OK) == 0 ? 0 : 1;
+    comm.broadcast(std::span(&more, 1), 0).wait();
+  }
+}
+
+void with_few_descriptors(rlim_t count) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = count;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  Communicator comm = tutti::init();
+  for (int round = 0; round < 30; ++round) compute(comm, round);
+}
+
+// A child may not use what its parent has, but make something of its own.
+void child_of(Communicator& comm) {
+  std::vector<float> data(1000);
+  tutti::Work pending = comm.recv(data, 0, 77);
+  const auto code_of = [](auto call) {
+    try {
+      call();
+    } catch (const tutti::Error& error) {
+      return error.code();
+    }
+    return tutti::Code::ok;
+  };
+  using tutti::Code;
+  expect(code_of([&] { comm.all_reduce(data, ReduceOp::sum).wait(); }) == Code::unsupported, "all_reduce");
+  expect(code_of([&] { pending.wait(); }) == Code::unsupported, "a receive");
+  expect(code_of([&] { comm.split(0); }) == Code::unsupported, "split");
+  expect(code_of([&] { comm.shrink(); }) == Code::unsupported, "shrink");
+  comm.abort("a child has no say");
+  comm = Communicator();
+  for (const char* variable : {"TUTTI_RANK", "TUTTI_WORLD_SIZE", "TUTTI_INIT_METHOD"}) unsetenv(variable);
+  Communicator own = tutti::init();
+  compute(own, 19);
+}
+
+void forks() {
+  Communicator comm = tutti::init();
+  compute(comm, 19);
+  say("ready");
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      child_of(comm);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "the child: %s\n", error.what());
+      _exit(1);
+    }
+    _exit(0);
+  }
+  for (int round = 0; round < 200; ++round) compute(comm, round);
+  int status = -1;
+  waitpid(child, &status, 0);
+  expect(status == 0, "the child has failed");
+  compute(comm, 19);
+}
+
+// Destroys `comm` on rank 0, in one way or another, while everything is under way.
+void let_go(Communicator comm, const std::string& how) {
+  std::vector<std::vector<float>> data(4, std::vector<float>(200'000, 1.0F));
+  std::vector<tutti::Work> works;
+  for (std::size_t i = 0; i < 3; ++i) works.push_back(comm.all_reduce(data[i], ReduceOp::sum));
+  works.push_back(comm.recv(data[3], (comm.rank() + 1) % comm.size(), 5));  // never comes
+  tutti::Work never = works.back();
+  std::atomic<bool> gone{false};
+  if (comm.rank() == 0 && how == "then") {
+    auto last = std::make_shared<Communicator>(std::move(comm));
+    tutti::Work first = works.front();
+    first.then([&gone, last = std::move(last)](const tutti::Status&) mutable {
+      last.reset();
+      gone = true;
+    });
+    while (!gone) std::this_thread::sleep_for(milliseconds(1));
+  } else if (how == "abort" && comm.rank() < 2) {
+    comm.abort("enough");
+  }
+  if (comm && comm.rank() == 0) {
+    comm = Communicator();
+    for (const tutti::Work& work : works) expect(work.done(), "an operation outlives its communicator");
+  }
+  for (tutti::Work& work : works) {
+    try {
+      work.wait();
+    } catch (const tutti::Error& error) {
+      expect(error.code() == tutti::Code::aborted, error.what());
+    }
+  }
+  expect(never.status().code() == tutti::Code::aborted, never.status().to_string());
+}
+
+void destroys(const std::string& how) {
+  Communicator comm = tutti::init();
+  compute(comm, 19);
+  say("ready");
+  for (int round = 0; round < 10; ++round) {
+    let_go(std::move(*comm.split(0)), how);
+    compute(comm, round);
+  }
+  // The first knows that the others are through with all that came before.
+  char here = 1;
+  for (int other = 1; other < comm.size(); ++other) {
+    if (comm.rank() == other) comm.send(std::span(&here, 1), 0, 9).wait();
+    if (comm.rank() == 0) comm.recv(std::span(&here, 1), other, 9).wait();
+  }
+  let_go(std::move(comm), how == "abort" ? "main" : how);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const std::string mode = words.at(0);
+  if (mode == "alarms") storm(std::stod(words.at(1)));
+  if (mode == "clock") jumping_clock(words.at(1));
+  if (mode == "few") with_few_descriptors(std::stoul(words.at(1)));
+  if (mode == "fork") forks();
+  if (mode == "destroy") destroys(words.at(1));
+  say("well");
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,156 @@
+#include <deque>
+
+#include <tutti/tests/support/faulty_transport.h>
+
+namespace tutti::test {
+
+using Kind = TransportFault::Kind;
+
+class FaultyChannel final : public Channel {
+ public:
+  FaultyChannel(int peer, std::unique_ptr<Channel> inner, FaultyTransport& transport)
+      : peer_(peer), inner_(std::move(inner)), transport_(transport) {}
+  ~FaultyChannel() override { transport_.forget(*this); }
+
+  Channel& inner() { return *inner_; }
+  Deadline held_until() const { return held_.empty() ? Deadline::never() : held_until_; }
+  // Does what is due; true if there was something.
+  bool poll();
+
+  void connect() override { inner_->connect(); }
+  void send(SendOp& op) override;
+  void cancel_send(SendOp& op, const Status& why) override;
+  void claim(Arrival& arrival, RecvOp& op) override { inner_->claim(arrival, op); }
+  void discard(Arrival& arrival) override { inner_->discard(arrival); }
+  void cancel_recv(RecvOp& op, const Status& why) override { inner_->cancel_recv(op, why); }
+  void send_abort(std::uint32_t context, const Status& why) override { inner_->send_abort(context, why); }
+  void close(const Status& why, bool clean) override;
+  bool drained() const override { return inner_->drained(); }
+  bool has_begun() const override { return inner_->has_begun() || !held_.empty(); }
+  void hand_over(Channel& to) override { inner_->hand_over(to); }
+  const Status& status() const override { return inner_->status(); }
+  const ChannelCounters& counters() const override { return inner_->counters(); }
+
+ private:
+  void break_off(Code code, const std::string& why);
+
+  int peer_;
+  std::unique_ptr<Channel> inner_;
+  FaultyTransport& transport_;
+  std::deque<SendOp*> held_;
+  Deadline held_until_ = Deadline::never();
+  bool cut_ = false;
+};
+
+void FaultyChannel::send(SendOp& op) {
+  const bool now = transport_.is_it();
+  switch (now ? transport_.fault().kind : Kind::none) {
+    case Kind::drop:
+      return op.done(op, Status());
+    case Kind::delay:
+      held_until_ = Deadline::after(transport_.fault().pause);
+      return held_.push_back(&op);
+    case Kind::truncate:
+      op.header.bytes /= 2;
+      break;
+    case Kind::close:
+      break_off(Code::peer_lost, "the connection broke");
+      break;
+    case Kind::refuse:
+      break_off(Code::unreachable, "no connection can be made");
+      break;
+    case Kind::cut:
+    case Kind::none:
+      break;
+  }
+  if (!held_.empty()) return held_.push_back(&op);
+  inner_->send(op);
+}
+
+// From within `send`, as a pipe may do that finds itself broken.
+void FaultyChannel::break_off(Code code, const std::string& why) {
+  TransportOwner& owner = transport_.owner();
+  const Status status(code, owner.peer(peer_).describe() + ": " + why, peer_);
+  owner.on_channel_down(peer_, status);
+  close(status, false);
+}
+
+bool FaultyChannel::poll() {
+  const TransportFault& fault = transport_.fault();
+  if (fault.kind == Kind::cut && !cut_ && counters().frames_sent >= fault.at) {
+    cut_ = true;
+    break_off(Code::peer_lost, "the connection broke");
+    return true;
+  }
+  if (held_.empty() || !held_until_.expired()) return false;
+  while (!held_.empty()) {
+    SendOp& op = *held_.front();
+    held_.pop_front();
+    inner_->send(op);
+  }
+  return true;
+}
+
+void FaultyChannel::cancel_send(SendOp& op, const Status& why) {
+  if (std::erase(held_, &op) == 0) return inner_->cancel_send(op, why);
+  op.done(op, why);
+}
+
+void FaultyChannel::close(const Status& why, bool clean) {
+  while (!held_.empty()) {
+    SendOp& op = *held_.front();
+    held_.pop_front();
+    op.done(op, why);
+  }
+  inner_->close(why, clean);
+}
+
+FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const TransportFault& fault)
+    : inner_(std::move(inner)), fault_(fault) {}
+
+FaultyTransport::~FaultyTransport() = default;
+
+// Called by whoever drives; `driver` is the one that is driven, which the analysis cannot see.
+Status FaultyTransport::start(Driver& driver, TransportOwner& owner,
+                              const MessageLimits& limits) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+  driver_ = &driver;
+  owner_ = &owner;
+  driver.add(*this);
+  return inner_->start(driver, *this, limits);
+}
+
+void FaultyTransport::stop() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+  inner_->stop();
+  if (driver_ != nullptr) driver_->remove(*this);
+  driver_ = nullptr;
+}
+
+std::unique_ptr<Channel> FaultyTransport::open(int peer, std::chrono::nanoseconds connect_timeout) {
+  auto channel = std::make_unique<FaultyChannel>(peer, inner_->open(peer, connect_timeout), *this);
+  channels_.push_back(channel.get());
+  return channel;
+}
+
+// The inner transport asks for a channel of its own.
+Channel* FaultyTransport::on_incoming(int rank, Transport&) {
+  Channel* const channel = owner_->on_incoming(rank, *this);
+  return channel == nullptr ? nullptr : &static_cast<FaultyChannel*>(channel)->inner();
+}
+
+void FaultyTransport::on_unusable(int rank, Transport&, const Status& why) {
+  owner_->on_unusable(rank, *this, why);
+}
+
+bool FaultyTransport::poll() {
+  bool did = false;
+  for (FaultyChannel* channel : channels_) did = channel->poll() || did;
+  return did;
+}
+
+Deadline FaultyTransport::next_deadline() const {
+  Deadline next = Deadline::never();
+  for (const FaultyChannel* channel : channels_) next = earlier(next, channel->held_until());
+  return next;
+}
+
+}  // namespace tutti::test

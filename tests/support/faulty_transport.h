@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tutti/transport/transport.h>
+
+namespace tutti::test {
+
+// What goes wrong with what one rank sends, once.
+struct TransportFault {
+  enum class Kind : std::uint8_t {
+    none,
+    drop,      // message `at` counts as sent, and never leaves
+    delay,     // message `at`, and what follows it on its channel, leaves later
+    truncate,  // message `at` is announced, and sent, with half of its bytes
+    close,     // before message `at` its channel breaks
+    cut,       // a channel breaks when it has sent `at` frames: within a message
+    refuse,    // the channel with the peer of message `at` cannot be made
+  };
+  Kind kind = Kind::none;
+  std::uint64_t at = 0;  // messages are counted over all peers
+  std::chrono::milliseconds pause{20};
+};
+
+class FaultyChannel;
+
+// A transport of which one rank's end does as it is told; the rest is another transport's, whose name and
+// addresses it has, so that the other ranks need not know.
+class FaultyTransport final : public Transport, private TransportOwner, private Pollable {
+ public:
+  FaultyTransport(std::unique_ptr<Transport> inner, const TransportFault& fault);
+  ~FaultyTransport() override;
+
+  std::string_view name() const override { return inner_->name(); }
+  std::string address() const override { return inner_->address(); }
+  Status can_reach(const PeerInfo& peer) const override { return inner_->can_reach(peer); }
+  Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
+  std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
+  bool can_share() const override { return inner_->can_share(); }
+  void share(ShareRequest& request) override { inner_->share(request); }
+  void cancel_share(ShareRequest& request, const Status& why) override { inner_->cancel_share(request, why); }
+  void stop() override;
+
+  const TransportFault& fault() const { return fault_; }
+  TransportOwner& owner() { return *owner_; }
+  // Numbers the messages; true for the one that the fault is about.
+  bool is_it() { return count_++ == fault_.at; }
+  void forget(FaultyChannel& channel) { std::erase(channels_, &channel); }
+
+ private:
+  // TransportOwner: what the inner transport says is passed on in this one's name.
+  const PeerInfo& peer(int rank) const override { return owner_->peer(rank); }
+  int size() const override { return owner_->size(); }
+  int rank() const override { return owner_->rank(); }
+  Channel* on_incoming(int rank, Transport& transport) override;
+  void on_unusable(int rank, Transport& transport, const Status& why) override;
+  RecvOp* on_arrival(Arrival& arrival) override { return owner_->on_arrival(arrival); }
+  void on_withdrawn(Arrival& arrival) override { owner_->on_withdrawn(arrival); }
+  void on_abort(int peer, std::uint32_t context, const Status& why) override {
+    owner_->on_abort(peer, context, why);
+  }
+  void on_channel_down(int peer, const Status& why) override { owner_->on_channel_down(peer, why); }
+
+  bool poll() override;
+  Deadline next_deadline() const override;
+
+  std::unique_ptr<Transport> inner_;
+  const TransportFault fault_;
+  std::uint64_t count_ = 0;
+  Driver* driver_ = nullptr;
+  TransportOwner* owner_ = nullptr;
+  std::vector<FaultyChannel*> channels_;
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tutti::test {
+
+// What a proxy does to what passes, in either direction; may be changed at any time.
+struct Weather {
+  std::atomic<int> delay_us{0};   // of every piece
+  std::atomic<int> jitter_us{0};  // at most so much more
+  // One piece of so many is lost and sent again, which over TCP is a pause of 200 ms. Zero: none.
+  std::atomic<int> loss{0};
+  std::atomic<bool> cut{false};  // nothing passes any more, and nobody is told
+};
+
+// Between ranks that listen on one address of loopback and advertise another: takes connections on `from`, at
+// all of the ports, and makes one to `to`, at the same port, for each. Remembers the first bytes of each.
+class TcpProxy {
+ public:
+  TcpProxy(const std::string& from, const std::string& to, const std::vector<std::uint16_t>& ports,
+           Weather& weather);
+  ~TcpProxy();
+  TcpProxy(const TcpProxy&) = delete;
+  TcpProxy& operator=(const TcpProxy&) = delete;
+
+  // Why it cannot listen; empty if it can.
+  const std::string& problem() const { return problem_; }
+  struct Record {
+    std::uint16_t port = 0;
+    std::string said, answered;  // by who connected, and by the other
+  };
+  // Of all connections so far.
+  std::vector<Record> records() const;
+
+ private:
+  struct Connection;
+  void accept_all();
+  void accept_one(std::size_t listener);
+  void pump(Connection& connection, int from, int to, std::string Record::*record);
+
+  std::string to_;
+  std::vector<std::uint16_t> ports_;
+  Weather& weather_;
+  std::string problem_;
+  std::vector<int> listeners_;
+  std::atomic<bool> over_{false};
+  std::atomic<std::uint64_t> pieces_{0};
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::thread thread_;
+};
+
+// A connection to that port of loopback; -1 if there is none.
+int connect_to(const std::string& address, std::uint16_t port);
+
+}  // namespace tutti::test
