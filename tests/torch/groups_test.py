@@ -184,6 +184,23 @@ def test_groups(size):
     assert len(set(ranks.run(size, groups).values())) == 1
 
 
+def splits(rank, size):
+    world = dist.group.WORLD
+    if not hasattr(world, "split_group"):
+        return "skip"
+    part = world.split_group([0, 1] if rank < 2 else [2])
+    tensor = torch.full((2,), float(rank + 1))
+    part.allreduce([tensor]).wait()
+    return tensor[0].item()
+
+
+def test_split():
+    sums = ranks.run(3, splits)
+    if "skip" in sums.values():
+        pytest.skip(f"torch {torch.__version__} has no split_group")
+    assert sums == {0: 3.0, 1: 3.0, 2: 3.0}
+
+
 def detail(rank, size):
     assert dist.get_debug_level() == dist.DebugLevel.DETAIL
     tensor = torch.ones(3)
