@@ -121,8 +121,9 @@ TEST(FewDescriptors, AreAClearError) {
         told |= rank.err().find(words) != std::string::npos;
       report += rank.report();
     }
-    EXPECT_TRUE(told || !failed) << report;
-    refused += failed ? 1 : 0;
+    // With enough to begin with, but not for all connections, others may be the first to give it up.
+    EXPECT_TRUE(told || !failed || report.find("peer_lost: ") != std::string::npos) << report;
+    refused += told ? 1 : 0;
   }
   EXPECT_GT(refused, 2);
   jobs.back().expect_good_end();
