@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <span>
 #include <system_error>
 
@@ -41,7 +42,9 @@ Result<std::unique_ptr<Liveness>> Liveness::create(const LivenessOptions& option
   auto listener = liveness::listen_on(options.bind, options.first_port, options.last_port);
   if (!listener.ok()) return listener.status();
   std::unique_ptr<Liveness> made(new Liveness(options, *std::move(listener)));
-  if (!made->wake_) return Status(Code::resource_exhausted, "no descriptor for the control thread");
+  if (!made->wake_)
+    return Status(Code::resource_exhausted,
+                  std::string("no descriptor for the control thread: ") + std::strerror(errno));
   return made;
 }
 

@@ -16,9 +16,11 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <tutti/core/log.h>
 #include <tutti/rendezvous/address.h>
 #include <tutti/rendezvous/random.h>
 #include <tutti/rendezvous/tcp/store_connection.h>
@@ -111,11 +113,19 @@ Result<Bound> bind_range(const std::string& host, std::uint16_t first, std::uint
                                               " is free on " + (host.empty() ? "this host" : host));
 }
 
+// Strangers must not take the descriptors that this process needs for itself.
+std::size_t most_strangers(std::size_t wanted) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, wanted);
+}
+
 }  // namespace
 
 class StoreServer::Impl {
  public:
-  Impl(const StoreServerOptions& options, const store_wire::Nonce& nonce) : state_(options, nonce) {}
+  Impl(const StoreServerOptions& options, const store_wire::Nonce& nonce)
+      : state_(options, nonce), most_strangers_(most_strangers(options.max_strangers)) {}
 
   void listen_on(Descriptor socket);
   void start();
@@ -140,6 +150,8 @@ class StoreServer::Impl {
   const pid_t owner_ = getpid();
   asio::io_context context_{1};
   ServerState state_;
+  const std::size_t most_strangers_;
+  bool scarcity_told_ = false;
   std::list<Listener> listeners_;
   struct Client {
     std::shared_ptr<StoreConnection> connection;
@@ -211,6 +223,7 @@ void StoreServer::Impl::accept_some(Listener& listener) {
 }
 
 void StoreServer::Impl::pause_accepting(Listener& listener) {
+  if (!std::exchange(scarcity_told_, true)) log::warn("the store lets nobody in: ", std::strerror(errno));
   listener.pause.expires_after(accept_pause);
   listener.pause.async_wait([this, &listener](asio::error_code error) {
     if (!error) await_client(listener);
@@ -220,7 +233,7 @@ void StoreServer::Impl::pause_accepting(Listener& listener) {
 void StoreServer::Impl::adopt(int fd) {
   Descriptor descriptor(fd);
   // The oldest had the most time; a client that was only slow tries again.
-  if (strangers_.size() >= state_.options.max_strangers) strangers_.front()->close();
+  if (strangers_.size() >= most_strangers_) strangers_.front()->close();
   if (clients_.size() >= state_.options.max_connections) return;
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

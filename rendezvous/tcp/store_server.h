@@ -25,7 +25,8 @@ struct StoreServerOptions {
   security::SharedCredentials credentials = {};
 
   std::size_t max_connections = 16384;
-  // Of those, connections that have not said who they are; beyond it the oldest one goes.
+  // Of those, connections that have not said who they are; beyond it the oldest one goes. A process that may
+  // have few descriptors gives a quarter of them at most.
   std::size_t max_strangers = 512;
   std::size_t max_bytes = std::size_t{1} << 30;           // of keys and values
   std::size_t max_buffered_bytes = std::size_t{1} << 29;  // of requests and responses under way

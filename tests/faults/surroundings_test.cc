@@ -117,11 +117,13 @@ TEST(FewDescriptors, AreAClearError) {
       const auto status = rank.wait();
       ASSERT_TRUE(status == 0 || status == 1) << rank.report();
       failed |= status == 1;
-      told |= rank.err().find("Too many open files") != std::string::npos;
+      for (const char* words : {"Too many open files", "no descriptor"})
+        told |= rank.err().find(words) != std::string::npos;
       report += rank.report();
     }
-    EXPECT_TRUE(told || !failed) << report;
-    refused += failed ? 1 : 0;
+    // With enough to begin with, but not for all connections, others may be the first to give it up.
+    EXPECT_TRUE(told || !failed || report.find("peer_lost: ") != std::string::npos) << report;
+    refused += told ? 1 : 0;
   }
   EXPECT_GT(refused, 2);
   jobs.back().expect_good_end();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
@@ -5,6 +6,9 @@
 #include <unistd.h>
 
 #include <tutti/bindings/cpp/init.h>
+#include <tutti/core/config.h>
+#include <tutti/core/config_values.h>
+#include <tutti/core/memory_limit.h>
 #include <tutti/tools/bench/measure.h>
 #include <tutti/tools/bench/options.h>
 #include <tutti/tools/bench/report.h>
@@ -18,6 +22,20 @@ std::string own_program() {
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "tutti";
+}
+
+// Asking for more memory than there can be would not fail, but end the ranks once they fill it. False if the
+// user has been told.
+bool fits_in_memory(const BenchOptions& options) {
+  const auto config = Config::from_environment();
+  const int given = config.ok() ? config->local_world_size.value_or(1) : 1;
+  const int ranks = std::max(1, options.launch_ranks > 0 ? options.launch_ranks : given);
+  const std::uint64_t limit = memory_limits().least();
+  if (options.max_bytes <= limit / 2 / static_cast<std::uint64_t>(ranks)) return true;
+  std::cerr << "tutti bench: each rank needs two buffers of " << format_size(options.max_bytes)
+            << ", and for " << ranks << " here there are " << limit
+            << " bytes of memory: give a smaller --max-bytes\n";
+  return false;
 }
 
 int launch_ranks(const BenchOptions& options, const Arguments& arguments) {
@@ -73,6 +91,7 @@ int bench_command(const Arguments& arguments) {
   const auto parsed = parse_bench_options(arguments);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   const auto& options = std::get<BenchOptions>(parsed);
+  if (!fits_in_memory(options)) return exit_failure;
   if (options.launch_ranks > 0) return launch_ranks(options, arguments);
   InitOptions init_options;
   if (!options.transport.empty()) init_options.transports = {options.transport};

@@ -3,9 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include <tutti/core/config.h>
 #include <tutti/core/config_values.h>
-#include <tutti/core/memory_limit.h>
 #include <tutti/tools/bench/operation.h>
 #include <tutti/tools/collective_size.h>
 
@@ -32,14 +30,6 @@ constexpr MeasuredInfo infos[] = {
     {Measured::pingpong, "pingpong", std::nullopt},
 };
 
-// What each buffer of each rank here may have. Asking for more would not fail, but end the ranks of this host
-// once they fill it.
-std::uint64_t most_bytes() {
-  const auto config = Config::from_environment();
-  const int ranks = config.ok() ? config->local_world_size.value_or(1) : 1;
-  return memory_limits().least() / 2 / static_cast<std::uint64_t>(std::max(1, ranks));
-}
-
 }  // namespace
 
 double MeasuredInfo::bus_factor(int ranks) const {
@@ -61,11 +51,9 @@ void BenchOperation::Free::operator()(std::byte* pointer) const { std::free(poin
 
 BenchOperation::Memory BenchOperation::allocate(std::uint64_t bytes) {
   const std::uint64_t rounded = std::max<std::uint64_t>(1, (bytes + alignment - 1) / alignment) * alignment;
-  const bool possible = bytes <= most_bytes();
-  void* memory = possible ? std::aligned_alloc(alignment, rounded) : nullptr;
-  if (memory != nullptr) return Memory(static_cast<std::byte*>(memory));
-  throw std::runtime_error("each rank needs two buffers of " + format_size(bytes) +
-                           ", which this machine does not have: give a smaller --max-bytes");
+  void* memory = std::aligned_alloc(alignment, rounded);
+  if (memory == nullptr) throw std::runtime_error("no memory for a buffer of " + format_size(bytes));
+  return Memory(static_cast<std::byte*>(memory));
 }
 
 BenchOperation::BenchOperation(Communicator& communicator, const MeasuredInfo& info, std::uint64_t bytes,
