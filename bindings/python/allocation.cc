@@ -9,11 +9,11 @@ namespace {
 // Memory of Communicator::allocate, as an object with the buffer protocol: whoever looks at it keeps it
 // alive.
 struct SharedMemory {
-  Allocation allocation;
+  std::shared_ptr<Allocation> allocation;
 };
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
-  const Allocation& allocation = nb::inst_ptr<SharedMemory>(self)->allocation;
+  const Allocation& allocation = *nb::inst_ptr<SharedMemory>(self)->allocation;
   return PyBuffer_FillInfo(view, self, allocation.data(), static_cast<Py_ssize_t>(allocation.bytes()), 0,
                            flags);
 }
@@ -22,10 +22,10 @@ PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {
 
 std::unique_ptr<SharedMemory> allocate(Group& group, std::size_t bytes) {
   const std::shared_ptr<Communicator> communicator = group.open();
-  const auto made = std::make_shared<Allocation>();
+  const auto made = held_without_gil(Allocation());
   interruptibly([made, communicator, bytes] { *made = communicator->allocate(bytes); },
                 [communicator] { communicator->abort("interrupted"); });
-  return std::make_unique<SharedMemory>(SharedMemory{std::move(*made)});
+  return std::make_unique<SharedMemory>(SharedMemory{made});
 }
 
 }  // namespace
@@ -35,9 +35,9 @@ void bind_allocation(nb::module_& module) {
       module, "Allocation", nb::type_slots(slots),
       "Memory that the ranks of a host share; has the buffer protocol: numpy.frombuffer reads and writes it.")
       .def_prop_ro(
-          "nbytes", [](const SharedMemory& self) { return self.allocation.bytes(); }, "How many bytes.")
+          "nbytes", [](const SharedMemory& self) { return self.allocation->bytes(); }, "How many bytes.")
       .def_prop_ro(
-          "registered", [](const SharedMemory& self) { return self.allocation.registered(); },
+          "registered", [](const SharedMemory& self) { return self.allocation->registered(); },
           "Whether other ranks reach it directly; if not, it is ordinary memory.");
   nb::borrow<nb::class_<Group>>(module.attr("Communicator"))
       .def("allocate", &allocate, nb::arg("nbytes"),

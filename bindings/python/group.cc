@@ -22,20 +22,10 @@ std::vector<Group*>& open_groups() {
   return *all;
 }
 
-// Tearing down needs the baton, and who has that may want the GIL.
-void end(Communicator* communicator) {
-  if (PyGILState_Check() == 0) {
-    delete communicator;
-    return;
-  }
-  const nb::gil_scoped_release released;
-  delete communicator;
-}
-
 // Runs `make` interruptibly; what it made, if there was time for that, as a Group.
 template <class Make>
 std::unique_ptr<Group> new_group(Make make, const std::function<void()>& give_up) {
-  const auto made = std::make_shared<std::optional<Communicator>>();
+  const auto made = held_without_gil(std::optional<Communicator>());
   interruptibly([made, make] { *made = make(); }, give_up);
   return *made ? std::make_unique<Group>(*std::move(*made)) : nullptr;
 }
@@ -134,7 +124,7 @@ How::operator CallOptions() const {
   return options;
 }
 
-Group::Group(Communicator communicator) : communicator_(new Communicator(std::move(communicator)), end) {
+Group::Group(Communicator communicator) : communicator_(held_without_gil(std::move(communicator))) {
   open_groups().push_back(this);
 }
 

@@ -15,6 +15,17 @@
 
 namespace tutti::python {
 
+// What keeps a communicator alive, destroyed without the GIL: tearing that down needs the baton, and who has
+// the baton may want the GIL.
+template <class T>
+std::shared_ptr<T> held_without_gil(T value) {
+  return std::shared_ptr<T>(new T(std::move(value)), [](T* held) {
+    std::optional<nb::gil_scoped_release> released;
+    if (PyGILState_Check() != 0) released.emplace();
+    delete held;
+  });
+}
+
 // A Communicator that can be closed, and is when the interpreter ends, so that the other ranks are told. With
 // the GIL.
 class Group {

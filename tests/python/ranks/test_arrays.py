@@ -109,3 +109,20 @@ def test_shared_memory(comm):
     values[:] = 1
     comm.all_reduce(values).wait()
     assert (values == comm.size).all()
+
+
+def test_shared_memory_may_be_the_last_of_its_communicator(comm):
+    """It is torn down then, while another thread may want the GIL for a user's function."""
+
+    def right_one(left, right, out, dtype):
+        out[:] = right
+
+    op = tutti.ReduceOp.user("right_one", right_one)
+    for _ in range(10):
+        part = comm.split(0)
+        memory = part.allocate(4096)
+        works = [comm.all_reduce(numpy.full(100_000, comm.rank, "float32"), op=op) for _ in range(3)]
+        part.close()
+        del memory
+        for work in works:
+            work.wait()
