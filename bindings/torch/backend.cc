@@ -96,8 +96,9 @@ intrusive_ptr<c10d::Backend> ProcessGroupTutti::merge(const intrusive_ptr<c10d::
 
 // --- several operations as one: all start at once anyway ---
 
+// It may have begun already: torch does not end it where an exception leaves the block.
 void ProcessGroupTutti::startCoalescing() {
-  TORCH_CHECK(!coalescing_, "tutti: coalescing has begun already");
+  coalesced_.clear();
   coalescing_ = true;
 }
 
@@ -117,10 +118,7 @@ intrusive_ptr<Work> ProcessGroupTutti::together(const Works& works, c10d::OpType
       flight.handles.emplace_back(tutti_work_copy(handle.get()));
     outputs.insert(outputs.end(), work.outputs().begin(), work.outputs().end());
   }
-  // The parts settle with the whole, once they are over.
-  flight.epilogue = [works] {
-    for (const intrusive_ptr<Work>& each : works) static_cast<OperationWork&>(*each).settle();
-  };
+  flight.parts = works;
   Label label;
   label.type = type;
   label.name = name;

@@ -155,18 +155,18 @@ void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tens
 Flat::Flat(const std::vector<at::Tensor>& tensors, bool copy) {
   std::int64_t total = 0;
   const char* end = nullptr;
+  tensor = tensors.front();
   counts.reserve(tensors.size());
   for (const at::Tensor& each : tensors) {
-    is_copy |= !each.is_contiguous() || (end != nullptr && each.data_ptr() != end);
     is_even &= each.numel() == tensors.front().numel();
+    counts.push_back(static_cast<std::uint64_t>(each.numel()) * elements_per(each));
+    if (each.numel() == 0) continue;  // it lies nowhere
+    if (total == 0) tensor = each;
+    is_copy |= !each.is_contiguous() || (total != 0 && each.data_ptr() != end);
     end = static_cast<const char*>(each.data_ptr()) + each.nbytes();
     total += each.numel();
-    counts.push_back(static_cast<std::uint64_t>(each.numel()) * elements_per(each));
   }
-  if (!is_copy) {
-    tensor = tensors.front();
-    return;
-  }
+  if (!is_copy) return;
   tensor = at::empty({total}, tensors.front().options().requires_grad(false).pinned_memory(false));
   if (!copy) return;
   char* to = static_cast<char*>(tensor.data_ptr());

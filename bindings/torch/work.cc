@@ -13,6 +13,9 @@ namespace {
 // How often a waiting thread looks whether it was interrupted.
 constexpr std::chrono::nanoseconds interrupt_period = std::chrono::milliseconds(200);
 
+// Ten years; what a program gives may be more nanoseconds than there are numbers for.
+constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 3650);
+
 // The profiler's bookkeeping is left out where nobody profiles.
 const char* profiling_title(const Label& label) {
   const bool wanted =
@@ -79,7 +82,7 @@ std::vector<at::Tensor> OperationWork::result() {
 
 bool OperationWork::wait(std::chrono::milliseconds timeout) {
   if (!settled_.load(std::memory_order_acquire)) {
-    const auto end = std::chrono::steady_clock::now() + timeout;
+    const auto end = std::chrono::steady_clock::now() + std::min(timeout, longest_wait);
     for (const WorkHandle& handle : flight_.handles) {
       for (int done = 0;;) {
         std::chrono::nanoseconds period = interrupt_period;
@@ -115,20 +118,24 @@ std::exception_ptr OperationWork::outcome() {
   return nullptr;
 }
 
+// Nothing under the lock may want the GIL, since who waits for the lock may have it: tensors can be Python's
+// to let go of, and callbacks do anything.
 void OperationWork::settle() {
-  c10::intrusive_ptr<c10::ivalue::Future> future;
+  std::vector<at::Tensor> memory;
+  std::function<void()> epilogue;
+  for (const auto& part : flight_.parts) static_cast<OperationWork&>(*part).settle();
   {
     const std::lock_guard lock(settling_);
     if (settled_.load(std::memory_order_relaxed)) return;
     finish(outcome());
-    flight_.memory.clear();
-    flight_.epilogue = nullptr;
+    memory.swap(flight_.memory);
+    epilogue.swap(flight_.epilogue);
     settled_.store(true, std::memory_order_release);
   }
   complete_future();
 }
 
-// Not under the lock: callbacks run here, and may do anything.
+// Callbacks run here.
 void OperationWork::complete_future() {
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {

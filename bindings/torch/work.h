@@ -27,6 +27,8 @@ struct Flight {
   std::vector<WorkHandle> handles;  // over when all are
   std::vector<at::Tensor> memory;   // that it reads and writes
   std::function<void()> epilogue;   // once over and successful: copies results to where they belong
+  // What is waited for as one, with handles of their own: settled before it.
+  std::vector<c10::intrusive_ptr<c10d::Work>> parts = {};
 };
 
 // What there is to say about an operation.

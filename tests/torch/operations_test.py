@@ -236,6 +236,20 @@ def uneven(rank, size):
     output = torch.empty(lengths[rank])
     dist.reduce_scatter(output, [part.clone() for part in parts])
     check(output, parts[rank] * size, "reduce_scatter of different lengths")
+    # Rank 0, whose tensor comes first in lists, has none.
+    lengths = [3 * each for each in range(size)]
+    parts = [torch.full((length,), float(each)) for each, length in enumerate(lengths)]
+    outputs = [torch.empty(length) for length in lengths]
+    dist.all_gather(outputs, parts[rank])
+    for output, part in zip(outputs, parts):
+        check(output, part, "all_gather of nothing and something")
+    output = torch.empty(lengths[rank])
+    dist.reduce_scatter(output, [part.clone() for part in parts])
+    check(output, parts[rank] * size, "reduce_scatter of nothing and something")
+    outputs = [torch.empty(length) for length in lengths]
+    dist.all_to_all(outputs, [parts[rank].clone() for _ in range(size)])
+    for output, part in zip(outputs, parts):
+        check(output, part, "all_to_all of nothing and something")
     # Rank r has r + 1 rows for everybody.
     rows = torch.full((size * (rank + 1), 3), float(rank))
     received = torch.empty(sum(each + 1 for each in range(size)), 3)
