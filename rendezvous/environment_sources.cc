@@ -155,7 +155,10 @@ void read_master(Reader& reader, Source& source, const std::string& fallback_hos
   if (host) source.names.push_back("MASTER_ADDR");
   if (port) source.names.push_back("MASTER_PORT");
   const std::string chosen_host = host.value_or(fallback_host);
-  const std::uint16_t chosen_port = port.value_or(fallback_port);
+  std::uint16_t chosen_port = port.value_or(fallback_port);
+  // On the port itself torchrun serves a store of PyTorch's; rank 0's host has the next one.
+  const bool taken = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (port && taken) chosen_port = static_cast<std::uint16_t>(*port < 65535 ? *port + 1 : *port - 1);
   // A world of one meets nobody.
   const bool needed = !source.world_size || source.world_size->value > 1;
   if (chosen_host.empty() && needed) note_missing(source, "MASTER_ADDR");

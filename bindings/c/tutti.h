@@ -3,7 +3,9 @@
  *
  * Results. A function that can fail returns a code: TUTTI_OK, or a TUTTI_ERROR_*, after which
  * tutti_error_message() says what happened, on the same thread, until the next call that fails there. What a
- * function hands out through a pointer is set to nothing (null, zero) if it fails.
+ * function hands out through a pointer is set to nothing (null, zero) if it fails. A null handle is
+ * TUTTI_ERROR_INVALID_ARGUMENT, but functions that return no code (tutti_comm_rank, ...) need one that is
+ * not.
  *
  * Operations. A call issues an operation, which starts at once, and hands out a `tutti_work`. With a null
  * `work` it returns when the operation is over, with its code. Every rank calls the same collectives in the

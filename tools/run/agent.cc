@@ -88,6 +88,7 @@ std::optional<StartFailure> Agent::start_rank(const AgentTask& task, const std::
   Environment environment = task.environment;
   set_rank_variables(environment, place);
   limit_spinning(environment, task.local_ranks);
+  share_processors(environment, task.local_ranks);
 
   Descriptor ours[2];
   Descriptor theirs[2];

@@ -75,6 +75,7 @@ void set_job_variables(Environment& environment, const JobPlace& job) {
   environment["MASTER_PORT"] = std::to_string(job.master_port);
   environment["TUTTI_STORE"] = job.store;
   environment["TUTTI_JOB_ID"] = job.id;
+  environment.erase("TORCHELASTIC_USE_AGENT_STORE");  // an outer torchrun's, which does not listen there
 }
 
 void set_rank_variables(Environment& environment, const RankPlace& place) {
@@ -88,6 +89,11 @@ void set_rank_variables(Environment& environment, const RankPlace& place) {
 
 void limit_spinning(Environment& environment, int local_ranks) {
   if (local_ranks > usable_cores()) environment.try_emplace("TUTTI_SPIN", "0");
+}
+
+void share_processors(Environment& environment, int local_ranks) {
+  if (local_ranks == 1) return;
+  environment.try_emplace("OMP_NUM_THREADS", std::to_string(std::max(1, usable_cores() / local_ranks)));
 }
 
 int find_free_port() {

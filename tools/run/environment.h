@@ -39,6 +39,9 @@ void set_rank_variables(Environment& environment, const RankPlace& place);
 // Where more ranks than cores wait for each other, polling only keeps the others from running. What the user
 // has set stays.
 void limit_spinning(Environment& environment, int local_ranks);
+// OMP_NUM_THREADS, unless it is set: a rank's share of the processors. Each of several ranks would take all
+// of them otherwise.
+void share_processors(Environment& environment, int local_ranks);
 
 // A TCP port on which nobody listens, outside of the range from which the kernel hands out ports by itself,
 // so that it stays free until the ranks get there. 0 if there is none.

@@ -120,6 +120,13 @@ TEST(Environment, Plain) {
   expect_launch(found({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), 0, 1, "none");
 }
 
+TEST(Environment, WhereTorchrunListensIsNotOurs) {
+  const Environment agent = {{"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+  expect_launch(found(with(plain, agent)), 1, 2, "tcp://node0:29502");
+  expect_launch(found(with(plain, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})), 1, 2, "tcp://node0:29501");
+  expect_launch(found(with(with(plain, agent), {{"MASTER_PORT", "65535"}})), 1, 2, "tcp://node0:65534");
+}
+
 TEST(Environment, IncompleteSourcesAreListed) {
   Environment environment = plain;
   environment.erase("MASTER_PORT");

@@ -69,6 +69,24 @@ TEST(RunEnvironment, RankVariablesReplaceThoseOfAnOuterLauncher) {
   EXPECT_EQ(environment["OTHER"], "x");
 }
 
+TEST(RunEnvironment, AnOuterTorchrunListensElsewhere) {
+  Environment environment = {{"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+  set_job_variables(environment, {.master_address = "127.0.0.1", .master_port = 29500});
+  EXPECT_FALSE(environment.contains("TORCHELASTIC_USE_AGENT_STORE"));
+  EXPECT_EQ(environment["MASTER_PORT"], "29500");
+}
+
+TEST(RunEnvironment, ProcessorsAreShared) {
+  Environment environment;
+  share_processors(environment, 1);
+  EXPECT_FALSE(environment.contains("OMP_NUM_THREADS"));
+  share_processors(environment, 100'000);
+  EXPECT_EQ(environment["OMP_NUM_THREADS"], "1");
+  environment["OMP_NUM_THREADS"] = "3";
+  share_processors(environment, 100'000);
+  EXPECT_EQ(environment["OMP_NUM_THREADS"], "3");
+}
+
 TEST(RunEnvironment, Exports) {
   Environment environment = {{"KEPT", "k"}};
   EXPECT_THAT(apply_exports(environment, {"KEPT", "SET=a=b", "EMPTY=", "MISSING"}), ElementsAre("MISSING"));
