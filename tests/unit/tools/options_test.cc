@@ -71,7 +71,7 @@ TEST(RunEnvironment, RankVariablesReplaceThoseOfAnOuterLauncher) {
 
 TEST(RunEnvironment, AnOuterTorchrunListensElsewhere) {
   Environment environment = {{"TORCHELASTIC_USE_AGENT_STORE", "True"}};
-  set_job_variables(environment, {.master_address = "127.0.0.1", .master_port = 29500});
+  set_job_variables(environment, {"job", "127.0.0.1:29501", "127.0.0.1", 29500});
   EXPECT_FALSE(environment.contains("TORCHELASTIC_USE_AGENT_STORE"));
   EXPECT_EQ(environment["MASTER_PORT"], "29500");
 }
