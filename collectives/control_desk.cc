@@ -10,6 +10,17 @@
 
 namespace tutti {
 
+namespace {
+
+ShrinkNote about(std::uint32_t context, ShrinkNote::Kind kind) {
+  ShrinkNote note;
+  note.context = context;
+  note.kind = kind;
+  return note;
+}
+
+}  // namespace
+
 ControlDesk::ControlDesk(Driver& driver, Mesh& mesh) : driver_(driver), mesh_(mesh) {
   task_.desk = this;
   task_.run = [](DriverTask& task) { static_cast<Task&>(task).desk->read_inbox(); };
@@ -107,19 +118,20 @@ void ControlDesk::read_note(const ControlNote& note) {
 // For a communicator whose shrinking is over here, or that is gone.
 void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context) {
   const auto asked = decode_shrink(note.body);
-  const auto kind = asked ? asked->kind : ShrinkNote::Kind::commit;
-  if (kind != ShrinkNote::Kind::join && kind != ShrinkNote::Kind::ask && kind != ShrinkNote::Kind::propose)
+  const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;
+  const bool tells = kind == ShrinkNote::Kind::commit;
+  if (!tells && kind != ShrinkNote::Kind::join && kind != ShrinkNote::Kind::ask &&
+      kind != ShrinkNote::Kind::propose)
     return;
   const auto decision = decisions_.find(context);
-  if (decision != decisions_.end()) {
+  if (decision != decisions_.end() && tells) {
+    send(note.origin, topic_shrink, encode(about(context, ShrinkNote::Kind::learned)));
+  } else if (decision != decisions_.end()) {
     const auto known = decode_shrink(decision->second);
     if (known->kind == ShrinkNote::Kind::refuse && known->attempt != asked->attempt) return;
     send(note.origin, topic_shrink, decision->second);
   } else if (closed_.contains(context)) {
-    ShrinkNote decline;
-    decline.kind = ShrinkNote::Kind::decline;
-    decline.context = context;
-    send(note.origin, topic_shrink, encode(decline));
+    send(note.origin, topic_shrink, encode(about(context, ShrinkNote::Kind::decline)));
   }
 }
 

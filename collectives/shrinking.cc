@@ -80,7 +80,7 @@ std::optional<ShrinkNote> decode_shrink(std::string_view body) {
   const auto members = reader.get<std::uint32_t>(), spared = reader.get<std::uint32_t>();
   const std::size_t bytes = (std::size_t{members} + 7) / 8 + (std::size_t{spared} + 7) / 8;
   if (!reader.ok() || kind < static_cast<std::uint8_t>(Kind::join) ||
-      kind > static_cast<std::uint8_t>(Kind::refuse) || note.number >= user_context_bit ||
+      kind > static_cast<std::uint8_t>(Kind::learned) || note.number >= user_context_bit ||
       reader.rest().size() != bytes) {
     return std::nullopt;
   }
@@ -99,6 +99,7 @@ Shrinking::Shrinking(Group& group, ControlDesk& desk, ContextNumbers& contexts, 
       joined_(size_),
       declined_(size_),
       accepted_(size_),
+      learned_(size_),
       number_(contexts.above_all()),
       next_round_(Deadline::after({})),
       pause_(first_pause) {}
@@ -152,8 +153,10 @@ void Shrinking::work() {
   next_round_ = Deadline::after(pause_);
   pause_ = std::min(2 * pause_, longest_pause);
   if (desk_.is_fenced()) return finish(group_.status());
-  if (options_.deadline.expired()) return finish(late());
-  if (leader() == group_.rank()) {
+  if (options_.deadline.expired()) return finish(telling_ ? Status() : late());
+  if (telling_) {
+    tell(true);
+  } else if (leader() == group_.rank()) {
     lead(true);
   } else {
     send(leader(), own_join());
@@ -181,6 +184,11 @@ void Shrinking::on_note(int position, const ShrinkNote& note) {
                              note.kind == Kind::commit || note.kind == Kind::refuse;
   if (over_ || gone(position) || (names_members && note.members.size() != size_)) return;
   if (note.kind == Kind::commit && note.spared.size() != size_) return;
+  if (telling_) {  // everything else is answered by the desk, with the decision
+    if (note.kind == Kind::learned) learned_[at] = true;
+    if (note.kind == Kind::decline) declined_[at] = true;
+    return tell(false);
+  }
   const bool ends = note.kind == Kind::commit || note.kind == Kind::refuse || note.kind == Kind::decline;
   if (note.attempt > attempt_ && !ends) begin_anew(note.attempt);
   if (note.attempt != attempt_ && note.kind != Kind::commit && note.kind != Kind::decline) return;
@@ -205,6 +213,8 @@ void Shrinking::on_note(int position, const ShrinkNote& note) {
     case Kind::commit:
     case Kind::refuse:
       return conclude(note);
+    case Kind::learned:
+      return;
   }
   if (leader() == group_.rank()) lead(false);
 }
@@ -304,14 +314,12 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
 
 // --- the end ---
 
-// The leader tells the others; whoever asks later is told by the desk.
+// Whoever asks from now on is told by the desk.
 void Shrinking::conclude(const ShrinkNote& decision) {
   decision_ = decision;
   desk_.remember(group_.context(), encode(decision));
-  for (std::size_t i = 0; leader() == group_.rank() && i < size_; ++i) {
-    const int position = static_cast<int>(i);
-    if (position != group_.rank() && !gone(position)) send(position, decision);
-  }
+  const bool leads = leader() == group_.rank();
+  if (leads) tell(true);
   if (decision.kind == Kind::refuse) return finish(too_few(decision.members));
   if (!decision.members[static_cast<std::size_t>(group_.rank())]) {
     return finish(Status(Code::aborted, "shrink: the others go on without " + group_.describe(group_.rank()) +
@@ -320,7 +328,21 @@ void Shrinking::conclude(const ShrinkNote& decision) {
   if (taken_ != decision.number && !contexts_.take(decision.number))
     return finish(Status(Code::internal, "shrink: the new communicator's number is taken"));
   taken_ = decision.number;
+  telling_ = leads;
+  if (telling_) return tell(false);
   finish({});
+}
+
+// By the leader, whose part is over when all who go on have learned of it.
+void Shrinking::tell(bool again) {
+  bool all = true;
+  for (std::size_t i = 0; i < size_; ++i) {
+    const int position = static_cast<int>(i);
+    if (position == group_.rank() || gone(position) || learned_[i]) continue;
+    if (decision_.members[i]) all = false;
+    if (again) send(position, decision_);
+  }
+  if (all && telling_) finish({});
 }
 
 Status Shrinking::too_few(const std::vector<bool>& members) const {

@@ -25,9 +25,10 @@ struct ShrinkNote {
     decline,   // the communicator is closed here
     propose,   // by the leader: these go on
     accept,
-    object,  // the number is taken here
-    commit,  // by the leader, or by whoever knows: it is so
-    refuse,  // too few are left
+    object,   // the number is taken here
+    commit,   // by the leader, or by whoever knows: it is so
+    refuse,   // too few are left
+    learned,  // a commit has arrived
   };
   Kind kind = Kind::join;
   std::uint32_t context = 0;     // of the communicator that shrinks
@@ -49,8 +50,9 @@ std::optional<ShrinkNote> decode_shrink(std::string_view body);
 // Everybody joins at the leader. When each member has joined, or is gone, the leader proposes who goes on and
 // under which number; when all of those have accepted, it commits. If the leader dies, the next one begins
 // anew: nobody can have gone on without all having accepted, and who has gone on answers whatever he is asked
-// with the decision, which the new leader takes over. All is said again until it is answered, so that lost
-// notes do no harm.
+// with the decision, which the new leader takes over. The leader goes on when all members have learned of the
+// commit: they may leave as soon as they go on, and the last one must not find itself alone. All is said
+// again until it is answered, so that lost notes do no harm.
 //
 // Driving, but for what is marked.
 class Shrinking final : public Pollable {
@@ -86,6 +88,7 @@ class Shrinking final : public Pollable {
   void propose(const std::vector<bool>& members, bool again);
   void answer_proposal(int position, const ShrinkNote& note);
   void conclude(const ShrinkNote& decision);
+  void tell(bool again);
   void finish(const Status& status);
   Status too_few(const std::vector<bool>& members) const;
   Status late() const;
@@ -100,12 +103,13 @@ class Shrinking final : public Pollable {
   const std::size_t size_;
   std::uint32_t attempt_;
   std::vector<std::optional<ShrinkNote>> joined_;  // by position
-  std::vector<bool> declined_, accepted_;
+  std::vector<bool> declined_, accepted_, learned_;
   ShrinkNote proposal_;      // the leader's; round 0: none yet
   std::uint32_t number_;     // the lowest that this rank could take
   std::uint32_t taken_ = 0;  // that it has set aside
   Deadline next_round_;
   std::chrono::milliseconds pause_;
+  bool telling_ = false;  // this rank leads, and it is decided
   bool over_ = false;
   Status status_;
   ShrinkNote decision_;

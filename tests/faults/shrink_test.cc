@@ -70,6 +70,15 @@ TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   }
 }
 
+// The leader, too, but not before all know what has been decided: none is left alone.
+TEST_P(Shrink, AllMayLeaveAtOnceAfterwards) {
+  for (std::uint64_t run = 0; run < argument("runs", 20); ++run) {
+    FaultWorld world(6, {"part"}, {.transport = GetParam()});
+    ASSERT_TRUE(world.ready());
+    for (int rank = 0; rank < 6; ++rank) ASSERT_TRUE(world.shrunk(rank, 6)) << world.report();
+  }
+}
+
 TEST_P(Shrink, HalfOrLessIsRefused) {
   FaultWorld world(4, looping("2", "0"), {.transport = GetParam()});
   ASSERT_TRUE(world.ready());

@@ -7,7 +7,9 @@
 //   leave WHO         that rank leaves while the others are in an all_reduce
 //   differ WHAT       the last rank calls something else than the others, or in another order
 //   hasty WHO         as `late`, but rank 0 aborts while it asks who is late, and tells how busy it is
-//   afterwards again WHO         all call shrink, that rank later than the others, until it does not time out
+//                     afterwards
+//   again WHO         all call shrink, that rank later than the others, until it does not time out
+//   part              all call shrink, and leave as soon as it returns
 //   abort WHO         that rank aborts from another thread while all are blocked
 // Prints "ready" when all ranks have met, then "failed NANOSECONDS CODE MESSAGE" with the time of the
 // monotonic clock at which it learned of a failure.
@@ -169,6 +171,10 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
   }
   if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
   if (mode == "again") again(comm, std::stoi(words.at(1)));
+  if (mode == "part") {
+    const tutti::Shrunk shrunk = comm.shrink(1);
+    return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");
+  }
   if (mode == "leave") {
     std::vector<float> data(1000);
     if (comm.rank() == std::stoi(words.at(1))) return;
