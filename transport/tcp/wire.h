@@ -14,6 +14,9 @@
 
 namespace tutti::tcp {
 
+// So few bytes are copied into one buffer: the kernel takes longer to read a list of buffers.
+inline constexpr std::size_t gathered_bytes = 512;
+
 // A connection, encrypted perhaps. Reads and writes like its socket, with the same errors.
 class Wire {
  public:
@@ -49,7 +52,11 @@ class Wire {
   template <class Buffers>
   std::size_t write_some(const Buffers& buffers, asio::error_code& error) {
     if (tls_ == nullptr) [[likely]] {
-      return socket_.write_some(buffers, error);
+      const std::size_t bytes = asio::buffer_size(buffers);
+      if (bytes > gathered_bytes) return socket_.write_some(buffers, error);
+      std::array<std::byte, gathered_bytes> gathered;
+      asio::buffer_copy(asio::buffer(gathered), buffers);
+      return socket_.write_some(asio::buffer(gathered.data(), bytes), error);
     }
     std::array<std::span<const std::byte>, 16> parts;
     std::size_t count = 0;
