@@ -8,8 +8,8 @@ namespace tutti {
 namespace {
 
 // Bytes on the wire:
-//   0 magic  4 type  5 code  6 side  7 zero  8 payload  12 id  16 offset  24 context  28 index  32 sequence
-//   40 kind  41 type  42 op  43 algorithm  44 root  48 count  56 bytes
+//   0 magic  4 type  5 code  6 side  7 acknowledge  8 payload  12 id  16 offset  24 context  28 index  32
+//   sequence 40 kind  41 type  42 op  43 algorithm  44 root  48 count  56 bytes
 constexpr std::uint32_t magic = 0x31545554;  // "TUT1"
 
 template <class T>
@@ -57,7 +57,7 @@ void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> 
   put(p + 4, static_cast<std::uint8_t>(header.type));
   put(p + 5, static_cast<std::uint8_t>(header.code));
   put(p + 6, header.side);
-  put(p + 7, std::uint8_t{0});
+  put(p + 7, static_cast<std::uint8_t>(header.acknowledge));
   put(p + 8, header.payload);
   put(p + 12, header.id);
   put(p + 16, header.offset);
@@ -75,14 +75,19 @@ void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> 
 
 void set_side(EncodedFrameHeader& header, std::uint8_t side) { put(header.data() + 6, side); }
 
+void set_acknowledge(EncodedFrameHeader& header) { put(header.data() + 7, std::uint8_t{1}); }
+
+bool has_acknowledge(const EncodedFrameHeader& header) { return get<std::uint8_t>(header.data() + 7) != 0; }
+
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header) {
   const std::byte* p = from.data();
   MessageHeader& message = header.message;
-  bool good = get<std::uint32_t>(p) == magic && get<std::uint8_t>(p + 7) == 0;
+  bool good = get<std::uint32_t>(p) == magic && get<std::uint8_t>(p + 7) <= 1;
   good &= get_enum(p + 4, FrameType::goodbye, header.type) && header.type >= FrameType::eager;
   good &= get_enum(p + 5, Code::internal, header.code);
   header.side = get<std::uint8_t>(p + 6);
   good &= header.side == 0 || (header.type == FrameType::data && header.side <= max_sides);
+  header.acknowledge = get<std::uint8_t>(p + 7) != 0;
   header.payload = get<std::uint32_t>(p + 8);
   header.id = get<std::uint32_t>(p + 12);
   header.offset = get<std::uint64_t>(p + 16);

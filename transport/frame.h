@@ -29,6 +29,9 @@ struct FrameHeader {
   // data: zero if the payload follows; else it travels by the side connection of that number, where payloads
   // come in the order of these headers.
   std::uint8_t side = 0;
+  // What follows may wait in the sender's kernel until this is acknowledged: to be done as soon as it is
+  // read.
+  bool acknowledge = false;
   std::uint32_t payload = 0;  // eager, data, abort
   // The sender's name for a large message, used by both sides until its last fragment or `cancel`: its place
   // in the sender's table in the low half, a generation in the high one. abort: one more than the rank to
@@ -47,6 +50,9 @@ using EncodedFrameHeader = std::array<std::byte, frame_header_bytes>;
 void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> to);
 // Puts an encoded data frame's payload onto a side connection.
 void set_side(EncodedFrameHeader& header, std::uint8_t side);
+// See FrameHeader.
+void set_acknowledge(EncodedFrameHeader& header);
+bool has_acknowledge(const EncodedFrameHeader& header);
 // Checks magic, type, reserved bytes and every enumeration; lengths and ids are judged by the channel. False:
 // not a frame.
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header);

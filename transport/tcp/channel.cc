@@ -24,6 +24,10 @@ constexpr std::size_t direct_bytes = 4096;
 constexpr std::size_t header_read_bytes = 16 * 1024;
 // Read behind a large payload: the next header, and a small frame perhaps. More would have to be copied.
 constexpr std::size_t behind_direct_bytes = 2048;
+// Messages to a peer, without waiting for anything meanwhile, that are sent at once.
+constexpr unsigned sent_at_once = 2;
+// Larger messages gain nothing from leaving together.
+constexpr std::size_t coalesced_bytes = 16 * 1024;
 
 // On the first connection.
 std::size_t frame_bytes(const OutgoingFrame& frame) {
@@ -122,6 +126,7 @@ void TcpChannel::write_frames() {
     hold_frames();
     write_sides();
     if (!open_ || held_count_ == 0) break;
+    coalesce();
     const std::size_t written = budget == 0 ? 0 : write_held(write_error_);
     // What the peer said before it went is still to be read; that tells, too, how it went.
     if (write_error_) break;
@@ -142,6 +147,7 @@ void TcpChannel::hold_frames() {
     OutgoingFrame* const frame = next_frame();
     if (frame == nullptr) return;
     if (frame->fragment) share_out(*frame);
+    count(*frame);
     held_[held_count_++] = frame;
     bytes += frame_bytes(*frame);
   }
@@ -183,6 +189,7 @@ void TcpChannel::release_written(std::size_t bytes) {
   held_count_ -= whole;
   for (std::size_t i = 0; i < whole && open_; ++i) {
     OutgoingFrame& frame = *written[i];
+    asked_ |= has_acknowledge(frame.header);
     if (frame.side == 0 || frame.side_written == frame.payload.size()) frame_written(frame);
   }
 }
@@ -190,6 +197,39 @@ void TcpChannel::release_written(std::size_t bytes) {
 void TcpChannel::want_writable() {
   waits_writable_ = true;
   hub_.rewatch(wire_.native_handle(), EPOLLIN | EPOLLOUT, *this);
+}
+
+// --- coalescing ---
+//
+// Who sends small messages to a peer one after the other and waits for nothing meanwhile (the root of a
+// broadcast, say) runs ahead of that peer. Then a segment, and a wake-up, for each message only costs both of
+// them time. So the third message and what follows may wait in the kernel while something is under way that
+// the peer has not read (Nagle's algorithm), and leave together when it has. Two things keep that from ever
+// costing a delayed acknowledgement: the last frame that was sent before asks the peer to acknowledge as soon
+// as it has read, and so does each that follows; and as soon as anybody here waits for anything, all is sent
+// at once.
+
+void TcpChannel::count(OutgoingFrame& frame) {
+  if (counted_at_ != transport_.polls()) {
+    counted_at_ = transport_.polls();
+    in_a_row_ = 0;
+    asked_ = false;
+  }
+  if (frame.op != nullptr && !frame.fragment && frame.payload.size() <= coalesced_bytes) ++in_a_row_;
+  if (in_a_row_ >= sent_at_once) set_acknowledge(frame.header);
+}
+
+void TcpChannel::coalesce() {
+  if (!asked_ || coalescing_) return;
+  coalescing_ = true;
+  set_nagle(wire_.native_handle(), true);
+  transport_.coalesces(*this);
+}
+
+void TcpChannel::send_at_once() {
+  coalescing_ = false;
+  asked_ = false;
+  if (open_) set_nagle(wire_.native_handle(), false);
 }
 
 // --- reading ---
@@ -216,6 +256,7 @@ bool TcpChannel::read_frames() {
     }
     budget -= std::min(budget, got);
   }
+  if (any && open_ && acknowledges_) acknowledge(wire_.native_handle());
   if (any && open_ && !incoming_.empty()) read_sides();
   return any;
 }
@@ -261,6 +302,7 @@ void TcpChannel::take(std::span<const std::byte> bytes) {
                            owner().peer(peer()).describe() + " sent something that is not a frame", peer()));
         return;
       }
+      acknowledges_ = header.acknowledge;
       if (!begin_frame(header).ok()) return;
       taken = frame_header_bytes;
     }

@@ -34,6 +34,8 @@ class TcpChannel final : public StreamChannel,
   void attach_side(std::uint8_t number, Wire wire);
   // Reads what is there without asking first whether there is anything. True if there was.
   bool poll();
+  // No frame waits in the kernel any more.
+  void send_at_once();
 
  private:
   // Frames that are on their way out together: one system call for several small ones.
@@ -60,6 +62,9 @@ class TcpChannel final : public StreamChannel,
   void read_side(IncomingSide& side);
   void write_frames();
   void hold_frames();
+  // See channel.cc, "coalescing".
+  void count(OutgoingFrame& frame);
+  void coalesce();
   std::size_t write_held(asio::error_code& error);
   void release_written(std::size_t bytes);
   void want_writable();
@@ -81,6 +86,11 @@ class TcpChannel final : public StreamChannel,
   bool writing_ = false;         // on the stack already
   bool waits_writable_ = false;  // the socket is full: the driver will tell
   asio::error_code write_error_;
+  std::uint64_t counted_at_ = 0;  // TcpTransport::polls when frames were last taken
+  unsigned in_a_row_ = 0;         // small messages since then
+  bool asked_ = false;            // a frame that is to be acknowledged has left since then
+  bool coalescing_ = false;
+  bool acknowledges_ = false;  // the last frame that came is to be acknowledged
 
   // What the last read left over: a header or an element that is not complete yet.
   std::array<std::byte, frame_header_bytes> rest_{};

@@ -143,6 +143,10 @@ void tune(Socket& socket) {
   set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_ms);
 }
 
+void set_nagle(int descriptor, bool on) { set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, on ? 0 : 1); }
+
+void acknowledge(int descriptor) { set_option(descriptor, IPPROTO_TCP, TCP_QUICKACK, 1); }
+
 bool is_scarcity(const asio::error_code& error) {
   switch (error.value()) {
     case EMFILE:

@@ -38,6 +38,11 @@ Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, const Socke
 asio::error_code connect_result(Socket& socket);
 // Options of every connection, once it exists: no delay, and dead hosts are noticed in the end.
 void tune(Socket& socket);
+// Whether small writes wait in the kernel, gathering, while an earlier one is not acknowledged; false: what
+// waits is sent.
+void set_nagle(int descriptor, bool on);
+// Acknowledges what has been read, rather than wait for something to send along with that.
+void acknowledge(int descriptor);
 
 // Whether we lack descriptors or memory: worth another try a little later.
 bool is_scarcity(const asio::error_code& error);

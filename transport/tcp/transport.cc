@@ -127,6 +127,7 @@ std::unique_ptr<Channel> TcpTransport::open(int peer, std::chrono::nanoseconds c
 void TcpTransport::forget(int peer, TcpChannel& channel) {
   const auto found = channels_.find(peer);
   if (found != channels_.end() && found->second == &channel) channels_.erase(found);
+  std::erase(coalescing_, &channel);
   std::erase_if(busy_, [&channel](const Busy& busy) { return busy.channel == &channel; });
 }
 
@@ -137,6 +138,9 @@ void TcpTransport::expect_more(TcpChannel& channel) {
 }
 
 bool TcpTransport::poll() {
+  ++polls_;
+  for (TcpChannel* const channel : coalescing_) channel->send_at_once();
+  coalescing_.clear();
   bool any = hub_.timers.run();
   // Backwards and by index: what a message sets off may end channels.
   for (std::size_t i = busy_.size(); i-- > 0;) {

@@ -33,6 +33,10 @@ class TcpTransport final : public Transport, public HelloHandler, public Pollabl
   // Something has come by this channel, so it is worth asking its socket at every pass for a while: of two
   // questions to the kernel, whether there is something and what, one is saved.
   void expect_more(TcpChannel& channel);
+  // The channel's frames may wait in the kernel; told to `send_at_once` when somebody waits for something.
+  void coalesces(TcpChannel& channel) { coalescing_.push_back(&channel); }
+  // Grows while somebody waits, and now and then otherwise.
+  std::uint64_t polls() const { return polls_; }
 
  private:
   // More would cost more than they save.
@@ -52,6 +56,8 @@ class TcpTransport final : public Transport, public HelloHandler, public Pollabl
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unordered_map<int, TcpChannel*> channels_;
   std::vector<Busy> busy_;
+  std::vector<TcpChannel*> coalescing_;
+  std::uint64_t polls_ = 0;
 };
 
 }  // namespace tutti::tcp

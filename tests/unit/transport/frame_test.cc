@@ -12,6 +12,7 @@ FrameHeader sample() {
   FrameHeader header;
   header.type = FrameType::data;
   header.code = Code::mismatch;
+  header.acknowledge = true;
   header.payload = 0x01020304;
   header.id = 0x05060708;
   header.offset = 0x1112131415161718;
@@ -29,6 +30,7 @@ TEST(Frame, SurvivesTheWire) {
   ASSERT_TRUE(decode(wire, back));
   EXPECT_EQ(back.type, FrameType::data);
   EXPECT_EQ(back.code, Code::mismatch);
+  EXPECT_TRUE(back.acknowledge);
   EXPECT_EQ(back.payload, 0x01020304u);
   EXPECT_EQ(back.id, 0x05060708u);
   EXPECT_EQ(back.offset, 0x1112131415161718u);
@@ -40,9 +42,21 @@ TEST(Frame, SurvivesTheWire) {
 TEST(Frame, IsLittleEndian) {
   EncodedFrameHeader wire;
   encode(sample(), wire);
-  EXPECT_EQ(std::memcmp(wire.data(), "TUT1\x04\x04\0\0\x04\x03\x02\x01", 12), 0);
+  EXPECT_EQ(std::memcmp(wire.data(), "TUT1\x04\x04\0\x01\x04\x03\x02\x01", 12), 0);
   EXPECT_EQ(wire[56], std::byte{0x58});
   EXPECT_EQ(wire[63], std::byte{0x51});
+}
+
+TEST(Frame, CanBeMarkedForAcknowledgementOnceEncoded) {
+  FrameHeader header = sample();
+  header.acknowledge = false;
+  EncodedFrameHeader wire;
+  encode(header, wire);
+  EXPECT_FALSE(has_acknowledge(wire));
+  set_acknowledge(wire);
+  EXPECT_TRUE(has_acknowledge(wire));
+  ASSERT_TRUE(decode(wire, header));
+  EXPECT_TRUE(header.acknowledge);
 }
 
 TEST(Frame, EveryEnumerationIsChecked) {
