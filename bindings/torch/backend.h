@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,8 +31,8 @@ using Milliseconds = std::chrono::milliseconds;
 //
 // An operation starts on the caller's thread and `wait` makes progress on the waiter's: there is no thread in
 // between. A failed operation fails the group, as in the library: everything pending and later ends with that
-// first cause. Thread rule: as c10d's, threads that use one group order themselves; `abort` may come from
-// any.
+// first cause. Thread rule: as c10d's, threads that issue operations on one group order themselves; `abort`,
+// `shutdown` and `getError` may come from any.
 //
 // Members without `override` are virtual functions that came after torch 2.1.
 class ProcessGroupTutti : public c10d::Backend {
@@ -130,13 +130,27 @@ class ProcessGroupTutti : public c10d::Backend {
   template <class IssuePart>
   intrusive_ptr<Work> start_together(c10d::OpType type, const char* name, const Tensors& inputs,
                                      const IssuePart& issue_part);
-  tutti_comm* comm() const;
+  // The communicator for one call of the library, during which `shutdown` on another thread waits.
+  class Borrowed {
+   public:
+    Borrowed(tutti_comm* comm, std::shared_lock<std::shared_mutex> lock)
+        : comm_(comm), lock_(std::move(lock)) {}
+    operator tutti_comm*() const { return comm_; }
+
+   private:
+    tutti_comm* comm_;
+    std::shared_lock<std::shared_mutex> lock_;
+  };
+  // Null once shut down.
+  Borrowed borrow() const;
+  // Throws then.
+  Borrowed comm() const;
   intrusive_ptr<Work> receive(Tensors& tensors, int peer, int tag, c10d::OpType type, const char* name);
   void lead_monitored_barrier(Milliseconds timeout, bool wait_all_ranks);
   void follow_monitored_barrier(Milliseconds timeout);
 
-  // Null once shut down.
-  std::atomic<tutti_comm*> comm_{nullptr};
+  mutable std::shared_mutex comm_mutex_;
+  tutti_comm* comm_ = nullptr;  // null once shut down
   const std::shared_ptr<Completions> completions_ = std::make_shared<Completions>();
   const intrusive_ptr<Options> options_;
   std::uint64_t sequence_ = 0;

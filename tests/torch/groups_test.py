@@ -3,14 +3,18 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 import ranks
 import torch
 import torch.distributed as dist
+import tutti.torch
 
 HERE = Path(__file__).resolve().parent
 
@@ -343,6 +347,49 @@ def aborted(rank, size):
 
 def test_abort():
     ranks.run(2, aborted)
+
+
+def create_group(store, rank, size):
+    return tutti.torch._C.create(store, rank, size, timedelta(seconds=60))
+
+
+def run_at_once(*functions):
+    """Each on a thread of its own; raises what one of them raises."""
+    with ThreadPoolExecutor(len(functions)) as threads:
+        start = threading.Barrier(len(functions))
+
+        def run(function):
+            start.wait()
+            function()
+
+        for future in [threads.submit(run, function) for function in functions]:
+            future.result(ranks.DEADLINE_SECONDS)
+
+
+def until_it_ends(backend):
+    """Issues operations until another thread has ended the group."""
+    with pytest.raises(RuntimeError, match="aborted|shut down"):
+        while True:
+            backend.allreduce([torch.ones(1)]).wait()
+
+
+def aborts_and_shuts_down(_rank, _size, rounds, size):
+    store = dist.HashStore()
+    with ThreadPoolExecutor(size) as threads:
+        for _ in range(rounds):
+            backends = list(threads.map(lambda rank: create_group(store, rank, size), range(size)))
+            functions = [partial(until_it_ends, each) for each in backends]
+            functions += [each.abort for each in backends] + [each.shutdown for each in backends]
+            run_at_once(*functions)
+            backends[0].abort()  # of what is over: nothing
+            with pytest.raises(RuntimeError, match="shut down"):
+                backends[0].barrier()
+
+
+@pytest.mark.parametrize("rounds, size", [(300, 1), (20, 2)])
+def test_abort_while_another_thread_shuts_down(rounds, size):
+    """Groups whose ranks are threads of one process."""
+    ranks.run(1, aborts_and_shuts_down, rounds, size, backend=None)
 
 
 def destroyed_with_work_in_flight(rank, size):
