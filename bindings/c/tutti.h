@@ -21,6 +21,8 @@
  * thread is inside a call on them. Nothing here may be called in a forked child but freeing, and a new
  * tutti_init.
  *
+ * Times. Nanoseconds; INT64_MAX has no end, negative ones are TUTTI_ERROR_INVALID_ARGUMENT.
+ *
  * Structures that may grow begin with their size: fill them with the macro beside them, then set members. The
  * interface only grows: what was compiled against an older tutti.h runs with a newer library. */
 #ifndef TUTTI_C_H_

@@ -26,8 +26,8 @@ void (*before_destruction)(ProcessGroupTutti*) = [](ProcessGroupTutti* backend) 
 
 ProcessGroupTutti::ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size,
                                      Milliseconds timeout)
-    : Backend(rank, size), options_(c10::make_intrusive<Options>("tutti", timeout)) {
-  comm_ = meet(store, rank, size, timeout);
+    : Backend(rank, size), options_(c10::make_intrusive<Options>("tutti", limit(timeout))) {
+  comm_ = meet(store, rank, size, options_->timeout);
   init();
   const std::lock_guard lock(living().mutex);
   living().groups.insert(this);

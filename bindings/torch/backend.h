@@ -13,6 +13,7 @@
 #include <torch/version.h>
 
 #include <tutti/bindings/torch/completions.h>
+#include <tutti/bindings/torch/limit.h>
 #include <tutti/bindings/torch/work.h>
 #include <tutti/c.h>
 
@@ -48,7 +49,7 @@ class ProcessGroupTutti : public c10d::Backend {
   bool supportsSplitting() const { return true; }
   bool supportsCoalescing() const { return true; }
   intrusive_ptr<Options> getBackendOptions() { return options_; }
-  void setTimeout(Milliseconds timeout) { options_->timeout = timeout; }
+  void setTimeout(Milliseconds timeout) { options_->timeout = limit(timeout); }
 
   // backend.cc
   intrusive_ptr<c10d::Backend> split(const intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
@@ -114,7 +115,7 @@ class ProcessGroupTutti : public c10d::Backend {
   struct Plan {
     c10d::OpType type;
     const char* name;      // "tutti:all_reduce"
-    Milliseconds timeout;  // the call's; unset: the group's
+    Milliseconds timeout;  // the call's; zero or kUnsetTimeout: the group's
     Tensors inputs;        // for the profiler
     Tensors outputs;       // the result
     Tensors memory = {};   // further tensors that must live until it is over
@@ -123,6 +124,10 @@ class ProcessGroupTutti : public c10d::Backend {
   // `issue` calls the library once: int(const tutti_call_options*, tutti_work**).
   template <class Issue>
   intrusive_ptr<Work> start(Plan plan, const Issue& issue);
+  // A call's time limit.
+  Milliseconds limit_of(Milliseconds given) const {
+    return given.count() == 0 || given == c10d::kUnsetTimeout ? options_->timeout : limit(given);
+  }
   // The works as one. Unless they have been profiled already, under one name.
   intrusive_ptr<Work> together(const Works& works, c10d::OpType type, const char* name, const Tensors& inputs,
                                bool profiled);
@@ -170,7 +175,7 @@ intrusive_ptr<Work> ProcessGroupTutti::start(Plan plan, const Issue& issue) {
   label.type = plan.type;
   label.name = plan.name;
   label.sequence = ++sequence_;
-  label.timeout = plan.timeout.count() > 0 ? plan.timeout : options_->timeout;
+  label.timeout = limit_of(plan.timeout);
   label.profiled = !in_parts_;
   tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
   options.timeout_ns = std::chrono::nanoseconds(label.timeout).count();

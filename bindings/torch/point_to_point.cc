@@ -23,7 +23,7 @@ class Signal {
   Signal(tutti_comm* comm, bool sends, int peer, std::uint64_t tag) : byte_(std::make_shared<char>()) {
     // Its end is looked for by this side: the group must not fail with it.
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
-    options.timeout_ns = std::chrono::nanoseconds(std::chrono::hours(24 * 365)).count();
+    options.timeout_ns = INT64_MAX;
     tutti_work* work = nullptr;
     check(sends ? tutti_send(comm, byte_.get(), 1, TUTTI_UINT8, peer, tag, &options, &work)
                 : tutti_recv(comm, byte_.get(), 1, TUTTI_UINT8, peer, tag, &options, &work),
@@ -86,7 +86,8 @@ intrusive_ptr<Work> ProcessGroupTutti::recvAnysource(Tensors& tensors, int tag) 
 
 // Texts and the order in which ranks are looked at are Gloo's, which programs look for.
 void ProcessGroupTutti::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
-  const Milliseconds timeout = options.timeout.count() >= 0 ? options.timeout : options_->timeout;
+  const bool given = options.timeout != c10d::kUnsetTimeout;
+  const Milliseconds timeout = given ? limit(options.timeout) : options_->timeout;
   ++monitored_barriers_;
   if (rank_ == 0) {
     lead_monitored_barrier(timeout, wait_all_ranks);

@@ -325,6 +325,47 @@ def test_a_wait_that_is_over_does_not_disturb_the_operation():
     ranks.run(2, waits_briefly)
 
 
+def has_no_end(rank, size, limit):
+    dist.init_process_group("tutti", init_method=f"file://{os.environ['MEETING']}/store", rank=rank, world_size=size,
+                            timeout=limit)
+    options = dist.AllreduceOptions()
+    options.timeout = limit
+    tensor = torch.empty(1)
+    receive = dist.irecv(tensor, 1 - rank)
+    time.sleep(0.3)  # long enough for it to be noticed
+    total = torch.ones(1)
+    dist.group.WORLD.allreduce([total], options).wait(limit)
+    dist.group.WORLD.monitored_barrier(limit)
+    dist.send(total, 1 - rank)
+    receive.wait(limit)
+    return tensor.item()
+
+
+@pytest.mark.parametrize("limit", [timedelta.max, timedelta(days=100_000_000), timedelta(seconds=1e12)])
+def test_times_that_no_clock_can_count_have_no_end(limit, tmp_path, monkeypatch):
+    monkeypatch.setenv("MEETING", str(tmp_path))
+    assert ranks.run(2, has_no_end, limit, backend=None) == {0: 2.0, 1: 2.0}
+
+
+def negative_times(rank, size):
+    with pytest.raises(ValueError, match="negative"):
+        create_group(dist.HashStore(), 0, 1, timedelta(seconds=-5))
+    options = dist.AllreduceOptions()
+    options.timeout = timedelta(seconds=-5)
+    with pytest.raises(ValueError, match="negative"):
+        dist.group.WORLD.allreduce([torch.ones(1)], options)
+    with pytest.raises(ValueError, match="negative"):
+        dist.group.WORLD.monitored_barrier(timedelta(seconds=-5))
+    work = dist.irecv(torch.empty(1), 0)
+    with pytest.raises(ValueError, match="negative"):
+        work.wait(timedelta(seconds=-5))
+    dist.barrier()
+
+
+def test_negative_times_are_refused():
+    ranks.run(1, negative_times)
+
+
 def disagree(rank, size):
     with pytest.raises(dist.DistBackendError, match="mismatch") as caught:
         dist.all_reduce(torch.ones(4 + rank))
@@ -349,8 +390,8 @@ def test_abort():
     ranks.run(2, aborted)
 
 
-def create_group(store, rank, size):
-    return tutti.torch._C.create(store, rank, size, timedelta(seconds=60))
+def create_group(store, rank, size, timeout=timedelta(seconds=60)):
+    return tutti.torch._C.create(store, rank, size, timeout)
 
 
 def run_at_once(*functions):

@@ -97,6 +97,7 @@ REFUSALS = {
     "mean of bool": (lambda c: c.scan(zeros(3, bool), op="avg"), UNSUPPORTED, "avg is not defined on bool"),
     "unknown algorithm": (lambda c: c.all_reduce(zeros(), algorithm="magic"), VALUE, 'no algorithm "magic"'),
     "negative time": (lambda c: c.all_reduce(zeros(), timeout=-1), VALUE, "negative"),
+    "time that is no number": (lambda c: c.barrier(timeout=float("nan")), VALUE, "NaN"),
     "time as text": (lambda c: c.barrier(timeout="1s"), TYPE, None),
     "out of another size": (lambda c: c.all_reduce(zeros(3), zeros(4)), VALUE, "holds 4 elements, needs 3"),
     "out of another type": (lambda c: c.all_reduce(zeros(3), zeros(3, "int32")), VALUE, "in is float64, out is int32"),
