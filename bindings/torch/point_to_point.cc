@@ -35,12 +35,16 @@ class Signal {
     };
     if (tutti_work_then(work, drop, keep) != TUTTI_OK) delete keep;
   }
-  // Waits until `end`; false if it has not come. Throws if the group failed.
+  // Waits until `end`; false if it has not come. Throws if the group failed or the program was interrupted.
   bool wait_until(Clock::time_point end) const {
-    const auto left = std::max<std::chrono::nanoseconds>(end - Clock::now(), std::chrono::nanoseconds(0));
-    int done = 0;
-    check(tutti_work_wait_for(work_.get(), left.count(), &done), "tutti:monitored_barrier");
-    return done != 0;
+    using std::chrono::nanoseconds;
+    for (int done = 0;;) {
+      const auto left = std::max<nanoseconds>(end - Clock::now(), nanoseconds(0));
+      const auto period = std::min(left, interrupt_period);
+      check(tutti_work_wait_for(work_.get(), period.count(), &done), "tutti:monitored_barrier");
+      if (done != 0 || left == nanoseconds(0)) return done != 0;
+      check_interrupt();
+    }
   }
 
  private:

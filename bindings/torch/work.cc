@@ -12,9 +12,6 @@
 namespace tutti_torch {
 namespace {
 
-// How often a waiting thread looks whether it was interrupted.
-constexpr std::chrono::nanoseconds interrupt_period = std::chrono::milliseconds(200);
-
 // The profiler's bookkeeping is left out where nobody profiles.
 const char* profiling_title(const Label& label) {
   const bool wanted =
