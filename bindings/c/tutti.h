@@ -133,7 +133,8 @@ typedef struct tutti_init_options {
   int rank;           /* -1: from the URL, then from the environment */
   int world_size;     /* -1: likewise */
   int64_t timeout_ns; /* for meeting all ranks; 0: TUTTI_INIT_TIMEOUT */
-  const char* transports; /* "shm,tcp", in order of preference; null: TUTTI_TRANSPORTS, else all that work */
+  const char* transports; /* "shm,tcp", in order of preference; "auto": all that work; null: TUTTI_TRANSPORTS,
+                             else all that work */
 } tutti_init_options;
 #define TUTTI_INIT_OPTIONS_INIT \
   { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL }
