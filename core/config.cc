@@ -96,7 +96,8 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_TRANSPORTS",
      .member = &Config::transports,
      .default_value = "",
-     .meaning = "The transports to use, in order of preference. Not set: all that can run, fastest first.",
+     .meaning =
+         "The transports to use, in order of preference. Not set, or auto: all that can run, fastest first.",
      .shapes_wire = true},
     {.name = "TUTTI_SOCKET_IFNAME",
      .member = &Config::socket_ifname,

@@ -204,9 +204,17 @@ Status check_halves(const Explicit& known) {
   return {};
 }
 
-Status nothing_complete(const Explicit& known, const std::vector<std::string>& incomplete) {
+// Who this is has been said, but not where to meet; `master` is what MASTER_* say, which is not enough.
+Status no_place(const Explicit& known, const Source& master) {
+  const std::string set = launch::list_names(master.names);
+  return invalid("cannot tell where the ranks meet (the rank comes from " + known.rank_->from +
+                 "): set TUTTI_INIT_METHOD, such as tcp://host:port, or TUTTI_STORE to the host:port of a "
+                 "store that is served, or " +
+                 master.missing + (set.empty() ? "" : " (" + set + " is set)"));
+}
+
+Status nothing_complete(const std::vector<std::string>& incomplete) {
   std::string text = "cannot tell who this process is and where the others are";
-  if (known.rank_) text = "cannot tell where the ranks meet (the rank comes from " + known.rank_->from + ")";
   if (!incomplete.empty()) {
     text += ": ";
     for (std::size_t i = 0; i < incomplete.size(); ++i) text += (i == 0 ? "" : "; ") + incomplete[i];
@@ -250,10 +258,7 @@ Result<Launch> discover(const LaunchArguments& arguments, const Environment& env
     launch::read_master(reader, master);
     if (!reader.status().ok()) return reader.status();
     if (can_complete(known, master)) return complete(known, master, reader);
-    master.names.insert(master.names.begin(), {known.rank_->from, known.world_size_->from});
-    if (known.rank_->from == known.world_size_->from) master.names.erase(master.names.begin());
-    incomplete.push_back(launch::describe(master));
-    return nothing_complete(known, incomplete);
+    return no_place(known, master);
   }
   for (const launch::ReadSource read : launch::outer_sources()) {
     const Source source = read(reader, own_addresses);
@@ -266,7 +271,7 @@ Result<Launch> discover(const LaunchArguments& arguments, const Environment& env
     return finish({Found{0, "default"}, Found{1, "default"}, {}, "nothing: a world of one rank"}, known,
                   reader);
   }
-  return nothing_complete(known, incomplete);
+  return nothing_complete(incomplete);
 }
 
 Environment environment_of_process() {

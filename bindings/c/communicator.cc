@@ -14,7 +14,7 @@ namespace tutti::c {
 CallOptions call_options(const tutti_call_options* options) {
   const tutti_call_options given = known_part<tutti_call_options>(options, TUTTI_CALL_OPTIONS_INIT);
   CallOptions how;
-  how.timeout = std::chrono::nanoseconds(given.timeout_ns);
+  how.timeout = duration(given.timeout_ns);
   if (given.algorithm != nullptr) how.algorithm = given.algorithm;
   return how;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include <tutti/bindings/c/error.h>
@@ -56,6 +58,12 @@ T& checked(T* pointer, const char* what) {
 // These throw `invalid_argument`.
 DataType data_type(tutti_data_type type);
 const ReduceOp& reduce_op(tutti_op op);
+
+// `timeout_ns` of a caller; throws for a negative one. INT64_MAX has no end.
+inline std::chrono::nanoseconds duration(std::int64_t timeout_ns) {
+  if (timeout_ns < 0) throw invalid("a timeout must not be negative");
+  return std::chrono::nanoseconds(timeout_ns);
+}
 
 CallOptions call_options(const tutti_call_options* options);
 

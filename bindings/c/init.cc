@@ -1,4 +1,3 @@
-#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,7 +29,7 @@ tutti::InitOptions init_options(const tutti_init_options* options) {
   if (given.url != nullptr) how.url = given.url;
   if (given.rank >= 0) how.rank = given.rank;
   if (given.world_size >= 0) how.world_size = given.world_size;
-  how.timeout = std::chrono::nanoseconds(given.timeout_ns);
+  how.timeout = duration(given.timeout_ns);
   if (given.transports != nullptr) how.transports = names_in(given.transports);
   return how;
 }

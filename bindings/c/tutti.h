@@ -21,6 +21,8 @@
  * thread is inside a call on them. Nothing here may be called in a forked child but freeing, and a new
  * tutti_init.
  *
+ * Times. Nanoseconds; INT64_MAX has no end, negative ones are TUTTI_ERROR_INVALID_ARGUMENT.
+ *
  * Structures that may grow begin with their size: fill them with the macro beside them, then set members. The
  * interface only grows: what was compiled against an older tutti.h runs with a newer library. */
 #ifndef TUTTI_C_H_
@@ -131,7 +133,8 @@ typedef struct tutti_init_options {
   int rank;           /* -1: from the URL, then from the environment */
   int world_size;     /* -1: likewise */
   int64_t timeout_ns; /* for meeting all ranks; 0: TUTTI_INIT_TIMEOUT */
-  const char* transports; /* "shm,tcp", in order of preference; null: TUTTI_TRANSPORTS, else all that work */
+  const char* transports; /* "shm,tcp", in order of preference; "auto": all that work; null: TUTTI_TRANSPORTS,
+                             else all that work */
 } tutti_init_options;
 #define TUTTI_INIT_OPTIONS_INIT \
   { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL }

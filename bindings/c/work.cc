@@ -1,4 +1,3 @@
-#include <chrono>
 #include <string>
 
 #include <tutti/bindings/c/handles.h>
@@ -15,7 +14,7 @@ int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done) {
     checked(done, "the place for the answer") = 0;
     tutti::Work& handle = checked(work, "the work").work;
     try {
-      *done = handle.wait_for(std::chrono::nanoseconds(timeout_ns)) ? 1 : 0;
+      *done = handle.wait_for(duration(timeout_ns)) ? 1 : 0;
     } catch (...) {
       *done = handle.done() ? 1 : 0;
       throw;

@@ -22,7 +22,8 @@ struct InitOptions {
   std::optional<int> world_size = {};
   // For meeting all ranks. Zero: TUTTI_INIT_TIMEOUT.
   std::chrono::nanoseconds timeout{0};
-  // Transports to use, in order of preference. Empty: TUTTI_TRANSPORTS, else all that work here.
+  // Transports to use, in order of preference; "auto", by itself: all that work here. Empty:
+  // TUTTI_TRANSPORTS, else all that work here.
   std::vector<std::string> transports = {};
 };
 

@@ -50,8 +50,26 @@ const TransportEntry* find(std::string_view name) {
 
 Status unknown(const std::string& name) {
   std::string known;
-  for (const TransportEntry& entry : entries) known += (known.empty() ? "" : ", ") + std::string(entry.name);
-  return Status(Code::invalid_argument, "no transport \"" + name + "\"; there are: " + known);
+  for (const TransportEntry& entry : entries) known += std::string(entry.name) + ", ";
+  return Status(Code::invalid_argument, "no transport \"" + name + "\"; there are: " + known +
+                                            "or auto, by itself, for all that can run");
+}
+
+// Of those that work, the fastest first.
+Result<std::vector<std::unique_ptr<Transport>>> make_all_transports(const TransportSetup& setup) {
+  std::vector<std::unique_ptr<Transport>> transports;
+  Status last(Code::unreachable, "no transport can run here");
+  for (const TransportEntry& entry : entries) {
+    Result<std::unique_ptr<Transport>> made = entry.create(setup);
+    if (made.ok()) {
+      transports.push_back(std::move(made).take());
+    } else {
+      last = made.status().with_context("transport " + std::string(entry.name));
+      log::info("left out: ", last);
+    }
+  }
+  if (transports.empty()) return last;
+  return transports;
 }
 
 }  // namespace
@@ -75,6 +93,7 @@ std::span<const TransportEntry> transport_entries() { return entries; }
 
 Result<std::vector<std::unique_ptr<Transport>>> make_transports(const std::vector<std::string>& names,
                                                                 const TransportSetup& setup) {
+  if (names.empty() || names == std::vector<std::string>{"auto"}) return make_all_transports(setup);
   std::vector<std::unique_ptr<Transport>> transports;
   for (const std::string& name : names) {
     const TransportEntry* entry = find(name);
@@ -83,18 +102,6 @@ Result<std::vector<std::unique_ptr<Transport>>> make_transports(const std::vecto
     if (!made.ok()) return made.status().with_context("transport " + name);
     transports.push_back(std::move(made).take());
   }
-  if (!names.empty()) return transports;
-  Status last(Code::unreachable, "no transport can run here");
-  for (const TransportEntry& entry : entries) {
-    Result<std::unique_ptr<Transport>> made = entry.create(setup);
-    if (made.ok()) {
-      transports.push_back(std::move(made).take());
-    } else {
-      last = made.status().with_context("transport " + std::string(entry.name));
-      log::info("left out: ", last);
-    }
-  }
-  if (transports.empty()) return last;
   return transports;
 }
 

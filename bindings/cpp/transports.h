@@ -37,8 +37,9 @@ Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup);
 // Every transport between processes, in order of preference: an ordinary list.
 std::span<const TransportEntry> transport_entries();
 
-// Makes those that are asked for, or all if none are. Asked for by name, one that cannot run here is an
-// error; otherwise it is left out, with a line in the log that says why. `unreachable` if none is left.
+// Makes those that are asked for, or all if none are, or "auto" alone. Asked for by name, one that cannot run
+// here is an error; otherwise it is left out, with a line in the log that says why. `unreachable` if none is
+// left.
 Result<std::vector<std::unique_ptr<Transport>>> make_transports(const std::vector<std::string>& names,
                                                                 const TransportSetup& setup);
 

@@ -20,6 +20,33 @@ Error not_contiguous() {
       "such as numpy.ascontiguousarray gives");
 }
 
+Error read_only() {
+  return refused(Code::invalid_argument, "the array is read-only, but an operation is to write into it");
+}
+
+Error wrong_type(const std::string& elements) {
+  return refused(Code::unsupported,
+                 elements +
+                     ": tutti has int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, "
+                     "float64, float8_e4m3fn, float8_e5m2 and bool; what only moves can be viewed as uint8");
+}
+
+// Such as "elements of type complex64", where the array says so by itself.
+std::string elements_of(nb::handle array, const std::string& otherwise) {
+  const nb::object dtype = nb::getattr(array, "dtype", nb::none());
+  return dtype.is_none() ? otherwise : std::string("elements of type ") + nb::str(dtype).c_str();
+}
+
+// The text of the exception that exporting `array` raises; there is none for what is not understood here.
+std::string why_not_exported(nb::handle array) {
+  try {
+    array.attr("__dlpack__")();
+  } catch (const nb::python_error& error) {
+    return nb::str(error.value()).c_str();
+  }
+  return "it has a form that is not known";
+}
+
 // Of the struct module's letters; signed integers by size, since "l" is 4 bytes somewhere.
 std::optional<DataType> type_of_format(const char* format, std::size_t size) {
   if (format == nullptr) return DataType::uint8;
@@ -103,13 +130,10 @@ bool Array::take_buffer(nb::handle object, bool write) {
   const auto size = static_cast<std::size_t>(view_->itemsize);
   const std::optional<DataType> type = type_of_format(view_->format, size);
   if (!type) {
-    throw refused(Code::unsupported, std::string("elements of format \"") + view_->format +
-                                         "\": there are integers of 8, 32 and 64 bits, floats and bool");
+    throw wrong_type(elements_of(object, std::string("elements of format \"") + view_->format + "\""));
   }
   if (PyBuffer_IsContiguous(view_.get(), 'C') == 0) throw not_contiguous();
-  if (write && view_->readonly != 0) {
-    throw refused(Code::invalid_argument, "the array is read-only, but an operation is to write into it");
-  }
+  if (write && view_->readonly != 0) throw read_only();
   buffer_ = Buffer(view_->buf, static_cast<std::size_t>(view_->len) / size, *type);
   return true;
 }
@@ -119,15 +143,14 @@ bool Array::take_named_type(nb::handle object, bool write) {
   nb::object name = nb::getattr(dtype, "name", nb::none());
   if (!nb::isinstance<nb::str>(name) || !nb::hasattr(object, "view")) return false;
   const std::optional<DataType> type = type_of_name(nb::borrow<nb::str>(name).c_str());
+  if (!type && PyObject_CheckBuffer(object.ptr())) throw wrong_type(elements_of(object, {}));
   if (!type) return false;
   const nb::object bits = object.attr("view")(size_of(*type) == 2 ? "uint16" : "uint8");
   auto view = std::make_unique<Py_buffer>();
   if (PyObject_GetBuffer(bits.ptr(), view.get(), PyBUF_FORMAT | PyBUF_STRIDES) != 0) throw nb::python_error();
   view_.reset(view.release());
   if (PyBuffer_IsContiguous(view_.get(), 'C') == 0) throw not_contiguous();
-  if (write && view_->readonly != 0) {
-    throw refused(Code::invalid_argument, "the array is read-only, but an operation is to write into it");
-  }
+  if (write && view_->readonly != 0) throw read_only();
   buffer_ = Buffer(view_->buf, static_cast<std::size_t>(view_->len) / size_of(*type), *type);
   return true;
 }
@@ -143,19 +166,22 @@ void Array::take_dlpack(nb::handle object, bool write) {
       throw refused(Code::unsupported, "the tensor is not in the memory of the CPU");
     }
     const std::optional<DataType> type = type_of_dlpack(tensor.dtype());
-    if (!type) {
-      throw refused(Code::unsupported,
-                    "the tensor's element type: there are integers of 8, 32 and 64 bits, floats "
-                    "and bool");
-    }
+    if (!type) throw wrong_type(elements_of(object, "the tensor's elements"));
     if (!is_contiguous(tensor)) throw not_contiguous();
     buffer_ = Buffer(const_cast<void*>(static_cast<const void*>(tensor.data())), tensor.size(), *type);
     tensor_ = nb::ndarray<>(tensor);
   };
-  if (write) {
-    take(nb::cast<nb::ndarray<>>(object, false));
+  nb::ndarray<> writable;
+  nb::ndarray<nb::ro> readable;
+  if (write && nb::try_cast(object, writable, false)) {
+    take(writable);
+  } else if (nb::try_cast(object, readable, false)) {
+    if (write) throw read_only();
+    take(readable);
   } else {
-    take(nb::cast<nb::ndarray<nb::ro>>(object, false));
+    throw refused(Code::unsupported, elements_of(object, "an array") + " of a " +
+                                         nb::type_name(object.type()).c_str() +
+                                         " cannot be had by DLPack: " + why_not_exported(object));
   }
 }
 

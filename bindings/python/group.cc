@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <exception>
 #include <future>
 #include <thread>
@@ -105,7 +104,7 @@ InitOptions init_options(const Text& url, std::optional<int> rank, std::optional
 std::unique_ptr<Group> init_group(const Text& url, std::optional<int> rank, std::optional<int> world_size,
                                   std::optional<double> timeout, const std::vector<std::string>& transports) {
   InitOptions options = init_options(url, rank, world_size);
-  if (timeout) options.timeout = duration(*timeout);
+  options.timeout = limit(timeout);
   options.transports = transports;
   return new_group([options]() -> std::optional<Communicator> { return tutti::init(options); }, [] {});
 }
@@ -119,7 +118,7 @@ nb::object placement_of(const Text& url, std::optional<int> rank, std::optional<
 
 How::operator CallOptions() const {
   CallOptions options;
-  if (timeout) options.timeout = std::max(duration(*timeout), std::chrono::nanoseconds(1));
+  options.timeout = limit(timeout);
   if (algorithm) options.algorithm = *algorithm;
   return options;
 }

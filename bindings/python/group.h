@@ -12,6 +12,7 @@
 #include <tutti/bindings/python/operation.h>
 #include <tutti/bindings/python/reduce_op.h>
 #include <tutti/collectives/communicator.h>
+#include <tutti/core/status.h>
 
 namespace tutti::python {
 
@@ -41,7 +42,8 @@ class Group {
   void close();
   static void close_all();
 
-  // Issues by `start(communicator)`, without the GIL.
+  // Issues by `start(communicator)`, without the GIL. Throws what is wrong with the arguments: such a call
+  // has not begun, and the ranks are still in step.
   template <class Start>
   Operation issue(Kept kept, Start&& start) {
     release_finished();
@@ -51,6 +53,8 @@ class Group {
       const nb::gil_scoped_release released;
       work = start(*communicator);
     }
+    const Status status = work.status();
+    if (status.code() == Code::invalid_argument || status.code() == Code::unsupported) throw Error(status);
     return Operation(std::move(work), std::move(kept));
   }
 

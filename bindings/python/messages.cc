@@ -23,17 +23,27 @@ Operation recv(Group& group, nb::handle array, int peer, std::uint64_t tag, Seco
   return group.issue(kept({}, std::move(to)), [&](Communicator& c) { return c.recv(out, peer, tag, how); });
 }
 
+// A number that a transfer names; throws TypeError for anything else.
+template <class Number>
+Number number(nb::handle transfer, const char* name) {
+  Number value{};
+  if (!nb::try_cast(transfer.attr(name), value))
+    throw nb::type_error((std::string(name) + " of a transfer must be a whole number that fits").c_str());
+  return value;
+}
+
 // Of tutti.Send and tutti.Recv, which say which they are.
 Operation batch(Group& group, const nb::iterable& transfers, Seconds timeout) {
   Kept arrays;
   std::vector<Transfer> legs;
   for (const nb::handle transfer : transfers) {
+    if (!nb::hasattr(transfer, "sends")) throw nb::type_error("transfers must be tutti.Send and tutti.Recv");
     const bool sends = nb::cast<bool>(transfer.attr("sends"));
     const nb::object array = transfer.attr("array");
     arrays.arrays.push_back(sends ? Array::to_read(array) : Array::to_write(array));
     legs.push_back({sends ? Transfer::Direction::send : Transfer::Direction::recv,
-                    arrays.arrays.back().buffer(), nb::cast<int>(transfer.attr("peer")),
-                    nb::cast<std::uint64_t>(transfer.attr("tag"))});
+                    arrays.arrays.back().buffer(), number<int>(transfer, "peer"),
+                    number<std::uint64_t>(transfer, "tag")});
   }
   const How how{timeout, {}};
   return group.issue(std::move(arrays), [&](Communicator& c) { return c.batch(legs, how); });

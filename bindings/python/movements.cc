@@ -12,6 +12,11 @@ using Counts = std::vector<std::uint64_t>;
 using Seconds = std::optional<double>;
 using Name = std::optional<std::string>;
 
+// Throws if `given`, which only the root must bring, is missing there.
+void check_root_has(const Group& group, int root, bool given, const char* missing) {
+  if (group.open()->rank() == root && !given) throw Error(Status(Code::invalid_argument, missing));
+}
+
 // Issues `start(communicator, in, out)`; either array may be None, where the rank has none.
 template <class Start>
 Operation move(Group& group, Array from, Array to, Start start) {
@@ -71,6 +76,8 @@ Operation all_to_all_v(Group& group, nb::handle array, const Counts& in_counts, 
 
 Operation gather(Group& group, nb::handle array, nb::handle out, int root, Seconds timeout,
                  const Name& algorithm) {
+  check_root_has(group, root, !out.is_none(),
+                 "gather: the root needs an output: `out` must not be None there");
   const How how{timeout, algorithm};
   return move(group, Array::to_read(array), Array::to_write_if_any(out),
               [&](Communicator& c, ConstBuffer in, Buffer all) { return c.gather(in, all, root, how); });
@@ -78,6 +85,9 @@ Operation gather(Group& group, nb::handle array, nb::handle out, int root, Secon
 
 Operation gather_v(Group& group, nb::handle array, nb::handle out, const std::optional<Counts>& counts,
                    int root, Seconds timeout, const Name& algorithm) {
+  check_root_has(
+      group, root, !out.is_none() && counts.has_value(),
+      "gather_v: the root needs an output and the counts: `out` and `counts` must not be None there");
   const How how{timeout, algorithm};
   const Counts each = counts.value_or(Counts());
   return move(
@@ -87,6 +97,8 @@ Operation gather_v(Group& group, nb::handle array, nb::handle out, const std::op
 
 Operation scatter(Group& group, nb::handle array, nb::handle out, int root, Seconds timeout,
                   const Name& algorithm) {
+  check_root_has(group, root, !array.is_none(),
+                 "scatter: the root needs an input: `array` must not be None there");
   const How how{timeout, algorithm};
   return move(group, Array::to_read_if_any(array), Array::to_write(out),
               [&](Communicator& c, ConstBuffer in, Buffer block) { return c.scatter(in, block, root, how); });
@@ -94,6 +106,9 @@ Operation scatter(Group& group, nb::handle array, nb::handle out, int root, Seco
 
 Operation scatter_v(Group& group, nb::handle array, const std::optional<Counts>& counts, nb::handle out,
                     int root, Seconds timeout, const Name& algorithm) {
+  check_root_has(
+      group, root, !array.is_none() && counts.has_value(),
+      "scatter_v: the root needs an input and the counts: `array` and `counts` must not be None there");
   const How how{timeout, algorithm};
   const Counts each = counts.value_or(Counts());
   return move(

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include <nanobind/stl/optional.h>
@@ -40,10 +41,15 @@ void call_back(PyObject* callback, const Status& status) {
 }  // namespace
 
 std::chrono::nanoseconds duration(double seconds) {
-  constexpr double longest = 1e9;  // thirty years
-  if (!(seconds >= 0)) throw Error(Status(Code::invalid_argument, "a time must not be negative"));
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(std::min(seconds, longest)));
+  constexpr double longest = 9e9;  // seconds, nearly three centuries
+  if (std::isnan(seconds)) throw Error(Status(Code::invalid_argument, "a time must be a number, not NaN"));
+  if (seconds < 0) throw Error(Status(Code::invalid_argument, "a time must not be negative"));
+  if (seconds > longest) return std::chrono::nanoseconds::max();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+}
+
+std::chrono::nanoseconds limit(std::optional<double> seconds) {
+  return seconds ? std::max(duration(*seconds), std::chrono::nanoseconds(1)) : std::chrono::nanoseconds(0);
 }
 
 Operation::~Operation() {

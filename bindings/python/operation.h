@@ -43,8 +43,10 @@ class Operation {
 // Lets go of the arrays of operations that are over by now, but whose handles went before.
 void release_finished();
 
-// `seconds` as the library has it; never more than it can count.
+// `seconds` as the library has it: what it cannot count has no end. Throws for what is negative or no number.
 std::chrono::nanoseconds duration(double seconds);
+// The same for a limit that may be left out, of which zero speaks to the library.
+std::chrono::nanoseconds limit(std::optional<double> seconds);
 
 void bind_work(nb::module_& module);
 

@@ -26,8 +26,8 @@ void (*before_destruction)(ProcessGroupTutti*) = [](ProcessGroupTutti* backend) 
 
 ProcessGroupTutti::ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size,
                                      Milliseconds timeout)
-    : Backend(rank, size), options_(c10::make_intrusive<Options>("tutti", timeout)) {
-  comm_ = meet(store, rank, size, timeout);
+    : Backend(rank, size), options_(c10::make_intrusive<Options>("tutti", limit(timeout))) {
+  comm_ = meet(store, rank, size, options_->timeout);
   init();
   const std::lock_guard lock(living().mutex);
   living().groups.insert(this);
@@ -47,18 +47,29 @@ void ProcessGroupTutti::shutdown_all() {
   for (ProcessGroupTutti* group : living().groups) group->shutdown();
 }
 
-tutti_comm* ProcessGroupTutti::comm() const {
-  tutti_comm* const comm = comm_.load(std::memory_order_relaxed);
+ProcessGroupTutti::Borrowed ProcessGroupTutti::borrow() const {
+  std::shared_lock lock(comm_mutex_);
+  return {comm_, std::move(lock)};
+}
+
+ProcessGroupTutti::Borrowed ProcessGroupTutti::comm() const {
+  Borrowed comm = borrow();
   TORCH_CHECK(comm != nullptr, "tutti: the process group has been shut down");
   return comm;
 }
 
 // Ends what is in flight and takes leave of the other ranks, for whom this rank is then not lost.
-void ProcessGroupTutti::shutdown() { tutti_comm_free(comm_.exchange(nullptr)); }
+void ProcessGroupTutti::shutdown() {
+  tutti_comm* ended = nullptr;
+  {
+    const std::lock_guard lock(comm_mutex_);
+    std::swap(ended, comm_);
+  }
+  tutti_comm_free(ended);
+}
 
 void ProcessGroupTutti::abort() {
-  if (tutti_comm* const comm = comm_.load())
-    check(tutti_comm_abort(comm, "abort() was called"), "tutti:abort");
+  if (const Borrowed comm = borrow()) check(tutti_comm_abort(comm, "abort() was called"), "tutti:abort");
 }
 
 #if TUTTI_TORCH_AT_LEAST(2, 7)

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +13,7 @@
 #include <torch/version.h>
 
 #include <tutti/bindings/torch/completions.h>
+#include <tutti/bindings/torch/limit.h>
 #include <tutti/bindings/torch/work.h>
 #include <tutti/c.h>
 
@@ -31,8 +32,8 @@ using Milliseconds = std::chrono::milliseconds;
 //
 // An operation starts on the caller's thread and `wait` makes progress on the waiter's: there is no thread in
 // between. A failed operation fails the group, as in the library: everything pending and later ends with that
-// first cause. Thread rule: as c10d's, threads that use one group order themselves; `abort` may come from
-// any.
+// first cause. Thread rule: as c10d's, threads that issue operations on one group order themselves; `abort`,
+// `shutdown` and `getError` may come from any.
 //
 // Members without `override` are virtual functions that came after torch 2.1.
 class ProcessGroupTutti : public c10d::Backend {
@@ -48,7 +49,7 @@ class ProcessGroupTutti : public c10d::Backend {
   bool supportsSplitting() const { return true; }
   bool supportsCoalescing() const { return true; }
   intrusive_ptr<Options> getBackendOptions() { return options_; }
-  void setTimeout(Milliseconds timeout) { options_->timeout = timeout; }
+  void setTimeout(Milliseconds timeout) { options_->timeout = limit(timeout); }
 
   // backend.cc
   intrusive_ptr<c10d::Backend> split(const intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
@@ -114,7 +115,7 @@ class ProcessGroupTutti : public c10d::Backend {
   struct Plan {
     c10d::OpType type;
     const char* name;      // "tutti:all_reduce"
-    Milliseconds timeout;  // the call's; unset: the group's
+    Milliseconds timeout;  // the call's; zero or kUnsetTimeout: the group's
     Tensors inputs;        // for the profiler
     Tensors outputs;       // the result
     Tensors memory = {};   // further tensors that must live until it is over
@@ -123,6 +124,10 @@ class ProcessGroupTutti : public c10d::Backend {
   // `issue` calls the library once: int(const tutti_call_options*, tutti_work**).
   template <class Issue>
   intrusive_ptr<Work> start(Plan plan, const Issue& issue);
+  // A call's time limit.
+  Milliseconds limit_of(Milliseconds given) const {
+    return given.count() == 0 || given == c10d::kUnsetTimeout ? options_->timeout : limit(given);
+  }
   // The works as one. Unless they have been profiled already, under one name.
   intrusive_ptr<Work> together(const Works& works, c10d::OpType type, const char* name, const Tensors& inputs,
                                bool profiled);
@@ -130,13 +135,27 @@ class ProcessGroupTutti : public c10d::Backend {
   template <class IssuePart>
   intrusive_ptr<Work> start_together(c10d::OpType type, const char* name, const Tensors& inputs,
                                      const IssuePart& issue_part);
-  tutti_comm* comm() const;
+  // The communicator for one call of the library, during which `shutdown` on another thread waits.
+  class Borrowed {
+   public:
+    Borrowed(tutti_comm* comm, std::shared_lock<std::shared_mutex> lock)
+        : comm_(comm), lock_(std::move(lock)) {}
+    operator tutti_comm*() const { return comm_; }
+
+   private:
+    tutti_comm* comm_;
+    std::shared_lock<std::shared_mutex> lock_;
+  };
+  // Null once shut down.
+  Borrowed borrow() const;
+  // Throws then.
+  Borrowed comm() const;
   intrusive_ptr<Work> receive(Tensors& tensors, int peer, int tag, c10d::OpType type, const char* name);
   void lead_monitored_barrier(Milliseconds timeout, bool wait_all_ranks);
   void follow_monitored_barrier(Milliseconds timeout);
 
-  // Null once shut down.
-  std::atomic<tutti_comm*> comm_{nullptr};
+  mutable std::shared_mutex comm_mutex_;
+  tutti_comm* comm_ = nullptr;  // null once shut down
   const std::shared_ptr<Completions> completions_ = std::make_shared<Completions>();
   const intrusive_ptr<Options> options_;
   std::uint64_t sequence_ = 0;
@@ -156,7 +175,7 @@ intrusive_ptr<Work> ProcessGroupTutti::start(Plan plan, const Issue& issue) {
   label.type = plan.type;
   label.name = plan.name;
   label.sequence = ++sequence_;
-  label.timeout = plan.timeout.count() > 0 ? plan.timeout : options_->timeout;
+  label.timeout = limit_of(plan.timeout);
   label.profiled = !in_parts_;
   tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
   options.timeout_ns = std::chrono::nanoseconds(label.timeout).count();

@@ -23,7 +23,7 @@ class Signal {
   Signal(tutti_comm* comm, bool sends, int peer, std::uint64_t tag) : byte_(std::make_shared<char>()) {
     // Its end is looked for by this side: the group must not fail with it.
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
-    options.timeout_ns = std::chrono::nanoseconds(std::chrono::hours(24 * 365)).count();
+    options.timeout_ns = INT64_MAX;
     tutti_work* work = nullptr;
     check(sends ? tutti_send(comm, byte_.get(), 1, TUTTI_UINT8, peer, tag, &options, &work)
                 : tutti_recv(comm, byte_.get(), 1, TUTTI_UINT8, peer, tag, &options, &work),
@@ -35,12 +35,16 @@ class Signal {
     };
     if (tutti_work_then(work, drop, keep) != TUTTI_OK) delete keep;
   }
-  // Waits until `end`; false if it has not come. Throws if the group failed.
+  // Waits until `end`; false if it has not come. Throws if the group failed or the program was interrupted.
   bool wait_until(Clock::time_point end) const {
-    const auto left = std::max<std::chrono::nanoseconds>(end - Clock::now(), std::chrono::nanoseconds(0));
-    int done = 0;
-    check(tutti_work_wait_for(work_.get(), left.count(), &done), "tutti:monitored_barrier");
-    return done != 0;
+    using std::chrono::nanoseconds;
+    for (int done = 0;;) {
+      const auto left = std::max<nanoseconds>(end - Clock::now(), nanoseconds(0));
+      const auto period = std::min(left, interrupt_period);
+      check(tutti_work_wait_for(work_.get(), period.count(), &done), "tutti:monitored_barrier");
+      if (done != 0 || left == nanoseconds(0)) return done != 0;
+      check_interrupt();
+    }
   }
 
  private:
@@ -86,7 +90,8 @@ intrusive_ptr<Work> ProcessGroupTutti::recvAnysource(Tensors& tensors, int tag) 
 
 // Texts and the order in which ranks are looked at are Gloo's, which programs look for.
 void ProcessGroupTutti::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
-  const Milliseconds timeout = options.timeout.count() >= 0 ? options.timeout : options_->timeout;
+  const bool given = options.timeout != c10d::kUnsetTimeout;
+  const Milliseconds timeout = given ? limit(options.timeout) : options_->timeout;
   ++monitored_barriers_;
   if (rank_ == 0) {
     lead_monitored_barrier(timeout, wait_all_ranks);

@@ -2,19 +2,15 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include <tutti/bindings/torch/completions.h>
 #include <tutti/bindings/torch/error.h>
+#include <tutti/bindings/torch/limit.h>
 #include <tutti/bindings/torch/work.h>
 
 namespace tutti_torch {
 namespace {
-
-// How often a waiting thread looks whether it was interrupted.
-constexpr std::chrono::nanoseconds interrupt_period = std::chrono::milliseconds(200);
-
-// Ten years; what a program gives may be more nanoseconds than there are numbers for.
-constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 3650);
 
 // The profiler's bookkeeping is left out where nobody profiles.
 const char* profiling_title(const Label& label) {
@@ -82,14 +78,15 @@ std::vector<at::Tensor> OperationWork::result() {
 
 bool OperationWork::wait(std::chrono::milliseconds timeout) {
   if (!settled_.load(std::memory_order_acquire)) {
-    const auto end = std::chrono::steady_clock::now() + std::min(timeout, longest_wait);
+    const bool unlimited = timeout == kNoTimeout || timeout == c10d::kUnsetTimeout;
+    const auto end = std::chrono::steady_clock::now() + (unlimited ? longest_limit : limit(timeout));
     for (const WorkHandle& handle : flight_.handles) {
       for (int done = 0;;) {
         std::chrono::nanoseconds period = interrupt_period;
-        if (timeout != kNoTimeout) period = std::min(period, end - std::chrono::steady_clock::now());
+        if (!unlimited) period = std::min(period, end - std::chrono::steady_clock::now());
         tutti_work_wait_for(handle.get(), std::max<std::int64_t>(period.count(), 0), &done);
         if (done != 0) break;
-        TORCH_CHECK_WITH(DistBackendError, timeout == kNoTimeout || std::chrono::steady_clock::now() < end,
+        TORCH_CHECK_WITH(DistBackendError, unlimited || std::chrono::steady_clock::now() < end,
                          "tutti: ", label_.name, ": Operation timed out! (it goes on; wait had ",
                          timeout.count(), " ms)");
         check_interrupt();

@@ -80,7 +80,9 @@ class OperationWork : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-// Asked now and then by a thread that waits for long: throws if the program was interrupted (Ctrl-C).
+// Asked by a thread that waits for long, every `interrupt_period`: throws if the program was interrupted
+// (Ctrl-C).
 extern void (*check_interrupt)();
+inline constexpr std::chrono::nanoseconds interrupt_period = std::chrono::milliseconds(200);
 
 }  // namespace tutti_torch

@@ -25,8 +25,7 @@ class Options {
     if (has("rank")) init.rank = number("rank", 0);
     if (has("world-size")) init.world_size = number("world-size", 0);
     init.url = text("init-method", "");
-    const std::string backend = text("backend", "auto");
-    if (!backend.empty() && backend != "auto") init.transports = {backend};
+    if (has("backend")) init.transports = {text("backend", "auto")};
   }
 
   tutti::InitOptions init;

@@ -1,6 +1,8 @@
 // What the C interface promises besides right answers, in a world of threads that meet through
 // tutti_init_store.
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -65,14 +67,14 @@ tutti_store c_store(Store& store) {
 }
 
 // Calls `body` with each rank's communicator on a thread of its own.
-void world(int size, const std::function<void(tutti_comm*)>& body) {
+void world(int size, const std::function<void(tutti_comm*)>& body, int64_t timeout_ns = 60'000'000'000) {
   MemoryStore store;
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < size; ++rank) {
     ranks.emplace_back([&, rank] {
       const tutti_store with = c_store(store);
       tutti_init_options options = TUTTI_INIT_OPTIONS_INIT;
-      options.timeout_ns = 60'000'000'000;
+      options.timeout_ns = timeout_ns;
       options.transports = "shm,tcp";
       tutti_comm* comm = nullptr;
       ASSERT_EQ(tutti_init_store(&with, rank, size, &options, &comm), TUTTI_OK) << tutti_error_message();
@@ -296,6 +298,53 @@ TEST(CInterface, TimeoutsNameWhoIsLate) {
     // Rank 1 may have left before this one's time was over.
     EXPECT_TRUE(code == TUTTI_ERROR_TIMEOUT || code == TUTTI_ERROR_ABORTED) << tutti_error_message();
     EXPECT_THAT(tutti_error_message(), HasSubstr("rank 1"));
+  });
+}
+
+// Long enough for what is late to be noticed and spoken about among the ranks.
+constexpr std::chrono::milliseconds noticed{300};
+
+TEST(CInterface, TimesThatTheClockCannotCountHaveNoEnd) {
+  for (const int64_t forever : {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2}) {
+    const auto body = [&](tutti_comm* comm) {
+      tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
+      options.timeout_ns = forever;
+      const int peer = 1 - tutti_comm_rank(comm);
+      float given = 1, taken = 0;
+      tutti_work* work = nullptr;
+      EXPECT_EQ(tutti_recv(comm, &taken, 1, TUTTI_FLOAT32, peer, 3, &options, &work), TUTTI_OK);
+      std::this_thread::sleep_for(noticed);
+      EXPECT_EQ(tutti_barrier(comm, &options, nullptr), TUTTI_OK) << tutti_error_message();
+      EXPECT_EQ(tutti_send(comm, &given, 1, TUTTI_FLOAT32, peer, 3, &options, nullptr), TUTTI_OK);
+      int done = 0;
+      EXPECT_EQ(tutti_work_wait_for(work, forever, &done), TUTTI_OK) << tutti_error_message();
+      EXPECT_EQ(done, 1);
+      tutti_work_free(work);
+    };
+    world(2, body, forever);
+  }
+}
+
+TEST(CInterface, NegativeTimesAreRefused) {
+  tutti_init_options backwards = TUTTI_INIT_OPTIONS_INIT;
+  backwards.timeout_ns = -1;
+  tutti_comm* comm = nullptr;
+  EXPECT_EQ(tutti_init(&backwards, &comm), TUTTI_ERROR_INVALID_ARGUMENT);
+  EXPECT_THAT(tutti_error_message(), HasSubstr("must not be negative"));
+  world(1, [](tutti_comm* alone) {
+    tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
+    options.timeout_ns = INT64_MIN;
+    EXPECT_EQ(tutti_barrier(alone, &options, nullptr), TUTTI_ERROR_INVALID_ARGUMENT);
+    char byte = 0;
+    tutti_work* work = nullptr;
+    ASSERT_EQ(tutti_recv(alone, &byte, 1, TUTTI_UINT8, 0, 0, nullptr, &work), TUTTI_OK);
+    int done = 1;
+    EXPECT_EQ(tutti_work_wait_for(work, -1, &done), TUTTI_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(done, 0);
+    EXPECT_EQ(tutti_work_wait_for(work, 0, &done), TUTTI_OK);
+    EXPECT_EQ(tutti_send(alone, &byte, 1, TUTTI_UINT8, 0, 0, nullptr, nullptr), TUTTI_OK);
+    EXPECT_EQ(tutti_work_wait(work), TUTTI_OK);
+    tutti_work_free(work);
   });
 }
 

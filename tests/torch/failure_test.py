@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
 
 import pytest
 import ranks
@@ -48,20 +49,29 @@ def test_a_killed_rank_is_named(size, lost, way, capsys):
             print(f"\nrank {lost} of {size} killed, {way}: the last of the others had its exception after {latest:.3f} s")
 
 
-def interrupted(rank, size):
-    if rank == 1:
-        time.sleep(3)
-        return None
+def all_reduces():
+    dist.all_reduce(torch.ones(1))
+
+
+def passes_a_monitored_barrier():
+    dist.group.WORLD.monitored_barrier(timedelta(seconds=ranks.DEADLINE_SECONDS))
+
+
+def interrupted(rank, size, waiting, wait):
+    if rank != waiting:
+        time.sleep(ranks.DEADLINE_SECONDS)  # it does not come
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 0.2)
-    began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        dist.all_reduce(torch.ones(1))
-    return time.monotonic() - began
+        wait()
+    return True
 
 
-def test_a_waiting_program_can_be_interrupted():
-    assert ranks.run(2, interrupted)[0] < 3
+@pytest.mark.parametrize("waiting", [0, 1])  # a monitored barrier is led by rank 0
+@pytest.mark.parametrize("wait", [all_reduces, passes_a_monitored_barrier])
+def test_a_waiting_program_can_be_interrupted(wait, waiting):
+    processes, pipes = ranks.start(2, interrupted, waiting, wait)
+    assert ranks.results(processes, pipes, expected=[waiting]) == {waiting: True}
 
 
 def test_a_program_that_just_ends_is_not_lost():

@@ -78,7 +78,7 @@ def init(
     `world_size` are not given. What is left out comes from the environment: `tutti run`, torchrun, Open MPI, MPICH,
     Slurm and Kubernetes set it; with none of them the world is this process alone. `timeout`, in seconds, is for
     meeting; the TimeoutError that it ends with names who has not come. `transports` to use, in order of preference
-    ("shm", "tcp"); empty: all that work here.
+    ("shm", "tcp"); "auto" alone: all that work here; empty: TUTTI_TRANSPORTS, else all that work here.
     """
     global _world
     communicator = _core.init(url, rank, world_size, timeout, list(transports))

@@ -80,6 +80,12 @@ def test_place_for_shell_scripts():
     assert finish(start(program, **environment))[1] == "3 5\n"
 
 
+def test_meeting_may_take_for_ever():
+    program = "import tutti; comm = tutti.init(timeout=float('inf')); comm.barrier().wait()"
+    for rank in start_world(2, program):
+        assert finish(rank) == (0, "", "")
+
+
 WAITING = """
 import tutti
 comm = tutti.init()

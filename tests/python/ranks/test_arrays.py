@@ -4,6 +4,7 @@ import array
 import gc
 import weakref
 
+import ml_dtypes
 import numpy
 import pytest
 
@@ -58,27 +59,94 @@ def test_torch_tensors(comm):
         comm.all_reduce(torch.ones(4, 4).t())
 
 
-def test_refusals_say_why(comm):
-    with pytest.raises(ValueError, match="not contiguous.*ascontiguousarray"):
-        comm.all_reduce(numpy.zeros((4, 4))[:, ::2])
-    with pytest.raises(tutti.InvalidArgumentError, match="not contiguous"):
-        comm.all_reduce(OnlyDLPack(numpy.zeros((4, 3)).T))
-    with pytest.raises(ValueError, match="read-only"):
-        comm.all_reduce(b"abc")
-    with pytest.raises(tutti.UnsupportedError, match='format "h"'):
-        comm.all_reduce(numpy.zeros(3, "int16"))
-    with pytest.raises(tutti.UnsupportedError, match="element type"):
-        comm.all_reduce(OnlyDLPack(numpy.zeros(3, "int16")))
-    with pytest.raises(TypeError, match="buffer protocol"):
-        comm.all_reduce([1, 2, 3])
-    with pytest.raises(TypeError, match="ReduceOp"):
-        comm.all_reduce(numpy.zeros(3), op=3)
-    with pytest.raises(ValueError, match='no operation "median"'):
-        comm.all_reduce(numpy.zeros(3), op="median")
-    with pytest.raises(ValueError, match="negative"):
-        comm.all_reduce(numpy.zeros(3), timeout=-1)
-    # None of these was an operation: the ranks are still in step.
+def zeros(count=6, dtype="float64"):
+    return numpy.zeros(count, dtype)
+
+
+def read_only():
+    array = zeros()
+    array.flags.writeable = False
+    return array
+
+
+def overlapping(comm):
+    whole = zeros()
+    return comm.all_reduce(whole[:4], whole[2:])
+
+
+VALUE, TYPE, UNSUPPORTED = tutti.InvalidArgumentError, TypeError, tutti.UnsupportedError
+# What is called, and the exception and the words that it raises, at the call and not at `wait`.
+REFUSALS = {
+    "steps": (lambda c: c.all_reduce(numpy.zeros((4, 4))[:, ::2]), VALUE, "not contiguous.*ascontiguousarray"),
+    "transposed": (lambda c: c.all_reduce(OnlyDLPack(numpy.zeros((4, 3)).T)), VALUE, "not contiguous"),
+    "bfloat16 with steps": (lambda c: c.all_reduce(zeros(6, ml_dtypes.bfloat16)[::2]), VALUE, "not contiguous"),
+    "read only bytes": (lambda c: c.all_reduce(b"abc"), VALUE, "read-only"),
+    "read only out": (lambda c: c.all_gather(zeros(2), read_only()), VALUE, "read-only"),
+    "read only by DLPack": (lambda c: c.recv(OnlyDLPack(read_only())), VALUE, "read-only"),
+    "complex64": (lambda c: c.all_reduce(zeros(3, "complex64")), UNSUPPORTED, "type complex64: tutti has .*bfloat16"),
+    "int16": (lambda c: c.all_reduce(zeros(3, "int16")), UNSUPPORTED, "type int16: tutti has int8"),
+    "datetime64": (lambda c: c.broadcast(zeros(3, "M8[s]")), UNSUPPORTED, r"type datetime64\[s\]: tutti has"),
+    "int4": (lambda c: c.broadcast(zeros(3, ml_dtypes.int4)), UNSUPPORTED, "type int4: tutti has"),
+    "a format": (lambda c: c.all_reduce(array.array("h", [1])), UNSUPPORTED, 'format "h": tutti has'),
+    "DLPack int16": (lambda c: c.all_reduce(OnlyDLPack(zeros(3, "int16"))), UNSUPPORTED, "elements: tutti has"),
+    "a list": (lambda c: c.all_reduce([1, 2, 3]), TYPE, "buffer protocol"),
+    "no array": (lambda c: c.all_reduce(None), TYPE, None),
+    "op of another type": (lambda c: c.all_reduce(zeros(), op=3), TYPE, "ReduceOp"),
+    "unknown op": (lambda c: c.all_reduce(zeros(), op="median"), VALUE, 'no operation "median"'),
+    "bits of floats": (lambda c: c.all_reduce(zeros(), op="bit_and"), UNSUPPORTED, "bit_and is not defined on float64"),
+    "mean of bool": (lambda c: c.scan(zeros(3, bool), op="avg"), UNSUPPORTED, "avg is not defined on bool"),
+    "unknown algorithm": (lambda c: c.all_reduce(zeros(), algorithm="magic"), VALUE, 'no algorithm "magic"'),
+    "negative time": (lambda c: c.all_reduce(zeros(), timeout=-1), VALUE, "negative"),
+    "time that is no number": (lambda c: c.barrier(timeout=float("nan")), VALUE, "NaN"),
+    "time as text": (lambda c: c.barrier(timeout="1s"), TYPE, None),
+    "out of another size": (lambda c: c.all_reduce(zeros(3), zeros(4)), VALUE, "holds 4 elements, needs 3"),
+    "out of another type": (lambda c: c.all_reduce(zeros(3), zeros(3, "int32")), VALUE, "in is float64, out is int32"),
+    "in and out overlap": (overlapping, VALUE, "overlap"),
+    "all_gather": (lambda c: c.all_gather(zeros(2), zeros(2 * c.size + 1)), VALUE, "out holds"),
+    "all_gather in place": (lambda c: c.all_gather(zeros(c.size + 1)), VALUE, "holds"),
+    "all_gather_v": (lambda c: c.all_gather_v(zeros(1), zeros(c.size), [1]), VALUE, "counts has 1 entries"),
+    "negative counts": (lambda c: c.all_gather_v(zeros(1), zeros(c.size), [-1] * c.size), TYPE, None),
+    "reduce_scatter": (lambda c: c.reduce_scatter(zeros(2 * c.size + 1), zeros(2)), VALUE, "in holds"),
+    "reduce_scatter_v": (lambda c: c.reduce_scatter_v(zeros(), zeros(2), [2]), VALUE, "counts has 1 entries"),
+    "all_to_all": (lambda c: c.all_to_all(zeros(c.size + 1), zeros(c.size + 1)), VALUE, "holds"),
+    "all_to_all_v": (lambda c: c.all_to_all_v(zeros(), [6], zeros(), [1] * c.size), VALUE, "in_counts has 1 entries"),
+    "no such root": (lambda c: c.broadcast(zeros(), root=c.size), VALUE, "root . of . ranks"),
+    "a negative root": (lambda c: c.gather(zeros(), root=-1), VALUE, "root -1 of . ranks"),
+    "a root that is no number": (lambda c: c.reduce(zeros(), root="0"), TYPE, None),
+    "gather without out": (lambda c: c.gather(zeros(), root=c.rank), VALUE, "the root needs an output"),
+    "gather_v without out": (lambda c: c.gather_v(zeros(), root=c.rank), VALUE, "the root needs an output and the counts"),
+    "scatter of None": (lambda c: c.scatter(None, zeros(), root=c.rank), VALUE, "the root needs an input"),
+    "scatter to None": (lambda c: c.scatter(zeros(), None, root=c.rank), TYPE, "NoneType"),
+    "scatter_v of None": (lambda c: c.scatter_v(None, [1], zeros(), root=c.rank), VALUE, "the root needs an input"),
+    "scatter_v without counts": (lambda c: c.scatter_v(zeros(), None, zeros(), root=c.rank), VALUE, "the counts"),
+    "no such peer": (lambda c: c.send(zeros(), c.size), VALUE, "peer . of . ranks"),
+    "a large tag": (lambda c: c.send(zeros(), 0, tag=1 << 63), VALUE, r"2\^63"),
+    "a negative tag": (lambda c: c.send(zeros(), 0, tag=-1), TYPE, None),
+    "a batch of numbers": (lambda c: c.batch([3]), TYPE, "tutti.Send and tutti.Recv"),
+    "a batch's peer": (lambda c: c.batch([tutti.Send(zeros(), "0")]), TYPE, "peer"),
+    "a batch with one bad leg": (
+        lambda c: c.batch([tutti.Recv(zeros(), 0, 1), tutti.Send(zeros(), c.size)]), VALUE, "peer . of . ranks"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_wrong_arguments_raise_at_the_call(comm, name):
+    call, exception, words = REFUSALS[name]
+    with pytest.raises(exception, match=words):
+        call(comm)
+    # It was no operation: the ranks are still in step.
     comm.barrier().wait()
+
+
+def test_tensors_that_cannot_be_had_say_why(comm):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    with pytest.raises(tutti.UnsupportedError, match="type torch.complex64: tutti has"):
+        comm.all_reduce(torch.zeros(3, dtype=torch.complex64))
+    with pytest.raises(tutti.UnsupportedError, match="DLPack: .*meta"):
+        comm.all_reduce(torch.zeros(3, device="meta"))
+    with pytest.raises(tutti.UnsupportedError, match="DLPack: .*layout"):
+        comm.all_reduce(torch.zeros(3).to_sparse())
 
 
 def test_an_array_lives_as_long_as_its_operation(comm):

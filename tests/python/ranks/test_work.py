@@ -1,7 +1,9 @@
 """Waiting, chaining, threads, errors."""
 
 import asyncio
+import datetime
 import threading
+import time
 
 import numpy
 import pytest
@@ -38,6 +40,27 @@ def test_a_wait_with_a_limit(comm):
     comm.send(numpy.ones(1), (comm.rank + 1) % comm.size, tag=5)
     assert work.wait(60) is True
     assert work.done()
+
+
+@pytest.mark.parametrize("seconds", [9e9, 1e12, datetime.timedelta.max.total_seconds(), float("inf")])
+def test_times_that_no_clock_can_count_have_no_end(comm, seconds):
+    got = numpy.zeros(1)
+    work = comm.recv(got, (comm.rank - 1) % comm.size, tag=6, timeout=seconds)
+    time.sleep(0.3)  # long enough for it to be noticed
+    comm.barrier(timeout=seconds).wait(seconds)
+    comm.send(numpy.ones(1), (comm.rank + 1) % comm.size, tag=6, timeout=seconds).wait()
+    assert work.wait(seconds) is True and got[0] == 1
+
+
+def test_times_that_make_no_sense(comm):
+    work = comm.recv(numpy.zeros(1), comm.rank, tag=8)
+    for seconds in (float("nan"), -1, float("-inf")):
+        with pytest.raises(ValueError, match="a time must"):
+            work.wait(seconds)
+        with pytest.raises(ValueError, match="a time must"):
+            tutti.init("tcp://127.0.0.1:1", rank=0, world_size=2, timeout=seconds)
+    comm.send(numpy.zeros(1), comm.rank, tag=8).wait()
+    work.wait()
 
 
 def test_many_in_flight(comm):

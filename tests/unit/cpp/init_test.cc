@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,6 +50,20 @@ TEST(Init, AnotherBuildIsNamedOnBothSides) {
   for (const std::string& text : {met.message(), refusal})
     EXPECT_THAT(text, AllOf(HasSubstr("version " + ours + " on rank 0 (host "),
                             HasSubstr("but " + other.version + " on rank 1 (host ")));
+}
+
+TEST(Init, TransportsByName) {
+  EXPECT_EQ(init(std::make_shared<MemoryStore>(), 0, 1, {.transports = {"auto"}}).size(), 1);
+  const std::vector<std::vector<std::string>> lists = {{"pigeon"}, {"auto", "pigeon"}, {"tcp", "auto"}};
+  for (const std::vector<std::string>& unknown : lists) {
+    try {
+      init(std::make_shared<MemoryStore>(), 0, 1, {.transports = unknown});
+      ADD_FAILURE() << unknown.back();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      EXPECT_THAT(error.what(), HasSubstr("there are: shm, tcp, or auto, by itself, for all that can run"));
+    }
+  }
 }
 
 }  // namespace

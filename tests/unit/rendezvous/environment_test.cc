@@ -49,7 +49,7 @@ TEST(Environment, Arguments) {
   EXPECT_SAYS(error({}, {"", -1, 2}), "rank is -1 in the arguments");
   EXPECT_SAYS(error({}, {"", 0, 0}), "world size is 0 in the arguments");
   EXPECT_SAYS(error({}, {"tcp://h:1", 2, 2}), "rank 2 (from the arguments) is not below the world size 2");
-  EXPECT_SAYS(error({}, {"", 0, 2}), "MASTER_ADDR and MASTER_PORT are not");
+  EXPECT_SAYS(error({}, {"", 0, 2}), "set TUTTI_INIT_METHOD, such as tcp://host:port");
   EXPECT_SAYS(error({}, {"tcp://h:1", 0, {}}), "the world size is not");
   EXPECT_SAYS(error({}, {"tcp://h:1", {}, 2}), "the rank is not");
 }
@@ -88,8 +88,12 @@ TEST(Environment, Tutti) {
   EXPECT_SAYS(error(with(tutti, {{"TUTTI_STORE", "h"}})), "TUTTI_STORE is 'h'");
   EXPECT_SAYS(error(with(tutti, {{"TUTTI_INIT_METHOD", "udp://h"}})),
               "TUTTI_INIT_METHOD: init URL 'udp://h'");
-  EXPECT_SAYS(error(tutti),
-              "TUTTI_RANK and TUTTI_WORLD_SIZE are set but MASTER_ADDR and MASTER_PORT are not");
+  EXPECT_SAYS(
+      error(tutti),
+      "cannot tell where the ranks meet (the rank comes from TUTTI_RANK): set TUTTI_INIT_METHOD, such as "
+      "tcp://host:port, or TUTTI_STORE to the host:port of a store that is served, or MASTER_ADDR and "
+      "MASTER_PORT");
+  EXPECT_SAYS(error(with(tutti, {{"MASTER_ADDR", "m"}})), "or MASTER_PORT (MASTER_ADDR is set)");
   EXPECT_SAYS(error({{"TUTTI_RANK", "0"}}), "TUTTI_WORLD_SIZE");
   EXPECT_SAYS(error({{"TUTTI_RANK", "x"}}), "TUTTI_RANK is 'x'");
   EXPECT_SAYS(error(with(tutti, {{"TUTTI_RANK", "4"}, {"TUTTI_STORE", "h:1"}})), "rank 4 (from TUTTI_RANK)");
