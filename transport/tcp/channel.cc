@@ -27,7 +27,7 @@ constexpr std::size_t behind_direct_bytes = 2048;
 // Messages to a peer, without waiting for anything meanwhile, that are sent at once.
 constexpr unsigned sent_at_once = 2;
 // Larger messages gain nothing from leaving together.
-constexpr std::size_t coalesced_bytes = 16 * 1024;
+constexpr std::size_t coalesced_bytes = 64 * 1024;
 
 // On the first connection.
 std::size_t frame_bytes(const OutgoingFrame& frame) {
