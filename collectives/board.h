@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -73,6 +75,15 @@ class Board {
   // What a rank that has been seen in operation `number` calls. It may have gone on, if this rank has
   // finished that: then this tells what it calls next, and its phase is another one afterwards.
   Fingerprint call(int rank, std::uint64_t number);
+  // The same, compared: word by word, as it was stored. (As a whole it would be read back before its words
+  // have reached the cache, which takes longer than all the rest of the comparison.)
+  bool calls(int rank, std::uint64_t number, const Fingerprint& call) {
+    const Slot& theirs = slot(rank, number);
+    const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(call);
+    const std::uint64_t differs = (theirs.call[0].load(std::memory_order_acquire) ^ words[0]) |
+                                  (theirs.call[1].load(std::memory_order_acquire) ^ words[1]);
+    return differs == 0;
+  }
 
   // All ranks have finished operation `number` (0: nothing to finish).
   bool all_finished(std::uint64_t number);

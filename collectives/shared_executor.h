@@ -100,6 +100,7 @@ class SharedExecutor {
   const std::span<const int> ranks_;
   const Registry& registry_;
   const bool patient_;
+  const int next_;              // the rank whose calls this one compares with its own
   SharedRun* first_ = nullptr;  // the operation under way, and those that follow
   SharedRun* last_ = nullptr;
 

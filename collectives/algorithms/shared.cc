@@ -40,17 +40,21 @@ class Operands {
 };
 
 // Every rank writes its whole vector and combines everybody's: one signal deep. Cost: p n copied or combined.
+//
+// A rank takes its own operand from its input: the lane's cache lines may have gone to whoever has read them.
+// Only where the input is overwritten before its turn comes does the lane have to do.
 void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
   const Operands operands(rounds, problem);
+  const bool overwritten = problem.in_place && problem.rank > 1;
   rounds.run(1, everybody(problem), everybody(problem), [&](std::uint64_t t) {
     const Part in = rounds.part(t);
     if (in.count != 0) builder.copy(input(in.first, in.count), rounds.lane(problem.rank, t, 0, in.count));
     const Part done = rounds.part(t - 1);
     if (done.count == 0) return;
     const Slice out = output(done.first, done.count);
-    operands.combine(builder, t - 1, 0, problem.size, rounds.lane(problem.rank, t - 1, 0, done.count), out,
-                     out);
+    const Slice mine = overwritten ? rounds.lane(problem.rank, t - 1, 0, done.count) : input(done);
+    operands.combine(builder, t - 1, 0, problem.size, mine, out, out);
   });
 }
 

@@ -90,6 +90,7 @@ class Ideal:
 IDEALS = (
     Ideal("limit: two threads", ("tutti", "tutti-registered"), LARGEST_ALL_REDUCE, "all_reduce_64MiB_2threads"),
     Ideal("limit: cache line", ("tutti",), SMALL_ALL_REDUCE, "cache_line_pingpong"),
+    Ideal("limit: cache lines exchanged", ("tutti",), SMALL_ALL_REDUCE, "cache_line_exchange"),
     Ideal("limit: cache line", ("tutti",), Cell("pingpong", 2, 8), "cache_line_pingpong"),
     Ideal("limit: memcpy", ("tutti",), Cell("pingpong", 2, 64 * MI), "memcpy_64MiB"),
     Ideal("limit: memcpy", ("tutti",), Cell("broadcast", 2, 64 * MI), "memcpy_64MiB"),

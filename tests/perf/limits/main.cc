@@ -33,6 +33,7 @@ std::vector<Metric> memory_metrics() {
       {"all_reduce_64MiB_2threads", "GB/s", [] { return all_reduce_bound(large); }},
       {"process_vm_readv_64MiB", "GB/s", [] { return read_process_rate(large); }},
       {"cache_line_pingpong", "us", [] { return cache_line_pingpong(Waiting::spin); }},
+      {"cache_line_exchange", "us", cache_line_exchange},
       {"cache_line_pingpong_yield", "us", [] { return cache_line_pingpong(Waiting::yield); }},
       {"futex_pingpong", "us", [] { return cache_line_pingpong(Waiting::futex); }},
   };

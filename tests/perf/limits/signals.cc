@@ -50,30 +50,60 @@ struct Shared {
   Flag back;
 };
 
+// Unmapped at the end.
+class Mapped {
+ public:
+  Mapped() {
+    void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) fail("mmap");
+    shared_ = new (memory) Shared;
+  }
+  ~Mapped() { munmap(shared_, sizeof(Shared)); }
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+  Shared* operator->() { return shared_; }
+
+ private:
+  Shared* shared_;
+};
+
 }  // namespace
 
 double cache_line_pingpong(Waiting how) {
-  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) fail("mmap");
-  auto* shared = new (memory) Shared;
-  double time = 0;
-  {
-    const Child child([&] {
-      for (int turn = 0;;) {
-        turn = shared->there.await(turn, how);
-        shared->back.set(turn, how);
-      }
-    });
-    int turn = 0;
-    time = time_of(
-        [&] {
-          shared->there.set(turn + 1, how);
-          turn = shared->back.await(turn, how);
-        },
-        50);
-  }
-  munmap(memory, sizeof(Shared));
+  Mapped shared;
+  const Child child([&] {
+    for (int turn = 0;;) {
+      turn = shared->there.await(turn, how);
+      shared->back.set(turn, how);
+    }
+  });
+  int turn = 0;
+  const double time = time_of(
+      [&] {
+        shared->there.set(turn + 1, how);
+        turn = shared->back.await(turn, how);
+      },
+      50);
   return time / 2 * 1e6;
+}
+
+double cache_line_exchange() {
+  Mapped shared;
+  const Child child([&] {
+    for (int turn = 0;; ++turn) {
+      shared->back.set(turn + 1, Waiting::spin);
+      shared->there.await(turn, Waiting::spin);
+    }
+  });
+  int turn = 0;
+  const double time = time_of(
+      [&] {
+        shared->there.set(turn + 1, Waiting::spin);
+        shared->back.await(turn, Waiting::spin);
+        ++turn;
+      },
+      50);
+  return time * 1e6;
 }
 
 }  // namespace tutti::perf
