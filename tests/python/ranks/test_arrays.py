@@ -185,6 +185,7 @@ def test_shared_memory_keeps_what_is_in_flight(comm):
     work = part.recv(numpy.zeros(1), comm.rank, tag=1)
     part.close()
     assert work.wait(0.1) is False  # the group lives on with its memory
+    comm.barrier().wait()
     del memory
     with pytest.raises(tutti.AbortedError):
         work.wait()
