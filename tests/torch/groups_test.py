@@ -236,8 +236,8 @@ def detail(rank, size):
     dist.all_reduce(tensor)
     objects(rank, size)
     dist.barrier()
-    # The wrapper sees that ranks disagree before the operation starts.
-    with pytest.raises(RuntimeError, match="mismatch between collectives"):
+    # The wrapper sees that ranks disagree before the operation starts; torch 2.1 has none for this backend, which sees it too.
+    with pytest.raises(RuntimeError, match="mismatch between collectives|mismatch: rank"):
         dist.all_reduce(torch.ones(3 + rank))
     return tensor[0].item()
 
