@@ -49,7 +49,8 @@ struct Transfer {
 };
 
 // Memory from `Communicator::allocate`. Freed soon after all ranks have let go of theirs; what it needs of
-// the communicator it keeps alive.
+// the communicator it keeps alive: while it lives, the end of the last `Communicator` neither ends what is in
+// flight nor tells the other ranks that this one has left.
 class TUTTI_API Allocation {
  public:
   Allocation() = default;

@@ -187,7 +187,8 @@ TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_s
 /* ---- Communicators ---- */
 
 /* Operations still in flight end with TUTTI_ERROR_ABORTED; never hangs. Null is fine. Works and allocations
- * may outlive it. */
+ * may outlive it; while an allocation does, the group behind it lives on: what is in flight is not ended, and
+ * the other ranks are told that this one has left once the last allocation is freed. */
 TUTTI_C_API void tutti_comm_free(tutti_comm* comm);
 TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_size(const tutti_comm* comm);

@@ -183,7 +183,8 @@ void bind_group(nb::module_& module) {
           "error", [](const Group& self) { return error_object(self.open()->status()); },
           "The first cause of failure; None: it works.")
       .def("close", &Group::close,
-           "Ends operations in flight and tells the other ranks that this one leaves.")
+           "Ends operations in flight and tells the other ranks that this one leaves; but not before memory "
+           "of its `allocate` has been let go.")
       .def("describe", &describe, nb::arg("rank"), "Such as 'rank 3 (host b, pid 4711)'.")
       .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
            "Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, "

@@ -112,7 +112,7 @@ intrusive_ptr<Work> ProcessGroupTutti::reduce_scatter_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
   TORCH_CHECK(outputs.size() == inputs.size(),
               "tutti: reduce_scatter_tensor_coalesced: requires lists of the same length");
-  return start_together(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, reduce_scatter_base_name, inputs,
+  return start_together(c10d::OpType::_REDUCE_SCATTER_BASE, reduce_scatter_base_name, inputs,
                         [&](std::size_t i) { return _reduce_scatter_base(outputs[i], inputs[i], options); });
 }
 

@@ -1,3 +1,5 @@
+#include <c10/core/GradMode.h>
+
 #include <tutti/bindings/torch/backend.h>
 #include <tutti/bindings/torch/tensors.h>
 
@@ -19,7 +21,7 @@ intrusive_ptr<Work> ProcessGroupTutti::allreduce_sparse(Tensors& tensors,
   TORCH_CHECK(options.reduceOp.op_ == c10d::ReduceOp::SUM,
               "tutti: allreduce: unsupported reduction operation "
               "(allreduce of sparse tensors only works with ReduceOp.SUM)");
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   in_parts_ = true;
   const auto end = c10::make_scope_exit([&] { in_parts_ = false; });
   const at::Tensor input = tensor.coalesce();

@@ -66,8 +66,11 @@ int add(void* state, const char* key, std::int64_t delta, std::int64_t, std::int
 int compare_set(void* state, const char* key, const void* expected, std::size_t expected_size,
                 const void* desired, std::size_t desired_size, std::int64_t, tutti_bytes* value) {
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] {
-    const Bytes bytes =
-        store_of(state).compareSet(key, bytes_of(expected, expected_size), bytes_of(desired, desired_size));
+    const Bytes wanted = bytes_of(desired, desired_size);
+    const Bytes bytes = store_of(state).compareSet(key, bytes_of(expected, expected_size), wanted);
+    // A TCPStore without libuv leaves those asleep who wait for a key that compareSet makes; set wakes them.
+    // What ranks make in this way nobody else changes while they meet.
+    if (expected_size == 0 && bytes == wanted) store_of(state).set(key, wanted);
     tutti_bytes_set(value, bytes.data(), bytes.size());
   });
 }

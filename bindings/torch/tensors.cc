@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 #include <torch/version.h>
 
@@ -178,7 +179,7 @@ Flat::Flat(const std::vector<at::Tensor>& tensors, bool copy) {
 }
 
 void Flat::scatter(const at::Tensor& from, const std::vector<at::Tensor>& to) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   const char* data = static_cast<const char*>(from.data_ptr());
   std::int64_t first = 0;
   for (const at::Tensor& each : to) {

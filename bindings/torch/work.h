@@ -57,7 +57,8 @@ class OperationWork : public c10d::Work {
   std::vector<at::Tensor> result() override;
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-  std::uint64_t getSequencenumber() const override { return label_.sequence; }
+  // Virtual since torch 2.2.
+  std::uint64_t getSequencenumber() const { return label_.sequence; }
 
   // Returns when all of it is over, whatever the outcome.
   void drive();

@@ -1,5 +1,7 @@
-# Builds and runs project/ in a fresh folder: MODE installed (cmake --install, moved elsewhere, find_package) or
-# subdirectory (add_subdirectory, configured only: the same sources were compiled by the build that runs this).
+# Builds and runs, in a fresh folder, what uses tutti in the way that MODE says:
+#   installed     project/ by find_package, after cmake --install and a move elsewhere
+#   pkg_config    the C example, by tutti.pc of such an install
+#   subdirectory  project/ by add_subdirectory; configured only: the same sources were compiled by the build that runs this
 cmake_minimum_required(VERSION 3.23)
 
 function(run)
@@ -24,7 +26,38 @@ endif()
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/made_here)
 # A package that works only where it was installed first would fail here.
 file(RENAME ${work}/made_here ${work}/used_here)
-run(${configure} -D CMAKE_PREFIX_PATH=${work}/used_here)
+set(used ${work}/used_here)
+
+if(MODE STREQUAL "pkg_config")
+  find_program(PKG_CONFIG pkg-config)
+  if(NOT PKG_CONFIG)
+    message(STATUS "skipped: there is no pkg-config")
+    return()
+  endif()
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${used}/${LIBDIR}/pkgconfig
+                          ${PKG_CONFIG} --cflags --libs tutti
+                  OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  run(${C_COMPILER} -std=c11 -o ${work}/hello ${used}/share/tutti/examples/c/hello.c ${flags})
+  run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${used}/${LIBDIR} ${used}/bin/tutti run -n 2 -- ${work}/hello)
+  return()
+endif()
+
+# What the installed examples' guide points to is installed, too.
+file(GLOB_RECURSE guides ${used}/share/tutti/examples/*.md)
+foreach(guide IN LISTS guides)
+  file(READ ${guide} text)
+  get_filename_component(folder ${guide} DIRECTORY)
+  string(REGEX MATCHALL "\\]\\([^):#]+\\)" links "${text}")
+  foreach(link IN LISTS links)
+    string(REGEX REPLACE "\\]\\((.*)\\)" "\\1" link "${link}")
+    if(NOT EXISTS ${folder}/${link})
+      message(FATAL_ERROR "${guide} points to ${link}, which is not installed")
+    endif()
+  endforeach()
+endforeach()
+
+run(${configure} -D CMAKE_PREFIX_PATH=${used})
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/use_tutti)
 run(${work}/build/use_tutti_static)

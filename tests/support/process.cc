@@ -63,6 +63,15 @@ std::vector<std::string> child_environment(const Process::Environment& changes) 
   return result;
 }
 
+// From here on the kernel hands out ports to whoever asks for any.
+int first_ephemeral_port() {
+  int first = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
+  return first > 11'000 ? first : 32'768;
+}
+
+}  // namespace
+
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> result;
   for (std::string& string : strings) result.push_back(string.data());
@@ -79,15 +88,6 @@ std::string contents(int file) {
     text.append(part.data(), static_cast<std::size_t>(got));
   }
 }
-
-// From here on the kernel hands out ports to whoever asks for any.
-int first_ephemeral_port() {
-  int first = 0;
-  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
-  return first > 11'000 ? first : 32'768;
-}
-
-}  // namespace
 
 Process::Process(const std::vector<std::string>& command, const Environment& environment,
                  const std::string& directory) {

@@ -52,6 +52,12 @@ class Process {
   std::optional<int> status_;
 };
 
+// `strings` as exec takes them: with a null pointer at the end. They must live as long as that is used.
+std::vector<char*> pointers(std::vector<std::string>& strings);
+
+// All that was written to a file, from its beginning, wherever the descriptor stands.
+std::string contents(int file);
+
 // A TCP port of the loopback interface that nobody uses at the moment, chosen at random below those that the
 // kernel hands out by itself: other tests running meanwhile hardly ever take it.
 std::uint16_t unused_port();

@@ -236,8 +236,8 @@ def detail(rank, size):
     dist.all_reduce(tensor)
     objects(rank, size)
     dist.barrier()
-    # The wrapper sees that ranks disagree before the operation starts.
-    with pytest.raises(RuntimeError, match="mismatch between collectives"):
+    # The wrapper sees that ranks disagree before the operation starts; torch 2.1 has none for this backend, which sees it too.
+    with pytest.raises(RuntimeError, match="mismatch between collectives|mismatch: rank"):
         dist.all_reduce(torch.ones(3 + rank))
     return tensor[0].item()
 
@@ -377,6 +377,10 @@ def test_disagreement_is_told_to_both():
         assert "count=4" in text and "count=5" in text
 
 
+needs_abort = pytest.mark.skipif(not hasattr(torch._C._distributed_c10d.Backend, "abort"),
+                                 reason=f"torch {torch.__version__} has no Backend.abort")
+
+
 def aborted(rank, size):
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     if rank == 0:
@@ -386,6 +390,7 @@ def aborted(rank, size):
         dist.barrier()
 
 
+@needs_abort
 def test_abort():
     ranks.run(2, aborted)
 
@@ -427,6 +432,7 @@ def aborts_and_shuts_down(_rank, _size, rounds, size):
                 backends[0].barrier()
 
 
+@needs_abort
 @pytest.mark.parametrize("rounds, size", [(300, 1), (20, 2)])
 def test_abort_while_another_thread_shuts_down(rounds, size):
     """Groups whose ranks are threads of one process."""
@@ -471,14 +477,14 @@ def test_tutti_run():
     assert output.count("of 2: 3.0") == 2
 
 
-@pytest.mark.parametrize("url", ["tcp", "env", "file"])
-def test_ways_to_meet(url):
+@pytest.mark.parametrize("url, libuv", [("tcp", "1"), ("tcp", "0"), ("env", "1"), ("file", "1")])
+def test_ways_to_meet(url, libuv):
     port = ranks.free_port()
     with tempfile.TemporaryDirectory() as folder:
         methods = {"tcp": f"tcp://127.0.0.1:{port}", "env": "env://", "file": f"file://{folder}/store"}
         programs = [subprocess.Popen([sys.executable, str(HERE / "hello.py"), methods[url], str(rank), "2"],
                                      env=ranks.environment(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank),
-                                                           WORLD_SIZE="2"), stdout=subprocess.PIPE, text=True)
+                                                           WORLD_SIZE="2", USE_LIBUV=libuv), stdout=subprocess.PIPE, text=True)
                     for rank in range(2)]
         for rank, program in enumerate(programs):
             output, _ = program.communicate(timeout=ranks.DEADLINE_SECONDS)

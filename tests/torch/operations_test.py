@@ -11,9 +11,11 @@ from torch.distributed import ReduceOp
 SIZES = [1, 2, 3, 4]
 COUNT = 37
 INTEGERS = [torch.int8, torch.uint8, torch.int32, torch.int64]
+# Since torch 2.3.
+UNSIGNED = [getattr(torch, name) for name in ("uint32", "uint64") if hasattr(torch, name)]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
-REDUCED = INTEGERS + FLOATS + [torch.bool, torch.uint32, torch.uint64, torch.complex64, torch.complex128]
-MOVED = REDUCED + [torch.int16, torch.uint16, torch.float8_e4m3fn, torch.float8_e5m2]
+REDUCED = INTEGERS + UNSIGNED + FLOATS + [torch.bool, torch.complex64, torch.complex128]
+MOVED = REDUCED + [torch.int16, torch.float8_e4m3fn, torch.float8_e5m2] + ([torch.uint16] if UNSIGNED else [])
 BITWISE = {ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, ReduceOp.BXOR: torch.bitwise_xor}
 FOLDS = {ReduceOp.SUM: operator.add, ReduceOp.AVG: operator.add, ReduceOp.PRODUCT: operator.mul,
          ReduceOp.MIN: torch.minimum, ReduceOp.MAX: torch.maximum, **BITWISE}
@@ -31,7 +33,7 @@ def values(dtype, rank, count=COUNT):
 
 def supported(op, dtype):
     if op in BITWISE:
-        return dtype in INTEGERS + [torch.uint32, torch.uint64, torch.bool]
+        return dtype in INTEGERS + UNSIGNED + [torch.bool]
     if dtype.is_complex:
         return op in (ReduceOp.SUM, ReduceOp.AVG)
     return not (op == ReduceOp.AVG and dtype == torch.bool)
@@ -117,7 +119,8 @@ def all_types_reduce(rank, size):
                     continue
                 what = f"{call.__name__}({dtype}, {op}) on rank {rank} of {size}"
                 check(call(dtype, op, None), expected, what)
-                if comparable_to_gloo:
+                # In some versions (torch 2.6) Gloo's reduce_scatter adds up, whatever the operation.
+                if comparable_to_gloo and (op == ReduceOp.SUM or call in (all_reduce, reduce)):
                     agreed += gloo_agrees(lambda: call(dtype, op, gloo), expected, what)
     return agreed
 
@@ -125,7 +128,7 @@ def all_types_reduce(rank, size):
 @pytest.mark.parametrize("size", SIZES)
 def test_reductions(size):
     agreed = ranks.run(size, all_types_reduce)
-    assert min(agreed.values()) > 100  # the oracle was asked
+    assert min(agreed.values()) > 40  # the oracle was asked; before torch 2.4 or so it has no reduce_scatter
 
 
 def premultiplied(rank, size):
@@ -207,7 +210,13 @@ def all_types_move(rank, size):
                 check(result, expected, what)
             # Gloo has no other types, and its ranks would disagree about whether they have started.
             if dtype in INTEGERS + FLOATS and call not in (all_to_all,):
-                result = call(dtype, gloo)
+                try:
+                    result = call(dtype, gloo)
+                except RuntimeError as error:
+                    # In torch 2.1, on all ranks alike: all_gather_into_tensor, bfloat16.
+                    if not any(text in str(error) for text in ("no support", "Invalid scalar type")):
+                        raise
+                    continue
                 if result is not None:
                     check(result, expected, f"Gloo's {what}")
                     agreed += 1
@@ -223,7 +232,7 @@ def joined(tensors):
 @pytest.mark.parametrize("size", SIZES)
 def test_moves(size):
     agreed = ranks.run(size, all_types_move)
-    assert min(agreed.values()) > 40
+    assert min(agreed.values()) > 30  # the oracle was asked
 
 
 def uneven(rank, size):

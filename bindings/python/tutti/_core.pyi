@@ -1,5 +1,7 @@
 from types import TracebackType
-from typing import Any, Callable, Dict, Generator, Iterable, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Dict, Generator, Iterable, Optional, Sequence, Tuple, Type, TypedDict, Union
+
+from typing_extensions import Unpack
 
 from . import Recv, Send
 from .errors import Error
@@ -13,6 +15,11 @@ Array = Any
 Op = Union["ReduceOp", str]
 # Gets left, right, where left[i] op right[i] goes, and the name of the element type.
 UserFunction = Callable[[memoryview, memoryview, memoryview, str], None]
+
+# What every collective may be asked for, by name.
+class _How(TypedDict, total=False):
+    timeout: Optional[float]
+    algorithm: Optional[str]
 
 class ReduceOp:
     """How elements are combined; a name such as "sum" does as well."""
@@ -78,144 +85,39 @@ class Communicator:
     def descriptor(self) -> int: ...
     def progress(self) -> bool: ...
     def allocate(self, nbytes: int) -> Allocation: ...
-    def all_reduce(
-        self,
-        array: Array,
-        out: Optional[Array] = None,
-        op: Op = "sum",
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
-    ) -> Work: ...
+    def all_reduce(self, array: Array, out: Optional[Array] = None, op: Op = "sum", **how: Unpack[_How]) -> Work: ...
     def reduce(
-        self,
-        array: Array,
-        out: Optional[Array] = None,
-        root: int = 0,
-        op: Op = "sum",
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
+        self, array: Array, out: Optional[Array] = None, root: int = 0, op: Op = "sum", **how: Unpack[_How]
     ) -> Work: ...
-    def broadcast(
-        self,
-        array: Array,
-        root: int = 0,
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
-    ) -> Work: ...
-    def all_gather(
-        self,
-        array: Array,
-        out: Optional[Array] = None,
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
-    ) -> Work: ...
-    def all_gather_v(
-        self,
-        array: Array,
-        out: Array,
-        counts: Sequence[int],
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
-    ) -> Work: ...
+    def broadcast(self, array: Array, root: int = 0, **how: Unpack[_How]) -> Work: ...
+    def all_gather(self, array: Array, out: Optional[Array] = None, **how: Unpack[_How]) -> Work: ...
+    def all_gather_v(self, array: Array, out: Array, counts: Sequence[int], **how: Unpack[_How]) -> Work: ...
     def reduce_scatter(
-        self,
-        array: Array,
-        out: Optional[Array] = None,
-        op: Op = "sum",
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
+        self, array: Array, out: Optional[Array] = None, op: Op = "sum", **how: Unpack[_How]
     ) -> Work: ...
     def reduce_scatter_v(
-        self,
-        array: Array,
-        out: Array,
-        counts: Sequence[int],
-        op: Op = "sum",
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
+        self, array: Array, out: Array, counts: Sequence[int], op: Op = "sum", **how: Unpack[_How]
     ) -> Work: ...
-    def all_to_all(
-        self,
-        array: Array,
-        out: Optional[Array] = None,
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
-    ) -> Work: ...
+    def all_to_all(self, array: Array, out: Optional[Array] = None, **how: Unpack[_How]) -> Work: ...
     def all_to_all_v(
-        self,
-        array: Array,
-        in_counts: Sequence[int],
-        out: Array,
-        out_counts: Sequence[int],
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
+        self, array: Array, in_counts: Sequence[int], out: Array, out_counts: Sequence[int], **how: Unpack[_How]
     ) -> Work: ...
-    def gather(
-        self,
-        array: Array,
-        out: Optional[Array] = None,
-        root: int = 0,
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
-    ) -> Work: ...
+    def gather(self, array: Array, out: Optional[Array] = None, root: int = 0, **how: Unpack[_How]) -> Work: ...
     def gather_v(
         self,
         array: Array,
         out: Optional[Array] = None,
         counts: Optional[Sequence[int]] = None,
         root: int = 0,
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
+        **how: Unpack[_How],
     ) -> Work: ...
-    def scatter(
-        self,
-        array: Optional[Array],
-        out: Array,
-        root: int = 0,
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
-    ) -> Work: ...
+    def scatter(self, array: Optional[Array], out: Array, root: int = 0, **how: Unpack[_How]) -> Work: ...
     def scatter_v(
-        self,
-        array: Optional[Array],
-        counts: Optional[Sequence[int]],
-        out: Array,
-        root: int = 0,
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
+        self, array: Optional[Array], counts: Optional[Sequence[int]], out: Array, root: int = 0, **how: Unpack[_How]
     ) -> Work: ...
-    def scan(
-        self,
-        array: Array,
-        out: Optional[Array] = None,
-        op: Op = "sum",
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
-    ) -> Work: ...
-    def exscan(
-        self,
-        array: Array,
-        out: Optional[Array] = None,
-        op: Op = "sum",
-        *,
-        timeout: Optional[float] = None,
-        algorithm: Optional[str] = None,
-    ) -> Work: ...
-    def barrier(self, *, timeout: Optional[float] = None, algorithm: Optional[str] = None) -> Work: ...
+    def scan(self, array: Array, out: Optional[Array] = None, op: Op = "sum", **how: Unpack[_How]) -> Work: ...
+    def exscan(self, array: Array, out: Optional[Array] = None, op: Op = "sum", **how: Unpack[_How]) -> Work: ...
+    def barrier(self, **how: Unpack[_How]) -> Work: ...
     def send(self, array: Array, peer: int, tag: int = 0, *, timeout: Optional[float] = None) -> Work: ...
     def recv(
         self, array: Array, peer: int = ANY_RANK, tag: int = ANY_TAG, *, timeout: Optional[float] = None

@@ -1,7 +1,6 @@
 #include "job.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <stdexcept>
@@ -23,23 +22,6 @@ namespace {
 
 constexpr std::chrono::milliseconds between_looks{2};
 constexpr int patience = 60'000;  // looks: two minutes
-
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  for (std::string& string : strings) result.push_back(string.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-std::string contents(int file) {
-  std::string text;
-  std::array<char, 4096> part;
-  for (;;) {
-    const ssize_t got = pread(file, part.data(), part.size(), static_cast<off_t>(text.size()));
-    if (got <= 0) return text;
-    text.append(part.data(), static_cast<std::size_t>(got));
-  }
-}
 
 // Deadlines of which none is to pass, whatever the machine does meanwhile; but those of the plan.
 std::vector<std::string> environment(const Episode& episode, int rank, const std::string& store) {
@@ -80,7 +62,7 @@ Job::~Job() {
 
 void Job::start(Rank& rank, std::vector<std::string> words, std::vector<std::string> variables) {
   rank.err = memfd_create("stderr", MFD_CLOEXEC);
-  const std::vector<char*> argv = pointers(words), envp = pointers(variables);
+  const std::vector<char*> argv = test::pointers(words), envp = test::pointers(variables);
   const pid_t parent = getpid();
   rank.pid = fork();
   if (rank.pid < 0 || rank.err < 0) throw std::runtime_error("no process can be started");
@@ -145,7 +127,7 @@ std::string Job::report() const {
   std::string text;
   for (const Rank& rank : ranks_) {
     text += "--- rank " + std::to_string(&rank - ranks_.data()) + ", pid " + std::to_string(rank.pid) + "\n" +
-            contents(rank.err);
+            test::contents(rank.err);
   }
   return text;
 }

@@ -179,6 +179,18 @@ def test_shared_memory(comm):
     assert (values == comm.size).all()
 
 
+def test_shared_memory_keeps_what_is_in_flight(comm):
+    part = comm.split(0)
+    memory = part.allocate(4096)
+    work = part.recv(numpy.zeros(1), comm.rank, tag=1)
+    part.close()
+    assert work.wait(0.1) is False  # the group lives on with its memory
+    comm.barrier().wait()
+    del memory
+    with pytest.raises(tutti.AbortedError):
+        work.wait()
+
+
 def test_shared_memory_may_be_the_last_of_its_communicator(comm):
     """It is torn down then, while another thread may want the GIL for a user's function."""
 
