@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 
 #include <tutti/core/config_values.h>
+#include <tutti/core/error_text.h>
 #include <tutti/rendezvous/interfaces.h>
 
 namespace tutti {
@@ -147,7 +148,7 @@ bool owns(const Interface& interface, const SocketAddress& route) {
 Result<std::vector<Interface>> list_interfaces() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
-    return Status(Code::internal, std::string("cannot list the network interfaces: ") + std::strerror(errno));
+    return Status(Code::internal, "cannot list the network interfaces: " + error_text(errno));
   }
   std::vector<Interface> interfaces;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {

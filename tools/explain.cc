@@ -12,6 +12,7 @@
 #include <tutti/tools/command_line.h>
 #include <tutti/tools/lower_bound.h>
 #include <tutti/tools/machine.h>
+#include <tutti/tools/names.h>
 #include <tutti/tools/predict.h>
 
 namespace tutti::tools {
@@ -79,29 +80,47 @@ std::string known_algorithms(CollectiveKind kind) {
   return names;
 }
 
+// Those whose messages follow from one size.
+bool explainable(CollectiveKind kind) {
+  return !to_string(kind).ends_with("_v") && kind != CollectiveKind::send && kind != CollectiveKind::recv;
+}
+
+std::string known_collectives() {
+  std::string names;
+  for (int i = 0; i < collective_kind_count; ++i) {
+    const auto kind = static_cast<CollectiveKind>(i);
+    if (explainable(kind)) names += (names.empty() ? "" : ", ") + std::string(to_string(kind));
+  }
+  return names;
+}
+
 // Fills `question`; what is wrong with the options, or nothing.
 std::string understand(const ExplainOptions& options, Question& question) {
   if (options.collective.empty()) return "COLLECTIVE is required";
   if (options.ranks == 0) return "--ranks is required";
   if (options.machine.hosts > options.ranks) return "--hosts must not be more than --ranks";
   const auto kind = parse_collective_kind(options.collective);
-  const std::string name = kind ? std::string(to_string(*kind)) : "";
-  if (!kind || name.ends_with("_v") || *kind == CollectiveKind::send || *kind == CollectiveKind::recv) {
-    return "no such collective to explain: " + options.collective;
+  if (!kind || !explainable(*kind)) {
+    return "no such collective to explain: " + options.collective + "; there are: " + known_collectives();
   }
   const auto bytes = parse_size(options.bytes);
   const auto type = parse_data_type(options.type);
   const auto op = parse_reduce_op(options.op);
   if (!bytes) return "--bytes needs a size like 4096, 64K or 1M, not " + options.bytes;
-  if (!type) return "no such type: " + options.type;
-  if (!op) return "no such operation: " + options.op;
+  if (!type) return "no such type: " + options.type + "; there are: " + type_names();
+  if (!op) return "no such operation: " + options.op + "; there are: " + op_names();
+  if (*bytes % size_of(*type) != 0) {
+    return "--bytes " + options.bytes + " is no whole number of " + options.type + "s, of " +
+           std::to_string(size_of(*type)) + " bytes each";
+  }
   if (is_reduction(*kind) && !op->supports(*type)) return options.op + " is not defined on " + options.type;
   if (options.root < 0 || options.root >= options.ranks) return "--root must be a rank";
   if (options.rank < 0 || options.rank >= options.ranks) return "--rank must be below --ranks";
   if (!options.algorithm.empty()) {
     question.algorithm = find_algorithm(*kind, options.algorithm);
     if (question.algorithm == nullptr) {
-      return name + " has no algorithm " + options.algorithm + "; it has " + known_algorithms(*kind);
+      return options.collective + " has no algorithm " + options.algorithm + "; it has " +
+             known_algorithms(*kind);
     }
   }
   question.bytes = *bytes;
@@ -159,8 +178,10 @@ void print_steps(const Question& question, const Choice& choice, bool all) {
 void print_bound(const Problem& problem, const CostModel& model) {
   const LowerBound bound = lower_bound(problem, model);
   std::cout << "lower bound at " << problem.size << " ranks: " << microseconds(bound.seconds())
-            << " (latency " << microseconds(bound.latency) << ", bandwidth " << microseconds(bound.bandwidth)
-            << ", combining " << microseconds(bound.compute) << ")\n";
+            << " (latency " << microseconds(bound.latency);
+  if (!bound.shared) std::cout << ", bandwidth " << microseconds(bound.bandwidth);
+  std::cout << (bound.shared ? ", combining and copying " : ", combining ") << microseconds(bound.compute)
+            << ")\n";
 }
 
 // The exit status.
@@ -178,6 +199,11 @@ int print_simulation(const ExplainOptions& options, Question& question, const Se
     std::cerr << "tutti explain: " << choice.status().message() << "\n";
     return exit_failure;
   }
+  if (choice->algorithm->shared) {
+    std::cerr << "tutti explain: " << choice->algorithm->name
+              << " sends no messages, which are what --simulate runs: give --hosts, or --transport tcp\n";
+    return exit_failure;
+  }
   const std::size_t steps = build_schedule(*choice->algorithm, question.problem, choice->tuning).steps.size();
   if (steps > most_simulated_steps / static_cast<std::uint64_t>(ranks)) {
     std::cerr << "tutti explain: " << choice->algorithm->name << " takes " << steps << " steps on each of "
@@ -190,6 +216,21 @@ int print_simulation(const ExplainOptions& options, Question& question, const Se
             << result.bytes << " bytes, " << result.max_rank_bytes << " bytes sent by the busiest rank\n";
   print_bound(question.problem, selector.model());
   return 0;
+}
+
+// "all_gather of 1M (65536 float32 a block) on 4 ranks of 2 hosts"
+void print_question(const Question& question) {
+  const Problem& problem = question.problem;
+  const bool blocks = has_blocks(problem.kind);
+  std::cout << to_string(problem.kind);
+  if (problem.kind != CollectiveKind::barrier) {
+    const std::uint64_t block = problem.count * problem.element_size;
+    std::cout << " of " << format_size(blocks ? block * static_cast<std::uint64_t>(problem.size) : block)
+              << " (" << problem.count << " " << to_string(question.type) << (blocks ? " a block" : "")
+              << ")";
+  }
+  std::cout << " on " << problem.size << (problem.size == 1 ? " rank" : " ranks");
+  if (question.topology != nullptr) std::cout << " of " << question.topology->hosts() << " hosts";
 }
 
 // The exit status.
@@ -205,11 +246,7 @@ int explain(const ExplainOptions& options, Question& question, const Selector& s
   const char* why = question.algorithm != nullptr ? "asked for by --algorithm"
                     : cheapest                    ? "the cheapest by the model"
                                                   : "asked for by TUTTI_ALGORITHM";
-  std::cout << to_string(question.problem.kind) << " of " << format_size(question.bytes) << " ("
-            << question.problem.count << " " << to_string(question.type)
-            << (has_blocks(question.problem.kind) ? " a block" : "") << ") on " << question.problem.size
-            << " ranks";
-  if (question.topology != nullptr) std::cout << " of " << question.topology->hosts() << " hosts";
+  print_question(question);
   const CostModel& model = question.machine.model;
   std::cout << "\ncosts: " << question.machine.source << "\n  within a host: " << describe(model.near)
             << "\n";
@@ -239,6 +276,8 @@ int explain_command(const Arguments& arguments) {
     if (const std::string problem = understand(options, question); !problem.empty())
       return usage_error(app, problem);
   }
+  // Files of `tutti bench` and the charts are about messages.
+  if (!explaining && options.machine.transport.empty()) options.machine.transport = "tcp";
   const Config config = Config::from_environment().take();
   question.machine = machine_of(options.machine);
   const Selector selector =
@@ -255,7 +294,7 @@ int explain_command(const Arguments& arguments) {
     return exit_failure;
   }
   // Ranks that share memory need no messages.
-  if (options.machine.transport == "shm" && options.machine.hosts == 1)
+  if (question.machine.transport == "shm" && options.machine.hosts == 1)
     question.problem.window_bytes = Board::whole_lines(config.shm_window);
   return explain(options, question, selector);
 }

@@ -33,6 +33,34 @@ double through_host(CollectiveKind kind, double vector, const Topology& topology
   return most * through_port(kind, vector, topology.hosts());
 }
 
+// Bytes that all ranks together have to combine or write at least. What is combined last may be written in
+// place at one rank; all others' results are copies.
+double through_cores(CollectiveKind kind, double vector, double ranks) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return 2 * (ranks - 1) * vector;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::reduce_scatter:
+      return (ranks - 1) * vector;
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
+      return (ranks - 1) / ranks * vector;
+    case CollectiveKind::barrier:
+      return 0;
+    default:
+      return (ranks - 1) * vector;
+  }
+}
+
+LowerBound by_shared_memory(const Problem& problem, const CostModel& model, double vector) {
+  const double ranks = problem.size;
+  const double cores = model.cores == 0 ? ranks : std::min<double>(ranks, model.cores);
+  return {.latency = model.signal,
+          .compute = through_cores(problem.kind, vector, ranks) / cores * model.gamma,
+          .shared = true};
+}
+
 }  // namespace
 
 double LowerBound::seconds() const { return std::max({latency, bandwidth, compute}); }
@@ -53,9 +81,12 @@ LowerBound lower_bound(const Problem& problem, const CostModel& model) {
     latency = std::max(latency, latency_bound(problem.topology->hosts(), model.far));
     bandwidth = std::max(bandwidth, through_host(problem.kind, vector, *problem.topology) * model.far.beta);
   }
-  return {.latency = latency,
-          .bandwidth = bandwidth,
-          .compute = is_reduction(problem.kind) ? vector * others * model.gamma : 0};
+  const LowerBound by_messages = {.latency = latency,
+                                  .bandwidth = bandwidth,
+                                  .compute = is_reduction(problem.kind) ? vector * others * model.gamma : 0};
+  if (problem.window_bytes == 0) return by_messages;
+  const LowerBound shared = by_shared_memory(problem, model, vector);
+  return shared.seconds() < by_messages.seconds() ? shared : by_messages;
 }
 
 }  // namespace tutti::tools

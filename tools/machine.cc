@@ -73,15 +73,23 @@ CostModel measure_here(const std::string& transport) {
   return best;
 }
 
+// What ranks of a host would use.
+std::string preferred(const Config& config) {
+  for (const std::string& transport : config.transports) {
+    if (transport == "shm" || transport == "tcp") return transport;
+  }
+  return "shm";
+}
+
 }  // namespace
 
 void declare(CLI::App& app, MachineOptions& options) {
   app.add_option("--hosts", options.hosts, "Hosts, with equally many ranks each, as far as possible")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--transport", options.transport, "Between the ranks of a host")
-      ->check(CLI::IsMember({"tcp", "shm"}))
-      ->capture_default_str();
+  app.add_option("--transport", options.transport,
+                 "Between the ranks of a host; not given: what they would use")
+      ->check(CLI::IsMember({"tcp", "shm"}));
   app.add_flag("--measure", options.measure, "Reckon with what messages cost on this machine");
   app.add_option("--cores", options.cores, "Cores of a host; 0: one for every rank")
       ->check(CLI::Range(0, 1 << 20));
@@ -95,17 +103,20 @@ void declare(CLI::App& app, MachineOptions& options) {
 Machine machine_of(const MachineOptions& options) {
   Machine machine;
   const Config config = Config::from_environment().take();
+  machine.transport = options.transport.empty() ? preferred(config) : options.transport;
+  const std::string& transport = machine.transport;
   if (options.measure) {
-    machine.model = measure_here(options.transport);
-    const bool believed = !(machine.model.near == shipped_model(options.transport).near);
-    machine.source = believed ? "measured here over " + options.transport
-                              : "shipped, for " + options.transport +
-                                    ": nothing that can be was measured, others have the cores";
+    machine.model = measure_here(transport);
+    const bool believed = !(machine.model.near == shipped_model(transport).near);
+    machine.source =
+        believed ? "measured here over " + transport
+                 : "shipped, for " + transport + ": nothing that can be was measured, others have the cores";
   } else {
-    machine.model = shipped_model(options.transport);
+    machine.model = shipped_model(transport);
     machine.model.eager = config.eager_limit;
-    machine.source = "shipped, for " + options.transport;
+    machine.source = "shipped, for " + transport;
   }
+  if (options.transport.empty()) machine.source += ", which ranks of a host use unless told otherwise";
   if (options.cores >= 0) machine.model.cores = options.cores;
   // Who gives one figure of a link asks for the textbook's machine: its parts follow.
   const auto set = [&](LinkCost& link, const std::optional<double>& alpha,

@@ -13,7 +13,7 @@ namespace tutti::tools {
 // The machine that a question is about, in the units that people have a feeling for.
 struct MachineOptions {
   int hosts = 1;
-  std::string transport = "tcp";
+  std::string transport;  // empty: as ranks of a host choose by themselves
   bool measure = false;
   int cores = -1;
   std::optional<double> alpha_us, beta_ns, gamma_ns, far_alpha_us, far_beta_ns;
@@ -21,7 +21,8 @@ struct MachineOptions {
 
 struct Machine {
   CostModel model;
-  std::string source;  // where the costs are from, in words
+  std::string transport;  // between the ranks of a host
+  std::string source;     // where the costs are from, in words
 };
 
 void declare(CLI::App& app, MachineOptions& options);

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <system_error>
 
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/transport/fork_guard.h>
 #include <tutti/transport/poller.h>
 
@@ -20,8 +20,7 @@ std::uint64_t name_of(int descriptor, std::uint32_t serial) {
 Status system_failure(const char* call) {
   const int error = errno;
   const bool scarce = error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOSPC;
-  return {scarce ? Code::resource_exhausted : Code::internal,
-          std::string(call) + ": " + std::system_category().message(error)};
+  return {scarce ? Code::resource_exhausted : Code::internal, std::string(call) + ": " + error_text(error)};
 }
 
 void swallow(int descriptor) {

@@ -20,6 +20,15 @@ struct Groups {
     const int border = larger * (least + 1);
     return rank < border ? rank / (least + 1) : larger + (rank - border) / least;
   }
+  // Whether each block of `span` groups is on one host.
+  bool within_hosts(int span, const Topology* topology) const {
+    if (topology == nullptr) return true;
+    if (!topology->regular()) return false;
+    for (int first = 0; first < count; first += span) {
+      if (topology->host_of(leader(first)) != topology->host_of(leader(first + span) - 1)) return false;
+    }
+    return true;
+  }
   int count = 1;   // a power of the radix
   int least = 1;   // ranks a group
   int larger = 0;  // groups with one more
@@ -87,10 +96,12 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);
   const int members = groups.least - 1 + (groups.larger > 0 ? 1 : 0);
-  double seconds = terms.reducing_burst(members, terms.bytes(), terms.tree(2, 2)) +
-                   terms.burst(members, terms.bytes(), terms.tree(2, 2));
+  const Path in_group = terms.tree(2, 2, groups.within_hosts(1, problem.topology));
+  double seconds =
+      terms.reducing_burst(members, terms.bytes(), in_group) + terms.burst(members, terms.bytes(), in_group);
   for (int stride = 1; stride < groups.count; stride *= k) {
-    seconds += terms.reducing_burst(k - 1, terms.bytes(), terms.exchange(stride));
+    const bool within = groups.within_hosts(stride * k, problem.topology);
+    seconds += terms.reducing_burst(k - 1, terms.bytes(), terms.exchange(stride, within));
   }
   return seconds;
 }
@@ -154,7 +165,7 @@ double rabenseifner_cost(const Problem& problem, const Tuning& tuning, const Cos
   double piece = terms.bytes();
   for (int mask = 1; mask < groups.count; mask *= 2) {
     piece /= 2;
-    const Path path = terms.exchange(mask);
+    const Path path = terms.exchange(mask, groups.within_hosts(2 * mask, problem.topology));
     seconds += terms.reducing_burst(1, piece, path) + terms.burst(1, piece, path);
   }
   return seconds;

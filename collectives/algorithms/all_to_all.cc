@@ -66,7 +66,8 @@ double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel&
     for (int digit = 1; digit <= messages; ++digit) {
       for_digit_runs(problem.size, k, place, digit, [&](int, int count) { round += count * terms.bytes(); });
     }
-    seconds += terms.burst(messages, round / messages, terms.shift(place));
+    const int reach = place * (messages + 2) / 2;  // no less than the mean
+    seconds += terms.burst(messages, round / messages, terms.shift(place, reach));
     moved += round;
   }
   return seconds + terms.gamma(2 * moved + 2 * terms.p() * terms.bytes());

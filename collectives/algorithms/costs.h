@@ -49,19 +49,26 @@ class Terms {
   double gamma(double n) const { return model_.gamma * n * share(crowd_); }
 
   // Every rank sends to the rank `distance` further, and receives as much.
-  Path shift(int distance) const {
+  Path shift(int distance) const { return shift(distance, distance); }
+  // The same for several messages, to ranks from `distance` on, on average `reach` further.
+  Path shift(int distance, int reach) const {
     // Where the ranks of a host do not follow each other, all of them send away.
     const bool in_order = hosts_ > 1 && problem_.topology->regular();
-    return path(hosts_ > 1, in_order ? std::min(distance, crowd_) : crowd_, distance, crowd_, 2);
+    return path(hosts_ > 1, in_order ? std::min(reach, crowd_) : crowd_, distance, crowd_, 2);
   }
   // Ranks exchange whose numbers differ by `distance`, a power of two, or those of a pattern as local.
   Path exchange(int distance) const {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
-    return path(!within, crowd_, distance, crowd_, 2);
+    return exchange(distance, within);
   }
+  // The same for whoever knows whether they are all `within` a host.
+  Path exchange(int distance, bool within) const { return path(!within, crowd_, distance, crowd_, 2); }
   // One round of a tree: in each range of `span` ranks one sends to others.
   Path tree(int span, int fanout) const {
-    const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % span == 0);
+    return tree(span, fanout, hosts_ == 1 || (problem_.topology->regular() && crowd_ % span == 0));
+  }
+  // The same for whoever knows whether each range is `within` a host.
+  Path tree(int span, int fanout, bool within) const {
     const int ranges = (problem_.size + span - 1) / std::max(span, 1);
     const int active = std::min(problem_.size, ranges * fanout);
     return path(!within, 1, span / 2, std::min(active, crowd_), 1);

@@ -1,12 +1,12 @@
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/core/security/credentials.h>
 #include <tutti/core/security/keys.h>
 
@@ -22,7 +22,7 @@ Status bad_file(const std::string& path, const std::string& why) {
 // Its first line, so that a file made with `echo` serves as well.
 Result<Secret> read_token(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return bad_file(path, std::strerror(errno));
+  if (fd < 0) return bad_file(path, error_text(errno));
   struct stat info = {};
   std::array<char, longest_token + 1> text;
   std::size_t size = 0;

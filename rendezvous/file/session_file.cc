@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <tutti/core/config_values.h>
+#include <tutti/core/error_text.h>
 #include <tutti/rendezvous/address.h>
 #include <tutti/rendezvous/file/session_file.h>
 #include <tutti/rendezvous/random.h>
@@ -75,10 +76,10 @@ Status cannot_write(const std::string& path, int error) {
     return Status(Code::invalid_argument, where + "the folder " + folder_of(path) + " does not exist");
   }
   if (error == EACCES || error == EPERM || error == EROFS) {
-    return Status(Code::invalid_argument, where + "the folder " + folder_of(path) + " is not writable (" +
-                                              std::strerror(error) + ")");
+    return Status(Code::invalid_argument,
+                  where + "the folder " + folder_of(path) + " is not writable (" + error_text(error) + ")");
   }
-  return Status(Code::invalid_argument, where + std::strerror(error));
+  return Status(Code::invalid_argument, where + error_text(error));
 }
 
 // 0 or an errno.
@@ -114,7 +115,7 @@ Status not_there(const std::string& path, int error) {
                   "the folder " + folder_of(path) + " of the session file " + path + " does not exist");
   }
   if (error == ENOENT) return Status(Code::unreachable, "there is no session file " + path + " yet");
-  return Status(Code::unreachable, "cannot read the session file " + path + ": " + std::strerror(error));
+  return Status(Code::unreachable, "cannot read the session file " + path + ": " + error_text(error));
 }
 
 // Network file systems remember for a while that a file does not exist; opening its folder makes them ask

@@ -1,15 +1,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <span>
-#include <system_error>
 
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/core/log.h>
 #include <tutti/rendezvous/liveness/liveness.h>
 #include <tutti/rendezvous/random.h>
@@ -43,8 +42,7 @@ Result<std::unique_ptr<Liveness>> Liveness::create(const LivenessOptions& option
   if (!listener.ok()) return listener.status();
   std::unique_ptr<Liveness> made(new Liveness(options, *std::move(listener)));
   if (!made->wake_)
-    return Status(Code::resource_exhausted,
-                  std::string("no descriptor for the control thread: ") + std::strerror(errno));
+    return Status(Code::resource_exhausted, "no descriptor for the control thread: " + error_text(errno));
   return made;
 }
 

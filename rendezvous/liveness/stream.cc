@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <span>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/rendezvous/liveness/stream.h>
 #include <tutti/transport/fork_guard.h>
 
@@ -20,8 +20,6 @@ namespace {
 constexpr int backlog = 1024;
 // Read in one turn; more is read in the next one.
 constexpr std::size_t read_bytes = 64 * 1024;
-
-std::string text_of(int error) { return std::strerror(error); }
 
 int open_socket(int family) { return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
@@ -139,7 +137,7 @@ std::size_t Stream::receive_some(std::span<char> place, int& error) {
 
 bool Stream::end(int error) {
   refused_ = error == ECONNREFUSED;
-  why_ = error == 0 ? "its control connection was closed without a goodbye" : text_of(error);
+  why_ = error == 0 ? "its control connection was closed without a goodbye" : error_text(error);
   return false;
 }
 
@@ -160,7 +158,7 @@ Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, 
     if (error != EADDRINUSE && error != EACCES) break;
   }
   return Status(error == EMFILE || error == ENFILE ? Code::resource_exhausted : Code::invalid_argument,
-                "control connections: cannot listen on " + host + ": " + text_of(error));
+                "control connections: cannot listen on " + host + ": " + error_text(error));
 }
 
 std::uint16_t port_of(const Descriptor& listener) {

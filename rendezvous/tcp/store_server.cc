@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/core/log.h>
 #include <tutti/rendezvous/address.h>
 #include <tutti/rendezvous/random.h>
@@ -71,7 +72,7 @@ Status bind_failure(const SocketAddress& address, int error) {
     case EACCES:
       return Status(Code::invalid_argument, "cannot listen on " + where + ": not permitted");
     default:
-      return Status(Code::resource_exhausted, "cannot listen on " + where + ": " + std::strerror(error));
+      return Status(Code::resource_exhausted, "cannot listen on " + where + ": " + error_text(error));
   }
 }
 
@@ -223,7 +224,7 @@ void StoreServer::Impl::accept_some(Listener& listener) {
 }
 
 void StoreServer::Impl::pause_accepting(Listener& listener) {
-  if (!std::exchange(scarcity_told_, true)) log::warn("the store lets nobody in: ", std::strerror(errno));
+  if (!std::exchange(scarcity_told_, true)) log::warn("the store lets nobody in: ", error_text(errno));
   listener.pause.expires_after(accept_pause);
   listener.pause.async_wait([this, &listener](asio::error_code error) {
     if (!error) await_client(listener);
@@ -284,7 +285,7 @@ Result<std::unique_ptr<StoreServer>> StoreServer::create(const StoreServerOption
     return std::unique_ptr<StoreServer>(
         new StoreServer(std::move(impl), std::move(endpoints), to_hex(nonce)));
   } catch (const std::system_error& error) {
-    return Status(Code::resource_exhausted, std::string("cannot start the store's server: ") + error.what());
+    return Status(Code::resource_exhausted, "cannot start the store's server: " + error_text(error.code().value()));
   }
 }
 

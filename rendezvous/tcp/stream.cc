@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/rendezvous/tcp/stream.h>
 #include <tutti/rendezvous/tcp/wire.h>
 
@@ -17,7 +18,7 @@ namespace tutti::store_wire {
 namespace {
 
 Status lost(const char* what, int error) {
-  return Status(Code::peer_lost, std::string(what) + ": " + std::strerror(error));
+  return Status(Code::peer_lost, std::string(what) + ": " + error_text(error));
 }
 
 int poll_milliseconds(Deadline deadline) {
@@ -38,7 +39,7 @@ void set_keepalive(int fd) {
 
 Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline) {
   const auto failed = [&](int error) {
-    return Status(Code::unreachable, "cannot connect to " + address.text() + ": " + std::strerror(error));
+    return Status(Code::unreachable, "cannot connect to " + address.text() + ": " + error_text(error));
   };
   Stream stream(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!stream.is_open()) return failed(errno);

@@ -1,12 +1,11 @@
 // Guards of connections, with and without a token or TLS: one that hears whatever the input says, and two
 // that hear each other through somebody who changes, drops and adds what he likes.
-#include <array>
 #include <string>
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <tutti/core/security/guard.h>
+#include <tutti/tests/fuzz/connection.h>
 #include <tutti/tests/fuzz/input.h>
 
 namespace tutti::fuzz {
@@ -15,32 +14,6 @@ namespace {
 using security::Guard;
 using security::Service;
 using State = Guard::State;
-
-struct Connection {
-  int guarded = -1, other = -1;
-  Connection() {
-    int ends[2];
-    require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-    guarded = ends[0];
-    other = ends[1];
-  }
-  ~Connection() {
-    close(guarded);
-    close(other);
-  }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  void say(std::string_view bytes) {
-    static_cast<void>(send(other, bytes.data(), bytes.size(), MSG_NOSIGNAL));
-  }
-  std::string hear() {
-    std::string bytes(4096, '\0');
-    const ssize_t got = recv(other, bytes.data(), bytes.size(), 0);
-    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return bytes;
-  }
-};
 
 enum class Protection { none, token, tls };
 
@@ -84,26 +57,6 @@ void alone(Input& input) {
   shutdown(connection.other, SHUT_WR);
   const State state = guard.advance(connection.guarded);
   require(protection == Protection::none || state == State::failed);
-}
-
-void meddle(Input& input, std::string& bytes) {
-  switch (input.byte() % 8) {
-    case 0:
-      if (!bytes.empty())
-        bytes[input.number<std::uint16_t>() % bytes.size()] ^= static_cast<char>(input.byte());
-      break;
-    case 1:
-      bytes.resize(std::min<std::size_t>(bytes.size(), input.number<std::uint16_t>()));
-      break;
-    case 2:
-      bytes += input.text(input.byte());
-      break;
-    case 3:
-      bytes.insert(0, input.text(input.byte()));
-      break;
-    default:
-      break;
-  }
 }
 
 // Who is told something else than the other has said lets nobody pass.

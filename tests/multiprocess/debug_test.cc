@@ -75,12 +75,23 @@ std::string merged(Ranks& ranks) {
   return debug(arguments);
 }
 
+// Asks again until the answer says `expected`: who waits for a moment only is not told from who is stuck.
+std::string merged(Ranks& ranks, const std::string& expected) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) {
+    text = merged(ranks);
+    if (text.find(expected) != std::string::npos) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return text;
+}
+
 class DebugOver : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DebugOver, TheRankThatDoesNotComeIsNamed) {
   Ranks ranks(3, "late", {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.wait_until_stuck();
-  const std::string text = merged(ranks);
+  const std::string text = merged(ranks, "BEHIND");
   EXPECT_THAT(text, HasSubstr("pid " + ranks.pid(2) +
                               ") is BEHIND: ranks 0, 1 wait for it in #21 "
                               "all_reduce(count=100, float32, sum); the last it did was #20 barrier()"));
@@ -91,13 +102,13 @@ TEST_P(DebugOver, ACallbackThatDoesNotComeBackIsNamed) {
   ranks.wait_until_stuck();
   const json dump = json::parse(debug({ranks.pid(1)}));
   EXPECT_FALSE(dump["progress"].get<bool>());
-  EXPECT_THAT(merged(ranks), HasSubstr("one of its threads stays in a callback"));
+  EXPECT_THAT(merged(ranks, "BEHIND"), HasSubstr("one of its threads stays in a callback"));
 }
 
 TEST_P(DebugOver, RanksThatWaitForEachOtherAreNamed) {
   Ranks ranks(3, "circle", {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.wait_until_stuck();
-  const std::string text = merged(ranks);
+  const std::string text = merged(ranks, "CIRCLE");
   EXPECT_THAT(text, HasSubstr("CIRCLE: rank 0 "));
   EXPECT_THAT(text, HasSubstr("waits for rank 1 in recv(count=100, float32)"));
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
@@ -107,9 +118,35 @@ TEST_P(DebugOver, ARankThatIsStoppedIsNamed) {
   Ranks ranks(2, "late", {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.wait_until_stuck();
   ranks.at(1).signal(SIGSTOP);
-  const std::string text = merged(ranks);
+  const std::string text = merged(ranks, "BEHIND");
   EXPECT_THAT(text, HasSubstr("process " + ranks.pid(1) + ": no answer: it is stopped"));
   EXPECT_THAT(text, HasSubstr("pid " + ranks.pid(1) + ") is BEHIND: rank 0 waits for it in #21"));
+}
+
+// A rank is asked after the other, and they do not stand still meanwhile.
+TEST_P(DebugOver, WhoIsAtWorkIsNotCalledBehind) {
+  Ranks ranks(3, "busy", {{"TUTTI_TRANSPORTS", GetParam()}});
+  ranks.wait_until_stuck();
+  const std::string moments = "nobody is seen to be stuck: the ranks were seen at different moments";
+  const std::string text = merged(ranks, moments);
+  EXPECT_THAT(text, HasSubstr(moments));
+  EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
+}
+
+TEST_P(DebugOver, ADeathLeavesDumpsThatTellWhoIsMissing) {
+  const TemporaryFolder folder;
+  Ranks ranks(3, "late", {{"TUTTI_TRANSPORTS", GetParam()}, {"TUTTI_DUMP", folder.path()}});
+  ranks.wait_until_stuck();
+  ranks.at(2).signal(SIGKILL);
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(ranks.at(rank).wait(), 0) << ranks.at(rank).report();
+    EXPECT_THAT(ranks.at(rank).out(), HasSubstr("failed: peer_lost"));
+  }
+  const std::string text = debug({"--merge", folder / "tutti.0.json", folder / "tutti.1.json"});
+  EXPECT_THAT(text, HasSubstr("no dump of"));
+  EXPECT_THAT(text, HasSubstr("ranks 0, 1"));
+  EXPECT_THAT(text, HasSubstr("in #21 all_reduce(count=100, float32, sum)"));
+  EXPECT_THAT(text, Not(HasSubstr("nobody")));
 }
 
 TEST_P(DebugOver, AFailureLeavesDumpsThatTellTheMismatch) {

@@ -124,7 +124,8 @@ TEST(LauncherInfo, EveryVariable) {
 }
 
 TEST(LauncherExplain, ChoiceCandidatesAndSteps) {
-  const Ended result = tutti({"explain", "all_reduce", "--ranks", "8", "--bytes", "1M", "--rank", "3"});
+  const Ended result =
+      tutti({"explain", "all_reduce", "--ranks", "8", "--transport", "tcp", "--bytes", "1M", "--rank", "3"});
   EXPECT_EQ(result.status, 0) << result.err;
   for (const char* part :
        {"all_reduce of 1M (262144 float32) on 8 ranks", "chosen: ", "the cheapest by the model", "  * ",
@@ -137,8 +138,8 @@ TEST(LauncherExplain, EveryCollective) {
   for (const char* name : {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",
                            "gather", "scatter", "scan", "exscan", "barrier"}) {
     for (const char* ranks : {"1", "2", "3", "7", "8", "16"}) {
-      const Ended result =
-          tutti({"explain", name, "--ranks", ranks, "--bytes", "4K", "--simulate", "5", "--all-steps"});
+      const Ended result = tutti({"explain", name, "--ranks", ranks, "--transport", "tcp", "--bytes", "4K",
+                                  "--simulate", "5", "--all-steps"});
       EXPECT_EQ(result.status, 0) << name << result.err;
       EXPECT_THAT(result.out, HasSubstr("chosen: "));
       EXPECT_THAT(result.out, HasSubstr("simulated on 5 ranks: "));
@@ -151,14 +152,16 @@ TEST(LauncherExplain, SeveralHosts) {
                               "--far-alpha", "100", "--far-beta", "1", "--simulate", "8"});
   EXPECT_EQ(result.status, 0) << result.err;
   for (const char* part :
-       {"on 8 ranks of 2 hosts", "costs: shipped, for tcp, changed as asked for", "  within a host: alpha ",
-        "  between hosts: alpha 100.00 us", "chosen: two_level", "simulated on 8 ranks: two_level"}) {
+       {"on 8 ranks of 2 hosts",
+        "costs: shipped, for shm, which ranks of a host use unless told otherwise, changed as asked for",
+        "  within a host: alpha ", "  between hosts: alpha 100.00 us", "chosen: two_level",
+        "simulated on 8 ranks: two_level"}) {
     EXPECT_THAT(result.out, HasSubstr(part));
   }
 }
 
 TEST(LauncherExplain, MeasuresThisMachine) {
-  const Ended result = tutti({"explain", "all_reduce", "--ranks", "2", "--measure"});
+  const Ended result = tutti({"explain", "all_reduce", "--ranks", "2", "--measure", "--transport", "tcp"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("costs: measured here over tcp"));
 }
@@ -179,7 +182,7 @@ TEST(LauncherExplain, ValidatesWhatWasMeasured) {
 }
 
 TEST(LauncherExplain, LongSchedulesAreCutUnlessAskedFor) {
-  const Words words = {"explain", "all_reduce", "--ranks", "64", "--bytes", "1M", "--algorithm", "ring"};
+  const Words words = {"explain", "all_reduce", "--ranks", "64", "--algorithm", "ring"};
   const Ended cut = tutti(words);
   EXPECT_THAT(cut.out, HasSubstr("more (--all-steps)"));
   Words all = words;
@@ -188,8 +191,8 @@ TEST(LauncherExplain, LongSchedulesAreCutUnlessAskedFor) {
 }
 
 TEST(LauncherExplain, SimulatesManyRanks) {
-  const Ended result =
-      tutti({"explain", "all_reduce", "--ranks", "8", "--bytes", "64K", "--simulate", "4096"});
+  const Ended result = tutti({"explain", "all_reduce", "--ranks", "8", "--transport", "tcp", "--bytes", "64K",
+                              "--simulate", "4096"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("simulated on 4096 ranks: "));
   EXPECT_THAT(result.out, HasSubstr("lower bound at 4096 ranks: "));
@@ -209,18 +212,65 @@ TEST(LauncherExplain, RoundsWindowsAsTheLibraryDoes) {
 }
 
 TEST(LauncherExplain, OverrideAndModel) {
-  const Ended overridden = tutti({"explain", "all_reduce", "--ranks", "5", "--bytes", "8"}, "",
+  const Ended overridden = tutti({"explain", "all_reduce", "--ranks", "5", "--transport", "tcp"}, "",
                                  {"TUTTI_ALGORITHM=all_reduce:ring"});
   EXPECT_THAT(overridden.out, HasSubstr("chosen: ring"));
   EXPECT_THAT(overridden.out, HasSubstr("asked for by TUTTI_ALGORITHM"));
   // With messages for nothing the fewest bytes win, with bytes for nothing the fewest messages.
-  const Words question = {"explain", "all_reduce", "--ranks", "8", "--bytes", "64K", "--alpha"};
+  const Words question = {"explain", "all_reduce", "--ranks", "8",      "--transport",
+                          "tcp",     "--bytes",    "64K",     "--alpha"};
   Words bytes_cost = question;
   bytes_cost.insert(bytes_cost.end(), {"0.001", "--beta", "1"});
   EXPECT_THAT(tutti(bytes_cost).out, Not(HasSubstr("chosen: recursive_doubling")));
   Words messages_cost = question;
   messages_cost.insert(messages_cost.end(), {"1000", "--beta", "0.001", "--gamma", "0"});
   EXPECT_THAT(tutti(messages_cost).out, HasSubstr("chosen: recursive_doubling"));
+}
+
+// What ranks of one host would use, unless told otherwise.
+TEST(LauncherExplain, SharesMemoryOnOneHost) {
+  const Ended result = tutti({"explain", "all_reduce", "--ranks", "4"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out,
+              HasSubstr("costs: shipped, for shm, which ranks of a host use unless told otherwise\n"));
+  EXPECT_THAT(result.out, HasSubstr("chosen: shared_"));
+  EXPECT_THAT(result.out, HasSubstr("combining and copying"));
+  const Ended told = tutti({"explain", "all_reduce", "--ranks", "4"}, "", {"TUTTI_TRANSPORTS=tcp"});
+  EXPECT_THAT(told.out, HasSubstr("costs: shipped, for tcp, which"));
+  EXPECT_THAT(told.out, Not(HasSubstr("chosen: shared_")));
+  const Ended simulated = tutti({"explain", "all_reduce", "--ranks", "4", "--simulate", "4"});
+  EXPECT_EQ(simulated.status, 1);
+  EXPECT_THAT(simulated.err, HasSubstr("sends no messages, which are what --simulate runs"));
+}
+
+TEST(LauncherExplain, SaysWhatIsMoved) {
+  EXPECT_THAT(tutti({"explain", "barrier", "--ranks", "4"}).out, HasSubstr("barrier on 4 ranks\n"));
+  EXPECT_THAT(tutti({"explain", "broadcast", "--ranks", "1"}).out,
+              HasSubstr("broadcast of 1M (262144 float32) on 1 rank\n"));
+  // In whole blocks.
+  EXPECT_THAT(tutti({"explain", "all_gather", "--ranks", "3", "--bytes", "4K"}).out,
+              HasSubstr("all_gather of 4092 (341 float32 a block) on 3 ranks\n"));
+}
+
+TEST(LauncherExplain, UnknownNamesGetTheKnownOnes) {
+  const auto error = [](Words words) {
+    words.insert(words.begin(), "explain");
+    words.insert(words.end(), {"--ranks", "2"});
+    return tutti(words).err;
+  };
+  EXPECT_THAT(error({"all"}),
+              HasSubstr("no such collective to explain: all; there are: all_reduce, reduce, "
+                        "broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter, scan, "
+                        "exscan, barrier\n"));
+  EXPECT_THAT(error({"all_reduce", "--type", "float"}), HasSubstr("no such type: float; there are: int8, "));
+  EXPECT_THAT(
+      error({"all_reduce", "--op", "add"}),
+      HasSubstr(
+          "no such operation: add; there are: sum, product, min, max, avg, bit_and, bit_or, bit_xor\n"));
+  EXPECT_THAT(error({"all_reduce", "--algorithm", "magic"}), HasSubstr("has no algorithm magic; it has "));
+  EXPECT_THAT(error({"all_reduce", "--transport", "magic"}), HasSubstr("tcp"));
+  EXPECT_THAT(error({"all_reduce", "--bytes", "1001"}),
+              HasSubstr("--bytes 1001 is no whole number of float32s, of 4 bytes each"));
 }
 
 TEST(LauncherExplain, Mistakes) {
@@ -231,6 +281,7 @@ TEST(LauncherExplain, Mistakes) {
                             {"explain", "all_reduce", "--ranks", "2", "--bytes", "many"},
                             {"explain", "all_reduce", "--ranks", "2", "--algorithm", "magic"},
                             {"explain", "all_reduce", "--ranks", "2", "--op", "bit_or"},
+                            {"explain", "all_reduce", "--ranks", "2", "--bytes", "1001"},
                             {"explain", "broadcast", "--ranks", "2", "--root", "2"}};
   for (const Words& words : mistakes) {
     const Ended result = tutti(words);

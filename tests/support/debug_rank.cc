@@ -58,6 +58,12 @@ void circle(Communicator& comm, std::vector<float>& data) {
   work.wait();
 }
 
+// Nothing is wrong.
+[[noreturn]] void busy(Communicator& comm, std::vector<float>& data) {
+  issued();
+  for (;;) comm.all_reduce(data, ReduceOp::sum).wait();
+}
+
 // The first rank calls something else. The others may hear of it while they are still in what was before.
 void mismatch(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == 0) {
@@ -101,6 +107,7 @@ void run(Communicator& comm, const std::string& mode) {
   if (mode == "late") late(comm, data);
   if (mode == "callback") callback(comm, data);
   if (mode == "circle") circle(comm, data);
+  if (mode == "busy") busy(comm, data);
   if (mode == "mismatch") mismatch(comm, data);
   if (mode == "child") forked_child(comm);
   if (mode == "work" || mode == "abort" || mode == "exit") work(comm, data, mode);

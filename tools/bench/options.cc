@@ -3,6 +3,7 @@
 #include <tutti/core/config_values.h>
 #include <tutti/tools/bench/options.h>
 #include <tutti/tools/command_line.h>
+#include <tutti/tools/names.h>
 
 namespace tutti::tools {
 namespace {
@@ -104,8 +105,8 @@ std::string understand(const Words& words, BenchOptions& options) {
   if (*least == 0) return "--min-bytes must be at least 1";
   const auto type = parse_data_type(words.type);
   const auto op = parse_reduce_op(words.op);
-  if (!type) return "no such type: " + words.type;
-  if (!op) return "no such operation: " + words.op;
+  if (!type) return "no such type: " + words.type + "; there are: " + type_names();
+  if (!op) return "no such operation: " + words.op + "; there are: " + op_names();
   for (const MeasuredInfo* info : options.measured) {
     if (info->reduces && !op->supports(*type)) return words.op + " is not defined on " + words.type;
   }

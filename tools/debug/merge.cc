@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <tutti/tools/debug/merge.h>
+#include <tutti/tools/debug/waits.h>
 
 namespace tutti::tools {
 
@@ -45,12 +46,10 @@ struct Group {
   std::map<int, View> views;  // by world rank
 };
 
-// Somebody waits for somebody, and what for.
-struct Wait {
-  int from;
-  int to;
-  std::string what;
-};
+// Ranks are seen one after the other, by clocks that are not exact. Below this an operation says nothing yet.
+constexpr double least_wait = 0.1;
+// What a rank had to answer a question; one that did not has been where it is for at least as long.
+constexpr double unanswered = 1;
 
 // As floating-point numbers, of which any two have a difference.
 double seconds_between(std::int64_t from_us, std::int64_t to_us) {
@@ -63,6 +62,15 @@ std::string format_age(double seconds) {
   return text;
 }
 
+// For how many seconds the operation of a rank is known to have lasted when the other one, who had not come,
+// was seen. The other's dump may be the earlier one.
+double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
+  const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
+                     : waiting.progress       ? 0
+                                              : unanswered;
+  return other == nullptr ? age : age - seconds_between(other->time_us, waiting.time_us);
+}
+
 std::string numbered(const Operation& operation) {
   return "#" + std::to_string(operation.number) + " " + operation.call;
 }
@@ -70,6 +78,8 @@ std::string numbered(const Operation& operation) {
 std::string plural(const std::vector<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranks(ranks);
 }
+
+std::string plural(const std::set<int>& ranks) { return plural(std::vector(ranks.begin(), ranks.end())); }
 
 class Merge {
  public:
@@ -82,8 +92,11 @@ class Merge {
   bool find_mismatch(const Group& group);
   void find_waits(const Group& group);
   void transfers_of(const Group& group);
+  void add_wait(const RankDump& waiting, const Operation& operation, int other, const std::string& what);
   void name_the_late();
   void name_a_circle();
+  void name_the_missing();
+  double seconds_apart() const;
   static std::string situation(const View& view, double& age);
   std::string name(int rank) const;
   std::string state_of(int rank) const;
@@ -95,6 +108,7 @@ class Merge {
   std::vector<Wait> waits_;
   std::string text_;
   bool something_ = false;  // to be said beyond where the ranks are
+  bool moments_ = false;    // ranks differ in where they are, but not for long enough
 };
 
 Merge::Merge(const std::vector<RankDump>& dumps) : dumps_(dumps) {
@@ -151,11 +165,11 @@ void Merge::describe(const Group& group) {
   };
   std::map<std::string, Place> places;
   std::map<std::string, std::vector<int>> failures;
-  std::vector<int> silent;
+  std::vector<int> silent, elsewhere;
   for (const int rank : group.ranks) {
     const auto found = group.views.find(rank);
     if (found == group.views.end()) {
-      silent.push_back(rank);
+      (by_rank_.contains(rank) ? elsewhere : silent).push_back(rank);
       continue;
     }
     double age = 0;
@@ -174,6 +188,7 @@ void Merge::describe(const Group& group) {
     text_ += "\n";
   }
   if (!silent.empty()) text_ += "  " + plural(silent) + ": no dump\n";
+  if (!elsewhere.empty()) text_ += "  " + plural(elsewhere) + ": not in it yet, or not any more\n";
   for (const auto& [status, ranks] : failures) text_ += "  " + plural(ranks) + ": " + status + "\n";
 }
 
@@ -198,6 +213,17 @@ bool Merge::find_mismatch(const Group& group) {
   return false;
 }
 
+void Merge::add_wait(const RankDump& waiting, const Operation& operation, int other,
+                     const std::string& what) {
+  const auto there = by_rank_.find(other);
+  const RankDump* dump = there == by_rank_.end() ? nullptr : there->second;
+  if (known_wait(waiting, operation, dump) >= least_wait) {
+    waits_.push_back({waiting.rank, other, what});
+  } else {
+    moments_ = true;
+  }
+}
+
 void Merge::find_waits(const Group& group) {
   for (const auto& [rank, view] : group.views) {
     const Operation* running = view.running();
@@ -208,7 +234,7 @@ void Merge::find_waits(const Group& group) {
       const bool told = there != group.views.end();
       const bool missing = told ? there->second.communicator->issued <= running->number
                                 : std::ranges::count(running->waiting_for, other) > 0;
-      if (other != rank && missing) waits_.push_back({rank, other, what});
+      if (other != rank && missing) add_wait(*view.dump, *running, other, what);
     }
   }
 }
@@ -223,7 +249,7 @@ void Merge::transfers_of(const Group& group) {
       }
       if (!transfer.waiting_for.empty()) text_ += ", waits for " + plural(transfer.waiting_for);
       text_ += "\n";
-      for (const int other : transfer.waiting_for) waits_.push_back({rank, other, transfer.call});
+      for (const int other : transfer.waiting_for) add_wait(*view.dump, transfer, other, transfer.call);
     }
   }
 }
@@ -258,47 +284,59 @@ std::string Merge::state_of(int rank) const {
 }
 
 void Merge::name_the_late() {
-  std::set<int> waiting;
-  for (const Wait& wait : waits_) waiting.insert(wait.from);
-  std::map<int, std::map<std::string, std::set<int>>> late;  // rank -> what others wait for -> who
-  for (const Wait& wait : waits_) {
-    if (!waiting.contains(wait.to)) late[wait.to][wait.what].insert(wait.from);
-  }
-  for (const auto& [rank, reasons] : late) {
+  for (const auto& [rank, reasons] : awaited_only(waits_)) {
     something_ = true;
     text_ += name(rank) + " is BEHIND:";
     for (const auto& [what, who] : reasons) {
-      const std::vector<int> ranks(who.begin(), who.end());
-      text_ += (what == reasons.begin()->first ? " " : "; ") + plural(ranks) +
-               (ranks.size() == 1 ? " waits" : " wait") + " for it in " + what;
+      text_ += (what == reasons.begin()->first ? " " : "; ") + plural(who) +
+               (who.size() == 1 ? " waits" : " wait") + " for it in " + what;
     }
     text_ += "; " + state_of(rank) + "\n";
   }
 }
 
-// Follows each rank's first wait: that ends at who waits for nobody, or goes round.
 void Merge::name_a_circle() {
-  std::map<int, const Wait*> first;
-  for (const Wait& wait : waits_) first.emplace(wait.from, &wait);
-  std::set<int> seen;
-  for (const auto& [start, unused] : first) {
-    std::vector<const Wait*> path;
-    int at = start;
-    while (first.contains(at) && seen.insert(at).second) {
-      path.push_back(first.at(at));
-      at = path.back()->to;
-    }
-    const auto closed = std::ranges::find(path, at, &Wait::from);
-    if (closed == path.end()) continue;
-    something_ = true;
-    text_ += "CIRCLE:";
-    for (auto wait = closed; wait != path.end(); ++wait) {
-      text_ += (wait == closed ? " " : "; ") + name((*wait)->from) + " waits for rank " +
-               std::to_string((*wait)->to) + " in " + (*wait)->what;
-    }
-    text_ += "\n";
-    return;
+  const std::vector<Wait> circle = find_circle(waits_);
+  if (circle.empty()) return;
+  something_ = true;
+  text_ += "CIRCLE:";
+  for (const Wait& wait : circle) {
+    text_ += (wait.from == circle.front().from ? " " : "; ") + name(wait.from) + " waits for rank " +
+             std::to_string(wait.to) + " in " + wait.what;
   }
+  text_ += "\n";
+}
+
+// Those without a dump that no wait leads to: when a communicator has failed, nobody in it knows any more
+// whom it waited for.
+void Merge::name_the_missing() {
+  std::set<int> named;
+  for (const Wait& wait : waits_) named.insert(wait.to);
+  std::map<int, Reasons> missing;
+  for (const auto& [key, group] : groups_) {
+    for (const int rank : group.ranks) {
+      if (by_rank_.contains(rank) || named.contains(rank)) continue;
+      Reasons& others = missing[rank];
+      for (const auto& [other, view] : group.views) {
+        if (const Operation* running = view.running()) others[numbered(*running)].insert(other);
+        for (const Operation& transfer : view.communicator->transfers) {
+          if (transfer.running) others[transfer.call].insert(other);
+        }
+      }
+    }
+  }
+  for (const auto& [rank, others] : missing) {
+    something_ = true;
+    text_ += "there is no dump of " + name(rank) + ": it has ended, is stopped, or its dump was not given";
+    for (const auto& [what, who] : others)
+      text_ += "; " + plural(who) + (who.size() == 1 ? " is" : " are") + " in " + what;
+    text_ += others.empty() ? "; no other is in an operation with it\n" : ", and may wait for it\n";
+  }
+}
+
+double Merge::seconds_apart() const {
+  const auto [first, last] = std::ranges::minmax_element(dumps_, {}, &RankDump::time_us);
+  return seconds_between(first->time_us, last->time_us);
 }
 
 std::string Merge::report() {
@@ -308,13 +346,22 @@ std::string Merge::report() {
     if (!find_mismatch(group)) find_waits(group);
     transfers_of(group);
   }
-  if (text_.empty()) {
-    return "nothing is in flight, and all ranks have called equally much\n";
-  }
+  const bool idle = text_.empty();
   name_the_late();
   name_a_circle();
-  if (!something_)
+  name_the_missing();
+  if (idle) {
+    text_ = std::string("nothing is in flight, and ") + (something_ ? "these" : "all") +
+            " ranks have called equally much\n" + text_;
+  } else if (something_) {
+    return text_;
+  } else if (moments_) {
+    text_ += "nobody is seen to be stuck: the ranks were seen at different moments, " +
+             format_age(seconds_apart()) + " apart, and none was seen to wait for another one for " +
+             format_age(least_wait) + "; ask again and compare\n";
+  } else {
     text_ += "nobody is behind: each operation in flight has been called by all of its ranks\n";
+  }
   return text_;
 }
 

@@ -1,8 +1,8 @@
 #include <cerrno>
-#include <system_error>
 
 #include <sys/eventfd.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/transport/shm/bell.h>
 
 namespace tutti::shm {
@@ -16,7 +16,7 @@ void BellRope::ring() const {
 Status Bell::create() {
   Descriptor eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!eventfd) {
-    return Status(Code::resource_exhausted, "eventfd: " + std::generic_category().message(errno));
+    return Status(Code::resource_exhausted, "eventfd: " + error_text(errno));
   }
   rope_ = std::make_shared<const BellRope>(std::move(eventfd));
   return {};

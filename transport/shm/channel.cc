@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
-#include <system_error>
 
+#include <tutti/core/error_text.h>
 #include <tutti/transport/shm/channel.h>
 #include <tutti/transport/shm/transport.h>
 
@@ -91,7 +91,7 @@ void ShmChannel::accept(const Note& hello, std::vector<Descriptor> descriptors, 
   }
   auto mapped = Pipe::map(std::move(descriptors[0]), hello.bytes, hello.proof);
   if (!mapped.ok()) {
-    answer.set_reason(mapped.status().with_context("at " + hub_.describe(owner().rank()) + ": "));
+    answer.set_reason(mapped.status().with_context("at " + hub_.describe(owner().rank())));
     link->send_last(answer);
     return on_refused(mapped.status());
   }
@@ -105,7 +105,7 @@ void ShmChannel::accept(const Note& hello, std::vector<Descriptor> descriptors, 
   answer.kind = NoteKind::welcome;
   const int bell = hub_.bell.rope()->descriptor();
   if (const int error = link_->send(answer, {&bell, 1}); error != 0) {
-    const Status why(Code::resource_exhausted, std::generic_category().message(error));
+    const Status why(Code::resource_exhausted, error_text(error));
     answer.set_reason(why);
     link_->send_last(answer);
     on_refused(why);

@@ -1,9 +1,9 @@
 #include <array>
 #include <cerrno>
-#include <system_error>
 
 #include <sys/random.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/transport/shm/connector.h>
 
 namespace tutti::shm {
@@ -44,7 +44,7 @@ void Connector::react(int error) {
   } else {
     // Descriptors may be free in a moment, but the other transports would wait for them as well.
     link_.reset();
-    events_.on_refused(Status(Code::resource_exhausted, std::generic_category().message(error)));
+    events_.on_refused(Status(Code::resource_exhausted, error_text(error)));
   }
 }
 

@@ -6,7 +6,7 @@ namespace tutti::shm {
 Result<std::unique_ptr<Transport>> create(const Options& options) {
   auto transport = std::make_unique<ShmTransport>(options);
   const Status prepared = transport->prepare();
-  if (!prepared.ok()) return prepared.with_context("shm: ");
+  if (!prepared.ok()) return prepared.with_context("shm");
   return std::unique_ptr<Transport>(std::move(transport));
 }
 

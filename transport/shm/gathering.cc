@@ -1,9 +1,9 @@
 #include <atomic>
 #include <cerrno>
-#include <system_error>
 
 #include <sys/random.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/transport/shm/gathering.h>
 #include <tutti/transport/shm/shares.h>
 
@@ -55,7 +55,7 @@ void Gathering::make() {
   segment_ = std::make_unique<Segment>();
   Status made = segment_->create(segment_bytes(request_));
   if (made.ok()) made = provide_share(*segment_, 0, members_.size());
-  if (!made.ok()) return fail(made.with_context("shm, at " + describe(0) + ": "));
+  if (!made.ok()) return fail(made.with_context("shm, at " + describe(0)));
   for (Member& member : members_) {
     if (getrandom(&member.proof, sizeof member.proof, 0) != sizeof member.proof) {
       return fail(Status(Code::internal, "shm: the system has no random numbers"));
@@ -81,7 +81,7 @@ void Gathering::offer() {
     if (error == EAGAIN || error == ETOOMANYREFS) {
       again = true;
     } else if (error != 0) {
-      return on_broken(*member.link, std::generic_category().message(error));
+      return on_broken(*member.link, error_text(error));
     } else {
       member.offered = true;
     }
@@ -100,7 +100,7 @@ void Gathering::on_note(Link& link, const Note& note, std::vector<Descriptor>) {
   const std::size_t i = index_of(link);
   if (note.kind == NoteKind::refused) {
     const Status why = note.reason(request_.members[i]);
-    return fail(why.with_context("shm, at " + describe(i) + ": "));
+    return fail(why.with_context("shm, at " + describe(i)));
   }
   if (note.kind != NoteKind::mapped || !members_[i].offered || members_[i].mapped) {
     return fail(

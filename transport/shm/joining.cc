@@ -1,7 +1,7 @@
 #include <atomic>
 #include <cerrno>
-#include <system_error>
 
+#include <tutti/core/error_text.h>
 #include <tutti/transport/shm/joining.h>
 #include <tutti/transport/shm/shares.h>
 
@@ -36,8 +36,7 @@ void Joining::connect() {
   } else if (error == ECONNREFUSED) {
     fail(Status(Code::peer_lost, hub_.describe(leader()) + " does not listen any more", leader()));
   } else {
-    fail(Status(Code::unreachable,
-                "no connection to " + hub_.describe(leader()) + ": " + std::generic_category().message(error),
+    fail(Status(Code::unreachable, "no connection to " + hub_.describe(leader()) + ": " + error_text(error),
                 leader()));
   }
 }
@@ -64,7 +63,7 @@ void Joining::on_open(Link&) {
     link_.reset();
     hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_full)));
   } else if (error != 0) {
-    on_broken(*link_, std::generic_category().message(error));
+    on_broken(*link_, error_text(error));
   }
 }
 
@@ -86,11 +85,11 @@ void Joining::take(const Note& offer, std::vector<Descriptor> descriptors) {
   if (const Status mapped = map(offer, descriptors); !mapped.ok()) {
     answer.set_reason(mapped);
     link_->send_last(answer);
-    return fail(mapped.with_context("shm: "));
+    return fail(mapped.with_context("shm"));
   }
   answer.kind = NoteKind::mapped;
   if (const int error = link_->send(answer); error != 0) {
-    return on_broken(*link_, std::generic_category().message(error));
+    return on_broken(*link_, error_text(error));
   }
   const bool patient = !request_.deadline.is_never();
   hub_.timers.set(

@@ -1,8 +1,8 @@
 #include <cerrno>
-#include <system_error>
 
 #include <sys/epoll.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/transport/shm/link.h>
 
 namespace tutti::shm {
@@ -68,10 +68,8 @@ void Link::read_note() {
       return break_off("its side of the connection was closed without a goodbye");
     case EBADMSG:
       return break_off("it broke the protocol");
-    case EMFILE:
-      return break_off("this process has no descriptors left for what it sent");
     default:
-      return break_off(std::generic_category().message(error));
+      return break_off(error_text(error));
   }
 }
 

@@ -1,8 +1,8 @@
 #include <cerrno>
-#include <system_error>
 
 #include <sys/epoll.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/core/log.h>
 #include <tutti/transport/shm/listener.h>
 
@@ -80,7 +80,7 @@ void Listener::on_ready(std::uint32_t) {
       return;
     } else if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
       if (!std::exchange(scarce_, true)) {
-        log::warn("shm: cannot accept a connection now: ", std::generic_category().message(error));
+        log::warn("shm: cannot accept a connection now: ", error_text(error));
       }
       pause();
       return;

@@ -1,11 +1,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <system_error>
 
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/transport/shm/local_socket.h>
 
 namespace tutti::shm {
@@ -46,7 +46,7 @@ Result<Descriptor> listen_local(const std::string& name) {
   Descriptor listener(socket(AF_UNIX, type, 0));
   if (!listener || bind(listener.get(), address.get(), address.length) != 0 ||
       listen(listener.get(), backlog) != 0) {
-    return Status(Code::unsupported, "an abstract unix socket: " + std::generic_category().message(errno));
+    return Status(Code::unsupported, "an abstract unix socket: " + error_text(errno));
   }
   return listener;
 }

@@ -1,11 +1,11 @@
 #include <cerrno>
 #include <string>
-#include <system_error>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/transport/shm/segment.h>
 
 namespace tutti::shm {
@@ -15,8 +15,7 @@ constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Status failure(const std::string& what, int error) {
   const bool scarce = error == ENOMEM || error == ENOSPC || error == EMFILE || error == ENFILE;
-  return Status(scarce ? Code::resource_exhausted : Code::unsupported,
-                what + ": " + std::generic_category().message(error));
+  return Status(scarce ? Code::resource_exhausted : Code::unsupported, what + ": " + error_text(error));
 }
 
 }  // namespace

@@ -230,7 +230,7 @@ void Connector::pause(milliseconds delay) {
 
 void Connector::on_timer() {
   if (deadline_.expired()) {
-    const std::string last = last_error_ ? ", last: " + last_error_.message() : std::string();
+    const std::string last = last_error_ ? ", last: " + text_of(last_error_) : std::string();
     // Without descriptors, or without a local port.
     const bool scarce = is_scarcity(last_error_) || last_error_.value() == EADDRNOTAVAIL;
     fail(scarce ? Code::resource_exhausted : Code::unreachable,

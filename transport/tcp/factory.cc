@@ -1,5 +1,6 @@
 #include <system_error>
 
+#include <tutti/core/error_text.h>
 #include <tutti/transport/tcp/factory.h>
 #include <tutti/transport/tcp/transport.h>
 
@@ -12,7 +13,7 @@ Result<std::unique_ptr<Transport>> create(const Options& options) {
     if (!listening.ok()) return listening;
     return std::unique_ptr<Transport>(std::move(transport));
   } catch (const std::system_error& error) {  // Asio's context needs descriptors of its own
-    return Status(Code::resource_exhausted, std::string("tcp: ") + error.what());
+    return Status(Code::resource_exhausted, "tcp: " + error_text(error.code().value()));
   }
 }
 

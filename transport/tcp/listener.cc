@@ -144,7 +144,7 @@ void Listener::on_ready(std::uint32_t) {
       return;
     } else if (is_scarcity(error)) {
       if (!std::exchange(scarce_, true)) {
-        log::warn("tcp: cannot accept a connection now: ", error.message());
+        log::warn("tcp: cannot accept a connection now: ", text_of(error));
       }
       pause();
       return;

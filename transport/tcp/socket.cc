@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/transport/tcp/congestion.h>
 #include <tutti/transport/tcp/socket.h>
 
@@ -82,7 +83,7 @@ Result<Acceptor> listen(asio::io_context& io, const asio::ip::address& address, 
   if (first_port != 0) where += " port " + std::to_string(first_port);
   if (last_port > first_port) where += "-" + std::to_string(last_port);
   return Status(is_scarcity(error) ? Code::resource_exhausted : Code::invalid_argument,
-                "tcp: cannot listen on " + where + ": " + error.message());
+                "tcp: cannot listen on " + where + ": " + text_of(error));
 }
 
 Socket accept(asio::io_context& io, Acceptor& acceptor, asio::error_code& error) {
@@ -146,6 +147,10 @@ void tune(Socket& socket) {
 void set_nagle(int descriptor, bool on) { set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, on ? 0 : 1); }
 
 void acknowledge(int descriptor) { set_option(descriptor, IPPROTO_TCP, TCP_QUICKACK, 1); }
+
+std::string text_of(const asio::error_code& error) {
+  return error.category() == asio::error::get_system_category() ? error_text(error.value()) : error.message();
+}
 
 bool is_scarcity(const asio::error_code& error) {
   switch (error.value()) {

@@ -45,6 +45,8 @@ void set_nagle(int descriptor, bool on);
 void acknowledge(int descriptor);
 
 // Whether we lack descriptors or memory: worth another try a little later.
+// In the words of error_text(), where it is an error of the system.
+std::string text_of(const asio::error_code& error);
 bool is_scarcity(const asio::error_code& error);
 
 }  // namespace tutti::tcp

@@ -113,7 +113,7 @@ Status TcpTransport::start(Driver& driver, TransportOwner& owner, const MessageL
   driver.add(*this);
   for (auto& listener : listeners_) {
     const Status started = listener->start();
-    if (!started.ok()) return started.with_context("tcp: ");
+    if (!started.ok()) return started.with_context("tcp");
   }
   return Status();
 }

@@ -59,6 +59,55 @@ TEST(LowerBound, NoAlgorithmBeatsIt) {
   }
 }
 
+// The costs that choices are made by, with and without memory to share, on one host and on several.
+TEST(LowerBound, NoEstimateIsBelowIt) {
+  int judged = 0;
+  const auto judge = [&](const Problem& problem, const CostModel& model) {
+    const double bound = lower_bound(problem, model).seconds();
+    for (const Choice& choice : Selector::create(model, "").take().rank(problem)) {
+      ++judged;
+      EXPECT_GE(choice.seconds * (1 + 1e-9), bound)
+          << to_string(problem.kind) << " of " << problem.count << " on " << problem.size << " ranks, "
+          << model.cores << " cores, window " << problem.window_bytes << ": " << describe(choice);
+    }
+  };
+  for (const char* transport : {"shm", "tcp"}) {
+    for (const auto& [hosts, per_host] : {std::pair(1, 1),
+                                          {1, 2},
+                                          {1, 3},
+                                          {1, 8},
+                                          {1, 33},
+                                          {2, 1},
+                                          {2, 4},
+                                          {3, 3},
+                                          {5, 2},
+                                          {2, 12},
+                                          {3, 12},
+                                          {4, 8},
+                                          {8, 4},
+                                          {16, 8},
+                                          {25, 4}}) {
+      const Topology topology = Topology::regular(hosts, per_host);
+      for (const CollectiveKind kind : kinds) {
+        for (const std::uint64_t bytes : {0, 4, 4096, 1 << 20, 64 << 20}) {
+          Problem problem;
+          problem.kind = kind;
+          problem.size = topology.size();
+          problem.topology = hosts == 1 ? nullptr : &topology;
+          problem.element_size = 4;
+          problem.count = count_for(kind, bytes, problem.size, DataType::float32);
+          problem.window_bytes = hosts == 1 && std::string(transport) == "shm" ? 1 << 20 : 0;
+          CostModel model = shipped_model(transport);
+          judge(problem, model);
+          model.cores = 2;
+          judge(problem, model);
+        }
+      }
+    }
+  }
+  EXPECT_GT(judged, 1000);
+}
+
 TEST(LowerBound, IsReached) {
   // One message is all it takes.
   Problem problem;

@@ -133,6 +133,102 @@ TEST(Merge, AllAreInIt) {
   EXPECT_THAT(merge(dumps), HasSubstr("nobody is behind"));
 }
 
+// Seen at `time_us`, with an operation since `since_us`.
+void move_to(RankDump& dump, std::int64_t time_us, std::int64_t since_us) {
+  dump.time_us = time_us;
+  dump.communicators.front().operations.back().issued_us = since_us;
+}
+
+// The rank that was asked last has called most.
+TEST(Merge, MomentsAreNoDelay) {
+  auto dumps = world(2);
+  running(dumps[0], "barrier()", {1});
+  for (int i = 0; i < 10; ++i) over(dumps[1], "barrier()");
+  running(dumps[1], "barrier()", {0});
+  move_to(dumps[0], now, now - 50);
+  move_to(dumps[1], now + 12'000, now + 11'000);
+  const std::string text = merge(dumps);
+  EXPECT_THAT(
+      text, HasSubstr("nobody is seen to be stuck: the ranks were seen at different moments, 0.012 s apart, "
+                      "and none was seen to wait for another one for 0.100 s"));
+  EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
+}
+
+// What a rank does after the other one was seen says nothing of that one, however long it lasts.
+TEST(Merge, WhatBeganLaterIsNoDelay) {
+  auto dumps = world(2);
+  running(dumps[0], "barrier()", {1});
+  move_to(dumps[0], now + 60'000'000, now + 1'000'000);
+  EXPECT_THAT(merge(dumps), HasSubstr("nobody is seen to be stuck"));
+  move_to(dumps[0], now + 60'000'000, now - 1'000'000);
+  EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
+}
+
+// A rank that was seen later, and still had not come, is behind.
+TEST(Merge, WhoIsSeenLaterIsBehindAllTheSame) {
+  auto dumps = world(2);
+  running(dumps[0], "barrier()", {1});
+  move_to(dumps[0], now, now - 200'000);
+  dumps[1].time_us = now + 60'000'000;
+  EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
+}
+
+TEST(Merge, ASendAndItsAnswerAreNoCircle) {
+  auto dumps = world(2);
+  for (const int rank : {0, 1}) {
+    const std::int64_t seen = now + rank * 5'000;
+    dumps[static_cast<std::size_t>(rank)].time_us = seen;
+    dumps[static_cast<std::size_t>(rank)].communicators.front().transfers.push_back(
+        {.call = "recv(count=1)", .running = true, .issued_us = seen - 100, .waiting_for = {1 - rank}});
+  }
+  const std::string text = merge(dumps);
+  EXPECT_THAT(text, HasSubstr("nobody is seen to be stuck"));
+  EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
+}
+
+// Whose driver did not answer for a second has been where it is at least as long.
+TEST(Merge, NoAnswerIsAWait) {
+  auto dumps = world(2);
+  running(dumps[0], "barrier()", {});
+  move_to(dumps[0], now, 0);
+  EXPECT_THAT(merge(dumps), HasSubstr("nobody is seen to be stuck"));
+  dumps[0].progress = false;
+  EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
+}
+
+// A failed communicator does not know any more whom its operations waited for.
+TEST(Merge, WhoLeftNoDumpIsNamedAfterADeath) {
+  auto dumps = world(3);
+  for (RankDump& dump : dumps) {
+    running(dump, "barrier()", {});
+    dump.communicators[0].status = "peer_lost: rank 1 is gone";
+  }
+  dumps.erase(dumps.begin() + 1);
+  const std::string text = merge(dumps);
+  EXPECT_THAT(
+      text,
+      HasSubstr("there is no dump of rank 1: it has ended, is stopped, or its dump was not given; ranks "
+                "0, 2 are in #1 barrier(), and may wait for it\n"));
+  EXPECT_THAT(text, Not(HasSubstr("nobody")));
+}
+
+TEST(Merge, NothingGoesOnInTheDumpsThatThereAre) {
+  auto dumps = world(3);
+  dumps.pop_back();
+  EXPECT_EQ(
+      merge(dumps),
+      "nothing is in flight, and these ranks have called equally much\n"
+      "there is no dump of rank 2: it has ended, is stopped, or its dump was not given; no other is in an "
+      "operation with it\n");
+}
+
+TEST(Merge, ARankMayHaveLeftACommunicator) {
+  auto dumps = world(2);
+  running(dumps[0], "barrier()", {1});
+  dumps[1].communicators.clear();
+  EXPECT_THAT(merge(dumps), HasSubstr("rank 1: not in it yet, or not any more\n"));
+}
+
 TEST(Merge, FailuresAreShown) {
   auto dumps = world(2);
   dumps[0].communicators[0].status = "peer_lost: rank 1 is gone";

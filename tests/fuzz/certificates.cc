@@ -1,0 +1,167 @@
+// Guards of connections that TLS protects by certificates: one that hears whatever the input says, one that
+// hears it from somebody whose certificate is good, or of another authority, inside TLS, and two that hear
+// each other through somebody who changes, drops and adds what he likes.
+#include <array>
+#include <filesystem>
+#include <string>
+
+#include <sys/socket.h>
+
+#include <tutti/core/security/guard.h>
+#include <tutti/core/security/tls.h>
+#include <tutti/tests/fuzz/connection.h>
+#include <tutti/tests/fuzz/input.h>
+#include <tutti/tests/support/certificates.h>
+
+namespace tutti::fuzz {
+namespace {
+
+using security::Guard;
+using security::Service;
+using security::Tls;
+using State = Guard::State;
+
+// Who belongs to the job, and the TLS of two who do not play by the guards' rules.
+struct Holders {
+  security::SharedCredentials credentials;
+  std::unique_ptr<const security::TlsContext> insider, outsider;
+
+  Holders() {
+    std::string folder = std::filesystem::temp_directory_path() / "tutti-fuzz-XXXXXX";
+    require(::mkdtemp(folder.data()) != nullptr);
+    for (const char* authority : {"ours", "theirs"}) require(test::make_authority(folder, authority));
+    require(test::make_certificate(folder, "ours", "member"));
+    require(test::make_certificate(folder, "theirs", "stranger"));
+    const auto file = [&](const std::string& name) { return folder + "/" + name; };
+    security::Settings settings;
+    settings.job = "a job";
+    settings.tls = true;
+    settings.certificate = file("member.pem");
+    settings.key = file("member.key");
+    settings.authority = file("ours.pem");
+    credentials = security::Credentials::create(settings).take();
+    insider = context(file("member"), file("ours.pem"));
+    outsider = context(file("stranger"), file("ours.pem"));
+    std::filesystem::remove_all(folder);
+  }
+  static std::unique_ptr<const security::TlsContext> context(const std::string& name,
+                                                             const std::string& authority) {
+    security::TlsContext::Options options;
+    options.certificate = name + ".pem";
+    options.key = name + ".key";
+    options.authority = authority;
+    return security::TlsContext::create(options).take();
+  }
+};
+
+const Holders& holders() {
+  static const Holders all;
+  return all;
+}
+
+const Deadline ample = Deadline::after(std::chrono::hours(24));
+constexpr security::Parties parties{Service::data, 1, 2};
+constexpr int turns = 8;
+
+Guard make(bool accepts) {
+  return accepts ? Guard::accepting(holders().credentials, parties.service, parties.to, ample)
+                 : Guard::connecting(holders().credentials, parties, ample);
+}
+
+bool goes_on(State state) { return state == State::reading || state == State::writing; }
+
+void alone(Input& input) {
+  Guard guard = make(input.byte() % 2 == 0);
+  Connection connection;
+  State state = State::reading;
+  while (!input.empty() && goes_on(state)) {
+    connection.say(input.text(input.byte()));
+    state = guard.advance(connection.guarded);
+    connection.hear();
+  }
+  shutdown(connection.other, SHUT_WR);
+  if (goes_on(state)) state = guard.advance(connection.guarded);
+  require(state == State::failed && !guard.status().ok());
+}
+
+// What stands in the clear is said as a guard says it, all else by the input.
+void inside(Input& input, const security::TlsContext& context) {
+  const bool accepts = input.byte() % 2 == 0;
+  Guard guard = make(accepts), honest = make(!accepts);
+  Connection connection, apart;
+  State state = State::reading;
+  for (int turn = 0; turn < 2; ++turn) {
+    const bool speaks = (turn == 0) != accepts;  // who connects speaks first
+    if (speaks) state = guard.advance(connection.guarded);
+    std::string bytes(Guard::message_bytes, '\0');
+    if (speaks) {
+      const ssize_t got = recv(connection.other, bytes.data(), bytes.size(), 0);
+      bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+      apart.say(bytes);
+    } else {
+      honest.advance(apart.guarded);
+      const ssize_t got = recv(apart.other, bytes.data(), bytes.size(), 0);
+      bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+      connection.say(bytes);
+    }
+  }
+  const auto tls = accepts ? Tls::connecting(context, connection.other, {})
+                           : Tls::accepting(context, connection.other, {});
+  Tls::State shaken = Tls::State::reading;
+  int error = 0;
+  for (int turn = 0; turn < turns && shaken != Tls::State::failed; ++turn) {
+    if (goes_on(state)) state = guard.advance(connection.guarded);
+    if (shaken != Tls::State::done) shaken = tls->handshake(error);
+    if (shaken != Tls::State::done || input.empty()) continue;
+    const std::string_view said = input.text(input.byte());
+    const std::array parts = {std::as_bytes(std::span(said))};
+    tls->write(parts, error);
+  }
+  shutdown(connection.other, SHUT_WR);
+  for (int turn = 0; turn < 2 && goes_on(state); ++turn) state = guard.advance(connection.guarded);
+  require(state == State::failed && !guard.status().ok());
+}
+
+void between(Input& input) {
+  Guard left = make(false), right = make(true);
+  Connection at_left, at_right;
+  State left_is = State::reading, right_is = State::reading;
+  std::string said, heard;  // by left, and what right was told that it was
+  for (int turn = 0; turn < turns; ++turn) {
+    if (goes_on(left_is)) left_is = left.advance(at_left.guarded);
+    std::string bytes = at_left.hear();
+    said += bytes;
+    meddle(input, bytes);
+    heard += bytes;
+    at_right.say(bytes);
+    if (goes_on(right_is)) right_is = right.advance(at_right.guarded);
+    bytes = at_right.hear();
+    meddle(input, bytes);
+    at_left.say(bytes);
+  }
+  if (right_is != State::done) return;
+  constexpr std::size_t judged = Guard::message_bytes;  // in the clear, whatever follows
+  require(right.from() == parties.from && heard.substr(0, judged) == said.substr(0, judged));
+}
+
+}  // namespace
+}  // namespace tutti::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tutti::fuzz;
+  Input input(data, size);
+  switch (input.byte()) {
+    case 'b':
+      between(input);
+      break;
+    case 'i':
+      inside(input, *holders().insider);
+      break;
+    case 'o':
+      inside(input, *holders().outsider);
+      break;
+    default:
+      alone(input);
+  }
+  return 0;
+}
