@@ -285,7 +285,8 @@ Result<std::unique_ptr<StoreServer>> StoreServer::create(const StoreServerOption
     return std::unique_ptr<StoreServer>(
         new StoreServer(std::move(impl), std::move(endpoints), to_hex(nonce)));
   } catch (const std::system_error& error) {
-    return Status(Code::resource_exhausted, "cannot start the store's server: " + error_text(error.code().value()));
+    return Status(Code::resource_exhausted,
+                  "cannot start the store's server: " + error_text(error.code().value()));
   }
 }
 
