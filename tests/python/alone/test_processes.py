@@ -170,12 +170,12 @@ def test_library_and_header_are_where_the_package_says():
 
 
 def test_stub_describes_the_extension():
-    """Every class, method and function of the extension, and nothing else."""
+    """Every class, method and function of the extension, and nothing else; but private names, which only types need."""
     tree = ast.parse((ROOT / "bindings/python/tutti/_core.pyi").read_text())
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             assert callable(getattr(_core, node.name))
-        elif isinstance(node, ast.ClassDef):
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             promised = {d.name for d in node.body if isinstance(d, ast.FunctionDef) and d.name != "__buffer__"}
             promised |= {d.target.id for d in node.body if isinstance(d, ast.AnnAssign)}
             has = {name for name in vars(getattr(_core, node.name)) if not name.startswith("_")}
