@@ -12,6 +12,11 @@ namespace tutti {
 
 namespace {
 
+// A refusal is of one attempt only; another may follow.
+bool concerns(const ShrinkNote& decision, const ShrinkNote& asked) {
+  return decision.kind != ShrinkNote::Kind::refuse || decision.attempt == asked.attempt;
+}
+
 ShrinkNote about(std::uint32_t context, ShrinkNote::Kind kind) {
   ShrinkNote note;
   note.context = context;
@@ -119,17 +124,14 @@ void ControlDesk::read_note(const ControlNote& note) {
 void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context) {
   const auto asked = decode_shrink(note.body);
   const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;
-  const bool tells = kind == ShrinkNote::Kind::commit;
-  if (!tells && kind != ShrinkNote::Kind::join && kind != ShrinkNote::Kind::ask &&
-      kind != ShrinkNote::Kind::propose)
+  if (kind != ShrinkNote::Kind::join && kind != ShrinkNote::Kind::ask && kind != ShrinkNote::Kind::propose &&
+      kind != ShrinkNote::Kind::commit)
     return;
   const auto decision = decisions_.find(context);
-  if (decision != decisions_.end() && tells) {
-    send(note.origin, topic_shrink, encode(about(context, ShrinkNote::Kind::learned)));
-  } else if (decision != decisions_.end()) {
-    const auto known = decode_shrink(decision->second);
-    if (known->kind == ShrinkNote::Kind::refuse && known->attempt != asked->attempt) return;
-    send(note.origin, topic_shrink, decision->second);
+  if (decision != decisions_.end() && concerns(*decode_shrink(decision->second), *asked)) {
+    const bool knows = kind == ShrinkNote::Kind::commit;
+    send(note.origin, topic_shrink,
+         knows ? encode(about(context, ShrinkNote::Kind::learned)) : decision->second);
   } else if (closed_.contains(context)) {
     send(note.origin, topic_shrink, encode(about(context, ShrinkNote::Kind::decline)));
   }

@@ -394,6 +394,7 @@ Result<Config> Config::from_values(const std::map<std::string, std::string>& val
     }
     config.given_.insert(name);
   }
+  if (config.transports == std::vector<std::string>{"auto"}) config.transports.clear();
   return config;
 }
 

@@ -91,7 +91,7 @@ class DebugOver : public ::testing::TestWithParam<std::string> {};
 TEST_P(DebugOver, TheRankThatDoesNotComeIsNamed) {
   Ranks ranks(3, "late", {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.wait_until_stuck();
-  const std::string text = merged(ranks, "BEHIND");
+  const std::string text = merged(ranks, "ranks 0, 1 wait");
   EXPECT_THAT(text, HasSubstr("pid " + ranks.pid(2) +
                               ") is BEHIND: ranks 0, 1 wait for it in #21 "
                               "all_reduce(count=100, float32, sum); the last it did was #20 barrier()"));

@@ -63,12 +63,13 @@ std::string format_age(double seconds) {
 }
 
 // For how many seconds the operation of a rank is known to have lasted when the other one, who had not come,
-// was seen. The other's dump may be the earlier one.
+// was seen. The other's dump may be the earlier one; hosts' clocks cannot be compared.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0
                                               : unanswered;
-  return other == nullptr ? age : age - seconds_between(other->time_us, waiting.time_us);
+  const bool comparable = other != nullptr && other->host == waiting.host;
+  return comparable ? age - seconds_between(other->time_us, waiting.time_us) : age;
 }
 
 std::string numbered(const Operation& operation) {
@@ -312,11 +313,11 @@ void Merge::name_a_circle() {
 void Merge::name_the_missing() {
   std::set<int> named;
   for (const Wait& wait : waits_) named.insert(wait.to);
-  std::map<int, Reasons> missing;
+  std::map<int, Reasons> reasons;
   for (const auto& [key, group] : groups_) {
     for (const int rank : group.ranks) {
       if (by_rank_.contains(rank) || named.contains(rank)) continue;
-      Reasons& others = missing[rank];
+      Reasons& others = reasons[rank];
       for (const auto& [other, view] : group.views) {
         if (const Operation* running = view.running()) others[numbered(*running)].insert(other);
         for (const Operation& transfer : view.communicator->transfers) {
@@ -325,12 +326,17 @@ void Merge::name_the_missing() {
       }
     }
   }
-  for (const auto& [rank, others] : missing) {
+  std::map<Reasons, std::vector<int>> missing;
+  for (const auto& [rank, others] : reasons) missing[others].push_back(rank);
+  for (const auto& [others, ranks] : missing) {
     something_ = true;
-    text_ += "there is no dump of " + name(rank) + ": it has ended, is stopped, or its dump was not given";
+    text_ += "there is no dump of " + (ranks.size() == 1 ? name(ranks.front()) : plural(ranks)) +
+             (ranks.size() == 1 ? ": it has ended, is stopped, or its dump was not given"
+                                : ": they have ended, are stopped, or their dumps were not given");
     for (const auto& [what, who] : others)
       text_ += "; " + plural(who) + (who.size() == 1 ? " is" : " are") + " in " + what;
-    text_ += others.empty() ? "; no other is in an operation with it\n" : ", and may wait for it\n";
+    text_ += others.empty() ? "; no other is in an operation with " : ", and may wait for ";
+    text_ += ranks.size() == 1 ? "it\n" : "them\n";
   }
 }
 

@@ -52,6 +52,7 @@ TcpChannel::~TcpChannel() {
 
 void TcpChannel::kick() {
   if (open_) {
+    if (coalescing_ && has_urgent_frames()) send_at_once();
     write_frames();
   } else if (!status().ok() && !has_urgent_frames()) {
     pipe_failed(status());  // closed before there was a connection: nobody needs a goodbye, only a cause
@@ -189,7 +190,7 @@ void TcpChannel::release_written(std::size_t bytes) {
   held_count_ -= whole;
   for (std::size_t i = 0; i < whole && open_; ++i) {
     OutgoingFrame& frame = *written[i];
-    asked_ |= has_acknowledge(frame.header);
+    asked_ = has_acknowledge(frame.header);
     if (frame.side == 0 || frame.side_written == frame.payload.size()) frame_written(frame);
   }
 }
@@ -221,6 +222,9 @@ void TcpChannel::count(OutgoingFrame& frame) {
 
 void TcpChannel::coalesce() {
   if (!asked_ || coalescing_) return;
+  for (std::size_t i = 0; i < held_count_; ++i) {
+    if (!has_acknowledge(held_[i]->header)) return;  // taken at another poll
+  }
   coalescing_ = true;
   set_nagle(wire_.native_handle(), true);
   transport_.coalesces(*this);
