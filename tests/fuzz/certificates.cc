@@ -61,14 +61,11 @@ const Holders& holders() {
 
 const Deadline ample = Deadline::after(std::chrono::hours(24));
 constexpr security::Parties parties{Service::data, 1, 2};
-constexpr int turns = 8;
 
 Guard make(bool accepts) {
   return accepts ? Guard::accepting(holders().credentials, parties.service, parties.to, ample)
                  : Guard::connecting(holders().credentials, parties, ample);
 }
-
-bool goes_on(State state) { return state == State::reading || state == State::writing; }
 
 void alone(Input& input) {
   Guard guard = make(input.byte() % 2 == 0);
@@ -124,24 +121,9 @@ void inside(Input& input, const security::TlsContext& context) {
 
 void between(Input& input) {
   Guard left = make(false), right = make(true);
-  Connection at_left, at_right;
-  State left_is = State::reading, right_is = State::reading;
-  std::string said, heard;  // by left, and what right was told that it was
-  for (int turn = 0; turn < turns; ++turn) {
-    if (goes_on(left_is)) left_is = left.advance(at_left.guarded);
-    std::string bytes = at_left.hear();
-    said += bytes;
-    meddle(input, bytes);
-    heard += bytes;
-    at_right.say(bytes);
-    if (goes_on(right_is)) right_is = right.advance(at_right.guarded);
-    bytes = at_right.hear();
-    meddle(input, bytes);
-    at_left.say(bytes);
-  }
-  if (right_is != State::done) return;
-  constexpr std::size_t judged = Guard::message_bytes;  // in the clear, whatever follows
-  require(right.from() == parties.from && heard.substr(0, judged) == said.substr(0, judged));
+  const Meeting meeting = meet(input, left, right);
+  if (meeting.right != State::done) return;
+  require(right.from() == parties.from && told_the_truth(meeting));
 }
 
 }  // namespace

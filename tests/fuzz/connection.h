@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <tutti/core/security/guard.h>
 #include <tutti/tests/fuzz/input.h>
 
 namespace tutti::fuzz {
@@ -58,6 +59,41 @@ inline void meddle(Input& input, std::string& bytes) {
     default:
       break;
   }
+}
+
+constexpr int turns = 8;
+
+inline bool goes_on(security::Guard::State state) {
+  return state == security::Guard::State::reading || state == security::Guard::State::writing;
+}
+
+// How two guards part that hear each other through somebody who meddles.
+struct Meeting {
+  security::Guard::State left = security::Guard::State::reading;
+  security::Guard::State right = security::Guard::State::reading;
+  std::string said, heard;  // by left, and what right was told that it was
+};
+inline Meeting meet(Input& input, security::Guard& left, security::Guard& right) {
+  Meeting meeting;
+  Connection at_left, at_right;
+  for (int turn = 0; turn < turns; ++turn) {
+    if (goes_on(meeting.left)) meeting.left = left.advance(at_left.guarded);
+    std::string bytes = at_left.hear();
+    meeting.said += bytes;
+    meddle(input, bytes);
+    meeting.heard += bytes;
+    at_right.say(bytes);
+    if (goes_on(meeting.right)) meeting.right = right.advance(at_right.guarded);
+    bytes = at_right.hear();
+    meddle(input, bytes);
+    at_left.say(bytes);
+  }
+  return meeting;
+}
+// Whether right was told what left has said, as far as it is judged: in the clear, whatever follows.
+inline bool told_the_truth(const Meeting& meeting) {
+  constexpr std::size_t judged = security::Guard::message_bytes;
+  return meeting.heard.substr(0, judged) == meeting.said.substr(0, judged);
 }
 
 }  // namespace tutti::fuzz

@@ -63,28 +63,12 @@ void alone(Input& input) {
 void between(Input& input) {
   const Protection left_has = protection_by(input), right_has = protection_by(input);
   Guard left = connecting(left_has), right = accepting(right_has);
-  Connection at_left, at_right;
-  State left_is = State::reading, right_is = State::reading;
-  std::string said, heard;  // by left, and what right was told that it was
-  const auto goes_on = [](State state) { return state == State::reading || state == State::writing; };
-  for (int turn = 0; turn < 8; ++turn) {
-    if (goes_on(left_is)) left_is = left.advance(at_left.guarded);
-    std::string bytes = at_left.hear();
-    said += bytes;
-    meddle(input, bytes);
-    heard += bytes;
-    at_right.say(bytes);
-    if (goes_on(right_is)) right_is = right.advance(at_right.guarded);
-    bytes = at_right.hear();
-    meddle(input, bytes);
-    at_left.say(bytes);
-  }
-  if (right_has != Protection::none && right_is == State::done) {
+  const Meeting meeting = meet(input, left, right);
+  if (right_has != Protection::none && meeting.right == State::done) {
     require(left_has == right_has && right.from() == parties.from);
-    constexpr std::size_t judged = Guard::message_bytes;  // in the clear, whatever follows
-    require(heard.substr(0, judged) == said.substr(0, judged));
+    require(told_the_truth(meeting));
   }
-  if (left_has != Protection::none && left_is == State::done) require(left_has == right_has);
+  if (left_has != Protection::none && meeting.left == State::done) require(left_has == right_has);
 }
 
 }  // namespace
