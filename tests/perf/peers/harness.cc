@@ -149,6 +149,18 @@ void print(const std::string& peer, const Cell& cell, int ranks, std::vector<dou
   std::fflush(stdout);
 }
 
+// Ranks that have just met often share a processor, until the kernel parts them, some tens of milliseconds
+// later: the first figure would be of that.
+void settle(Peer& peer, double time_us) {
+  constexpr int barriers = 10;
+  const auto begin = std::chrono::steady_clock::now();
+  for (double longest[] = {0}; longest[0] < time_us;) {
+    for (int i = 0; i < barriers; ++i) peer.barrier();
+    longest[0] = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+    peer.largest(longest);
+  }
+}
+
 std::vector<Cell> cells_of(const Arguments& arguments, int ranks) {
   const std::vector<std::string> wanted = split(arguments.text("collectives", ""));
   const std::vector<std::string> sizes = split(arguments.text("sizes", default_sizes));
@@ -189,6 +201,7 @@ int measure_peer(Peer& peer, const Arguments& arguments) {
   for (const Cell& cell : cells) most = std::max(most, cell.elements);
   const Memory in = allocate(peer, most);
   const Memory out = allocate(peer, most);
+  settle(peer, 1e3 * static_cast<double>(arguments.number("settle-ms", 100)));
   int status = 0;
   for (const Cell& cell : cells) {
     Measuring measuring(peer, cell, in.get(), out.get());

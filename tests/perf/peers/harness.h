@@ -27,6 +27,7 @@ class Arguments {
 //   --collectives=a,b      default: all that the peer has
 //   --sizes=4,1K,64M       bytes
 //   --budget-ms=25 --warmup-ms=5 --batches=3   measuring and warming up per figure, fewest batches
+//   --settle-ms=100        barriers before the first figure
 //
 // Rules:
 // - bytes are nccl-tests' "size": the whole vector of a rank; for all_gather and gather the gathered one, for
@@ -34,9 +35,8 @@ class Arguments {
 //   smallest sizes the true vector is larger than the bytes printed; bandwidth uses the true size.
 // - Every element on every rank is verified before and after timing; a wrong result prints no line.
 // - After a warm-up, batches of K operations in a row, K such that a batch takes about 2 ms, with a barrier
-// before
-//   each. A batch's figure is the mean over its operations on each rank, then the largest over the ranks.
-//   Printed are minimum, median and 99th percentile over the batches.
+//   before each. A batch's figure is the mean over its operations on each rank, then the largest over the
+//   ranks. Printed are minimum, median and 99th percentile over the batches.
 // - Out of place, on ordinary page-aligned memory, the same two buffers for all sizes.
 // - Bandwidth in GB = 1e9 bytes; a ping-pong's figure is half the round trip.
 int measure_peer(Peer& peer, const Arguments& arguments);
