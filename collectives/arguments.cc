@@ -26,8 +26,11 @@ std::uint64_t total(std::span<const std::uint64_t> counts) {
 
 bool fits_memory(std::uint64_t count, DataType type) { return product(count, size_of(type)) < too_much; }
 
+// In the in-place form one buffer plays both parts.
 struct Context {
   const Call& call;
+  ConstBuffer in;
+  Buffer out;
   int rank;
   int size;
   bool is_root() const { return rank == call.root; }
@@ -69,13 +72,13 @@ std::uint64_t share(const Context& c) {
     case CollectiveKind::exscan:
     case CollectiveKind::all_gather:
     case CollectiveKind::gather:
-      return c.call.in.count;
+      return c.in.count;
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::scatter:
-      return c.call.out.count;
+      return c.out.count;
     case CollectiveKind::all_to_all:
-      return c.call.out.count / c.p();
+      return c.out.count / c.p();
     default:
       return 0;
   }
@@ -118,8 +121,8 @@ Status check_size(const char* side, std::uint64_t have, std::uint64_t need, cons
 // In place exactly, or apart; anything between is an error. A side that is a block of the other is in place
 // where that block lies.
 Status check_overlap(const Context& c, Problem& problem) {
-  const ConstBuffer in = c.call.in;
-  const Buffer out = c.call.out;
+  const ConstBuffer& in = c.in;
+  const Buffer& out = c.out;
   if (in.bytes() == 0 || out.bytes() == 0) return Status();
   const auto* in_begin = static_cast<const std::byte*>(in.data);
   const auto* out_begin = static_cast<const std::byte*>(out.data);
@@ -134,36 +137,29 @@ Status check_overlap(const Context& c, Problem& problem) {
   return problem.in_place || apart ? Status() : invalid("in and out overlap without being in place");
 }
 
-// In the in-place form one buffer plays both parts.
-Call with_both_sides(const Call& call, int rank, int size) {
-  Call both = call;
+Context with_both_sides(const Call& call, int rank, int size) {
+  Context both{call, call.in, call.out, rank, size};
   if (!call.one_buffer) return both;
   const std::size_t element = size_of(call.out.type);
-  const auto p = static_cast<std::uint64_t>(size);
-  const auto block = [&](void* base, std::uint64_t count) {
-    const std::size_t offset = static_cast<std::size_t>(rank) * count * element;
-    return base == nullptr ? nullptr : static_cast<std::byte*>(base) + offset;
-  };
-  const std::uint64_t count = call.out.count / p;
+  const std::uint64_t count = call.out.count / both.p();
+  void* const data = call.out.data;
+  void* const block = data == nullptr
+                          ? nullptr
+                          : static_cast<std::byte*>(data) + static_cast<std::size_t>(rank) * count * element;
   both.in = call.out;
-  switch (call.kind) {
-    case CollectiveKind::all_gather:
-      both.in.data = block(call.out.data, count);
-      both.in.count = count;
-      break;
-    case CollectiveKind::reduce_scatter:
-      both.out.data = block(call.out.data, count);
-      both.out.count = count;
-      break;
-    default:
-      break;
+  if (call.kind == CollectiveKind::all_gather) {
+    both.in.data = block;
+    both.in.count = count;
+  } else if (call.kind == CollectiveKind::reduce_scatter) {
+    both.out.data = block;
+    both.out.count = count;
   }
   return both;
 }
 
 Status check_types(const Context& c, bool has_in, bool has_out) {
-  const DataType in = c.call.in.type;
-  const DataType out = c.call.out.type;
+  const DataType in = c.in.type;
+  const DataType out = c.out.type;
   if (has_in && has_out && in != out) {
     return invalid("in is " + std::string(to_string(in)) + ", out is " + std::string(to_string(out)));
   }
@@ -199,53 +195,53 @@ void fill_problem(const Context& c, DataType type, CheckedCall& checked) {
     checked.own_counts[static_cast<std::size_t>(c.rank)] = count;
     return checked.own_counts;
   };
-  if (call.kind == CollectiveKind::gather_v) problem.output_counts = own(call.in.count);
-  if (call.kind == CollectiveKind::scatter_v) problem.input_counts = own(call.out.count);
+  if (call.kind == CollectiveKind::gather_v) problem.output_counts = own(c.in.count);
+  if (call.kind == CollectiveKind::scatter_v) problem.input_counts = own(c.out.count);
 }
 
 void fill_args(const Context& c, bool has_in, bool has_out, CheckedCall& checked) {
   const Call& call = c.call;
   CollectiveArgs& args = checked.args;
   args.kind = call.kind;
-  args.type = has_in ? call.in.type : call.out.type;
+  args.type = has_in ? c.in.type : c.out.type;
   args.op = call.op;
   args.root = call.root;
   args.count = checked.problem.count;
-  args.input = has_in ? call.in.data : nullptr;
-  args.output = has_out ? call.out.data : nullptr;
+  args.input = has_in ? c.in.data : nullptr;
+  args.output = has_out ? c.out.data : nullptr;
   args.input_counts = call.in_counts;
   args.output_counts = call.out_counts;
 }
 
 }  // namespace
 
-bool same_call(const Call& a, const Call& b) {
-  return a.in.data == b.in.data && a.out.data == b.out.data && a.in.count == b.in.count &&
-         a.out.count == b.out.count && a.in.type == b.in.type && a.out.type == b.out.type &&
-         a.kind == b.kind && a.root == b.root && a.one_buffer == b.one_buffer && a.op == b.op &&
-         a.in_counts.empty() && b.in_counts.empty() && a.out_counts.empty() && b.out_counts.empty();
-}
+CallMemory::CallMemory(const Call& call)
+    : kind_(call.kind),
+      in_(call.in),
+      out_(call.out),
+      op_(call.op),
+      root_(call.root),
+      one_buffer_(call.one_buffer) {}
 
-Result<CheckedCall> check(const Call& given, int rank, int size) {
-  if (given.root < 0 || given.root >= size) {
-    return invalid("root " + std::to_string(given.root) + " of " + std::to_string(size) + " ranks");
+Result<CheckedCall> check(const Call& call, int rank, int size) {
+  if (call.root < 0 || call.root >= size) {
+    return invalid("root " + std::to_string(call.root) + " of " + std::to_string(size) + " ranks");
   }
-  if (!fits_memory(given.in.count, given.in.type) || !fits_memory(given.out.count, given.out.type)) {
+  if (!fits_memory(call.in.count, call.in.type) || !fits_memory(call.out.count, call.out.type)) {
     return invalid("a buffer larger than memory can be");
   }
-  const Call call = with_both_sides(given, rank, size);
-  const Context context{call, rank, size};
+  const Context context = with_both_sides(call, rank, size);
   const bool has_in = has_input(context);
   const bool has_out = has_output(context);
   Status status = check_counts(context);
   if (status.ok()) status = check_types(context, has_in, has_out);
   if (!status.ok()) return status;
   CheckedCall checked;
-  fill_problem(context, has_in ? call.in.type : call.out.type, checked);
+  fill_problem(context, has_in ? context.in.type : context.out.type, checked);
   Problem& problem = checked.problem;
-  if (has_in) status = check_size("in", call.in.count, input_count(problem), call.in.data);
+  if (has_in) status = check_size("in", context.in.count, input_count(problem), context.in.data);
   if (status.ok() && has_out)
-    status = check_size("out", call.out.count, output_count(problem), call.out.data);
+    status = check_size("out", context.out.count, output_count(problem), context.out.data);
   if (status.ok() && has_in && has_out) status = check_overlap(context, problem);
   if (!status.ok()) return status;
   fill_args(context, has_in, has_out, checked);

@@ -37,15 +37,6 @@ Board::Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::ui
   windows_ = memory + head + whole_pages(p * sizeof(Area));
 }
 
-// Who reads any of the new call, an acquire of a release, also sees that the old phase is gone.
-void Board::enter(std::uint64_t number, const Fingerprint& call) {
-  Slot& mine = slot(rank_, number);
-  const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(call);
-  mine.phase.store(0, std::memory_order_relaxed);
-  mine.call[0].store(words[0], std::memory_order_release);
-  mine.call[1].store(words[1], std::memory_order_release);
-}
-
 Fingerprint Board::call(int rank, std::uint64_t number) {
   const Slot& theirs = slot(rank, number);
   const std::array<std::uint64_t, 2> words = {theirs.call[0].load(std::memory_order_acquire),
@@ -53,8 +44,7 @@ Fingerprint Board::call(int rank, std::uint64_t number) {
   return std::bit_cast<Fingerprint>(words);
 }
 
-bool Board::all_finished(std::uint64_t number) {
-  if (number <= known_finished_) return true;
+bool Board::learn_finished(std::uint64_t number) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (int i = 0; i < size_; ++i) {
     if (i == rank_) continue;
@@ -66,18 +56,9 @@ bool Board::all_finished(std::uint64_t number) {
   return true;
 }
 
-void Board::finish(std::uint64_t number) {
-  area(rank_).finished.store(number);
-  ring_sleepers();
-}
-
-void Board::pulse() {
-  area(rank_).finished.store(area(rank_).finished.load(std::memory_order_relaxed));
-  ring_sleepers();
-}
+void Board::pulse() { finish(area(rank_).finished.load(std::memory_order_relaxed)); }
 
 void Board::ring_sleepers() {
-  if (head_->sleeping.load() == 0) return;
   for (int i = 0; i < size_; ++i) {
     if (i != rank_ && asleep(i).load() != 0) segment_->ring(i);
   }

@@ -44,6 +44,7 @@ class Board {
       17 * 64;  // not a power of two: spread over the sets of the caches
   static constexpr std::size_t pages = 8;
   static constexpr std::size_t page_bytes = 16 * 1024;
+  static constexpr std::size_t failure_bytes = 1024;
 
   // Rounded up to whole cache lines, as windows must be.
   static constexpr std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -57,38 +58,55 @@ class Board {
     std::atomic<std::uint64_t> phase;    // operation number << phase_bits | signals given
     std::atomic<std::uint64_t> call[2];  // a Fingerprint
     std::byte payload[slot_bytes - sizeof(std::uint64_t) - sizeof(Fingerprint)];
+
+    // Says what this rank calls. Who reads any of the new call, an acquire of a release, also sees that the
+    // old phase is gone.
+    void enter(const Fingerprint& now) {
+      const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(now);
+      phase.store(0, std::memory_order_relaxed);
+      call[0].store(words[0], std::memory_order_release);
+      call[1].store(words[1], std::memory_order_release);
+    }
+    // Word by word, as it was stored. (As a whole it would be read back before its words have reached the
+    // cache, which takes longer than all the rest of the comparison.)
+    bool calls(const Fingerprint& other) const {
+      const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(other);
+      const std::uint64_t differs = (call[0].load(std::memory_order_acquire) ^ words[0]) |
+                                    (call[1].load(std::memory_order_acquire) ^ words[1]);
+      return differs == 0;
+    }
   };
   static_assert(sizeof(Slot) == slot_bytes);
   static constexpr int phase_bits = 24;
   static constexpr std::size_t payload_bytes = sizeof(Slot::payload);
+  // Of everything that a rank has but its window.
+  static constexpr std::size_t area_bytes = 64 + failure_bytes + slots * slot_bytes + pages * page_bytes;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
   // Of operation `number`, counted from 1. Free for reuse once all ranks have finished `number - slots`.
   Slot& slot(int rank, std::uint64_t number) { return area(rank).slots[number % slots]; }
+  // Where rank 0's slot of operation `number` has its payload; that of rank r, r * area_bytes behind it.
+  std::byte* payloads(std::uint64_t number) { return slot(0, number).payload; }
   // Of operation `number`; free for reuse once all ranks have finished `number - pages`.
   std::byte* page(int rank, std::uint64_t number) { return area(rank).pages[number % pages]; }
   std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
 
-  // Says what this rank calls as operation `number`.
-  void enter(std::uint64_t number, const Fingerprint& call);
   // What a rank that has been seen in operation `number` calls. It may have gone on, if this rank has
   // finished that: then this tells what it calls next, and its phase is another one afterwards.
   Fingerprint call(int rank, std::uint64_t number);
-  // The same, compared: word by word, as it was stored. (As a whole it would be read back before its words
-  // have reached the cache, which takes longer than all the rest of the comparison.)
+  // The same, compared.
   bool calls(int rank, std::uint64_t number, const Fingerprint& call) {
-    const Slot& theirs = slot(rank, number);
-    const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(call);
-    const std::uint64_t differs = (theirs.call[0].load(std::memory_order_acquire) ^ words[0]) |
-                                  (theirs.call[1].load(std::memory_order_acquire) ^ words[1]);
-    return differs == 0;
+    return slot(rank, number).calls(call);
   }
 
   // All ranks have finished operation `number` (0: nothing to finish).
-  bool all_finished(std::uint64_t number);
+  bool all_finished(std::uint64_t number) { return number <= known_finished_ || learn_finished(number); }
   // This rank has; wakes sleepers.
-  void finish(std::uint64_t number);
+  void finish(std::uint64_t number) {
+    area(rank_).finished.store(number);
+    if (head_->sleeping.load() != 0) ring_sleepers();
+  }
   // Wakes sleepers after signals that nothing else follows soon.
   void pulse();
   // Between the two, a signal rings. After `sleep` what is awaited must be looked at once more, through
@@ -112,7 +130,7 @@ class Board {
     std::atomic<std::uint32_t> written;
     std::int32_t code;
     std::int32_t peer;
-    char text[1012];
+    char text[failure_bytes - 12];
   };
   struct Area {
     alignas(64) std::atomic<std::uint64_t> finished;
@@ -120,6 +138,7 @@ class Board {
     alignas(64) Slot slots[Board::slots];
     alignas(64) std::byte pages[Board::pages][page_bytes];
   };
+  static_assert(sizeof(Area) == area_bytes);
   struct Head {
     alignas(64) std::atomic<std::uint32_t> failures;  // ranks that have failed
     alignas(64) std::atomic<std::uint32_t> sleeping;  // how many of the flags behind the areas are set
@@ -127,6 +146,7 @@ class Board {
 
   Area& area(int rank) const { return areas_[rank]; }
   std::atomic<std::uint32_t>& asleep(int rank) const { return asleep_[rank]; }
+  bool learn_finished(std::uint64_t number);
   void ring_sleepers();
 
   const std::unique_ptr<SharedSegment> segment_;

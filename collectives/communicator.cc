@@ -26,8 +26,7 @@ Fingerprint outline(const Call& call) {
   return fingerprint(args);
 }
 
-Work issue(Group& group, const Call& call, const CallOptions& options) {
-  if (Work work; group.repeat(call, options, work)) return work;
+Work issue_anew(Group& group, const Call& call, const CallOptions& options) {
   Result<CheckedCall> checked = check(call, group.rank(), group.size());
   if (!checked.ok()) return group.refuse(outline(call), checked.status());
   checked->problem.topology = &group.topology();
@@ -41,6 +40,12 @@ Work issue(Group& group, const Call& call, const CallOptions& options) {
     checked->args.algorithm = algorithm->id;
   }
   return group.collective(call, checked->args, checked->problem, options);
+}
+
+Work issue(Group& group, const Call& call, const CallOptions& options) {
+  Work work;
+  if (!group.repeat(call, options, work)) work = issue_anew(group, call, options);
+  return work;
 }
 
 // The last handle may go inside a `then` callback, on the thread that drives. Tearing down needs the baton
@@ -89,74 +94,77 @@ std::string Communicator::describe(int rank) const { return group_->describe(ran
 int Communicator::descriptor() const { return group_->world().engine->driver.descriptor(); }
 bool Communicator::progress() { return group_->world().engine->driver.progress(); }
 
-Work Communicator::all_reduce(Buffer in_out, const ReduceOp& op, const CallOptions& options) {
+Work Communicator::all_reduce(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::all_reduce, .out = in_out, .op = op, .one_buffer = true},
                options);
 }
 
-Work Communicator::all_reduce(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options) {
+Work Communicator::all_reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
+                              const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::all_reduce, .in = in, .out = out, .op = op}, options);
 }
 
-Work Communicator::reduce(Buffer in_out, const ReduceOp& op, int root, const CallOptions& options) {
+Work Communicator::reduce(const Buffer& in_out, const ReduceOp& op, int root, const CallOptions& options) {
   return issue(*group_,
                {.kind = CollectiveKind::reduce, .out = in_out, .op = op, .root = root, .one_buffer = true},
                options);
 }
 
-Work Communicator::reduce(ConstBuffer in, Buffer out, const ReduceOp& op, int root,
+Work Communicator::reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, int root,
                           const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::reduce, .in = in, .out = out, .op = op, .root = root},
                options);
 }
 
-Work Communicator::broadcast(Buffer in_out, int root, const CallOptions& options) {
+Work Communicator::broadcast(const Buffer& in_out, int root, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::broadcast, .out = in_out, .root = root, .one_buffer = true},
                options);
 }
 
-Work Communicator::all_gather(ConstBuffer in, Buffer out, const CallOptions& options) {
+Work Communicator::all_gather(const ConstBuffer& in, const Buffer& out, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::all_gather, .in = in, .out = out}, options);
 }
 
-Work Communicator::all_gather(Buffer in_out, const CallOptions& options) {
+Work Communicator::all_gather(const Buffer& in_out, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::all_gather, .out = in_out, .one_buffer = true}, options);
 }
 
-Work Communicator::all_gather_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts,
-                                const CallOptions& options) {
+Work Communicator::all_gather_v(const ConstBuffer& in, const Buffer& out,
+                                std::span<const std::uint64_t> counts, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::all_gather_v, .in = in, .out = out, .out_counts = counts},
                options);
 }
 
-Work Communicator::reduce_scatter(ConstBuffer in, Buffer out, const ReduceOp& op,
+Work Communicator::reduce_scatter(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                                   const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::reduce_scatter, .in = in, .out = out, .op = op}, options);
 }
 
-Work Communicator::reduce_scatter(Buffer in_out, const ReduceOp& op, const CallOptions& options) {
+Work Communicator::reduce_scatter(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::reduce_scatter, .out = in_out, .op = op, .one_buffer = true},
                options);
 }
 
-Work Communicator::reduce_scatter_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts,
-                                    const ReduceOp& op, const CallOptions& options) {
+Work Communicator::reduce_scatter_v(const ConstBuffer& in, const Buffer& out,
+                                    std::span<const std::uint64_t> counts, const ReduceOp& op,
+                                    const CallOptions& options) {
   return issue(
       *group_,
       {.kind = CollectiveKind::reduce_scatter_v, .in = in, .out = out, .op = op, .in_counts = counts},
       options);
 }
 
-Work Communicator::all_to_all(ConstBuffer in, Buffer out, const CallOptions& options) {
+Work Communicator::all_to_all(const ConstBuffer& in, const Buffer& out, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::all_to_all, .in = in, .out = out}, options);
 }
 
-Work Communicator::all_to_all(Buffer in_out, const CallOptions& options) {
+Work Communicator::all_to_all(const Buffer& in_out, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::all_to_all, .out = in_out, .one_buffer = true}, options);
 }
 
-Work Communicator::all_to_all_v(ConstBuffer in, std::span<const std::uint64_t> in_counts, Buffer out,
-                                std::span<const std::uint64_t> out_counts, const CallOptions& options) {
+Work Communicator::all_to_all_v(const ConstBuffer& in, std::span<const std::uint64_t> in_counts,
+                                const Buffer& out, std::span<const std::uint64_t> out_counts,
+                                const CallOptions& options) {
   return issue(*group_,
                {.kind = CollectiveKind::all_to_all_v,
                 .in = in,
@@ -166,42 +174,44 @@ Work Communicator::all_to_all_v(ConstBuffer in, std::span<const std::uint64_t> i
                options);
 }
 
-Work Communicator::gather(ConstBuffer in, Buffer out, int root, const CallOptions& options) {
+Work Communicator::gather(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::gather, .in = in, .out = out, .root = root}, options);
 }
 
-Work Communicator::gather_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts, int root,
-                            const CallOptions& options) {
+Work Communicator::gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts,
+                            int root, const CallOptions& options) {
   return issue(*group_,
                {.kind = CollectiveKind::gather_v, .in = in, .out = out, .root = root, .out_counts = counts},
                options);
 }
 
-Work Communicator::scatter(ConstBuffer in, Buffer out, int root, const CallOptions& options) {
+Work Communicator::scatter(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::scatter, .in = in, .out = out, .root = root}, options);
 }
 
-Work Communicator::scatter_v(ConstBuffer in, std::span<const std::uint64_t> counts, Buffer out, int root,
-                             const CallOptions& options) {
+Work Communicator::scatter_v(const ConstBuffer& in, std::span<const std::uint64_t> counts, const Buffer& out,
+                             int root, const CallOptions& options) {
   return issue(*group_,
                {.kind = CollectiveKind::scatter_v, .in = in, .out = out, .root = root, .in_counts = counts},
                options);
 }
 
-Work Communicator::scan(Buffer in_out, const ReduceOp& op, const CallOptions& options) {
+Work Communicator::scan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::scan, .out = in_out, .op = op, .one_buffer = true}, options);
 }
 
-Work Communicator::scan(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options) {
+Work Communicator::scan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
+                        const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::scan, .in = in, .out = out, .op = op}, options);
 }
 
-Work Communicator::exscan(Buffer in_out, const ReduceOp& op, const CallOptions& options) {
+Work Communicator::exscan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::exscan, .out = in_out, .op = op, .one_buffer = true},
                options);
 }
 
-Work Communicator::exscan(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options) {
+Work Communicator::exscan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
+                          const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::exscan, .in = in, .out = out, .op = op}, options);
 }
 
@@ -209,13 +219,13 @@ Work Communicator::barrier(const CallOptions& options) {
   return issue(*group_, {.kind = CollectiveKind::barrier}, options);
 }
 
-Work Communicator::send(ConstBuffer buffer, int peer, std::uint64_t tag, const CallOptions& options) {
+Work Communicator::send(const ConstBuffer& buffer, int peer, std::uint64_t tag, const CallOptions& options) {
   Transfer transfer{Transfer::Direction::send, {}, peer, tag};
   transfer.buffer = Buffer(const_cast<void*>(buffer.data), buffer.count, buffer.type);
   return batch({&transfer, 1}, options);
 }
 
-Work Communicator::recv(Buffer buffer, int peer, std::uint64_t tag, const CallOptions& options) {
+Work Communicator::recv(const Buffer& buffer, int peer, std::uint64_t tag, const CallOptions& options) {
   const Transfer transfer{Transfer::Direction::recv, buffer, peer, tag};
   return batch({&transfer, 1}, options);
 }

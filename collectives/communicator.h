@@ -104,46 +104,49 @@ class TUTTI_API Communicator {
 
   // Every rank: out[i] = in[i] of rank 0 op ... op in[i] of rank size-1. The result has the same bits on all
   // ranks.
-  Work all_reduce(Buffer in_out, const ReduceOp& op, const CallOptions& options = {});
-  Work all_reduce(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options = {});
+  Work all_reduce(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
+  Work all_reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
+                  const CallOptions& options = {});
   // As all_reduce, on `root` only; elsewhere `out` is ignored, and in the in-place form left as it was.
-  Work reduce(Buffer in_out, const ReduceOp& op, int root, const CallOptions& options = {});
-  Work reduce(ConstBuffer in, Buffer out, const ReduceOp& op, int root, const CallOptions& options = {});
+  Work reduce(const Buffer& in_out, const ReduceOp& op, int root, const CallOptions& options = {});
+  Work reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, int root,
+              const CallOptions& options = {});
   // Every rank's buffer becomes the root's.
-  Work broadcast(Buffer in_out, int root, const CallOptions& options = {});
+  Work broadcast(const Buffer& in_out, int root, const CallOptions& options = {});
   // out = in of rank 0, in of rank 1, ...; out.count = size * in.count. In place: a rank's own block of
   // `in_out` holds its input.
-  Work all_gather(ConstBuffer in, Buffer out, const CallOptions& options = {});
-  Work all_gather(Buffer in_out, const CallOptions& options = {});
+  Work all_gather(const ConstBuffer& in, const Buffer& out, const CallOptions& options = {});
+  Work all_gather(const Buffer& in_out, const CallOptions& options = {});
   // counts[r] elements come from rank r; the same counts on all ranks.
-  Work all_gather_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts,
+  Work all_gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts,
                     const CallOptions& options = {});
   // Block r of the reduced vector goes to rank r; in.count = size * out.count. In place: the result replaces
   // a rank's own block of `in_out`, the other blocks are undefined afterwards.
-  Work reduce_scatter(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options = {});
-  Work reduce_scatter(Buffer in_out, const ReduceOp& op, const CallOptions& options = {});
-  Work reduce_scatter_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts, const ReduceOp& op,
-                        const CallOptions& options = {});
+  Work reduce_scatter(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
+                      const CallOptions& options = {});
+  Work reduce_scatter(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
+  Work reduce_scatter_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts,
+                        const ReduceOp& op, const CallOptions& options = {});
   // Block r of `in` goes to rank r, block r of `out` comes from it; both hold size equal blocks.
-  Work all_to_all(ConstBuffer in, Buffer out, const CallOptions& options = {});
-  Work all_to_all(Buffer in_out, const CallOptions& options = {});
+  Work all_to_all(const ConstBuffer& in, const Buffer& out, const CallOptions& options = {});
+  Work all_to_all(const Buffer& in_out, const CallOptions& options = {});
   // in_counts[r] elements go to rank r, out_counts[r] come from it; what one side sends the other must
   // expect.
-  Work all_to_all_v(ConstBuffer in, std::span<const std::uint64_t> in_counts, Buffer out,
+  Work all_to_all_v(const ConstBuffer& in, std::span<const std::uint64_t> in_counts, const Buffer& out,
                     std::span<const std::uint64_t> out_counts, const CallOptions& options = {});
   // As all_gather, on `root` only; elsewhere `out` and `counts` are ignored.
-  Work gather(ConstBuffer in, Buffer out, int root, const CallOptions& options = {});
-  Work gather_v(ConstBuffer in, Buffer out, std::span<const std::uint64_t> counts, int root,
+  Work gather(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options = {});
+  Work gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts, int root,
                 const CallOptions& options = {});
   // Block r of the root's `in` goes to rank r; elsewhere `in` and `counts` are ignored.
-  Work scatter(ConstBuffer in, Buffer out, int root, const CallOptions& options = {});
-  Work scatter_v(ConstBuffer in, std::span<const std::uint64_t> counts, Buffer out, int root,
+  Work scatter(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options = {});
+  Work scatter_v(const ConstBuffer& in, std::span<const std::uint64_t> counts, const Buffer& out, int root,
                  const CallOptions& options = {});
   // Rank r: the reduction over ranks 0..r (scan) or 0..r-1 (exscan; rank 0's output is left as it was).
-  Work scan(Buffer in_out, const ReduceOp& op, const CallOptions& options = {});
-  Work scan(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options = {});
-  Work exscan(Buffer in_out, const ReduceOp& op, const CallOptions& options = {});
-  Work exscan(ConstBuffer in, Buffer out, const ReduceOp& op, const CallOptions& options = {});
+  Work scan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
+  Work scan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, const CallOptions& options = {});
+  Work exscan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
+  Work exscan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, const CallOptions& options = {});
   // Over when every rank has called it.
   Work barrier(const CallOptions& options = {});
 
@@ -152,8 +155,9 @@ class TUTTI_API Communicator {
   // the message (Work::received tells); if it is smaller the receive fails with `mismatch`. Tags below 2^63.
   // No message can be received twice, and a receive from `any_rank` or with `any_tag` takes the earliest that
   // fits.
-  Work send(ConstBuffer buffer, int peer, std::uint64_t tag = 0, const CallOptions& options = {});
-  Work recv(Buffer buffer, int peer = any_rank, std::uint64_t tag = any_tag, const CallOptions& options = {});
+  Work send(const ConstBuffer& buffer, int peer, std::uint64_t tag = 0, const CallOptions& options = {});
+  Work recv(const Buffer& buffer, int peer = any_rank, std::uint64_t tag = any_tag,
+            const CallOptions& options = {});
   // Starts all transfers together; over when the last is, failed if one fails.
   Work batch(std::span<const Transfer> transfers, const CallOptions& options = {});
 

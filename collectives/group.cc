@@ -156,17 +156,17 @@ void Group::bind(Operation& bound, const CollectiveArgs& args) {
   binding.owner = operation;
   binding.finished = [](void* owner, const Status& status) {
     auto& self = *static_cast<Operation*>(owner);
-    if (status.ok() && self.group->attempting_) {
-      self.group->attempt_over_ = true;
-      return;
-    }
-    // A failure that was noted while its last messages came in counts: `act_on_failure` ends it.
-    if (status.ok() && !self.group->failed_.load(std::memory_order_acquire)) {
-      self.group->end(self, status);
-    } else {
-      self.group->suspect_failure(status);
-    }
+    self.group->collective_done(self, status);
   };
+}
+
+// A failure that was noted while its last messages came in counts: `act_on_failure` ends it.
+void Group::collective_done(Operation& operation, const Status& status) {
+  if (status.ok() && !failed_.load(std::memory_order_acquire)) {
+    end(operation, status);
+  } else {
+    suspect_failure(status);
+  }
 }
 
 // Starts it on this thread if nobody drives; a small message then leaves before this returns.
@@ -220,7 +220,7 @@ void Group::start_collective(Operation& operation) {
   mesh_.on_issued(context_, operation.sequence);
   if (failed_.load(std::memory_order_acquire)) return;
   if (operation.is_shared()) {
-    shared_->submit(operation.shared);
+    if (shared_->submit(operation.shared)) collective_done(operation, Status());
   } else {
     operation.run->start(operation.binding);
   }

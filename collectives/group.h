@@ -138,7 +138,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   struct Habit {
     Problem problem;
     std::shared_ptr<CachedSchedule> schedule;  // null: nothing has been found out yet
-    Call call;                                 // that `operation` has been bound to
+    CallMemory call;                           // that `operation` has been bound to
     Operation* operation = nullptr;            // ready for the next time; null: must be made anew
   };
   // Takes the baton if a collective of that kind can be carried out in passing, now.
@@ -148,6 +148,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   bool attempt(const Call& call, const CollectiveArgs& args, const Problem& problem,
                const Fingerprint& fingerprint, const CallOptions& options, Work& work);
   void carry_out(Habit& habit, const CallOptions& options, Work& work);
+  void keep_on(Habit& habit, const CallOptions& options, Work& work);
   static void drop(Habit& habit);
   Work launch(Operation* operation);
   void enlist(Operation& operation);
@@ -155,6 +156,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   std::chrono::nanoseconds timeout(const CallOptions& options) const;
   void start(Operation& operation);
   void start_collective(Operation& operation);
+  void collective_done(Operation& operation, const Status& status);
   void start_transfers(Operation& operation);
   void leg_done(Operation& operation, const Status& status);
   void end(Operation& operation, const Status& status);
@@ -184,7 +186,10 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   // moment to say why that is.
   void suspect_failure(const Status& why);
   void judge();
-  void listen();
+  void listen() {
+    if (shared_->board().unheard()) hear();
+  }
+  void hear();
   Status first_cause(const Status& why);
   // Without a trace it is only known to some milliseconds, which costs little.
   History::Time now() const { return trace_ == nullptr ? History::coarse_now() : Trace::now(); }
@@ -228,8 +233,6 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   const std::uint64_t clock_mask_;
   std::array<Habit, static_cast<std::size_t>(collective_kind_count)> habits_;
   Operation* ready_send_ = nullptr;  // for the next message; null: must be made anew
-  bool attempting_ = false;
-  bool attempt_over_ = false;
   std::uint32_t polls_ = 0;
   bool acting_ = false;
   std::unique_ptr<Inquiry> inquiry_;  // as leader: who has come to an operation whose time is over

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include <tutti/collectives/control_notes.h>
 #include <tutti/collectives/group.h>
 #include <tutti/core/log.h>
@@ -122,7 +124,7 @@ bool Group::enter_for(const Habit& habit,
 bool Group::repeat(const Call& call, const CallOptions& options, Work& work) {
   Habit& habit = habits_[static_cast<std::size_t>(call.kind)];
   if (!enter_for(habit, options)) return false;
-  const bool same = habit.operation != nullptr && same_call(habit.call, call);
+  const bool same = habit.operation != nullptr && habit.call.knows(call);
   if (same) carry_out(habit, options, work);
   driver_.leave();
   return same;
@@ -135,7 +137,7 @@ bool Group::attempt(const Call& call, const CollectiveArgs& args, const Problem&
   const bool same = same_schedule(habit.problem, problem);
   if (same) {
     if (habit.operation == nullptr) habit.operation = Operation::create(world_->engine);
-    habit.call = call;
+    habit.call = CallMemory(call);
     Operation& operation = *habit.operation;
     operation.kind = Operation::Kind::collective;
     operation.group = this;
@@ -145,6 +147,7 @@ bool Group::attempt(const Call& call, const CollectiveArgs& args, const Problem&
     bind(operation, args);
     operation.shared = SharedRun{};
     operation.shared.schedule = &habit.schedule->schedule();
+    operation.shared.flat = habit.schedule->flat();
     operation.shared.binding = &operation.binding;
     operation.shared.passes_caches = passes_caches(problem);
     carry_out(habit, options, work);
@@ -160,11 +163,7 @@ void Group::carry_out(Habit& habit, const CallOptions& options, Work& work) {
   next_sequence_.store(sequence + 1, std::memory_order_relaxed);
   operation.sequence = operation.binding.sequence = sequence;
   const History::Time began = timed(sequence) ? now() : 0;
-  attempting_ = true;
-  attempt_over_ = false;
-  shared_->submit(operation.shared);
-  attempting_ = false;
-  if (attempt_over_) {
+  if (shared_->submit(operation.shared)) {
     if (began == 0) {
       collectives_.at_once(sequence, operation.call, operation.algorithm);
     } else {
@@ -177,8 +176,12 @@ void Group::carry_out(Habit& habit, const CallOptions& options, Work& work) {
     act_on_failure();
     return;
   }
-  // It is an operation like any other now.
-  habit.operation = nullptr;
+  keep_on(habit, options, work);
+}
+
+// It is an operation like any other now.
+void Group::keep_on(Habit& habit, const CallOptions& options, Work& work) {
+  Operation& operation = *std::exchange(habit.operation, nullptr);
   operation.shared_schedule = habit.schedule;
   operation.issued.store({}, std::memory_order_relaxed);
   operation.timeout = timeout(options);
@@ -199,7 +202,10 @@ void Group::bind_shared(Operation& operation, const CollectiveArgs& args, const 
   run.binding = &operation.binding;
   run.passes_caches = passes_caches(problem);
   run.votes = args.algorithm == 0 && has_registered_form(problem);
-  if (!run.votes) return;
+  if (!run.votes) {
+    run.flat = operation.shared_schedule->flat();
+    return;
+  }
   Problem at_root = problem;
   at_root.rank = problem.root;
   run.input_bytes = input_count(at_root) * problem.element_size;
@@ -227,7 +233,7 @@ void Group::cancel_sleep() {
 }
 
 // Notes a failure that another rank has written on the board; what it says of a peer is not taken on trust.
-void Group::listen() {
+void Group::hear() {
   const Status why = shared_->board().heard();
   if (why.ok()) return;
   shared_->advance();  // what that rank had signalled before it failed counts

@@ -91,7 +91,7 @@ Result<std::shared_ptr<CachedSchedule>> ScheduleCache::get(const Problem& proble
   const Result<Choice> choice = selector_.choose(problem, algorithm);
   if (!choice.ok()) return choice.status();
   auto built = std::make_shared<CachedSchedule>(build_schedule(*choice->algorithm, problem, choice->tuning),
-                                                choice->algorithm->id);
+                                                choice->algorithm->id, problem.element_size);
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_.emplace_front();
   entry.key = {problem, algorithm, {}};

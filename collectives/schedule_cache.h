@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <tutti/collectives/flat_schedule.h>
 #include <tutti/collectives/problem.h>
 #include <tutti/collectives/run.h>
 #include <tutti/collectives/schedule.h>
@@ -18,8 +19,8 @@ namespace tutti {
 class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
  public:
   // Made by the algorithm with that id.
-  CachedSchedule(Schedule schedule, std::uint8_t algorithm)
-      : schedule_(std::move(schedule)), algorithm_(algorithm) {}
+  CachedSchedule(Schedule schedule, std::uint8_t algorithm, std::size_t element_size)
+      : schedule_(std::move(schedule)), flat_(schedule_, element_size), algorithm_(algorithm) {}
 
   // Gives its run back when it goes.
   class Lease {
@@ -41,12 +42,15 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
   // For schedules of messages.
   Lease lease();
   const Schedule& schedule() const { return schedule_; }
+  // The same, if it can be had so; or null.
+  const FlatSchedule* flat() const { return flat_.usable() ? &flat_ : nullptr; }
   std::uint8_t algorithm() const { return algorithm_; }
   std::size_t step_count() const { return schedule_.steps.size(); }
 
  private:
-  Schedule schedule_;
-  std::uint8_t algorithm_;
+  const Schedule schedule_;
+  const FlatSchedule flat_;
+  const std::uint8_t algorithm_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Run>> idle_;
 };

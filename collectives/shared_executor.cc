@@ -11,11 +11,6 @@ namespace tutti {
 
 namespace {
 
-// How often a signal is looked for before the driver is given a chance to look at other things: what comes,
-// comes within a few hundred nanoseconds. Only the first looks are made back to back: each takes the cache
-// line away from the peer that is about to write it.
-constexpr int eager_looks = 8;
-constexpr int patient_looks = 96;
 constexpr std::uint64_t compare_every = 16;
 
 }  // namespace
@@ -33,16 +28,26 @@ SharedExecutor::SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, s
       inputs_(static_cast<std::size_t>(board_->size())),
       outputs_(static_cast<std::size_t>(board_->size())) {}
 
-void SharedExecutor::submit(SharedRun& run) {
+bool SharedExecutor::submit(SharedRun& run) {
   run.next = nullptr;
   if (first_ != nullptr) {
     last_->next = &run;
     last_ = &run;
-    return;
+    return false;
   }
   first_ = last_ = &run;
-  begin();
-  if (!advancing_) advance();
+  if (advancing_) {
+    begin();
+    return false;
+  }
+  if (run.flat != nullptr && run_flat(run)) {
+    first_ = nullptr;
+    return true;
+  }
+  if (stage_ == Stage::idle) begin();
+  submitted_ = &run;
+  advance();
+  return std::exchange(submitted_, nullptr) == nullptr;
 }
 
 bool SharedExecutor::advance() {
@@ -70,10 +75,14 @@ void SharedExecutor::cancel() {
 
 void SharedExecutor::begin() {
   ++number_;
+  prepare();
+  stage_ = Stage::room;
+}
+
+void SharedExecutor::prepare() {
   signalled_ = false;
   element_size_ = size_of(first_->binding->reducer.type);
   area_ = area_for(*first_);
-  stage_ = Stage::room;
 }
 
 // True if the operation moved on to another stage, or to the next one.
@@ -120,7 +129,7 @@ std::uint64_t SharedExecutor::needs_finished() const {
 bool SharedExecutor::room() const { return board_->all_finished(needs_finished()); }
 
 void SharedExecutor::enter() {
-  board_->enter(number_, first_->binding->call);
+  board_->slot(board_->rank(), number_).enter(first_->binding->call);
   cursor_ = 0;
   if (first_->votes) {
     show();
@@ -392,20 +401,20 @@ void SharedExecutor::end(const Status& status) {
     binding.finished(binding.owner, agreed);
     return;
   }
+  called_ = binding.call;
   board_->finish(number_);
   due_ = false;
   stage_ = Stage::idle;
+  const bool within_submit = first_ == std::exchange(submitted_, nullptr);
   first_ = first_->next;
   if (first_ != nullptr) begin();
-  binding.finished(binding.owner, agreed);
+  if (!within_submit) binding.finished(binding.owner, agreed);
 }
 
 // To look at what another rank calls costs a line of cache that it is about to need. So what is called again
 // and again is compared many at a time.
-bool SharedExecutor::must_compare(const Fingerprint& call) {
-  const bool again = call == called_;
-  called_ = call;
-  return !again || number_ - compared_ >= compare_every;
+bool SharedExecutor::must_compare(const Fingerprint& call) const {
+  return number_ - compared_ >= compare_every || call != called_;
 }
 
 bool SharedExecutor::could_go_on() const {

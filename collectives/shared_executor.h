@@ -1,20 +1,23 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include <tutti/collectives/board.h>
+#include <tutti/collectives/flat_schedule.h>
 #include <tutti/collectives/registered.h>
 #include <tutti/collectives/run.h>
 #include <tutti/collectives/schedule.h>
 
 namespace tutti {
 
-// One shared schedule to be carried out; a node owned by the caller until `binding.finished` is called.
+// One shared schedule to be carried out; a node owned by the caller until it is over.
 struct SharedRun {
   const Schedule* schedule = nullptr;
+  const FlatSchedule* flat = nullptr;  // the same, if it can be had so
   const RunBinding* binding = nullptr;
   bool passes_caches = false;  // outputs are written past the caches
   // Equal on all ranks: they vote, and run `registered` if all buffers that others reach into are registered.
@@ -39,8 +42,9 @@ class SharedExecutor {
                  const Registry& registry, bool patient);
 
   Board& board() { return *board_; }
-  // May carry it out at once, and call `finished`. A failure is told at once; then `cancel` must follow.
-  void submit(SharedRun& run);
+  // True if it could be carried out at once: it is over, and `finished` is not called. A failure is told at
+  // once; then `cancel` must follow.
+  bool submit(SharedRun& run);
   // Goes on; true if anything was done.
   bool advance();
   // When nothing is under way: whether the next rank's calls were the same, as far as it has made them.
@@ -69,6 +73,7 @@ class SharedExecutor {
   };
 
   void begin();
+  void prepare();
   bool go_on();
   Area area_for(const SharedRun& run) const;
   std::uint64_t needs_finished() const;
@@ -78,6 +83,9 @@ class SharedExecutor {
   bool everybody_registered();
   void count_votes();
   void use(const Schedule& schedule);
+  bool run_flat(const SharedRun& run);
+  bool flat_arrived(const FlatSchedule::Step& step, const Fingerprint& call);
+  void go_on_at(std::ptrdiff_t cursor, bool signalled);
   bool run_steps();
   bool has_been_left() const { return reaches_others_ && board_->any_failed(); }
   bool compute(const Step& step);
@@ -86,11 +94,16 @@ class SharedExecutor {
   void signal(std::uint32_t index);
   bool arrived(int peer, std::uint32_t index);
   bool patiently_arrived(int peer, std::uint32_t index);
+  // How often a signal is looked for before the driver is given a chance to look at other things: what comes,
+  // comes within a few hundred nanoseconds. Only the first looks are made back to back: each takes the cache
+  // line away from the peer that is about to write it.
+  static constexpr int eager_looks = 8;
+  static constexpr int patient_looks = 96;
   bool seen(int peer, std::uint32_t index) const;
   bool could_go_on() const;
   std::byte* address(const Slice& slice) const;
   void end(const Status& status);
-  bool must_compare(const Fingerprint& call);
+  bool must_compare(const Fingerprint& call) const;
   Status compare(std::uint64_t last);
   Status mismatch(int peer, const Fingerprint& theirs, const Fingerprint& ours) const;
   std::uint64_t phase(std::uint32_t index) const { return number_ << Board::phase_bits | index; }
@@ -103,6 +116,7 @@ class SharedExecutor {
   const int next_;              // the rank whose calls this one compares with its own
   SharedRun* first_ = nullptr;  // the operation under way, and those that follow
   SharedRun* last_ = nullptr;
+  SharedRun* submitted_ = nullptr;  // while `submit` carries it out, and it is not over
 
   Stage stage_ = Stage::idle;
   std::uint64_t number_ = 0;  // of the operation under way, or of the last one

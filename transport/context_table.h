@@ -20,6 +20,9 @@ class ContextEvents;
 // fits, so both are in lists in order of time.
 class ContextTable {
  public:
+  // `early`: counts the messages, of all contexts, that are kept for operations not issued yet.
+  explicit ContextTable(std::size_t& early) : early_count_(early) {}
+
   ContextEvents* events = nullptr;  // null: nobody has attached yet
   bool detaching = false;
 
@@ -48,7 +51,10 @@ class ContextTable {
       user_arrived_.push_back(arrival);
     } else {
       arrived_.insert(arrival);
-      if (early) early_.insert(arrival);
+      if (early) {
+        early_.insert(arrival);
+        ++early_count_;
+      }
     }
     ++kept_;
   }
@@ -63,6 +69,7 @@ class ContextTable {
   }
   void compared(Arrival& arrival) {
     early_.remove(arrival);
+    --early_count_;
     arrival.early = false;
   }
   std::size_t kept() const { return kept_; }
@@ -136,6 +143,7 @@ class ContextTable {
   IntrusiveHash<RecvOp, PostedTraits> posted_;
   IntrusiveHash<Arrival, ArrivedTraits> arrived_;
   IntrusiveHash<Arrival, EarlyTraits> early_;
+  std::size_t& early_count_;
   IntrusiveList<RecvOp> user_posted_;
   IntrusiveList<Arrival> user_arrived_;
   std::size_t kept_ = 0;

@@ -12,9 +12,10 @@
 #include <tutti/transport/fork_guard.h>
 
 namespace tutti {
-namespace {
 
-constinit std::atomic<std::uint32_t> generation{0};
+constinit std::atomic<std::uint32_t> forks_so_far{0};
+
+namespace {
 
 // fork() is process-wide, and so is this. Never destroyed: threads may still use it while the process exits.
 struct Registry {
@@ -33,7 +34,7 @@ Registry& registry() {
 
 void after_fork_in_child() {
   Registry& all = registry();
-  generation.fetch_add(1, std::memory_order_relaxed);
+  forks_so_far.fetch_add(1, std::memory_order_relaxed);
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere >= 0) {
     for (const int descriptor : all.descriptors) dup3(nowhere, descriptor, O_CLOEXEC);
@@ -82,7 +83,5 @@ void release_memory(void* start) {
   const std::lock_guard lock(all.mutex);
   all.memory.erase(start);
 }
-
-std::uint32_t fork_generation() { return generation.load(std::memory_order_relaxed); }
 
 }  // namespace tutti

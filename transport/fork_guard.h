@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,8 +22,10 @@ void guard_memory(void* start, std::size_t bytes);
 // Call before unmapping it.
 void release_memory(void* start);
 
+extern constinit std::atomic<std::uint32_t> forks_so_far;
+
 // How many forks lie between the first program and this process. An object that notes it at creation knows
 // from one load whether it lives in a child, where its threads do not exist.
-std::uint32_t fork_generation();
+inline std::uint32_t fork_generation() { return forks_so_far.load(std::memory_order_relaxed); }
 
 }  // namespace tutti

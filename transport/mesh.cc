@@ -32,7 +32,7 @@ class Drain final : public Pollable {
 }  // namespace
 
 Mesh::Mesh(Driver& driver, MeshOptions options)
-    : driver_(driver), options_(std::move(options)), state_(std::make_unique<State>()) {
+    : driver_(driver), options_(std::move(options)), state_(std::make_unique<State>(early_)) {
   state_->peers.resize(options_.peers.size());
 }
 

@@ -69,7 +69,9 @@ class Mesh final : public TransportOwner {
   // context's number is not used again.
   void detach(std::uint32_t context);
   // The communicator has issued operation `sequence`: messages that arrived early are compared with it now.
-  void on_issued(std::uint32_t context, std::uint64_t sequence);
+  void on_issued(std::uint32_t context, std::uint64_t sequence) {
+    if (early_ != 0) compare_early(context, sequence);
+  }
 
   // A failed peer or a detached context fails the operation at once (through `done`).
   void send(int peer, SendOp& op);
@@ -119,6 +121,7 @@ class Mesh final : public TransportOwner {
   Channel* open(int peer);
   void expect(int peer_rank);
   void fail_posted();
+  void compare_early(std::uint32_t context, std::uint64_t sequence);
   RecvOp* match_collective(std::uint32_t context, Arrival& arrival);
   RecvOp* match_user(std::uint32_t context, Arrival& arrival);
   void deliver(std::uint32_t context, RecvOp& op, Arrival& arrival);
@@ -127,6 +130,7 @@ class Mesh final : public TransportOwner {
 
   Driver& driver_;
   MeshOptions options_;
+  std::size_t early_ = 0;  // messages kept for operations that this rank has not issued yet
   std::unique_ptr<State> state_;
 };
 

@@ -85,7 +85,7 @@ void Mesh::deliver(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   arrival.channel->claim(arrival, op);
 }
 
-void Mesh::on_issued(std::uint32_t context, std::uint64_t sequence) {
+void Mesh::compare_early(std::uint32_t context, std::uint64_t sequence) {
   ContextTable* table = state_->attached(context);
   if (table == nullptr) return;
   while (Arrival* arrival = table->find_early(sequence)) {

@@ -26,6 +26,10 @@ struct Mesh::State {
   };
   static constexpr std::size_t max_early_aborts = 64;
 
+  explicit State(std::size_t& early_messages) : early(early_messages) {}
+
+  std::size_t& early;  // counts messages kept for operations not issued yet
+
   std::vector<Peer> peers;
   std::vector<std::unique_ptr<Channel>> replaced;  // by another transport's; they may still be on the stack
   std::vector<const Transport*> passed_over;       // the log says why, once each
@@ -57,7 +61,7 @@ struct Mesh::State {
   ContextTable* find_or_make(std::uint32_t context) {
     if (ContextTable* table = find(context)) return table->detaching ? nullptr : table;
     if (shut || closed.contains(context)) return nullptr;
-    return (contexts[context] = std::make_unique<ContextTable>()).get();
+    return (contexts[context] = std::make_unique<ContextTable>(early)).get();
   }
   void erase(std::uint32_t context) {
     recent = nullptr;

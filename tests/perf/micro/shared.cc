@@ -65,7 +65,7 @@ class Rank {
   }
   void begin() {
     finished_ = false;
-    executor_.submit(run_);
+    if (executor_.submit(run_)) finished_ = true;
   }
   bool finished() const { return finished_; }
   void advance() { executor_.advance(); }

@@ -61,7 +61,11 @@ BoardWorld::Operation& BoardWorld::issue(int rank, CollectiveKind kind, std::uin
     static_cast<Operation*>(owner)->status = status;
   };
   operation.run = {.schedule = &operation.schedule, .binding = &binding, .votes = votes};
-  executor(rank).submit(operation.run);
+  if (flat && !votes) {
+    operation.flat.emplace(operation.schedule, problem.element_size);
+    if (operation.flat->usable()) operation.run.flat = &*operation.flat;
+  }
+  if (executor(rank).submit(operation.run)) ++operation.told;
   return operation;
 }
 

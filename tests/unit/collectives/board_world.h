@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,9 +39,12 @@ class BoardWorld {
     int told = 0;  // how often it was over
     Status status = {};
     Schedule schedule = {};
+    std::optional<FlatSchedule> flat = {};
     RunBinding binding = {};
     SharedRun run = {};
   };
+
+  bool flat = true;  // schedules are carried out flat where they can be
 
   int size() const { return static_cast<int>(ranks_.size()); }
   SharedExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }

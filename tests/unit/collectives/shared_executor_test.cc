@@ -44,6 +44,7 @@ TEST(SharedExecutor, WhateverTheOrder) {
     std::mt19937 random(seed);
     const int size = 2 + static_cast<int>(seed % 4);
     BoardWorld world(size);
+    world.flat = seed % 3 != 0;
     const std::vector<Call> calls = random_calls(random, size);
     std::vector<std::vector<const BoardWorld::Operation*>> issued(static_cast<std::size_t>(size));
     for (std::size_t left = calls.size() * issued.size(); left != 0;) {

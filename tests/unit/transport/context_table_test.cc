@@ -10,7 +10,8 @@ namespace tutti {
 namespace {
 
 TEST(ContextTable, CollectivesMeetByExactName) {
-  ContextTable table;
+  std::size_t early = 0;
+  ContextTable table(early);
   std::deque<RecvOp> ops;
   for (int peer = 0; peer < 7; ++peer) {
     for (std::uint64_t sequence = 0; sequence < 30; ++sequence) {
@@ -29,7 +30,8 @@ TEST(ContextTable, CollectivesMeetByExactName) {
 }
 
 TEST(ContextTable, RemovalInAnyOrder) {
-  ContextTable table;
+  std::size_t early = 0;
+  ContextTable table(early);
   std::deque<RecvOp> ops;
   std::vector<RecvOp*> order;
   for (std::uint32_t i = 0; i < 500; ++i) {
@@ -48,7 +50,8 @@ TEST(ContextTable, RemovalInAnyOrder) {
 }
 
 TEST(ContextTable, UserMessagesMeetInOrderOfTime) {
-  ContextTable table;
+  std::size_t early = 0;
+  ContextTable table(early);
   RecvOp any, tagged, from;
   for (RecvOp* op : {&any, &tagged, &from}) op->tag = {3 | user_context_bit, 0, 5};
   tagged.peer = any_source;
@@ -79,7 +82,8 @@ TEST(ContextTable, UserMessagesMeetInOrderOfTime) {
 }
 
 TEST(ContextTable, EarlyMessagesAreFoundByOperation) {
-  ContextTable table;
+  std::size_t early = 0;
+  ContextTable table(early);
   std::deque<Arrival> arrivals;
   for (std::uint32_t i = 0; i < 300; ++i) {
     Arrival& arrival = arrivals.emplace_back();
@@ -87,6 +91,7 @@ TEST(ContextTable, EarlyMessagesAreFoundByOperation) {
     arrival.header.tag = {1, i, i % 20};
     table.keep(arrival, true);
   }
+  EXPECT_EQ(early, arrivals.size());
   for (std::uint64_t sequence = 0; sequence < 20; ++sequence) {
     int found = 0;
     while (Arrival* arrival = table.find_early(sequence)) {
@@ -100,6 +105,7 @@ TEST(ContextTable, EarlyMessagesAreFoundByOperation) {
     EXPECT_EQ(found, 15);
   }
   EXPECT_EQ(table.kept(), 140u);
+  EXPECT_EQ(early, 0u);
 }
 
 TEST(ClosedContexts, AreRememberedCompactly) {
