@@ -11,8 +11,8 @@
 namespace tutti {
 namespace {
 
-// While spinning, the kernel is asked for readiness once in so many passes: pollables look at what is
-// expected.
+// While spinning, the kernel is asked for readiness once in so many passes, a power of two: pollables look at
+// what is expected.
 constexpr unsigned passes_per_look = 4;
 // The same while something is expected in memory.
 constexpr unsigned memory_passes_per_look = 16;
@@ -194,14 +194,18 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
   const auto over = [&] { return is_set(done) || state.claimants.load(std::memory_order_relaxed) != 0; };
   Deadline::Clock::time_point idle_since;
   std::chrono::nanoseconds spin{0};  // of this time without work
+  std::chrono::nanoseconds yield{0};
   bool idle = false;
   bool alone = false;  // it spins, and nobody else is offered the processor yet
   bool yielding = false;
   for (unsigned passes = 1;; ++passes) {
     const bool spinning = idle && spin.count() > 0 && !yielding;
     const unsigned per_look = state.expects_memory ? memory_passes_per_look : spinning ? passes_per_look : 1;
-    const bool did = pass(passes % per_look == 0);
+    const bool did = pass((passes & (per_look - 1)) == 0);
     if (did && spinning) state.spin.end(true, Deadline::Clock::now() - idle_since);
+    if (did && idle && yielding && yield.count() > 0) {
+      state.yield.end(true, Deadline::Clock::now() - idle_since - spin);
+    }
     if (over()) return;
     if (did) {
       idle = false;
@@ -216,6 +220,7 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
     if (now >= deadline.when()) return;
     if (!idle) {
       idle = true;
+      state.expects_memory = expects_memory();
       idle_since = now;
       yielding = false;
       spin = state.spin.begin();
@@ -226,11 +231,13 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
       relax();
     } else if (!state.crowded && waited < spin) {
       state.crowded = others_ran_meanwhile(now);
-    } else if (!state.crowded && (!yielding || waited < spin + state.options.yield)) {
+    } else if (!state.crowded && (!yielding || waited < spin + yield)) {
+      if (!yielding) yield = state.yield.begin();
       yielding = true;
-      sched_yield();
+      if (yield.count() > 0) sched_yield();
     } else {
       if (spin.count() > 0 && !state.crowded) state.spin.end(false, waited);
+      if (yielding && yield.count() > 0) state.yield.end(false, waited - spin);
       state.crowded = false;
       sleep(done, deadline);
       idle = false;
@@ -256,15 +263,10 @@ bool Driver::pass(bool ask_kernel) {
   if (state.armed) disarm();
   if (state.attention.load(std::memory_order_relaxed)) state.attention.exchange(false);
   bool did = run_tasks();
-  bool expects_memory = false;
   // By index: whoever is polled may add others.
   for (std::size_t i = 0; i < state.pollables.size(); ++i) {
-    Pollable* const pollable = state.pollables[i];
-    if (pollable == nullptr) continue;
-    did |= pollable->poll();
-    if (state.pollables[i] != nullptr) expects_memory |= pollable->expects_memory();
+    if (state.pollables[i] != nullptr) did |= state.pollables[i]->poll();
   }
-  state.expects_memory = expects_memory;
   // Where pollables have work, the kernel is not asked every time.
   if (ask_kernel && (!did || ++state.unasked % passes_per_look == 0)) {
     state.poller.look();
@@ -275,6 +277,12 @@ bool Driver::pass(bool ask_kernel) {
     state.pollables_removed = false;
   }
   return did;
+}
+
+bool Driver::expects_memory() const {
+  return std::ranges::any_of(state_->pollables, [](const Pollable* pollable) {
+    return pollable != nullptr && pollable->expects_memory();
+  });
 }
 
 bool Driver::run_tasks() {

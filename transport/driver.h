@@ -25,7 +25,7 @@ class Pollable {
   virtual bool prepare_sleep() { return false; }
   virtual void cancel_sleep() {}
   // Whether it waits for something that shows in memory, not on a descriptor: then a waiter polls more often
-  // than it asks the kernel.
+  // than it asks the kernel. Asked when there is nothing left to do.
   virtual bool expects_memory() const { return false; }
   // When it must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }
@@ -124,6 +124,7 @@ class TUTTI_CAPABILITY("baton") Driver {
   // Everything once; asks the kernel too if told so. True if anything was done.
   bool pass(bool ask_kernel) TUTTI_REQUIRES(this);
   bool run_tasks() TUTTI_REQUIRES(this);
+  bool expects_memory() const TUTTI_REQUIRES(this);
   // Announce to the pollables that we are going to sleep, or are awake again.
   bool arm() TUTTI_REQUIRES(this);
   void disarm() TUTTI_REQUIRES(this);

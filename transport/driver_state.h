@@ -26,7 +26,8 @@ enum BackgroundState : std::uint32_t {
 };
 
 struct Driver::State {
-  explicit State(DriverOptions from) : options(from), spin(from.spin) {}
+  explicit State(DriverOptions from)
+      : options(from), spin(from.spin), yield(from.yield, SpinPolicy::InVain::is_fine) {}
 
   const DriverOptions options;
   Poller poller;
@@ -55,9 +56,10 @@ struct Driver::State {
   alignas(64) std::vector<Pollable*> pollables;  // null: removed, until the end of the pass
   bool pollables_removed = false;
   SpinPolicy spin;
+  SpinPolicy yield;
   bool crowded = false;  // others wanted this processor while we waited
   bool armed = false;
-  bool expects_memory = false;  // some pollable did, in the last pass
+  bool expects_memory = false;  // some pollable did when there was last nothing left to do
   unsigned unasked = 0;         // passes that had enough to do without the kernel
 
   bool free() const { return holder.load() == nullptr; }

@@ -6,14 +6,22 @@
 
 namespace tutti {
 
-// Whether spinning pays. A waiter that spins answers fastest where it has a processor to itself. Where others
-// want that processor, one of them perhaps the peer that it waits for, it loses its time slice, and
-// milliseconds; where answers take long, it burns what others could use. So it goes by what spinning brought:
-// after a lost time slice, or several waits that spun in vain, a number of waits sleep at once; twice as many
-// when it happens again soon. Used by whoever drives.
+// Whether spinning pays, or yielding. A waiter that spins answers fastest where it has a processor to itself.
+// Where others want that processor, one of them perhaps the peer that it waits for, it loses its time slice,
+// and milliseconds; where answers take long, it burns what others could use. So it goes by what spinning
+// brought: after a lost time slice, or several waits that spun in vain, a number of waits sleep at once; twice
+// as many when it happens again soon.
+//
+// Who yields in vain has burnt nothing. But beside a process that never gives its processor away a yield may
+// cost a time slice, too, and who is woken gets the processor sooner than who has yielded.
+//
+// Used by whoever drives.
 class SpinPolicy {
  public:
-  explicit SpinPolicy(std::chrono::nanoseconds longest) : longest_(longest) {}
+  enum class InVain : std::uint8_t { counts, is_fine };
+
+  explicit SpinPolicy(std::chrono::nanoseconds longest, InVain in_vain = InVain::counts)
+      : longest_(longest), most_in_vain_(in_vain == InVain::counts ? 3 : 0) {}
 
   // How long this wait may spin.
   std::chrono::nanoseconds begin() {
@@ -28,7 +36,7 @@ class SpinPolicy {
     if (found && !lost_slice) {
       in_vain_ = 0;
       penalty_ -= (penalty_ + 63) / 64;
-    } else if (lost_slice || ++in_vain_ == most_in_vain) {
+    } else if (lost_slice || ++in_vain_ == most_in_vain_) {
       in_vain_ = 0;
       const std::uint32_t least = lost_slice ? after_lost_slice : after_vain_spins;
       penalty_ = std::clamp(2 * penalty_, least, longest_penalty);
@@ -37,13 +45,13 @@ class SpinPolicy {
   }
 
  private:
-  static constexpr std::uint32_t most_in_vain = 3;
   static constexpr std::uint32_t after_vain_spins = 8;
   // As many sleeps as cost about what the slice did.
-  static constexpr std::uint32_t after_lost_slice = 256;
+  static constexpr std::uint32_t after_lost_slice = 64;
   static constexpr std::uint32_t longest_penalty = 4096;
 
   std::chrono::nanoseconds longest_;
+  std::uint32_t most_in_vain_;
   std::uint32_t skip_ = 0;
   std::uint32_t penalty_ = 0;
   std::uint32_t in_vain_ = 0;
