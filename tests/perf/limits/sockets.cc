@@ -88,6 +88,30 @@ double both_ways(int socket, double end) {
   return bytes;
 }
 
+// Both send until the other end is closed.
+void send_copied(int socket) {
+  const std::vector<char> out(mebibyte);
+  while (send(socket, out.data(), out.size(), MSG_NOSIGNAL) > 0) {
+  }
+}
+
+// The kernel takes the pages themselves, and says on the error queue when it is done with them.
+void send_pinned(int socket) {
+  const int on = 1;
+  if (setsockopt(socket, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on) != 0) fail("SO_ZEROCOPY");
+  const std::vector<char> out(mebibyte);
+  for (;;) {
+    const bool sent = send(socket, out.data(), out.size(), MSG_NOSIGNAL | MSG_ZEROCOPY) > 0;
+    if (!sent && errno != ENOBUFS) return;
+    char notice[128];
+    msghdr message{};
+    message.msg_control = notice;
+    do {
+      message.msg_controllen = sizeof notice;
+    } while (recvmsg(socket, &message, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0);
+  }
+}
+
 double drain(int socket, double seconds) {
   std::vector<char> in(mebibyte);
   const double begin = seconds_now();
@@ -103,15 +127,17 @@ double drain(int socket, double seconds) {
 
 }  // namespace
 
-double tcp_stream_rate(int connections, const std::string& congestion) {
+double tcp_stream_rate(int connections, const std::string& congestion, Sending how) {
   std::vector<std::unique_ptr<Socket>> sockets;
   std::vector<std::unique_ptr<Child>> senders;
   for (int i = 0; i < connections; ++i) {
     Pair pair = connect_pair(congestion);
     senders.push_back(std::make_unique<Child>([&] {
       pair.here->close_now();
-      const std::vector<char> out(mebibyte);
-      while (send(pair.there->get(), out.data(), out.size(), MSG_NOSIGNAL) > 0) {
+      if (how == Sending::pinned) {
+        send_pinned(pair.there->get());
+      } else {
+        send_copied(pair.there->get());
       }
     }));
     sockets.push_back(std::move(pair.here));
