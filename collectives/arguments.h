@@ -14,7 +14,7 @@ namespace tutti {
 inline const ConstBuffer no_input;
 inline const Buffer no_output;
 
-// One call as the user makes it: it refers to the arguments, and lives as long as they do. Buffers that this
+// One call as the user makes it: it refers to the arguments, and must not outlive them. Buffers that this
 // rank does not have (the output of a reduce away from its root) are left empty.
 struct Call {
   CollectiveKind kind = CollectiveKind::barrier;

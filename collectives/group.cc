@@ -135,7 +135,7 @@ Work Group::collective(const Call& made, const CollectiveArgs& args, const Probl
   }
   operation->shared_schedule = std::move(schedule).take();
   bind_shared(*operation, args, problem);
-  if (!operation->shared.votes) form_habit(*operation, problem);
+  if (!operation->shared.votes && args.algorithm == 0) form_habit(*operation, problem);
   return launch(operation);
 }
 

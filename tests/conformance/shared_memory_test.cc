@@ -1,6 +1,7 @@
 // What is particular to ranks that share memory: who sleeps is woken, who calls something else is told.
 
 #include <functional>
+#include <future>
 #include <random>
 #include <string>
 #include <thread>
@@ -115,6 +116,42 @@ TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
       });
     }
   }
+}
+
+// A call that asks for an algorithm leaves nothing behind for those that do not: what a rank keeps of its
+// last call depends on who drives at that moment, and ranks may keep different things.
+TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
+  Cluster ranks(GetParam(), {.transport = "shared", .timeout = std::chrono::seconds(20)});
+  ranks.run([](Communicator& comm) {
+    std::vector<std::int32_t> data(40'000, 1);
+    const std::span<std::int32_t> few(data.data(), 8);
+    const auto by_slices = [&](std::span<std::int32_t> part) {
+      return comm.all_reduce(part, ReduceOp::sum, {.algorithm = "shared_slices"});
+    };
+    for (const std::span<std::int32_t> part : {few, std::span(data)}) {
+      std::fill(data.begin(), data.end(), 1);
+      if (comm.rank() == 0) {  // issues it while it drives
+        std::promise<Work> issued;
+        std::uint8_t byte[1] = {};
+        Work message = comm.recv(byte, 1);
+        message.then([&](const Status&) { issued.set_value(by_slices(part)); });
+        comm.send(byte, 1).wait();
+        message.wait();
+        issued.get_future().get().wait();
+      } else {
+        std::uint8_t byte[1] = {};
+        if (comm.rank() == 1) comm.recv(byte, 0).wait();
+        if (comm.rank() == 1) comm.send(byte, 0).wait();
+        by_slices(part).wait();
+      }
+      std::int32_t expected = comm.size();
+      for (int i = 0; i < 3; ++i) {
+        comm.all_reduce(part, ReduceOp::sum).wait();
+        expected *= comm.size();
+        for (const std::int32_t value : part) ASSERT_EQ(value, expected);
+      }
+    }
+  });
 }
 
 // Also a rank that does nothing hears of a failure.

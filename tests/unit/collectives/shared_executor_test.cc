@@ -166,7 +166,6 @@ TEST(SharedExecutor, OnlySleepersAreRung) {
   EXPECT_EQ(world.rings(0), rung);
 }
 
-// Signals to a rank that sleeps while it waits for windows: each step of a slow reader.
 // By whoever votes last, before that rank does its work: its end would ring as well.
 TEST(SharedExecutor, WhoWaitsForVotesIsRungAtOnce) {
   BoardWorld world(2);
@@ -178,6 +177,7 @@ TEST(SharedExecutor, WhoWaitsForVotesIsRungAtOnce) {
   world.settle();
 }
 
+// Signals to a rank that sleeps while it waits for windows: each step of a slow reader.
 TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   BoardWorld world(2);
   world.issue(0, Kind::broadcast, in_windows);
@@ -229,6 +229,85 @@ TEST(SharedExecutor, RepeatedCallsAreComparedBeforeLong) {
     told_apart = world.issue(0, Kind::broadcast, 5, 0).status.code() == Code::mismatch;
   }
   EXPECT_TRUE(told_apart);
+}
+
+// Long runs of equal calls, and a few barriers; one rank calls something else once.
+struct Disagreement {
+  std::vector<Call> calls;
+  std::size_t rank;
+  std::size_t number;
+  Call odd;
+
+  Disagreement(std::mt19937& random, int size) : rank(random() % static_cast<unsigned>(size)) {
+    while (calls.size() < 60) calls.insert(calls.end(), 1 + random() % 40, short_call(random, size));
+    number = random() % calls.size();
+    do odd = short_call(random, size);
+    while (same(odd, calls[number]));
+    calls.insert(calls.end(), 20, {Kind::barrier, 0, 0});
+  }
+  const Call& by(std::size_t who, std::size_t i) const { return who == rank && i == number ? odd : calls[i]; }
+
+ private:
+  static Call short_call(std::mt19937& random, int size) {
+    Call call = random_calls(random, size).front();
+    call.count = std::min(call.count, in_windows);
+    return call;
+  }
+  static bool same(const Call& a, const Call& b) {
+    return a.kind == b.kind && a.count == b.count && (a.root == b.root || a.kind == Kind::barrier);
+  }
+};
+
+using Issued = std::vector<std::vector<const BoardWorld::Operation*>>;
+
+bool somebody_was_told(const Issued& issued) {
+  for (const auto& operations : issued) {
+    for (const auto* operation : operations) {
+      if (operation->status.code() == Code::mismatch) return true;
+    }
+  }
+  return false;
+}
+
+// In random order, until somebody is told or nobody can go on.
+Issued play(BoardWorld& world, const Disagreement& plan, std::mt19937& random) {
+  Issued issued(static_cast<std::size_t>(world.size()));
+  for (int idle = 0; idle < 1000; ++idle) {
+    const std::size_t rank = random() % issued.size();
+    for (std::uint32_t i = random() % (1u << random() % 7); i > 0; --i) {
+      const std::size_t number = issued[rank].size();
+      if (world.executor(static_cast<int>(rank)).advance()) idle = 0;
+      if (somebody_was_told(issued)) return issued;
+      if (number == plan.calls.size()) break;
+      const Call& call = plan.by(rank, number);
+      issued[rank].push_back(&world.issue(static_cast<int>(rank), call.kind, call.count, call.root));
+      if (somebody_was_told(issued)) return issued;
+      idle = 0;
+    }
+  }
+  return issued;
+}
+
+// Whatever the order of events, somebody is told, and nobody takes what was not meant for its call.
+TEST(SharedExecutor, OneCallThatDiffersIsToldApart) {
+  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+    std::mt19937 random(seed);
+    BoardWorld world(2 + static_cast<int>(seed % 4));
+    world.flat = seed % 5 != 0;
+    const Disagreement plan(random, world.size());
+    const Issued issued = play(world, plan, random);
+    EXPECT_TRUE(somebody_was_told(issued)) << "seed " << seed;
+    for (std::size_t rank = 0; rank < issued.size(); ++rank) {
+      for (std::size_t i = 0; i < issued[rank].size(); ++i) {
+        const BoardWorld::Operation& operation = *issued[rank][i];
+        if (operation.told == 0 || !operation.status.ok()) continue;
+        const Call& call = plan.by(rank, i);
+        ASSERT_EQ(operation.out, BoardWorld::expected(call.kind, static_cast<int>(rank), world.size(),
+                                                      call.count, call.root))
+            << "seed " << seed << " rank " << rank << " operation " << i;
+      }
+    }
+  }
 }
 
 // Whatever other ranks write, this one neither crashes nor reaches beyond the memory (for the sanitizers to
