@@ -39,6 +39,9 @@ function(tutti_test name)
   set(include_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_include.cmake)
   list(JOIN TEST_ARGS "|" arguments)
   set(labels ${area} ${TEST_LABELS})
+  if("sanitize" IN_LIST labels)
+    add_dependencies(sanitized ${name})
+  endif()
   list(JOIN labels "|" labels)
   list(JOIN TUTTI_TEST_ENVIRONMENT "|" environment)
   add_custom_command(
@@ -49,6 +52,7 @@ function(tutti_test name)
             -P ${TUTTI_TEST_DISCOVER}
     VERBATIM)
   file(WRITE ${include_file} "if(EXISTS \"${listing}\")\n  include(\"${listing}\")\nelse()\n"
-                             "  add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)\nendif()\n")
+                             "  add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)\n"
+                             "  set_tests_properties(${name}_NOT_BUILT PROPERTIES LABELS \"${TEST_LABELS}\")\nendif()\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include_file})
 endfunction()

@@ -130,7 +130,7 @@ class CCollectives : public testing::TestWithParam<std::tuple<std::string, int>>
 TEST_P(CCollectives, EveryKindTypeAndOperation) {
   const auto& [transport, size] = GetParam();
   Cluster ranks(size, {.transport = transport});
-  const std::vector<CollectiveCase> cases = collective_matrix(size);
+  const std::vector<CollectiveCase> cases = tested_matrix(size);
   ranks.run([&](Communicator& communicator) {
     tutti_comm comm{std::move(communicator)};
     const Perform by = [&](Communicator&, const CollectiveCase& test, const CaseCall& with) {

@@ -1,5 +1,5 @@
 # Random collectives with random faults: `./dev soak`, and a short one among the tests.
-add_executable(soak soak/job.cc soak/main.cc soak/plan.cc soak/player.cc ../support/collective_case.cc
+add_executable(soak soak/job.cc soak/main.cc soak/plan.cc soak/player.cc ../support/collective_case.cc ../support/collective_values.cc
                ../support/collective_matrix.cc)
 target_link_libraries(soak PRIVATE tutti_static tutti_options tutti_test_process)
 set_target_properties(soak PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)

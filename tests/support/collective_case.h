@@ -67,4 +67,11 @@ std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
 // with a moving root.
 std::vector<CollectiveCase> collective_matrix(int size);
 
+// Whether to take all combinations that there are. Not under a sanitizer, where that takes minutes, unless
+// TEST_ALL is set: `./dev test --all` does.
+bool test_all();
+// The matrix, or of it covering pairs: each two of kind, type, operation, count and place (in or out of it)
+// that go together do so at least once, for each size anew.
+std::vector<CollectiveCase> tested_matrix(int size);
+
 }  // namespace tutti::test

@@ -1,3 +1,10 @@
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <random>
+#include <set>
+#include <tuple>
+
 #include <tutti/tests/support/collective_case.h>
 
 namespace tutti::test {
@@ -20,7 +27,33 @@ std::vector<ReduceOp> operations_for(const CollectiveCase& test) {
   return all;
 }
 
+// Of `cases` enough that each two of a case's properties that go together in one of them still do.
+std::vector<CollectiveCase> covering_pairs(std::vector<CollectiveCase> cases, int size) {
+  // In an order of its own for each size, so that sizes differ in what else they combine.
+  std::shuffle(cases.begin(), cases.end(), std::mt19937(static_cast<unsigned>(size)));
+  std::set<std::tuple<std::size_t, std::uint64_t, std::size_t, std::uint64_t>> covered;
+  std::erase_if(cases, [&](const CollectiveCase& test) {
+    const std::array<std::uint64_t, 5> properties = {
+        static_cast<std::uint64_t>(test.kind), static_cast<std::uint64_t>(test.type),
+        static_cast<std::uint64_t>(test.op.kind()), test.count, test.in_place ? 1u : 0u};
+    bool anew = false;
+    for (std::size_t i = 0; i < properties.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) anew |= covered.insert({i, properties[i], j, properties[j]}).second;
+    }
+    return !anew;
+  });
+  return cases;
+}
+
 }  // namespace
+
+bool test_all() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return std::getenv("TEST_ALL") != nullptr;
+#else
+  return true;
+#endif
+}
 
 std::vector<CollectiveCase> collective_matrix(int size) {
   std::vector<CollectiveCase> cases;
@@ -48,6 +81,10 @@ std::vector<CollectiveCase> collective_matrix(int size) {
     }
   }
   return cases;
+}
+
+std::vector<CollectiveCase> tested_matrix(int size) {
+  return test_all() ? collective_matrix(size) : covering_pairs(collective_matrix(size), size);
 }
 
 }  // namespace tutti::test

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <limits>
 #include <string>
@@ -55,23 +56,23 @@ const std::vector<Named>& calls() {
   return all;
 }
 
-// The fewest allocations, by all ranks together, in one of many windows of repeated calls. Not in all of
-// them: how many messages wait for their receives is up to the scheduler, and pools grow when it is a new
-// record.
+// The fewest allocations, by all ranks together, in one of many windows of repeated calls; none ends them.
+// Not in all of them: how many messages wait for their receives is up to the scheduler, and pools grow when
+// it is a new record.
 std::size_t fewest_allocations(Cluster& cluster, const Named& named, std::size_t count) {
   constexpr int windows = 40;
   constexpr int repetitions = 10;
-  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  std::atomic<std::size_t> fewest = std::numeric_limits<std::size_t>::max();
   cluster.run([&](Communicator& communicator) {
     Memory memory(count, static_cast<std::size_t>(communicator.size()));
     std::size_t before = 0;
-    for (int window = 0; window < windows; ++window) {
+    for (int window = 0; window < windows && fewest > 0; ++window) {
       for (int i = 0; i < repetitions; ++i) named.call(communicator, memory).wait();
       communicator.barrier().wait();
       const std::size_t now = test::allocations();
-      if (communicator.rank() == 0 && window > 0) fewest = std::min(fewest, now - before);
+      if (communicator.rank() == 0 && window > 0) fewest = std::min(fewest.load(), now - before);
       before = now;
-      communicator.barrier().wait();
+      communicator.barrier().wait();  // all ranks see the same `fewest`
     }
   });
   return fewest;
