@@ -44,6 +44,14 @@ const Algorithm* find_algorithm(std::uint8_t id) {
   return nullptr;
 }
 
+std::string algorithm_names(CollectiveKind kind) {
+  std::string names;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.kind == kind) names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
+  }
+  return names;
+}
+
 Schedule build_schedule(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning) {
   ScheduleBuilder builder(problem);
   if (algorithm.shared) builder.share();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <tutti/collectives/cost_model.h>
@@ -33,6 +34,8 @@ std::span<const Algorithm> algorithms();
 // By kind and name, or by id; null if there is none.
 const Algorithm* find_algorithm(CollectiveKind kind, std::string_view name);
 const Algorithm* find_algorithm(std::uint8_t id);
+// The names of all of that kind, for errors: "recursive_doubling, ring".
+std::string algorithm_names(CollectiveKind kind);
 
 // The complete schedule: scaling before and dividing after are added around what the algorithm emits.
 Schedule build_schedule(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning);

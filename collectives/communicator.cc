@@ -33,9 +33,11 @@ Work issue_anew(Group& group, const Call& call, const CallOptions& options) {
   if (!options.algorithm.empty()) {
     const Algorithm* algorithm = find_algorithm(call.kind, options.algorithm);
     if (algorithm == nullptr) {
-      return group.refuse(outline(call),
-                          Status(Code::invalid_argument, "no algorithm \"" + std::string(options.algorithm) +
-                                                             "\" for " + std::string(to_string(call.kind))));
+      const std::string kind(to_string(call.kind));
+      return group.refuse(
+          outline(call),
+          Status(Code::invalid_argument, "no algorithm \"" + std::string(options.algorithm) + "\" for " +
+                                             kind + "; it has: " + algorithm_names(call.kind)));
     }
     checked->args.algorithm = algorithm->id;
   }

@@ -21,14 +21,6 @@ std::string name_of(const Algorithm& algorithm) {
   return std::string(to_string(algorithm.kind)) + ":" + std::string(algorithm.name);
 }
 
-std::string names_of(CollectiveKind kind) {
-  std::string names;
-  for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.kind == kind) names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
-  }
-  return names;
-}
-
 Status invalid(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
 
 Result<const Algorithm*> parse_override(const std::string& item) {
@@ -44,7 +36,7 @@ Result<const Algorithm*> parse_override(const std::string& item) {
   const Algorithm* algorithm = find_algorithm(*kind, name);
   if (algorithm == nullptr) {
     return invalid("algorithm override '" + item + "': " + collective + " has no algorithm '" + name +
-                   "'; it has: " + names_of(*kind));
+                   "'; it has: " + algorithm_names(*kind));
   }
   return algorithm;
 }

@@ -116,7 +116,9 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_PORT_RANGE",
      .member = &Config::port_range,
      .default_value = "",
-     .meaning = "The ports to listen on, for example 20000-21000. Not set: any free one."},
+     .meaning =
+         "The ports to listen on, for example 20000-21000: two for each process of a host, and one for "
+         "rank 0's store where they meet by file://. Not set: any free one."},
     {.name = "TUTTI_LOG_LEVEL",
      .member = &Config::log_level,
      .default_value = "warn",

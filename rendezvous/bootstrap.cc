@@ -36,7 +36,8 @@ Result<Joined> attempt(const Launch& launch, const JoinOptions& options, Introdu
     self.addresses = *std::move(addresses);
   }
   PrefixStore store(options.prefix, session->store);
-  const ExchangeOptions exchange_options{session->single_use, [&] { session->keep_alive(); }};
+  const ExchangeOptions exchange_options{session->single_use, [&] { session->keep_alive(); },
+                                         to_string(launch.store)};
   Result<std::vector<PeerInfo>> peers = exchange(store, self, exchange_options, deadline);
   if (!peers.ok()) return with_refusal(peers.status(), *session);
   return Joined{std::move(self), *std::move(peers), *std::move(session)};

@@ -15,7 +15,10 @@ void note(Source& source, const std::optional<Found>& found) {
 }
 
 void note_missing(Source& source, const std::string& what) {
-  source.missing += (source.missing.empty() ? "" : " and ") + what;
+  const std::string word = " and ";
+  const std::size_t last = source.missing.find(word);
+  if (last != std::string::npos) source.missing.replace(last, word.size(), ", ");
+  source.missing += (source.missing.empty() ? "" : word) + what;
 }
 
 // Rank and size under the given names; a half is reported as missing the other.

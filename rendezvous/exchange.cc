@@ -292,7 +292,8 @@ Result<std::string> Exchange::await_table() {
 Status Exchange::not_arrived() {
   const std::vector<int> missing = missing_ranks();
   const auto waited = Deadline::Clock::now() - start_;
-  const std::string tail = " within " + format_duration(std::chrono::round<milliseconds>(waited)) +
+  const std::string place = options_.place.empty() ? "" : " at " + options_.place;
+  const std::string tail = " within " + format_duration(std::chrono::round<milliseconds>(waited)) + place +
                            " (as seen by " + self_.describe() + ", world size " +
                            std::to_string(self_.world_size) + ")";
   if (missing.empty()) return Status(Code::timeout, "not all ranks met" + tail);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <tutti/core/deadline.h>
@@ -18,6 +19,8 @@ struct ExchangeOptions {
   bool single_use = false;
   // Called by rank 0 about ten times a second while it waits for ranks.
   std::function<void()> while_waiting = {};
+  // Where the ranks meet, for errors: "tcp://a:29500".
+  std::string place = {};
 };
 
 // Every rank says who it is and learns who the others are. The keys:
@@ -25,8 +28,7 @@ struct ExchangeOptions {
 //   session  the Introduction of the first to come: what all others have to agree with
 //   rank/<r> the Introduction of rank r
 //   table    what rank 0 made of them; or why it came to nothing, by whoever noticed, so that all ranks fail
-//   at
-//            once with the same words
+//            at once with the same words
 //   told     how many ranks know of a failure
 //   done     (single_use) all have left
 // Each rank makes a constant number of requests; only rank 0 reads all.

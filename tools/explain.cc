@@ -72,14 +72,6 @@ void declare(CLI::App& app, ExplainOptions& options) {
                "Instead of explaining: all algorithms from 8 to 100000 ranks as CSV, 8 on each host");
 }
 
-std::string known_algorithms(CollectiveKind kind) {
-  std::string names;
-  for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.kind == kind) names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
-  }
-  return names;
-}
-
 // Those whose messages follow from one size.
 bool explainable(CollectiveKind kind) {
   return !to_string(kind).ends_with("_v") && kind != CollectiveKind::send && kind != CollectiveKind::recv;
@@ -120,7 +112,7 @@ std::string understand(const ExplainOptions& options, Question& question) {
     question.algorithm = find_algorithm(*kind, options.algorithm);
     if (question.algorithm == nullptr) {
       return options.collective + " has no algorithm " + options.algorithm + "; it has " +
-             known_algorithms(*kind);
+             algorithm_names(*kind);
     }
   }
   question.bytes = *bytes;
@@ -149,7 +141,7 @@ void print_candidates(const Question& question, const Selector& selector, const 
     std::cout << (candidate.algorithm == choice.algorithm ? "  * " : "    ") << describe(candidate) << "\n";
   }
   std::cout << "algorithms of " << to_string(question.problem.kind) << ": "
-            << known_algorithms(question.problem.kind) << "\n";
+            << algorithm_names(question.problem.kind) << "\n";
 }
 
 void print_steps(const Question& question, const Choice& choice, bool all) {

@@ -47,7 +47,11 @@ ReduceOp reduction(nb::handle given) {
     throw nb::type_error("op must be a tutti.ReduceOp or its name, such as \"sum\"");
   name = nb::borrow<nb::str>(given).c_str();
   const auto op = parse_reduce_op(name);
-  if (!op) throw Error(Status(Code::invalid_argument, "there is no operation \"" + std::string(name) + "\""));
+  if (!op) {
+    throw Error(Status(Code::invalid_argument,
+                       "there is no operation \"" + std::string(name) +
+                           "\"; there are sum, product, min, max, avg, bit_and, bit_or and bit_xor"));
+  }
   return *op;
 }
 

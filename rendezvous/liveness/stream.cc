@@ -157,6 +157,11 @@ Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, 
     error = errno;
     if (error != EADDRINUSE && error != EACCES) break;
   }
+  if (first_port != 0 && last_port >= first_port && error == EADDRINUSE) {
+    return Status(Code::resource_exhausted, "control connections: no port of " + std::to_string(first_port) +
+                                                "-" + std::to_string(last_port) +
+                                                " (TUTTI_PORT_RANGE) is free on " + host);
+  }
   return Status(error == EMFILE || error == ENFILE ? Code::resource_exhausted : Code::invalid_argument,
                 "control connections: cannot listen on " + host + ": " + error_text(error));
 }

@@ -34,12 +34,15 @@ if(MODE STREQUAL "pkg_config")
     message(STATUS "skipped: there is no pkg-config")
     return()
   endif()
-  execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${used}/${LIBDIR}/pkgconfig
-                          ${PKG_CONFIG} --cflags --libs tutti
+  # As examples/README.md says.
+  set(ENV{PKG_CONFIG_PATH} ${used}/${LIBDIR}/pkgconfig)
+  execute_process(COMMAND ${PKG_CONFIG} --cflags --libs tutti
                   OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${PKG_CONFIG} --variable=libdir tutti
+                  OUTPUT_VARIABLE libdir OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(flags UNIX_COMMAND "${flags}")
-  run(${C_COMPILER} -std=c11 -o ${work}/hello ${used}/share/tutti/examples/c/hello.c ${flags})
-  run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${used}/${LIBDIR} ${used}/bin/tutti run -n 2 -- ${work}/hello)
+  run(${C_COMPILER} -std=c11 -o ${work}/hello ${used}/share/tutti/examples/c/hello.c ${flags} -Wl,-rpath,${libdir})
+  run(${used}/bin/tutti run -n 2 -- ${work}/hello)
   return()
 endif()
 

@@ -62,11 +62,8 @@ std::string check_algorithm(const BenchOptions& options) {
   for (const MeasuredInfo* info : options.measured) {
     if (!info->kind) return std::string(info->name) + " has no algorithms";
     if (find_algorithm(*info->kind, options.algorithm) != nullptr) continue;
-    std::string known;
-    for (const Algorithm& algorithm : algorithms()) {
-      if (algorithm.kind == *info->kind) known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
-    }
-    return std::string(info->name) + " has no algorithm " + options.algorithm + "; it has " + known;
+    return std::string(info->name) + " has no algorithm " + options.algorithm + "; it has " +
+           algorithm_names(*info->kind);
   }
   return {};
 }

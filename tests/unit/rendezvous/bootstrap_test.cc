@@ -227,6 +227,7 @@ TEST(Join, TcpErrorsAreClear) {
       join_as(0, 2, tcp_at("127.0.0.1", port), Deadline::after(milliseconds(200))).status();
   EXPECT_EQ(missing.code(), Code::timeout);
   EXPECT_SAYS(missing.message(), "rank 1 has not arrived");
+  EXPECT_SAYS(missing.message(), " at tcp://127.0.0.1:" + std::to_string(port) + " (as seen by rank 0");
 }
 
 TEST(Join, DifferentWorldSizesAreToldToBoth) {

@@ -139,7 +139,7 @@ TEST(Environment, IncompleteSourcesAreListed) {
   environment.erase("RANK");
   EXPECT_SAYS(error(environment), "WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set but RANK is not");
   const std::string both = error({{"RANK", "0"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
-  EXPECT_SAYS(both, "RANK is set but WORLD_SIZE and MASTER_ADDR and MASTER_PORT are not");
+  EXPECT_SAYS(both, "RANK is set but WORLD_SIZE, MASTER_ADDR and MASTER_PORT are not");
   EXPECT_SAYS(both, "PMI_RANK and PMI_SIZE are set but MASTER_ADDR and MASTER_PORT are not");
 }
 

@@ -197,5 +197,16 @@ TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(without, HasSubstr("has no token"));
 }
 
+TEST(Listener, APortRangeThatIsUsedUpIsNamed) {
+  const auto holder = listen_on("127.0.0.1", 0, 0).take();
+  const std::uint16_t port = port_of(holder);
+  const auto listener = listen_on("127.0.0.1", port, port);
+  ASSERT_FALSE(listener.ok());
+  EXPECT_EQ(listener.status().code(), Code::resource_exhausted);
+  const std::string range = std::to_string(port) + "-" + std::to_string(port);
+  EXPECT_THAT(listener.status().message(),
+              HasSubstr("no port of " + range + " (TUTTI_PORT_RANGE) is free on 127.0.0.1"));
+}
+
 }  // namespace
 }  // namespace tutti::liveness
