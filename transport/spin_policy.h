@@ -9,8 +9,8 @@ namespace tutti {
 // Whether spinning pays, or yielding. A waiter that spins answers fastest where it has a processor to itself.
 // Where others want that processor, one of them perhaps the peer that it waits for, it loses its time slice,
 // and milliseconds; where answers take long, it burns what others could use. So it goes by what spinning
-// brought: after a lost time slice, or several waits that spun in vain, a number of waits sleep at once; twice
-// as many when it happens again soon.
+// brought: after a lost time slice, or several waits that spun in vain, a number of waits sleep at once;
+// twice as many when it happens again soon.
 //
 // Who yields in vain has burnt nothing. But beside a process that never gives its processor away a yield may
 // cost a time slice, too, and who is woken gets the processor sooner than who has yielded.

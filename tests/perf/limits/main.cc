@@ -44,8 +44,8 @@ void add_tcp_metrics(std::vector<Metric>& metrics, const std::string& congestion
   metrics.push_back({"tcp_stream" + end, "GB/s", [=] { return tcp_stream_rate(1, congestion); }});
   metrics.push_back(
       {"tcp_stream_2connections" + end, "GB/s", [=] { return tcp_stream_rate(2, congestion); }});
-  metrics.push_back({"tcp_stream_zerocopy" + end, "GB/s",
-                     [=] { return tcp_stream_rate(1, congestion, Sending::pinned); }});
+  metrics.push_back(
+      {"tcp_stream_zerocopy" + end, "GB/s", [=] { return tcp_stream_rate(1, congestion, Sending::pinned); }});
   metrics.push_back({"tcp_duplex" + end, "GB/s", [=] { return tcp_duplex_rate(congestion); }});
   metrics.push_back({"tcp_pingpong_blocking" + end, "us", [=] { return tcp_pingpong(false, congestion); }});
   metrics.push_back({"tcp_pingpong_polling" + end, "us", [=] { return tcp_pingpong(true, congestion); }});
