@@ -13,6 +13,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds first_pause{20};
 constexpr milliseconds longest_pause{300};
+// For telling the others that this rank cannot come.
+constexpr milliseconds patience{5000};
 
 // Whether the next attempt may find a better session.
 bool is_over(const Status& status) {
@@ -30,14 +32,22 @@ Result<Joined> attempt(const Launch& launch, const JoinOptions& options, Introdu
                        Deadline deadline) {
   Result<Session> session = serve_or_connect(launch, options.session, deadline);
   if (!session.ok()) return session.status();
+  PrefixStore store(options.prefix, session->store);
+  ExchangeOptions exchange_options{session->single_use, [&] { session->keep_alive(); },
+                                   to_string(launch.store)};
   if (options.addresses) {
     Result<std::map<std::string, std::string>> addresses = options.addresses(*session);
-    if (!addresses.ok()) return addresses.status();
+    if (!addresses.ok()) {
+      const Status& why = addresses.status();
+      if (is_over(why)) return why;
+      // The others are not to wait for this rank.
+      exchange_options.failure = why.with_context(self.describe());
+      static_cast<void>(
+          exchange(store, self, exchange_options, earlier(deadline, Deadline::after(patience))).ok());
+      return why;
+    }
     self.addresses = *std::move(addresses);
   }
-  PrefixStore store(options.prefix, session->store);
-  const ExchangeOptions exchange_options{session->single_use, [&] { session->keep_alive(); },
-                                         to_string(launch.store)};
   Result<std::vector<PeerInfo>> peers = exchange(store, self, exchange_options, deadline);
   if (!peers.ok()) return with_refusal(peers.status(), *session);
   return Joined{std::move(self), *std::move(peers), *std::move(session)};

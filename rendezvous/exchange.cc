@@ -63,6 +63,7 @@ class Exchange {
   const Deadline deadline_;
   const Deadline::Clock::time_point start_ = Deadline::Clock::now();
   bool holds_rank_ = false;
+  bool failure_stands_ = false;  // in the store, for all to see
   std::string taken_by_;  // who is us in an earlier meeting
 };
 
@@ -95,8 +96,10 @@ Result<Exchange::Round> Exchange::one_round() {
   if (Result<std::int64_t> present = store_.add("present", 1, deadline_); !present.ok())
     return present.status();
   holds_rank_ = false;
+  failure_stands_ = false;
   Result<Round> round = meet();
-  if (!round.ok() && round.status().code() == Code::mismatch) linger();
+  // Who is late, and so not told in time, is what a timeout is about.
+  if (!round.ok() && failure_stands_ && round.status().code() != Code::timeout) linger();
   leave(!round.ok());
   return round;
 }
@@ -108,6 +111,7 @@ Result<Exchange::Round> Exchange::meet() {
   const Result<std::string> table = self_.rank == 0 ? make_table() : await_table();
   if (!table.ok()) return table.status();
   Result<std::vector<Introduction>> peers = decode_table(*table);
+  failure_stands_ = !peers.ok();
   if (!peers.ok()) return peers.status();
   const auto rank = static_cast<std::size_t>(self_.rank);
   if (peers->size() <= rank) return Round{{}, true};
@@ -133,6 +137,8 @@ Result<Exchange::Round> Exchange::meet() {
 Result<Entry> Exchange::enter() {
   const Result<Entry> session = claim("session", &Exchange::disagreement);
   if (!session.ok() || *session == Entry::stale) return session;
+  // Before it is among those that have come: the table might be made of them at once.
+  if (!options_.failure.ok()) return publish_failure(options_.failure);
   return claim(rank_key(self_.rank), &Exchange::duplicate);
 }
 
@@ -162,6 +168,7 @@ Result<Entry> Exchange::claim(const std::string& key,
     if (!table.ok()) return table.status();
     if (!table->empty()) {
       const Result<std::vector<Introduction>> peers = decode_table(*table);
+      failure_stands_ = !peers.ok();
       return peers.ok() ? Result<Entry>(Entry::stale) : Result<Entry>(peers.status());
     }
     if (seen == *held) return publish_failure(status);
@@ -192,6 +199,7 @@ Status Exchange::publish_failure(const Status& failure) {
   const Result<std::string> table =
       store_.compare_set("table", "", encode_failure(failure), Deadline::after(grace));
   if (!table.ok()) return failure;
+  failure_stands_ = true;
   const Result<std::vector<Introduction>> published = decode_table(*table);
   return published.ok() ? failure : published.status();
 }

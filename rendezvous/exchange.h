@@ -21,6 +21,8 @@ struct ExchangeOptions {
   std::function<void()> while_waiting = {};
   // Where the ranks meet, for errors: "tcp://a:29500".
   std::string place = {};
+  // Why this rank cannot take part, if it cannot: it only says so, and all ranks fail with it.
+  Status failure = {};
 };
 
 // Every rank says who it is and learns who the others are. The keys:

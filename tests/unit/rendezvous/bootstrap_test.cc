@@ -102,6 +102,43 @@ TEST_P(JoinWorlds, OverAFileTwice) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, JoinWorlds, testing::Values(1, 2, 3, 7, 16));
 
+// All ranks at once, one of which finds no place to listen. The others learn why, and from whom.
+void expect_told(int broken, const StoreLocation& store) {
+  constexpr int world_size = 3;
+  std::vector<Status> outcomes(world_size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world_size; ++rank) {
+    threads.emplace_back([&, rank] {
+      JoinOptions options;
+      options.addresses = [&, rank](const Session&) -> Result<std::map<std::string, std::string>> {
+        if (rank == broken) return Status(Code::resource_exhausted, "no port is free");
+        return std::map<std::string, std::string>{};
+      };
+      outcomes[static_cast<std::size_t>(rank)] =
+          join(launch_of(rank, world_size, store), options, ample()).status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int rank = 0; rank < world_size; ++rank) {
+    const Status& status = outcomes[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(status.code(), Code::resource_exhausted) << rank << ": " << status.to_string();
+    EXPECT_SAYS(status.message(), "no port is free");
+    if (rank == broken) continue;
+    EXPECT_SAYS(status.message(), "rank " + std::to_string(broken) + " (host ");
+  }
+}
+
+TEST(Join, ARankThatCannotComeTellsTheOthers) {
+  const auto server = tcp::StoreServer::create({}).take();
+  for (const int broken : {0, 2}) {
+    expect_told(broken, tcp_at("127.0.0.1", free_port()));
+    const ScratchFolder folder;
+    expect_told(broken, file_at(folder / "session"));
+    expect_told(broken, tcp_at("127.0.0.1", server->port(), true));
+  }
+  expect_complete(join_all(3, tcp_at("127.0.0.1", server->port(), true)));
+}
+
 TEST(Join, AloneNeedsNoPlace) {
   const Joined joined = join_as(0, 1, {}).take();
   EXPECT_EQ(joined.peers.size(), 1u);
