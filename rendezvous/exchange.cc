@@ -64,7 +64,7 @@ class Exchange {
   const Deadline::Clock::time_point start_ = Deadline::Clock::now();
   bool holds_rank_ = false;
   bool failure_stands_ = false;  // in the store, for all to see
-  std::string taken_by_;  // who is us in an earlier meeting
+  std::string taken_by_;         // who is us in an earlier meeting
 };
 
 Result<std::vector<PeerInfo>> Exchange::run() {
