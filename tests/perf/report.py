@@ -154,7 +154,7 @@ def micro(found):
     if slowest is not None:
         verdict = "holds" if slowest <= STEP_NS else "**fails**"
         rows.append([f"the dearest step, ≤ {STEP_NS} ns", f"{short(slowest)} ns", verdict])
-    for name, record in found.items():
+    for name, record in sorted(found.items()):
         extra = ""
         if "per_step" in record:
             extra = f"{short(record['per_step'] * 1e9)} ns per step"
@@ -168,8 +168,8 @@ def instructions(counts):
     """A row for each layer that executes something."""
     layers = [layer for layer in LAYERS if any(count.get(layer, 0) >= 1 for count in counts.values())]
     rows = [[f"`{layer}/`" if layer not in ("program", "libraries") else layer,
-             *[f"{count[layer]:.0f}" for count in counts.values()]] for layer in layers]
-    rows.append(["all", *[f"{count['all']:.0f}" for count in counts.values()]])
+             *[str(round(count[layer])) for count in counts.values()]] for layer in layers]
+    rows.append(["all", *[str(round(count["all"])) for count in counts.values()]])
     return table(["instructions per operation", *counts], rows)
 
 
