@@ -3,9 +3,34 @@ if(TUTTI_BUNDLE)
   set(OPENSSL_USE_STATIC_LIBS ON)
   # Protobuf stays shared: Debian's archive of it is not made for shared libraries.
 endif()
-find_package(spdlog REQUIRED)
-find_package(Protobuf REQUIRED)
-find_package(OpenSSL 3.0 REQUIRED)
+# Asio is header-only and brings no CMake package on most systems.
+find_path(ASIO_INCLUDE_DIR asio.hpp)
+find_package(spdlog QUIET)
+find_package(Protobuf QUIET)
+find_package(OpenSSL 3.0 QUIET)
+if(TUTTI_BUILD_TOOLS)
+  find_package(CLI11 QUIET)
+  find_package(nlohmann_json QUIET)
+endif()
+
+# All that is missing is named at once, as Debian calls it.
+set(needs ASIO_INCLUDE_DIR libasio-dev spdlog_FOUND libspdlog-dev Protobuf_FOUND libprotobuf-dev
+          Protobuf_PROTOC_EXECUTABLE protobuf-compiler OpenSSL_FOUND libssl-dev)
+if(TUTTI_BUILD_TOOLS)
+  list(APPEND needs CLI11_FOUND libcli11-dev nlohmann_json_FOUND nlohmann-json3-dev)
+endif()
+set(missing "")
+while(needs)
+  list(POP_FRONT needs found package)
+  if(NOT ${found})
+    string(APPEND missing " ${package}")
+  endif()
+endwhile()
+if(missing)
+  message(FATAL_ERROR "tutti is made with libraries that are not here, or too old. On Debian and Ubuntu this installs "
+                      "them:\n  sudo apt-get install${missing}")
+endif()
+
 if(TUTTI_BUNDLE AND TARGET fmt::fmt-header-only)
   # Some systems' spdlog has its fmt in a library of its own.
   get_target_property(spdlog_libraries spdlog::spdlog_header_only INTERFACE_LINK_LIBRARIES)
@@ -13,8 +38,6 @@ if(TUTTI_BUNDLE AND TARGET fmt::fmt-header-only)
   set_target_properties(spdlog::spdlog_header_only PROPERTIES INTERFACE_LINK_LIBRARIES "${spdlog_libraries}")
 endif()
 
-# Asio is header-only and brings no CMake package on most systems.
-find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
 add_library(tutti_asio INTERFACE)
 target_include_directories(tutti_asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
 target_compile_definitions(tutti_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)

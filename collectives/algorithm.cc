@@ -23,6 +23,15 @@ Slice result_of(const Problem& problem) {
   return output(0, untouched ? 0 : output_count(problem));
 }
 
+// Dissemination (barrier.cc): a rank that has heard of all others knows that none has failed to combine.
+void agree(ScheduleBuilder& builder, const Problem& problem) {
+  for (int distance = 1; distance < problem.size; distance *= 2) {
+    builder.settle();
+    builder.send((problem.rank + distance) % problem.size, {});
+    builder.recv((problem.rank + problem.size - distance) % problem.size, {});
+  }
+}
+
 }  // namespace
 
 std::span<const Algorithm> algorithms() {
@@ -42,6 +51,11 @@ const Algorithm* find_algorithm(std::uint8_t id) {
     if (algorithm.id == id) return &algorithm;
   }
   return nullptr;
+}
+
+std::string describe(const Fingerprint& call) {
+  const Algorithm* algorithm = find_algorithm(call.algorithm);
+  return to_string(call, algorithm == nullptr ? std::string_view() : algorithm->name);
 }
 
 std::string algorithm_names(CollectiveKind kind) {
@@ -75,6 +89,7 @@ Schedule build_schedule(const Algorithm& algorithm, const Problem& problem, cons
       builder.divide(segments.at(result, i), segments.at(result, i));
     }
   }
+  if (problem.agrees && !algorithm.shared) agree(builder, problem);
   return std::move(builder).finish();
 }
 

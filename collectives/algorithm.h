@@ -8,6 +8,7 @@
 #include <tutti/collectives/cost_model.h>
 #include <tutti/collectives/problem.h>
 #include <tutti/collectives/schedule_builder.h>
+#include <tutti/core/collective_args.h>
 
 namespace tutti {
 
@@ -16,7 +17,7 @@ enum Knob : std::uint8_t { radix_knob = 1, segment_knob = 2, window_knob = 4 };
 
 // One way to carry out one kind of collective. `emit` and `cost` are pure functions of their arguments.
 struct Algorithm {
-  std::uint8_t id;        // unique, never 0, stable: travels in fingerprints
+  std::uint8_t id;        // unique, neither 0 nor a Composite, stable: travels in fingerprints
   std::string_view name;  // "ring", "recursive_doubling", ...; unique within a kind
   CollectiveKind kind;
   bool rank_order;  // combines strictly in rank order: fit for non-commutative operations
@@ -34,6 +35,8 @@ std::span<const Algorithm> algorithms();
 // By kind and name, or by id; null if there is none.
 const Algorithm* find_algorithm(CollectiveKind kind, std::string_view name);
 const Algorithm* find_algorithm(std::uint8_t id);
+// A call as errors, dumps and traces have it: in the user's words, an algorithm by its name.
+std::string describe(const Fingerprint& call);
 // The names of all of that kind, for errors: "recursive_doubling, ring".
 std::string algorithm_names(CollectiveKind kind);
 

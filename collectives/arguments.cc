@@ -11,6 +11,8 @@ namespace {
 
 Status invalid(std::string text) { return Status(Code::invalid_argument, std::move(text)); }
 
+Status no_type(DataType type) { return invalid(std::to_string(static_cast<int>(type)) + " is no data type"); }
+
 // More bytes than an object can have; sums and products stop there instead of wrapping round.
 constexpr std::uint64_t too_much = std::numeric_limits<std::ptrdiff_t>::max();
 
@@ -186,6 +188,7 @@ void fill_problem(const Context& c, DataType type, CheckedCall& checked) {
   problem.commutative = call.op.commutative();
   problem.average = call.op.kind() == ReduceOp::Kind::avg;
   problem.premultiplied = call.op.kind() == ReduceOp::Kind::premultiplied_sum;
+  problem.agrees = is_reduction(call.kind) && call.op.kind() == ReduceOp::Kind::user;
   problem.input_counts = call.in_counts;
   problem.output_counts = call.out_counts;
   // Away from the root only a rank's own count is known: the size of the buffer that it has.
@@ -227,6 +230,9 @@ Result<CheckedCall> check(const Call& call, int rank, int size) {
   if (call.root < 0 || call.root >= size) {
     return invalid("root " + std::to_string(call.root) + " of " + std::to_string(size) + " ranks");
   }
+  for (const DataType type : {call.in.type, call.out.type}) {
+    if (!is_data_type(type)) return no_type(type);
+  }
   if (!fits_memory(call.in.count, call.in.type) || !fits_memory(call.out.count, call.out.type)) {
     return invalid("a buffer larger than memory can be");
   }
@@ -256,6 +262,7 @@ Status check(const Transfer& transfer, int size) {
   }
   const bool tag_fits = transfer.tag < (std::uint64_t{1} << 63) || (!sends && transfer.tag == any_tag);
   if (!tag_fits) return invalid("tag " + std::to_string(transfer.tag) + " is 2^63 or more");
+  if (!is_data_type(transfer.buffer.type)) return no_type(transfer.buffer.type);
   if (!fits_memory(transfer.buffer.count, transfer.buffer.type)) {
     return invalid("a buffer larger than memory can be");
   }

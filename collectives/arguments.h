@@ -18,6 +18,7 @@ inline const Buffer no_output;
 // rank does not have (the output of a reduce away from its root) are left empty.
 struct Call {
   CollectiveKind kind = CollectiveKind::barrier;
+  Composite part_of = Composite::none;
   const ConstBuffer& in = no_input;
   const Buffer& out = no_output;
   const ReduceOp& op = ReduceOp::sum;

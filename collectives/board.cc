@@ -60,7 +60,8 @@ void Board::pulse() { finish(area(rank_).finished.load(std::memory_order_relaxed
 
 void Board::ring_sleepers() {
   for (int i = 0; i < size_; ++i) {
-    if (i != rank_ && asleep(i).load() != 0) segment_->ring(i);
+    // Once: who has been rung looks at everything before it sleeps again, and then says so anew.
+    if (i != rank_ && asleep(i).load() != 0 && asleep(i).exchange(0) != 0) segment_->ring(i);
   }
 }
 
@@ -77,8 +78,8 @@ void Board::wake() {
 void Board::fail(const Status& why) {
   Failure& failure = area(rank_).failure;
   if (failure.written.load(std::memory_order_relaxed) != 0) return;
-  failure.code = static_cast<std::int32_t>(why.code());
-  failure.peer = why.peer();
+  failure.code.store(static_cast<std::int32_t>(why.code()), std::memory_order_relaxed);
+  failure.peer.store(why.peer(), std::memory_order_relaxed);
   const std::size_t length = std::min(why.message().size(), sizeof failure.text - 1);
   std::memcpy(failure.text, why.message().data(), length);
   failure.text[length] = '\0';
@@ -97,10 +98,12 @@ Status Board::heard() {
     if (i == rank_ || failure.written.load(std::memory_order_acquire) == 0) continue;
     heard_ = head_->failures.load(std::memory_order_acquire);
     // Another process wrote this: nothing in it is taken on trust.
-    const auto code = std::clamp<std::int32_t>(failure.code, static_cast<std::int32_t>(Code::timeout),
-                                               static_cast<std::int32_t>(Code::internal));
-    const std::size_t length = strnlen(failure.text, sizeof failure.text);
-    return Status(static_cast<Code>(code), std::string(failure.text, length), failure.peer);
+    const std::int32_t code = failure.code.load(std::memory_order_relaxed);
+    const bool known =
+        code >= static_cast<std::int32_t>(Code::timeout) && code <= static_cast<std::int32_t>(Code::internal);
+    const std::string text(failure.text, sizeof failure.text);
+    return Status(known ? static_cast<Code>(code) : Code::internal, text.substr(0, text.find('\0')),
+                  failure.peer.load(std::memory_order_relaxed));
   }
   return {};
 }

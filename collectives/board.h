@@ -34,7 +34,7 @@ namespace tutti {
 // `sleepers`; the sleeper stores `sleepers`, then loads `finished` of those it awaits, then their phase.
 // Either the waker sees the sleeper; or else, in the one order of these operations, its store to `finished`
 // came before the sleeper's load of it, which therefore makes the signal visible, being an acquire of a
-// release that follows it.
+// release that follows it. Who rings a sleeper takes its word back, so that it is rung once.
 //
 // Everything is called by whoever drives.
 class Board {
@@ -128,8 +128,9 @@ class Board {
  private:
   struct Failure {
     std::atomic<std::uint32_t> written;
-    std::int32_t code;
-    std::int32_t peer;
+    // Also after that, whoever shares the memory may write here: each is read once.
+    std::atomic<std::int32_t> code;
+    std::atomic<std::int32_t> peer;
     char text[failure_bytes - 12];
   };
   struct Area {

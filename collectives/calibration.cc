@@ -203,10 +203,13 @@ LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double fac
   if (!like(measured.alpha, shipped.alpha) || !like(measured.beta, shipped.beta)) return shipped;
   LinkCost link = measured;
   // The others are differences of what was measured, and drown in noise more easily.
-  link.gap = std::clamp(measured.gap, link.alpha / 20, link.alpha);
-  link.busy = std::clamp(measured.busy, link.gap / 4, link.alpha);
-  link.busy_byte = std::clamp(measured.busy_byte, link.beta / 4, link.beta);
-  link.handshake = std::clamp(measured.handshake, 0.0, 4 * link.alpha);
+  const auto between = [](double value, double least, double most) {
+    return value >= least ? std::min(value, most) : least;  // also if it is no number
+  };
+  link.gap = between(measured.gap, link.alpha / 20, link.alpha);
+  link.busy = between(measured.busy, link.gap / 4, link.alpha);
+  link.busy_byte = between(measured.busy_byte, link.beta / 4, link.beta);
+  link.handshake = between(measured.handshake, 0.0, 4 * link.alpha);
   return link;
 }
 
@@ -224,6 +227,11 @@ CostModel agree_on_costs(Communicator& communicator, const Topology& topology, c
   communicator.broadcast(Buffer(bytes.data(), bytes.size(), DataType::uint8), 0, {.algorithm = "binomial"})
       .wait();
   std::memcpy(&model, bytes.data(), sizeof model);
+  // All ranks got the same and refuse it alike; with figures of their own they would plan differently.
+  if (!is_possible(model)) {
+    throw Error(Status(Code::protocol_error,
+                       "rank 0 says that messages cost what they cannot: " + describe(model), 0));
+  }
   return model;
 }
 

@@ -91,7 +91,9 @@ class TUTTI_API Allocation {
 // operations match by order of issue. `send` and `recv` match by tag and may be issued concurrently.
 class TUTTI_API Communicator {
  public:
-  Communicator() = default;  // of no use until assigned
+  // Empty, as is one that was moved from: all that it does is to throw `Error`, invalid_argument, until one
+  // is assigned to it.
+  Communicator() = default;
   Communicator(Communicator&&) noexcept = default;
   Communicator& operator=(Communicator&&) noexcept = default;
   // Operations still in flight end with `aborted`; never hangs. Also inside a `then` callback, where they end
@@ -208,6 +210,7 @@ class TUTTI_API Communicator {
   friend Communicator create_communicator(const std::shared_ptr<World>& world);
   friend const CostModel& agreed_costs(const Communicator& communicator);
   explicit Communicator(std::shared_ptr<Group> group);
+  Group& group() const;
   std::shared_ptr<Group> group_;
 };
 

@@ -100,6 +100,7 @@ void ControlDesk::handle(const Event& event) {
 // Whoever waits for a lost rank may be waited for by others, in whatever communicator: all of them fail.
 void ControlDesk::lose(int rank, const Status& why) {
   if (!lost_.emplace(rank, why).second) return;
+  losses_.push_back(rank);
   log::info("lost: ", why.message());
   mesh_.fail_peer(rank, why);
   for (Group* group : groups_) group->fail(why);
@@ -117,11 +118,12 @@ void ControlDesk::read_note(const ControlNote& note) {
   const std::uint32_t context = context_of_note(note.body);
   const auto group = std::ranges::find(groups_, context, &Group::context);
   if (group != groups_.end()) (*group)->on_note(note);
-  if (note.topic == topic_shrink) answer_shrink(note, context);
+  if (note.topic == topic_shrink) answer_shrink(note, context, group != groups_.end());
 }
 
-// For a communicator whose shrinking is over here, or that is gone.
-void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context) {
+// For a communicator whose shrinking is over here, or that is gone. `closed_` may name one that is alive,
+// too, where its oldest ranges were merged.
+void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, bool alive) {
   const auto asked = decode_shrink(note.body);
   const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;
   if (kind != ShrinkNote::Kind::join && kind != ShrinkNote::Kind::ask && kind != ShrinkNote::Kind::propose &&
@@ -132,7 +134,7 @@ void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context) 
     const bool knows = kind == ShrinkNote::Kind::commit;
     send(note.origin, topic_shrink,
          knows ? encode(about(context, ShrinkNote::Kind::learned)) : decision->second);
-  } else if (closed_.contains(context)) {
+  } else if (!alive && closed_.contains(context)) {
     send(note.origin, topic_shrink, encode(about(context, ShrinkNote::Kind::decline)));
   }
 }
@@ -146,8 +148,9 @@ void ControlDesk::act() {
 void ControlDesk::add(Group& group) {
   groups_.push_back(&group);
   if (fenced_) group.fail(why_fenced_);
-  for (const int rank : group.ranks()) {
-    if (const auto found = lost_.find(rank); found != lost_.end()) group.fail(found->second);
+  // The first that was lost is the cause.
+  for (const int rank : losses_) {
+    if (std::ranges::count(group.ranks(), rank) != 0) group.fail(lost_.at(rank));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <tutti/core/status.h>
+#include <tutti/transport/context_table.h>
 #include <tutti/transport/control.h>
 #include <tutti/transport/driver.h>
 
@@ -81,7 +82,7 @@ class ControlDesk final : public ControlEvents {
   void handle(const Event& event);
   void lose(int rank, const Status& why);
   void read_note(const ControlNote& note);
-  void answer_shrink(const ControlNote& note, std::uint32_t context);
+  void answer_shrink(const ControlNote& note, std::uint32_t context, bool alive);
   void act();
 
   Driver& driver_;
@@ -95,9 +96,10 @@ class ControlDesk final : public ControlEvents {
   // Driving.
   std::vector<Group*> groups_;
   std::map<int, Status> lost_;
+  std::vector<int> losses_;  // in the order in which they were heard of
   std::set<int> left_;
   std::map<std::uint32_t, std::string> decisions_;
-  std::set<std::uint32_t> closed_;  // communicators
+  ContextRanges closed_;  // communicators
   std::uint32_t generation_ = 0;
   bool fenced_ = false;
   Status why_fenced_;

@@ -5,6 +5,21 @@
 
 namespace tutti {
 
+bool is_possible(const CostModel& model) {
+  constexpr double most_seconds = 1e3;
+  constexpr double most_congestion = 1e3;
+  constexpr int most_cores = 1 << 16;
+  const auto within = [](double value, double most) { return value >= 0 && value <= most; };  // false for NaN
+  for (const LinkCost& link : {model.near, model.far}) {
+    for (const double seconds :
+         {link.alpha, link.gap, link.beta, link.busy, link.busy_byte, link.handshake}) {
+      if (!within(seconds, most_seconds)) return false;
+    }
+  }
+  return within(model.gamma, most_seconds) && within(model.signal, most_seconds) &&
+         within(model.congestion, most_congestion) && model.cores >= 0 && model.cores <= most_cores;
+}
+
 CostModel shipped_model(std::string_view near_transport) {
   CostModel model;
   // Loopback TCP between two cores that nothing else runs on.

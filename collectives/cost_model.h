@@ -37,6 +37,9 @@ struct CostModel {
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 
+// True if some machine can have these costs. Another rank may say anything, and plans are made by it.
+bool is_possible(const CostModel& model);
+
 // What was measured on one machine, for ranks that do not measure: `near_transport` ("tcp", "shm", ...) is
 // the way between ranks of one host.
 CostModel shipped_model(std::string_view near_transport);

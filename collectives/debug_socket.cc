@@ -27,7 +27,7 @@ namespace {
 constexpr std::string_view prefix = "tutti-debug-";
 constexpr std::size_t longest_answer = std::size_t{64} << 20;
 // How long a client that does not read may hold up the others.
-constexpr timeval patience{.tv_sec = 2, .tv_usec = 0};
+constexpr timeval client_patience{.tv_sec = 2, .tv_usec = 0};
 
 struct Address {
   sockaddr_un socket{};
@@ -105,8 +105,8 @@ DebugServer::~DebugServer() {
     if (thread_.joinable()) thread_.join();
     release_descriptor(listener_);
     release_descriptor(stop_);
-  } else if (thread_.joinable()) {
-    thread_.detach();  // it does not exist here
+  } else {
+    forget(thread_);
   }
   close(listener_);
   close(stop_);
@@ -129,10 +129,10 @@ void DebugServer::run() {
 
 void DebugServer::answer(int client) const {
   if (same_user(client) == 0) return;
-  setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &client_patience, sizeof client_patience);
   const std::string whole = text_();
   std::string_view left = whole;
-  const Deadline deadline = Deadline::after(std::chrono::seconds(2 * patience.tv_sec));
+  const Deadline deadline = Deadline::after(std::chrono::seconds(2 * client_patience.tv_sec));
   while (!left.empty() && !deadline.expired()) {
     const ssize_t sent = send(client, left.data(), left.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;

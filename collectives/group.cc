@@ -3,6 +3,7 @@
 #include <thread>
 #include <utility>
 
+#include <tutti/collectives/algorithm.h>
 #include <tutti/collectives/group.h>
 #include <tutti/collectives/recorder.h>
 #include <tutti/core/log.h>
@@ -34,6 +35,7 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
       driver_(world_->engine->driver),
       mesh_(*world_->mesh),
       context_(context),
+      part_of_(world_->part_of),
       ranks_(std::move(ranks)),
       position_(static_cast<std::size_t>(mesh_.size()), -1),
       topology_(topology_among(world_->topology, ranks_)),
@@ -55,6 +57,10 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
 Group::~Group() {
   settle();
   const DriverGuard guard(driver_);
+  if (dispute_ != nullptr) {
+    dispute_->until = Deadline::after(std::chrono::nanoseconds(0));
+    settle_dispute();
+  }
   if (live_ != nullptr) {
     note_failure(
         Status(Code::aborted, describe(rank_) + " destroyed the communicator with operations in flight"));
@@ -84,6 +90,8 @@ void Group::settle() {
 std::string Group::describe(int rank) const {
   return mesh_.peer(ranks_[static_cast<std::size_t>(rank)]).describe();
 }
+
+std::string Group::describe(const Fingerprint& call) const { return tutti::describe(call); }
 
 Status Group::status() const {
   if (!failed_.load(std::memory_order_acquire)) return Status();
@@ -116,10 +124,16 @@ Work Group::refuse(const Fingerprint& call, const Status& why) {
 
 Work Group::collective(const Call& made, const CollectiveArgs& args, const Problem& asked,
                        const CallOptions& options) {
-  const Fingerprint call = fingerprint(args);
+  Fingerprint call = fingerprint(args);
   Problem problem = asked;
   problem.window_bytes = window_bytes_;
-  if (Work work; attempt(made, args, problem, call, options, work)) return work;
+  // What is kept of a call for the next one knows nothing of what the call is part of.
+  const Composite part_of = made.part_of != Composite::none ? made.part_of : part_of_;
+  if (part_of != Composite::none) {
+    call.algorithm = static_cast<std::uint8_t>(part_of);
+  } else if (Work work; attempt(made, args, problem, call, options, work)) {
+    return work;
+  }
   // The number is taken first: also an operation that fails here has its place in the order.
   const std::uint64_t sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed);
   Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, args.algorithm);
@@ -135,7 +149,7 @@ Work Group::collective(const Call& made, const CollectiveArgs& args, const Probl
   }
   operation->shared_schedule = std::move(schedule).take();
   bind_shared(*operation, args, problem);
-  if (!operation->shared.votes && args.algorithm == 0) form_habit(*operation, problem);
+  if (!operation->shared.votes && !problem.agrees && args.algorithm == 0) form_habit(*operation, problem);
   return launch(operation);
 }
 
@@ -146,6 +160,7 @@ void Group::bind(Operation& bound, const CollectiveArgs& args) {
   binding.input = static_cast<const std::byte*>(args.input);
   binding.output = static_cast<std::byte*>(args.output);
   binding.reducer = Reducer(args.type, operation->op);
+  binding.reducer.failure = &operation->user_failure;
   binding.factor = args.op.factor();
   binding.divisor = ranks_.size();
   binding.context = context_;
@@ -165,7 +180,10 @@ void Group::collective_done(Operation& operation, const Status& status) {
   if (status.ok() && !failed_.load(std::memory_order_acquire)) {
     end(operation, status);
   } else {
-    suspect_failure(status);
+    if (status.code() == Code::mismatch && !operation.run) dispute_on_board(&operation, status);
+    const bool ours = operation.binding.reducer.failed();
+    suspect_failure(ours ? Status(Code::aborted, describe(rank_) + ": " + status.message(), mesh_.rank())
+                         : status);
   }
 }
 
@@ -218,7 +236,7 @@ void Group::start(Operation& operation) {
 
 void Group::start_collective(Operation& operation) {
   mesh_.on_issued(context_, operation.sequence);
-  if (failed_.load(std::memory_order_acquire)) return;
+  if (failed_.load(std::memory_order_acquire) || dispute_ != nullptr) return;
   if (operation.is_shared()) {
     if (shared_->submit(operation.shared)) collective_done(operation, Status());
   } else {
@@ -338,6 +356,7 @@ void Group::note_failure(const Status& why) {
 }
 
 void Group::suspect_failure(const Status& why) {
+  if (why.code() == Code::mismatch && dispute_ != nullptr) return;  // its verdict is the cause
   if (why.code() != Code::peer_lost || !world_->desk.listens()) {
     note_failure(why);
   } else if (!suspects_ && !failed_.load(std::memory_order_acquire)) {
@@ -361,6 +380,7 @@ void Group::act_on_failure() {
   if (!failure_handled_) {
     failure_handled_ = true;
     inquiry_.reset();  // its time would never be over
+    dispute_.reset();
     for (ShareRequest* request : sharing_) mesh_.cancel_share(*request, why);
     mesh_.abort(context_, ranks_, why);
     if (!all_know_) world_->desk.tell_failure(context_, why);
@@ -395,10 +415,16 @@ bool Group::poll() {
   if (shared_ != nullptr) {
     listen();
     did = shared_->advance();
-    if (const Status agreed = shared_->compare(); !agreed.ok()) note_failure(agreed);
+    if (const Status agreed = shared_->compare(); !agreed.ok()) dispute_on_board(nullptr, agreed);
     act_on_failure();
   }
   if (inquiry_ != nullptr) conclude();
+  if (!asked_.empty()) answer_asked();
+  if (dispute_ != nullptr) {
+    settle_dispute();
+    act_on_failure();
+    return did;
+  }
   if (live_ != nullptr && ++polls_ % polls_per_clock == 0) check_deadlines();
   return did;
 }
@@ -430,8 +456,6 @@ std::vector<Group::Waiting> Group::waiting() const {
   }
   return found;
 }
-
-void Group::on_mismatch(int, std::uint64_t, const Status& why) { note_failure(why); }
 
 void Group::on_abort(int peer, const Status& why) {
   if (member(peer)) fail(why);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -118,7 +119,8 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
 
   // ContextEvents, driving.
   Known operation(std::uint64_t sequence) const override;
-  void on_mismatch(int peer, std::uint64_t sequence, const Status& why) override;
+  std::string describe(const Fingerprint& call) const override;
+  void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why) override;
   void on_abort(int peer, const Status& why) override;
   void on_peer_down(int peer, const Status& why) override;
 
@@ -179,6 +181,25 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void conclude();
   void settle();
   int leader() const;
+  // group_mismatch.cc: who calls something else than the others.
+  struct Dispute {
+    std::optional<std::uint64_t> sequence = {};  // of the collective, where it is known
+    std::uint64_t number = 0;                    // of the operation on the board; 0: none
+    Status noticed;                              // by a rank that knows of two calls only
+    Deadline until = Deadline::never();
+    std::vector<std::optional<Fingerprint>> calls = {};  // by rank here, as far as they are known
+  };
+  struct Asked {
+    int origin;  // world rank
+    std::uint64_t sequence;
+  };
+  void open_dispute(Dispute dispute);
+  void settle_dispute();
+  void dispute_on_board(const Operation* operation, const Status& noticed);
+  Deadline next_look_at_dispute() const;
+  void hear_call(int origin, const CallNote& theirs);
+  void ask_here(int origin, std::uint64_t sequence);
+  void answer_asked();
   std::vector<int> awaited(const Operation& operation) const;
   // The first cause wins; acted upon at the next safe point, never from inside a callback of the mesh.
   void note_failure(const Status& why);
@@ -209,6 +230,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   Driver& driver_;
   Mesh& mesh_;
   const std::uint32_t context_;
+  const Composite part_of_;  // what all its calls are part of
   const std::vector<int> ranks_;
   std::vector<int> position_;  // world rank -> rank here, or -1
   int rank_ = 0;
@@ -236,6 +258,8 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   std::uint32_t polls_ = 0;
   bool acting_ = false;
   std::unique_ptr<Inquiry> inquiry_;  // as leader: who has come to an operation whose time is over
+  std::unique_ptr<Dispute> dispute_;  // in which this rank has noticed two calls that differ
+  std::vector<Asked> asked_;          // what this rank calls, before it has called it
   Shrinking* shrinking_ = nullptr;
   std::uint32_t shrink_attempts_ = 0;
   std::uint64_t completed_ = std::numeric_limits<std::uint64_t>::max();  // below the first that failed

@@ -47,6 +47,7 @@ void Group::check_deadlines() {
 Deadline Group::next_deadline() const {
   Deadline first = suspects_ ? judged_ : Deadline::never();
   if (inquiry_ != nullptr) first = earlier(first, inquiry_->until);
+  first = earlier(first, next_look_at_dispute());
   if (live_ == nullptr) return first;
   const auto now = Deadline::Clock::now();
   const bool announces = world_->desk.listens();
@@ -144,6 +145,15 @@ void Group::on_note(const ControlNote& note) {
         world_->desk.send(note.origin, topic_here,
                           encode(HereNote{context_, call->sequence, next_sequence_.load()}));
       break;
+    case topic_differs:
+      if (const auto call = decode_call(note.body)) {
+        hear_call(note.origin, *call);
+        ask_here(note.origin, call->sequence);
+      }
+      break;
+    case topic_called:
+      if (const auto call = decode_call(note.body)) hear_call(note.origin, *call);
+      break;
     case topic_unused:
       allocations_.drop_unused();
       break;
@@ -153,16 +163,6 @@ void Group::on_note(const ControlNote& note) {
     default:
       break;
   }
-}
-
-void Group::compare(int origin, const CallNote& theirs) {
-  const Known ours = operation(theirs.sequence);
-  if (ours.call == nullptr || *ours.call == theirs.call) return;
-  note_failure(Status(Code::mismatch,
-                      mesh_.peer(origin).describe() + " calls " + to_string(theirs.call) + " as operation " +
-                          std::to_string(theirs.sequence) + ", where " + describe(rank_) + " calls " +
-                          to_string(*ours.call),
-                      origin));
 }
 
 // --- the leader ---

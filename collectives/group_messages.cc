@@ -6,6 +6,7 @@ namespace tutti {
 Work Group::transfers(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options) {
   Fingerprint call;
   call.kind = kind;
+  call.algorithm = static_cast<std::uint8_t>(part_of_);
   if (!legs.empty()) {
     call.type = legs.front().buffer.type;
     call.count = legs.front().buffer.count;

@@ -201,9 +201,10 @@ void Group::bind_shared(Operation& operation, const CollectiveArgs& args, const 
   run.schedule = &operation.shared_schedule->schedule();
   run.binding = &operation.binding;
   run.passes_caches = passes_caches(problem);
+  run.agrees = problem.agrees;
   run.votes = args.algorithm == 0 && has_registered_form(problem);
   if (!run.votes) {
-    run.flat = operation.shared_schedule->flat();
+    if (!run.agrees) run.flat = operation.shared_schedule->flat();
     return;
   }
   Problem at_root = problem;

@@ -1,8 +1,10 @@
 #include <cstdio>
 #include <utility>
 
+#include <tutti/collectives/algorithm.h>
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/trace.h>
+#include <tutti/core/log.h>
 
 namespace tutti {
 
@@ -20,7 +22,8 @@ OperationPool::~OperationPool() {
 
 Operation* OperationPool::take() {
   if (Operation* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
-  {
+  // In a forked child a thread that it has not may hold the lock.
+  if (born_ == fork_generation()) {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
       Operation* operation = idle_.back();
@@ -34,11 +37,23 @@ Operation* OperationPool::take() {
 void OperationPool::give_back(Operation* operation) {
   Operation* none = nullptr;
   if (spare_.compare_exchange_strong(none, operation, std::memory_order_release)) return;
+  if (born_ != fork_generation()) return;
   const std::lock_guard lock(mutex_);
   idle_.push_back(operation);
 }
 
 Operation::Callback Operation::closed;
+
+// An exception must not reach the driving thread, which may be at work on another operation.
+void run_callback(const std::function<void(const Status&)>& callback, const Status& status) {
+  try {
+    callback(status);
+  } catch (const std::exception& error) {
+    log::error("a callback given to `then` threw an exception, which is dropped: ", error.what());
+  } catch (...) {
+    log::error("a callback given to `then` threw what is no std::exception; it is dropped");
+  }
+}
 
 Operation* Operation::create(std::shared_ptr<Engine> engine) {
   Operation* operation = engine->operations.take();
@@ -47,7 +62,7 @@ Operation* Operation::create(std::shared_ptr<Engine> engine) {
   operation->done_.store(0, std::memory_order_relaxed);
   operation->callbacks_.store(nullptr, std::memory_order_relaxed);
   operation->status_ = Status();
-  operation->leg_failure = Status();
+  operation->leg_failure = operation->user_failure = Status();
   operation->received = {};
   operation->sends.clear();
   operation->recvs.clear();
@@ -95,7 +110,7 @@ void Operation::then(std::function<void(const Status&)> callback) {
     }
     callback = std::move(node->call);
   }
-  callback(status_);
+  run_callback(callback, status_);
 }
 
 void Operation::finish(const Status& status) {
@@ -113,12 +128,12 @@ void Operation::finish(const Status& status) {
   while (in_order != nullptr) {
     const std::unique_ptr<Callback> callback(in_order);
     in_order = callback->next;
-    callback->call(status);
+    run_callback(callback->call, status);
   }
 }
 
 std::string Operation::name() const {
-  const std::string text = to_string(call);
+  const std::string text = tutti::describe(call);
   return kind == Kind::collective ? text + " #" + std::to_string(sequence) : text;
 }
 

@@ -16,6 +16,7 @@
 #include <tutti/core/collective_args.h>
 #include <tutti/core/deadline.h>
 #include <tutti/transport/driver.h>
+#include <tutti/transport/fork_guard.h>
 
 namespace tutti {
 
@@ -25,6 +26,9 @@ class Trace;
 
 // What a communicator of its parent answers in a forked child.
 Status forked_child();
+
+// Calls a callback of `then`; what it throws is logged and dropped.
+void run_callback(const std::function<void(const Status&)>& callback, const Status& status);
 
 // Operations are recycled: a repeated call allocates nothing.
 class OperationPool {
@@ -38,6 +42,7 @@ class OperationPool {
   void give_back(Operation* operation);
 
  private:
+  const std::uint32_t born_ = fork_generation();
   std::atomic<Operation*> spare_{nullptr};  // one that is at hand without locking
   std::mutex mutex_;
   std::vector<Operation*> idle_;
@@ -122,6 +127,7 @@ class Operation {
   std::vector<RecvLeg> recvs;
   std::size_t legs_open = 0;
   Status leg_failure;
+  Status user_failure;  // of the user's operation that combines elements
   Task task;
   Work::Received received;
   bool announced = false;  // that it has been waiting for long

@@ -18,8 +18,8 @@ std::uint64_t sum(Counts counts) { return std::accumulate(counts.begin(), counts
 bool same_schedule(const Problem& a, const Problem& b) {
   return a.kind == b.kind && a.rank == b.rank && a.size == b.size && a.root == b.root && a.count == b.count &&
          a.element_size == b.element_size && a.commutative == b.commutative && a.average == b.average &&
-         a.premultiplied == b.premultiplied && a.in_place == b.in_place && a.registered == b.registered &&
-         a.window_bytes == b.window_bytes && a.topology == b.topology &&
+         a.premultiplied == b.premultiplied && a.agrees == b.agrees && a.in_place == b.in_place &&
+         a.registered == b.registered && a.window_bytes == b.window_bytes && a.topology == b.topology &&
          std::ranges::equal(a.input_counts, b.input_counts) &&
          std::ranges::equal(a.output_counts, b.output_counts);
 }

@@ -1,15 +1,15 @@
 #include <cerrno>
-#include <cstring>
 #include <thread>
 #include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <tutti/collectives/algorithm.h>
 #include <tutti/collectives/recorder.h>
+#include <tutti/core/error_text.h>
 #include <tutti/core/json.h>
 #include <tutti/core/log.h>
+#include <tutti/core/new_file.h>
 #include <tutti/transport/mesh.h>
 
 namespace tutti {
@@ -47,7 +47,8 @@ std::string_view name_of(History::State state) {
 }
 
 void write_call(JsonWriter& json, const Fingerprint& call) {
-  json.field("call", to_string(call)).field("kind", to_string(call.kind));
+  json.field("call", describe(call)).field("kind", name_of(call));
+  if (composite_of(call) != Composite::none) return;
   if (call.kind != CollectiveKind::barrier) json.field("type", to_string(call.type));
   if (is_reduction(call.kind)) json.field("op", to_string(call.op));
   if (has_root(call.kind)) json.field("root", call.root);
@@ -85,17 +86,18 @@ void write_entry(JsonWriter& json, const History::Entry& entry, bool is_transfer
 }
 
 Status write_file(const std::string& name, std::string_view text) {
-  const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return Status(Code::invalid_argument, std::strerror(errno));
+  const Result<int> file = open_new_file(name);
+  if (!file.ok()) return file.status();
+  const FileSizeSignalBlocked no_signal;
   while (!text.empty()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
+    const ssize_t written = ::write(*file, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) break;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
   const int problem = errno;
-  close(file);
-  return text.empty() ? Status() : Status(Code::resource_exhausted, std::strerror(problem));
+  close(*file);
+  return text.empty() ? Status() : Status(Code::resource_exhausted, error_text(problem));
 }
 
 }  // namespace

@@ -44,10 +44,7 @@ void Run::start(const RunBinding& binding) {
   next_ready_ = completed_ = 0;
   failed_ = false;
   if (schedule_.scratch_count != 0 && scratch_ == nullptr) {
-    failed_ = true;
-    binding_.finished(binding_.owner,
-                      Status(Code::resource_exhausted, "no memory for the scratch of a collective"));
-    return;
+    return fail(Status(Code::resource_exhausted, "no memory for the scratch of a collective"));
   }
   drain();
 }
@@ -88,6 +85,7 @@ void Run::execute(std::uint32_t index) {
       break;
     default:
       compute(step);
+      if (binding_.reducer.failed()) return fail(*binding_.reducer.failure);
       complete(index);
   }
 }
@@ -163,11 +161,14 @@ void Run::complete(std::uint32_t index) {
 
 void Run::message_done(std::uint32_t index, const Status& status) {
   if (failed_) return;
-  if (status.ok()) {
-    complete(index);
-    drain();
-    return;
-  }
+  // An operation that threw before its message was lost is the cause that counts: its rank says so to all.
+  if (binding_.reducer.failed()) return fail(*binding_.reducer.failure);
+  if (!status.ok()) return fail(status);
+  complete(index);
+  drain();
+}
+
+void Run::fail(const Status& status) {
   failed_ = true;
   binding_.finished(binding_.owner, status);
 }

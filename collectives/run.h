@@ -73,6 +73,7 @@ class Run {
   void post_recv(const Step& step, std::uint32_t index);
   void compute(const Step& step);
   void complete(std::uint32_t step);
+  void fail(const Status& status);
   void message_done(std::uint32_t step, const Status& status);
 
   const Schedule& schedule_;

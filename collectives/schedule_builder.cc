@@ -196,6 +196,8 @@ ScheduleBuilder::Part::~Part() {
 
 void ScheduleBuilder::fence() { fenced_ = receives_.size(); }
 
+void ScheduleBuilder::settle() { settled_ = static_cast<std::uint32_t>(schedule_.steps.size()); }
+
 void ScheduleBuilder::message(StepKind kind, int peer, Slice left, Slice out, MessageSide side) {
   const bool sending = kind == StepKind::send;
   if (!ranks_.empty()) peer = ranks_[static_cast<std::size_t>(peer)];
@@ -209,6 +211,7 @@ void ScheduleBuilder::message(StepKind kind, int peer, Slice left, Slice out, Me
   if (sending) {
     if (window_ != 0 && sends_.size() >= window_) hazards_->after(sends_[sends_.size() - window_]);
     for (std::size_t i = 0; i < fenced_; ++i) hazards_->after(receives_[i]);
+    for (std::uint32_t i = 0; i < settled_; ++i) hazards_->after(i);
   }
   (sending ? sends_ : receives_).push_back(static_cast<std::uint32_t>(schedule_.steps.size()));
   add(step);

@@ -60,6 +60,8 @@ class ScheduleBuilder {
   // From here on a send waits for every receive emitted so far: for messages without content, which leave no
   // trace in memory to derive that from.
   void fence();
+  // From here on a send waits for every step emitted so far.
+  void settle();
 
   // While it lives, `input` and `output` are the given slices, in the terms from outside of it, and peer i is
   // ranks[i]: an algorithm can then be carried out as a part of another, among some of the ranks. A limit of
@@ -95,7 +97,8 @@ class ScheduleBuilder {
   std::vector<std::uint32_t> sends_;                        // steps since the limit
   std::vector<std::uint32_t> receives_;
   std::uint32_t signals_ = 0;
-  std::size_t fenced_ = 0;  // how many of `receives_` sends wait for
+  std::size_t fenced_ = 0;     // how many of `receives_` sends wait for
+  std::uint32_t settled_ = 0;  // how many steps
 };
 
 }  // namespace tutti

@@ -21,22 +21,22 @@ std::string name_of(const Algorithm& algorithm) {
   return std::string(to_string(algorithm.kind)) + ":" + std::string(algorithm.name);
 }
 
-Status invalid(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
+Status invalid_choice(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
 
 Result<const Algorithm*> parse_override(const std::string& item) {
   const std::size_t colon = item.find(':');
   if (colon == std::string::npos) {
-    return invalid("algorithm override '" + item + "' is not of the form collective:algorithm");
+    return invalid_choice("algorithm override '" + item + "' is not of the form collective:algorithm");
   }
   const std::string collective = item.substr(0, colon);
   const auto kind = parse_collective_kind(collective);
   if (!kind)
-    return invalid("algorithm override '" + item + "': no collective is called '" + collective + "'");
+    return invalid_choice("algorithm override '" + item + "': no collective is called '" + collective + "'");
   const std::string name = item.substr(colon + 1);
   const Algorithm* algorithm = find_algorithm(*kind, name);
   if (algorithm == nullptr) {
-    return invalid("algorithm override '" + item + "': " + collective + " has no algorithm '" + name +
-                   "'; it has: " + algorithm_names(*kind));
+    return invalid_choice("algorithm override '" + item + "': " + collective + " has no algorithm '" + name +
+                          "'; it has: " + algorithm_names(*kind));
   }
   return algorithm;
 }
@@ -111,11 +111,12 @@ Result<Choice> Selector::choose(const Problem& problem, std::uint8_t algorithm_i
   if (algorithm_id != 0) {
     const Algorithm* algorithm = find_algorithm(algorithm_id);
     if (algorithm == nullptr)
-      return invalid("there is no algorithm with number " + std::to_string(algorithm_id));
+      return invalid_choice("there is no algorithm with number " + std::to_string(algorithm_id));
     if (!fits(*algorithm, problem)) {
-      return invalid("algorithm " + name_of(*algorithm) + " does not apply to " +
-                     (problem.commutative ? "" : "non-commutative ") + std::string(to_string(problem.kind)) +
-                     " on " + std::to_string(problem.size) + " ranks");
+      return invalid_choice("algorithm " + name_of(*algorithm) + " does not apply to " +
+                            (problem.commutative ? "" : "non-commutative ") +
+                            std::string(to_string(problem.kind)) + " on " + std::to_string(problem.size) +
+                            " ranks");
     }
     return tuned(*algorithm, problem);
   }
@@ -123,7 +124,8 @@ Result<Choice> Selector::choose(const Problem& problem, std::uint8_t algorithm_i
     if (fits(*algorithm, problem)) return tuned(*algorithm, problem);
   }
   const std::vector<Choice> choices = rank(problem);
-  if (choices.empty()) return invalid("no algorithm carries out " + std::string(to_string(problem.kind)));
+  if (choices.empty())
+    return invalid_choice("no algorithm carries out " + std::string(to_string(problem.kind)));
   return choices.front();
 }
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <tutti/collectives/algorithm.h>
 #include <tutti/collectives/shared_executor.h>
 #include <tutti/core/relax.h>
 #include <tutti/core/stream_copy.h>
@@ -68,6 +69,11 @@ bool SharedExecutor::advance() {
   return did;
 }
 
+void SharedExecutor::halt() {
+  if (first_ == nullptr) first_ = last_ = &halted_;
+  stage_ = Stage::failed;
+}
+
 void SharedExecutor::cancel() {
   first_ = last_ = nullptr;
   stage_ = Stage::failed;
@@ -108,6 +114,10 @@ bool SharedExecutor::go_on() {
       return true;
     case Stage::steps:
       return run_steps();
+    case Stage::agree:
+      if (!board_->all_finished(number_)) return false;
+      finish();
+      return true;
     default:
       return false;
   }
@@ -159,6 +169,8 @@ bool SharedExecutor::everybody_registered() {
   for (int rank = 0; rank < board_->size(); ++rank) {
     Shown shown;
     std::memcpy(&shown, board_->slot(rank, number_).payload, sizeof shown);
+    // The checked copy is the one that is used: the compiler must not read it again.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     const Reach needed = reach(call.kind, call.root, rank);
     const auto at = static_cast<std::size_t>(rank);
     inputs_[at] = needed.input ? resolve(rank, shown.input, first_->input_bytes) : nullptr;
@@ -212,7 +224,9 @@ bool SharedExecutor::run_steps() {
     } else if (step.kind == StepKind::signal) {
       signal(signals_before_ + step.index);
     } else if (has_been_left() || !compute(step)) {
-      return false;
+      const Reducer& reducer = first_->binding->reducer;
+      if (reducer.failed()) end(*reducer.failure);
+      return stage_ == Stage::failed;
     }
     ++cursor_;
   }
@@ -253,7 +267,7 @@ bool SharedExecutor::compute(const Step& step) {
     case StepKind::reduce:
       if (step.out.owner == everyone) return reduce_for_everyone(step);
       binding.reducer(left, address(step.right), address(step.out), count);
-      break;
+      return !binding.reducer.failed();
     case StepKind::scale:
       scale(left, address(step.out), count, binding.reducer.type, binding.factor);
       break;
@@ -280,7 +294,7 @@ bool SharedExecutor::reduce_for_everyone(const Step& step) {
     const std::size_t part = std::min(most, bytes - at);
     std::byte* const combined = first_->passes_caches ? tile : outputs_[rank] + moved;
     reducer(left + at, right + at, combined, part / element_size_);
-    if (has_been_left()) return false;
+    if (has_been_left() || reducer.failed()) return false;
     for (std::size_t i = 0; i < size; ++i) {
       std::byte* const out = outputs_[(rank + i) % size] + moved + at;
       if (first_->passes_caches) {
@@ -337,19 +351,32 @@ bool SharedExecutor::arrived(int peer, std::uint32_t index) {
   if (theirs >> Board::phase_bits != number_) return false;
   const RunBinding& binding = *first_->binding;
   if (!board_->calls(peer, number_, binding.call)) {
-    end(mismatch(peer, board_->call(peer, number_), binding.call));
+    end(mismatch(peer, number_));
     return false;
   }
   if (peer == next_ && compared_ + 1 == number_) compared_ = number_;
   return theirs >= phase(wanted);
 }
 
-Status SharedExecutor::mismatch(int peer, const Fingerprint& theirs, const Fingerprint& ours) const {
+Status SharedExecutor::mismatch(int peer, std::uint64_t number) {
+  disputed_ = number;
   const int world_rank = ranks_[static_cast<std::size_t>(peer)];
   return Status(Code::mismatch,
-                mesh_.peer(world_rank).describe() + " called " + to_string(theirs) + " while " +
-                    mesh_.peer(mesh_.rank()).describe() + " called " + to_string(ours),
+                mesh_.peer(world_rank).describe() + " called " + describe(board_->call(peer, number)) +
+                    ", where " + mesh_.peer(mesh_.rank()).describe() + " called " +
+                    describe(board_->call(board_->rank(), number)),
                 world_rank);
+}
+
+std::optional<Fingerprint> SharedExecutor::called(int rank, std::uint64_t number) const {
+  const Board::Slot& slot = board_->slot(rank, number);
+  const auto there = [&] {
+    return rank == board_->rank() ||
+           slot.phase.load(std::memory_order_acquire) >> Board::phase_bits == number;
+  };
+  if (!there()) return std::nullopt;
+  const Fingerprint call = board_->call(rank, number);
+  return there() ? std::optional(call) : std::nullopt;
 }
 
 Status SharedExecutor::compare() { return stage_ == Stage::idle ? compare(number_) : Status(); }
@@ -365,9 +392,9 @@ Status SharedExecutor::compare(std::uint64_t last) {
     if (entered < number) break;
     const Fingerprint ours = board_->call(board_->rank(), number);
     if (board_->calls(next_, number, ours)) continue;
-    const Fingerprint theirs = board_->call(next_, number);
+    Status differs = mismatch(next_, number);
     const bool gone_on = slot.phase.load(std::memory_order_relaxed) >> Board::phase_bits != number;
-    if (!gone_on) return mismatch(next_, theirs, ours);
+    if (!gone_on) return differs;
   }
   return Status();
 }
@@ -404,11 +431,20 @@ void SharedExecutor::end(const Status& status) {
   called_ = binding.call;
   board_->finish(number_);
   due_ = false;
+  if (first_->agrees && !board_->all_finished(number_)) {
+    stage_ = Stage::agree;
+  } else {
+    finish();
+  }
+}
+
+void SharedExecutor::finish() {
+  const RunBinding& binding = *first_->binding;
   stage_ = Stage::idle;
   const bool within_submit = first_ == std::exchange(submitted_, nullptr);
   first_ = first_->next;
   if (first_ != nullptr) begin();
-  if (!within_submit) binding.finished(binding.owner, agreed);
+  if (!within_submit) binding.finished(binding.owner, Status());
 }
 
 // To look at what another rank calls costs a line of cache that it is about to need. So what is called again
@@ -427,6 +463,8 @@ bool SharedExecutor::could_go_on() const {
       const Step& step = schedule_->steps[cursor_];
       return step.kind != StepKind::await || seen(step.peer, step.index);
     }
+    case Stage::agree:
+      return board_->all_finished(number_);
     default:
       return false;
   }
@@ -456,10 +494,11 @@ std::vector<int> SharedExecutor::awaited() const {
     std::sort(ranks.begin(), ranks.end());
     return ranks;
   }
-  if (stage_ != Stage::room && stage_ != Stage::vote) return ranks;
+  if (stage_ != Stage::room && stage_ != Stage::vote && stage_ != Stage::agree) return ranks;
+  const std::uint64_t finished = stage_ == Stage::room ? needs_finished() : number_;
   for (int rank = 0; rank < board_->size(); ++rank) {
     if (rank == board_->rank()) continue;
-    const bool missing = stage_ == Stage::room ? board_->finished(rank) < needs_finished() : !seen(rank, 1);
+    const bool missing = stage_ == Stage::vote ? !seen(rank, 1) : board_->finished(rank) < finished;
     if (missing) ranks.push_back(rank);
   }
   return ranks;

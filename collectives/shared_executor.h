@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct SharedRun {
   const FlatSchedule* flat = nullptr;  // the same, if it can be had so
   const RunBinding* binding = nullptr;
   bool passes_caches = false;  // outputs are written past the caches
+  // Equal on all ranks: combining may fail, so that nobody is done before all ranks have combined.
+  bool agrees = false;
   // Equal on all ranks: they vote, and run `registered` if all buffers that others reach into are registered.
   bool votes = false;
   const Schedule* registered = nullptr;
@@ -49,7 +52,15 @@ class SharedExecutor {
   bool advance();
   // When nothing is under way: whether the next rank's calls were the same, as far as it has made them.
   Status compare();
+  // The operation, counted among those that are shared, of which `compare` or `finished` has told a mismatch.
+  std::uint64_t disputed() const { return disputed_; }
+  // The operation under way, or the last one.
+  std::uint64_t number() const { return number_; }
+  // The call that a rank makes as that operation, as far as it can be seen.
+  std::optional<Fingerprint> called(int rank, std::uint64_t number) const;
   bool busy() const { return stage_ != Stage::idle && stage_ != Stage::failed; }
+  // Goes no further, and begins nothing that is submitted from now on, until `cancel`.
+  void halt();
   // Drops everything; `finished` is not called any more.
   void cancel();
   // The ranks that the operation under way is waiting for.
@@ -62,7 +73,7 @@ class SharedExecutor {
   void cancel_sleep();
 
  private:
-  enum class Stage : std::uint8_t { idle, room, vote, steps, failed };
+  enum class Stage : std::uint8_t { idle, room, vote, steps, agree, failed };
   enum class Area : std::uint8_t { slot, page, window };  // where an operation's data moves
   struct Shown {                                          // in a slot's payload, for the vote
     Place input;
@@ -103,9 +114,10 @@ class SharedExecutor {
   bool could_go_on() const;
   std::byte* address(const Slice& slice) const;
   void end(const Status& status);
+  void finish();
   bool must_compare(const Fingerprint& call) const;
   Status compare(std::uint64_t last);
-  Status mismatch(int peer, const Fingerprint& theirs, const Fingerprint& ours) const;
+  Status mismatch(int peer, std::uint64_t number);
   std::uint64_t phase(std::uint32_t index) const { return number_ << Board::phase_bits | index; }
 
   const std::unique_ptr<Board> board_;
@@ -116,6 +128,7 @@ class SharedExecutor {
   const int next_;              // the rank whose calls this one compares with its own
   SharedRun* first_ = nullptr;  // the operation under way, and those that follow
   SharedRun* last_ = nullptr;
+  SharedRun halted_;                // stands in the place of the operation under way, if there is none
   SharedRun* submitted_ = nullptr;  // while `submit` carries it out, and it is not over
 
   Stage stage_ = Stage::idle;
@@ -130,6 +143,7 @@ class SharedExecutor {
   std::uint32_t signals_before_ = 0;
   std::size_t element_size_ = 1;
   Area area_ = Area::slot;
+  std::uint64_t disputed_ = 0;
   std::uint64_t compared_ = 0;  // operations that the next rank is known to have called alike
   Fingerprint called_;          // by the last operation
   bool signalled_ = false;

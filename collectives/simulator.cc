@@ -51,9 +51,10 @@ struct Meeting {
   bool receiver_waits;
 };
 
-class Run {
+class SimulatedRun {
  public:
-  Run(const Problem& problem, std::vector<Schedule> schedules, const CostModel& model, int repetitions)
+  SimulatedRun(const Problem& problem, std::vector<Schedule> schedules, const CostModel& model,
+               int repetitions)
       : element_size_(problem.element_size),
         schedules_(std::move(schedules)),
         model_(model),
@@ -270,7 +271,7 @@ Simulation simulate(const Algorithm& algorithm, const Problem& problem, const Tu
     one.rank = rank;
     schedules.push_back(build_schedule(algorithm, one, tuning));
   }
-  Simulation result = Run(problem, std::move(schedules), model, repetitions).finish();
+  Simulation result = SimulatedRun(problem, std::move(schedules), model, repetitions).finish();
   result.seconds /= repetitions;
   return result;
 }

@@ -1,22 +1,22 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <tutti/collectives/algorithm.h>
 #include <tutti/collectives/trace.h>
+#include <tutti/core/error_text.h>
 #include <tutti/core/json.h>
 #include <tutti/core/log.h>
+#include <tutti/core/new_file.h>
 #include <tutti/transport/fork_guard.h>
 #include <tutti/transport/signals_blocked.h>
 
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t most_events = 16 * 1024;  // between two writings
 constexpr std::chrono::milliseconds writing_interval{100};
-constexpr off_t most_bytes = off_t{1} << 30;  // of a file
+constexpr off_t longest_file = off_t{1} << 30;  // of a file
 constexpr std::string_view end_of_file = "\n]\n";
 
 // Times are counted from a round number of seconds, the same for ranks that start within days of each other:
@@ -40,7 +40,7 @@ std::int64_t wall_clock_offset_ns() {
   return wall % origin_step_ns - History::time_of(Deadline::Clock::now());
 }
 
-std::string microseconds(std::int64_t ns) {
+std::string microsecond_text(std::int64_t ns) {
   std::string digits = std::to_string(ns < 0 ? 0 : ns);
   digits.insert(0, digits.size() < 4 ? 4 - digits.size() : 0, '0');
   digits.insert(digits.size() - 3, 1, '.');
@@ -97,7 +97,7 @@ struct Trace::State {
 void Trace::State::phase(std::string& text, const Event& event, const char* phase, History::Time at) const {
   JsonWriter json;
   const bool wait = event.kind == Event::Kind::wait;
-  json.begin_object().field("name", (wait ? "wait " : "") + std::string(to_string(event.call.kind)));
+  json.begin_object().field("name", (wait ? "wait " : "") + std::string(name_of(event.call)));
   json.field("cat", wait ? "wait" : event.transfer ? "transfer" : "collective").field("ph", phase);
   json.field("pid", rank).field("tid", event.thread);
   if (!wait) {
@@ -106,7 +106,7 @@ void Trace::State::phase(std::string& text, const Event& event, const char* phas
   }
   json.key("args").begin_object();
   if (*phase != 'e') {
-    json.field("call", to_string(event.call));
+    json.field("call", tutti::describe(event.call));
     if (event.context != 0) {
       json.field("communicator", std::uint64_t{event.context}).field("number", event.number);
     }
@@ -118,8 +118,8 @@ void Trace::State::phase(std::string& text, const Event& event, const char* phas
   json.end_object();
   // Numbers with a fraction are none of the writer's.
   std::string object = json.take();
-  object += ",\"ts\":" + microseconds(at + offset_ns);
-  if (*phase == 'X') object += ",\"dur\":" + microseconds(event.ended - event.began);
+  object += ",\"ts\":" + microsecond_text(at + offset_ns);
+  if (*phase == 'X') object += ",\"dur\":" + microsecond_text(event.ended - event.began);
   text += ",\n" + object + "}";
 }
 
@@ -134,13 +134,14 @@ void Trace::State::describe(std::string& text, const Event& event) const {
 void Trace::State::append(std::string text) {
   if (broken || text.empty()) return;
   text += end_of_file;
-  const int error = end + static_cast<off_t>(text.size()) > most_bytes ? EFBIG : write_at(file, end, text);
+  const FileSizeSignalBlocked no_signal;
+  const int error = end + static_cast<off_t>(text.size()) > longest_file ? EFBIG : write_at(file, end, text);
   if (error == 0) {
     end += static_cast<off_t>(text.size() - end_of_file.size());
     return;
   }
   broken = true;
-  log::warn("the trace ends here: ", name, ": ", std::strerror(error));
+  log::warn("the trace ends here: ", name, ": ", error_text(error));
   // What was there before is valid again: its end was overwritten at most.
   static_cast<void>(write_at(file, end, end_of_file));
   static_cast<void>(ftruncate(file, end + static_cast<off_t>(end_of_file.size())));
@@ -161,7 +162,7 @@ void Trace::State::write_out() {
   if (lost != 0) {
     text += ",\n{\"name\":\"" + std::to_string(lost) +
             " events dropped\",\"ph\":\"i\",\"s\":\"p\",\"pid\":" + std::to_string(rank) +
-            ",\"tid\":0,\"ts\":" + microseconds(now() + offset_ns) + "}";
+            ",\"tid\":0,\"ts\":" + microsecond_text(now() + offset_ns) + "}";
   }
   append(std::move(text));
 }
@@ -179,11 +180,9 @@ void Trace::State::run() {
 }
 
 Result<std::unique_ptr<Trace>> Trace::create(const std::string& file, int rank, const std::string& process) {
-  const int opened = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (opened < 0) {
-    return Status(Code::invalid_argument, "cannot write the trace " + file + ": " + std::strerror(errno));
-  }
-  auto state = std::make_unique<State>(opened, file, rank);
+  const Result<int> opened = open_new_file(file);
+  if (!opened.ok()) return opened.status().with_context("cannot write the trace " + file);
+  auto state = std::make_unique<State>(*opened, file, rank);
   JsonWriter json;
   json.begin_object().field("name", "process_name").field("ph", "M").field("pid", rank).field("tid", 0);
   json.key("args").begin_object().field("name", process).end_object().end_object();

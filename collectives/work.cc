@@ -95,7 +95,7 @@ Status Work::status() const {
 
 void Work::then(std::function<void(const Status&)> callback) {
   if (operation_ == nullptr) {
-    callback(Status());
+    run_callback(callback, Status());
   } else {
     operation_->then(std::move(callback));
   }

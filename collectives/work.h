@@ -37,7 +37,8 @@ class TUTTI_API Work {
   // `ok` while running and after success, else why it failed.
   Status status() const;
   // Calls `callback` once when the operation is over, on the thread that finds out; at once if it is over
-  // already. Callbacks must be short, must not throw, and must not wait; issuing operations is fine.
+  // already. Callbacks must be short and must not wait; issuing operations is fine. What one throws is logged
+  // as an error and dropped: it disturbs neither this operation nor others.
   void then(std::function<void(const Status&)> callback);
 
   // After a successful `recv`: what arrived.

@@ -22,18 +22,20 @@ constexpr std::chrono::seconds goodbye_limit{2};
 
 std::uint32_t ContextNumbers::propose() {
   const std::lock_guard lock(mutex_);
-  while (taken_.count(next_) != 0) ++next_;
+  while (taken_.contains(next_)) ++next_;
   return next_++;
 }
 
 std::uint32_t ContextNumbers::above_all() {
   const std::lock_guard lock(mutex_);
-  return std::max(next_, taken_.empty() ? 0 : *taken_.rbegin() + 1);
+  return std::max(next_, taken_.last() + 1);
 }
 
 bool ContextNumbers::take(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
-  return taken_.insert(context).second;
+  if (taken_.contains(context)) return false;
+  taken_.insert(context);
+  return true;
 }
 
 World::World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,

@@ -4,14 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <set>
 
 #include <tutti/collectives/communicator.h>
 #include <tutti/collectives/control_desk.h>
 #include <tutti/collectives/operation.h>
 #include <tutti/collectives/selector.h>
 #include <tutti/collectives/topology.h>
-#include <tutti/core/export.h>
+#include <tutti/transport/context_table.h>
 #include <tutti/transport/driver.h>
 #include <tutti/transport/mesh.h>
 
@@ -31,7 +30,7 @@ class ContextNumbers {
  private:
   std::mutex mutex_;
   std::uint32_t next_ = 1;
-  std::set<std::uint32_t> taken_;
+  ContextRanges taken_;
 };
 
 class DebugServer;
@@ -54,6 +53,8 @@ struct World {
   ContextNumbers contexts;
   // Of each rank, for each communicator whose ranks share memory; 0: they do not. Equal on all ranks.
   std::uint64_t window_bytes = 0;
+  // The composite call that all calls of communicators made now are part of.
+  Composite part_of = Composite::none;
   // Each rank here has a processor to itself.
   bool patient = true;
   std::unique_ptr<Recorder> recorder;
@@ -62,9 +63,9 @@ struct World {
 
 // The communicator of all ranks of a world whose mesh has been started. Blocks until its ranks share memory,
 // if they are to.
-TUTTI_API Communicator create_communicator(const std::shared_ptr<World>& world);
+Communicator create_communicator(const std::shared_ptr<World>& world);
 
 // By which its algorithms are chosen.
-TUTTI_API const CostModel& agreed_costs(const Communicator& communicator);
+const CostModel& agreed_costs(const Communicator& communicator);
 
 }  // namespace tutti

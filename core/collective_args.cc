@@ -58,14 +58,35 @@ Fingerprint fingerprint(const CollectiveArgs& args) {
   return call;
 }
 
+Composite composite_of(const Fingerprint& call) {
+  const bool part = call.algorithm >= static_cast<std::uint8_t>(Composite::init);
+  return part ? static_cast<Composite>(call.algorithm) : Composite::none;
+}
+
+std::string_view name_of(const Fingerprint& call) {
+  switch (composite_of(call)) {
+    case Composite::init:
+      return "init";
+    case Composite::split:
+      return "split";
+    case Composite::allocate:
+      return "allocate";
+    case Composite::none:
+      break;
+  }
+  return to_string(call.kind);
+}
+
 std::optional<std::uint64_t> known_bytes(const Fingerprint& call) {
+  if (composite_of(call) != Composite::none) return std::nullopt;
   const bool counted =
       call.kind != CollectiveKind::barrier && !has_known_counts(call.kind) && !has_private_counts(call.kind);
   if (!counted) return std::nullopt;
   return call.count * size_of(call.type);
 }
 
-std::string to_string(const Fingerprint& call) {
+std::string to_string(const Fingerprint& call, std::string_view algorithm) {
+  if (composite_of(call) != Composite::none) return std::string(name_of(call)) + "()";
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (has_known_counts(call.kind)) {
@@ -76,7 +97,8 @@ std::string to_string(const Fingerprint& call) {
   if (call.kind != CollectiveKind::barrier) add(std::string(to_string(call.type)));
   if (is_reduction(call.kind)) add(std::string(to_string(call.op)));
   if (has_root(call.kind)) add("root=" + std::to_string(call.root));
-  if (call.algorithm != 0) add("algorithm=" + std::to_string(call.algorithm));
+  if (call.algorithm != 0)
+    add("algorithm=" + (algorithm.empty() ? std::to_string(call.algorithm) : std::string(algorithm)));
   return std::string(to_string(call.kind)) + "(" + text + ")";
 }
 

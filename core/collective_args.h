@@ -6,10 +6,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include <tutti/core/buffer.h>
-#include <tutti/core/export.h>
 #include <tutti/core/reduce_op.h>
 #include <tutti/core/types.h>
 
@@ -38,13 +38,17 @@ struct CollectiveArgs {
   std::uint8_t algorithm = 0;  // 0: the selector's choice; otherwise the id of `Algorithm`
 };
 
+// A call of the user's that is carried out by several collectives. In their fingerprints it stands where an
+// algorithm would, so these numbers are no algorithm's.
+enum class Composite : std::uint8_t { none = 0, init = 253, split = 254, allocate = 255 };
+
 // What must be equal on all ranks of a collective. Travels in every message header, so that a rank that calls
 // something else is told so, with both calls in words.
 struct Fingerprint {
   CollectiveKind kind = CollectiveKind::barrier;
   DataType type = DataType::uint8;
   ReduceOp::Kind op = ReduceOp::Kind::sum;
-  std::uint8_t algorithm = 0;
+  std::uint8_t algorithm = 0;  // that the caller asks for, or a Composite
   std::int32_t root = 0;
   std::uint64_t count =
       0;  // for all_gather_v and reduce_scatter_v a digest of the counts; 0 for other _v kinds
@@ -57,10 +61,15 @@ struct Fingerprint {
 static_assert(sizeof(Fingerprint) == 16 && std::has_unique_object_representations_v<Fingerprint>);
 
 // Fields that mean nothing for the kind (the root of an all_reduce) are left out, so they never differ.
-TUTTI_API Fingerprint fingerprint(const CollectiveArgs& args);
-// Bytes of `count` elements; nothing where the count says something else, or nothing.
-TUTTI_API std::optional<std::uint64_t> known_bytes(const Fingerprint& call);
-// "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2, algorithm=3)".
-TUTTI_API std::string to_string(const Fingerprint& call);
+Fingerprint fingerprint(const CollectiveArgs& args);
+// The call that this is a part of; `none` for a collective that the user has called.
+Composite composite_of(const Fingerprint& call);
+// The name of the call that the user made: "all_reduce", "split".
+std::string_view name_of(const Fingerprint& call);
+// Bytes of `count` elements; nothing where the count says something else, or nothing, or is not the user's.
+std::optional<std::uint64_t> known_bytes(const Fingerprint& call);
+// "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2, algorithm=3)", "split()". An
+// algorithm has a number only, unless its name is given.
+std::string to_string(const Fingerprint& call, std::string_view algorithm = {});
 
 }  // namespace tutti

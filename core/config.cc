@@ -1,10 +1,14 @@
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include <unistd.h>
 
 #include <tutti/core/config.h>
+#include <tutti/core/edit_distance.h>
+#include <tutti/core/security/digest.h>
+#include <tutti/core/shown.h>
 
 namespace tutti {
 namespace {
@@ -327,22 +331,12 @@ const Config::Variable* find(std::string_view name) {
   return found == std::end(table) ? nullptr : found;
 }
 
-// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string
-// alignment).
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) above[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before.swap(above);
-    above.swap(row);
-  }
-  return above[b.size()];
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == text.npos; }
+
+// A token that a script leaves empty by mistake must not open the ports.
+bool may_not_be_blank(const Config::Variable& variable) {
+  return variable.member == Config::Member(&Config::token) ||
+         variable.member == Config::Member(&Config::token_file);
 }
 
 std::string unknown_name_warning(std::string_view name) {
@@ -379,7 +373,9 @@ Result<Config> Config::from_environment() {
     if (!text.starts_with("TUTTI_") || equals == text.npos) continue;
     values.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
-  return from_values(values);
+  Result<Config> config = from_values(values);
+  for (auto& [name, value] : values) security::wipe(std::as_writable_bytes(std::span(value)));  // a token too
+  return config;
 }
 
 Result<Config> Config::from_values(const std::map<std::string, std::string>& values) {
@@ -390,9 +386,19 @@ Result<Config> Config::from_values(const std::map<std::string, std::string>& val
       if (name.starts_with("TUTTI_")) config.warnings_.push_back(unknown_name_warning(name));
       continue;
     }
+    if (is_blank(value) && may_not_be_blank(*variable)) {
+      return Status(Code::invalid_argument, name +
+                                                " is set but empty, which would let everybody connect: give "
+                                                "it a value, or unset it if that is meant");
+    }
     if (value.empty()) continue;
+    if (const std::string_view unmeant = unmeant_ends(value); !unmeant.empty()) {
+      return Status(Code::invalid_argument,
+                    name + " is '" + shown(name, value) + "': " + std::string(unmeant));
+    }
     if (!std::visit(Assign{config, *variable, value}, variable->member)) {
-      return Status(Code::invalid_argument, name + " is '" + value + "'; expected " + expectation(*variable));
+      return Status(Code::invalid_argument,
+                    name + " is '" + shown(name, value) + "'; expected " + expectation(*variable));
     }
     config.given_.insert(name);
   }

@@ -87,8 +87,9 @@ struct TUTTI_API Config {
 
   // All defaults.
   Config();
-  // From the process's environment. An empty value counts as not set. A value that does not fit is
-  // invalid_argument, naming the variable, the value and what is expected.
+  // From the process's environment. An empty value counts as not set, but for a token, where it is an
+  // error. A value that does not fit is invalid_argument, naming the variable, the value and what is
+  // expected.
   static Result<Config> from_environment();
   // The same from given names and values.
   static Result<Config> from_values(const std::map<std::string, std::string>& values);

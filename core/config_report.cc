@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <tutti/core/config.h>
+#include <tutti/core/shown.h>
 
 namespace tutti {
 namespace {
@@ -11,6 +12,10 @@ std::string padded(std::string_view text, std::size_t width) {
   return result;
 }
 
+std::string shown_value(const Config::Setting& setting) {
+  return setting.value.empty() ? "" : shown(setting.variable->name, setting.value);
+}
+
 }  // namespace
 
 std::string describe(const Config& config) {
@@ -19,13 +24,14 @@ std::string describe(const Config& config) {
   std::size_t value_width = 0;
   for (const Config::Setting& setting : settings) {
     name_width = std::max(name_width, setting.variable->name.size());
-    value_width = std::max(value_width, setting.value.size());
+    value_width = std::max(value_width, shown_value(setting).size());
   }
   value_width = std::min<std::size_t>(value_width, 32);
   std::string text;
   for (const Config::Setting& setting : settings) {
+    const std::string value = shown_value(setting);
     const std::string_view source = setting.from_environment ? "environment" : "default";
-    text += padded(setting.variable->name, name_width) + "  " + padded(setting.value, value_width) + "  " +
+    text += padded(setting.variable->name, name_width) + "  " + padded(value, value_width) + "  " +
             padded(source, 11) + "  " + padded(setting.variable->type_name(), 10) + "  " +
             std::string(setting.variable->meaning) + "\n";
   }

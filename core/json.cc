@@ -1,27 +1,9 @@
 #include <utility>
 
 #include <tutti/core/json.h>
+#include <tutti/core/shown.h>
 
 namespace tutti {
-
-namespace {
-
-// The length of the UTF-8 sequence that `text` begins with; 0 if it is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = at(0);
-  const std::size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (length == 0 || length > text.size() || lead > 0xf4) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((at(i) & 0xc0) != 0x80) return 0;
-  }
-  // Neither longer than need be, nor a surrogate, nor beyond the last code point.
-  if ((lead == 0xe0 && at(1) < 0xa0) || (lead == 0xed && at(1) > 0x9f)) return 0;
-  if ((lead == 0xf0 && at(1) < 0x90) || (lead == 0xf4 && at(1) > 0x8f)) return 0;
-  return length;
-}
-
-}  // namespace
 
 void JsonWriter::separate() {
   if (!first_) text_ += ',';
@@ -81,8 +63,9 @@ void JsonWriter::quote(std::string_view text) {
     const char c = text.front();
     if (length == 0) {
       text_ += "\\ufffd";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      (text_ += "\\u00") += {digits[c >> 4], digits[c & 0xf]};
+    } else if (is_control(text.substr(0, length))) {
+      const auto byte = static_cast<unsigned char>(text[length - 1]);  // C1 is c2 80 to c2 9f
+      (text_ += "\\u00") += {digits[byte >> 4], digits[byte & 0xf]};
     } else {
       if (c == '"' || c == '\\') text_ += '\\';
       text_ += text.substr(0, length);

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <tutti/core/log.h>
+#include <tutti/core/new_file.h>
+#include <tutti/core/shown.h>
 
 namespace tutti::log {
 namespace {
@@ -99,8 +101,9 @@ void write(Level level, std::string_view text) {
     const std::lock_guard lock(sink().mutex);
     logger = sink().logger;
   }
+  const FileSizeSignalBlocked no_signal;
   // spdlog catches what its sinks throw (a full disk) and reports it on stderr once a second at most.
-  logger->log(spdlog::level::info, prefix(level) + std::string(text));
+  logger->log(spdlog::level::info, printable(prefix(level) + std::string(text)));
 }
 
 }  // namespace tutti::log

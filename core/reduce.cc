@@ -49,6 +49,19 @@ ReduceKernel reduce_kernel(DataType type, ReduceOp::Kind op) {
   return best().combine[static_cast<int>(type)][static_cast<int>(op)];
 }
 
+void Reducer::by_user(const void* left, const void* right, void* out, std::size_t count) const {
+  if (failed()) return;
+  try {
+    user->function(left, right, out, count, type, user->state);
+  } catch (const std::exception& error) {
+    if (failure == nullptr) throw;
+    *failure = Status(Code::aborted, "its operation \"" + user->name + "\" failed: " + error.what());
+  } catch (...) {
+    if (failure == nullptr) throw;
+    *failure = Status(Code::aborted, "its operation \"" + user->name + "\" threw what is no std::exception");
+  }
+}
+
 void scale(const void* in, void* out, std::size_t count, DataType type, double factor) {
   if (const ScaleKernel kernel = best().scale[static_cast<int>(type)]) kernel(in, out, count, factor);
 }

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-#include <tutti/core/export.h>
 #include <tutti/core/reduce_op.h>
+#include <tutti/core/status.h>
 #include <tutti/core/types.h>
 
 namespace tutti {
@@ -18,13 +18,16 @@ using ReduceKernel = void (*)(const void* left, const void* right, void* out, st
 
 // The kernel for a built-in operation; `avg` and `premultiplied_sum` give the one of `sum`. Null if the
 // operation is not defined on the type, and for `user`.
-TUTTI_API ReduceKernel reduce_kernel(DataType type, ReduceOp::Kind op);
+ReduceKernel reduce_kernel(DataType type, ReduceOp::Kind op);
 
 // A combination as the data path carries it: built once per operation, called per fragment.
 struct Reducer {
   ReduceKernel kernel = nullptr;
   const ReduceOp::User* user = nullptr;
   DataType type = DataType::uint8;
+  // Where a user's function that throws leaves its reason: it is not called again then, and what it was to
+  // write is undefined. Null: exceptions pass.
+  Status* failure = nullptr;
 
   Reducer() = default;
   Reducer(DataType data_type, const ReduceOp& op)
@@ -32,22 +35,26 @@ struct Reducer {
 
   void operator()(const void* left, const void* right, void* out, std::size_t count) const {
     if (user != nullptr) {
-      user->function(left, right, out, count, type, user->state);
+      by_user(left, right, out, count);
     } else {
       kernel(left, right, out, count);
     }
   }
+  bool failed() const { return failure != nullptr && !failure->ok(); }
+
+ private:
+  void by_user(const void* left, const void* right, void* out, std::size_t count) const;
 };
 
 // out[i] = in[i] * factor, for premultiplied sums. In place allowed. The factor is rounded to the type that
 // is computed in. Integers are truncated towards zero and end at the bounds of their type. Does nothing on
 // boolean.
-TUTTI_API void scale(const void* in, void* out, std::size_t count, DataType type, double factor);
+void scale(const void* in, void* out, std::size_t count, DataType type, double factor);
 // out[i] = in[i] / divisor, the end of an average. In place allowed. Integers are truncated towards zero.
 // Does nothing on boolean.
-TUTTI_API void divide(const void* in, void* out, std::size_t count, DataType type, std::size_t divisor);
+void divide(const void* in, void* out, std::size_t count, DataType type, std::size_t divisor);
 
 // The instruction set in use: "avx512", "avx2", "neon" or "generic".
-TUTTI_API const char* reduce_isa();
+const char* reduce_isa();
 
 }  // namespace tutti

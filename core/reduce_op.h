@@ -37,7 +37,8 @@ class TUTTI_API ReduceOp {
   };
 
   // Writes out[i] = left[i] combined with right[i] for `count` elements. `out` may be `left` or `right`.
-  // Must be deterministic and must not throw. `state` is what was handed to `user`.
+  // Must be deterministic. If it throws, the collective fails with `aborted` on all ranks, which read the
+  // exception's text and the name of the rank. `state` is what was handed to `user`.
   using Function = void (*)(const void* left, const void* right, void* out, std::size_t count, DataType type,
                             void* state);
   struct User {
@@ -50,7 +51,8 @@ class TUTTI_API ReduceOp {
   static const ReduceOp sum, product, min, max, avg, bit_and, bit_or, bit_xor;
   static ReduceOp premultiplied_sum(double factor);
   // Every rank must pass the same function under the same name. Operations must be associative; those that
-  // are not commutative are combined in rank order.
+  // are not commutative are combined in rank order. Such a collective is over once all ranks have combined
+  // what is theirs: one more round of small messages.
   static ReduceOp user(std::string name, Function function, bool commutative, void* state = nullptr);
 
   Kind kind() const { return kind_; }

@@ -22,7 +22,7 @@ struct KernelTable {
 };
 
 // The tables that this processor can run, best first; the last is always the baseline of the architecture.
-TUTTI_API std::span<const KernelTable* const> runnable_kernels();
+std::span<const KernelTable* const> runnable_kernels();
 
 extern const KernelTable baseline_kernels;
 #if defined(__x86_64__)

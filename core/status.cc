@@ -1,5 +1,6 @@
 #include <array>
 
+#include <tutti/core/shown.h>
 #include <tutti/core/status.h>
 
 namespace tutti {
@@ -22,7 +23,9 @@ std::string_view to_string(Code code) {
 }
 
 Status::Status(Code code, std::string message, int peer) {
-  if (code != Code::ok) detail_ = std::make_shared<const Detail>(Detail{code, peer, std::move(message)});
+  // Others may have written the text.
+  if (code != Code::ok)
+    detail_ = std::make_shared<const Detail>(Detail{code, peer, printable(std::move(message))});
 }
 
 const std::string& Status::message() const {

@@ -68,6 +68,9 @@ constexpr bool is_floating(DataType type) {
   }
 }
 
+// Whether it is one of them, and not a number that was made one.
+constexpr bool is_data_type(DataType type) { return static_cast<int>(type) < data_type_count; }
+
 // "int8" ... "float64", "bool", "float8_e4m3", "float8_e5m2".
 TUTTI_API std::string_view to_string(DataType type);
 TUTTI_API std::optional<DataType> parse_data_type(std::string_view name);

@@ -11,14 +11,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds first_pause{20};
-constexpr milliseconds longest_pause{300};
-// For telling the others that this rank cannot come.
-constexpr milliseconds patience{5000};
+constexpr milliseconds first_rejoin_pause{20};
+constexpr milliseconds longest_rejoin_pause{300};
 
-// Whether the next attempt may find a better session.
+// Whether the next attempt may find a better session: not if a rank is to blame.
 bool is_over(const Status& status) {
-  return status.code() == Code::peer_lost || status.code() == Code::unreachable;
+  return status.peer() < 0 && (status.code() == Code::peer_lost || status.code() == Code::unreachable);
 }
 
 // Somebody that was turned away may be the one that is missing.
@@ -28,26 +26,20 @@ Status with_refusal(const Status& failure, const Session& session) {
   return Status(failure.code(), failure.message() + "; turned away meanwhile: " + refusal, failure.peer());
 }
 
-Result<Joined> attempt(const Launch& launch, const JoinOptions& options, Introduction self,
-                       Deadline deadline) {
+// `connecting`: set once the ranks have met, so that there is no other attempt.
+Result<Joined> attempt(const Launch& launch, const JoinOptions& options, Introduction self, Deadline deadline,
+                       bool& connecting) {
   Result<Session> session = serve_or_connect(launch, options.session, deadline);
   if (!session.ok()) return session.status();
-  PrefixStore store(options.prefix, session->store);
+  PrefixStore store(session->single_use ? "tutti" : options.prefix, session->store);
   ExchangeOptions exchange_options{session->single_use, [&] { session->keep_alive(); },
-                                   to_string(launch.store)};
-  if (options.addresses) {
-    Result<std::map<std::string, std::string>> addresses = options.addresses(*session);
-    if (!addresses.ok()) {
-      const Status& why = addresses.status();
-      if (is_over(why)) return why;
-      // The others are not to wait for this rank.
-      exchange_options.failure = why.with_context(self.describe());
-      static_cast<void>(
-          exchange(store, self, exchange_options, earlier(deadline, Deadline::after(patience))).ok());
-      return why;
-    }
-    self.addresses = *std::move(addresses);
-  }
+                                   to_string(launch.store) + session->doubt};
+  exchange_options.interrupted = options.session.interrupted;
+  if (options.addresses) exchange_options.addresses = [&] { return options.addresses(*session); };
+  exchange_options.connect = [&](const std::vector<PeerInfo>& peers) {
+    connecting = true;
+    return options.connect ? options.connect(peers) : Status();
+  };
   Result<std::vector<PeerInfo>> peers = exchange(store, self, exchange_options, deadline);
   if (!peers.ok()) return with_refusal(peers.status(), *session);
   return Joined{std::move(self), *std::move(peers), *std::move(session)};
@@ -61,11 +53,12 @@ Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline d
   self.world_size = launch.world_size;
   self.wire_digest = options.wire_digest;
   self.version = options.version;
-  milliseconds pause = first_pause;
+  milliseconds pause = first_rejoin_pause;
   std::string earlier_failure;
   for (;;) {
-    Result<Joined> joined = attempt(launch, options, self, deadline);
-    if (joined.ok() || !is_over(joined.status())) return joined;
+    bool connecting = false;
+    Result<Joined> joined = attempt(launch, options, self, deadline, connecting);
+    if (joined.ok() || connecting || !is_over(joined.status())) return joined;
     if (deadline.remaining() <= pause) {
       const Status& last = joined.status();
       return earlier_failure.empty() || earlier_failure == last.message()
@@ -74,8 +67,10 @@ Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline d
     }
     log::debug("meeting the other ranks starts over: ", joined.status());
     earlier_failure = joined.status().message();
+    if (options.session.interrupted && options.session.interrupted())
+      return Status(Code::aborted, self.describe() + " was interrupted while the ranks met", self.rank);
     std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, longest_pause);
+    pause = std::min(2 * pause, longest_rejoin_pause);
   }
 }
 

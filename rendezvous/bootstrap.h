@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <tutti/core/deadline.h>
-#include <tutti/core/export.h>
 #include <tutti/core/status.h>
 #include <tutti/rendezvous/environment.h>
 #include <tutti/rendezvous/exchange.h>
@@ -17,13 +16,15 @@ namespace tutti {
 
 struct JoinOptions {
   SessionOptions session;
-  // Keeps meetings in the same store apart: the name of the job, say.
+  // Keeps meetings in a store that goes on apart: the name of the job, say.
   std::string prefix = "tutti/0";
   std::string wire_digest;  // "NAME=value;" of each setting that must be equal on all ranks
   std::string version;
   // The addresses of this rank's transports by name, once it is known how the store is reached. Called once
   // for each attempt.
   std::function<Result<std::map<std::string, std::string>>(const Session&)> addresses = {};
+  // What the ranks do once they know each other, as long as they can still ask the store who failed first.
+  std::function<Status(const std::vector<PeerInfo>&)> connect = {};
 };
 
 struct Joined {
@@ -34,6 +35,6 @@ struct Joined {
 
 // The whole way from a launch to knowing everybody: serves or connects, and exchanges. Starts over, until the
 // deadline, when the store turns out to belong to a session that is over or ending.
-TUTTI_API Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline deadline);
+Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline deadline);
 
 }  // namespace tutti

@@ -1,7 +1,10 @@
+#include <span>
 #include <string_view>
 
 #include <unistd.h>
 
+#include <tutti/core/security/digest.h>
+#include <tutti/core/shown.h>
 #include <tutti/rendezvous/environment.h>
 #include <tutti/rendezvous/environment_sources.h>
 #include <tutti/rendezvous/interfaces.h>
@@ -66,7 +69,7 @@ Status Explicit::say_url(const std::string& url, const std::string& from) {
   Result<InitUrl> parsed = parse_url(url);
   if (!parsed.ok()) return from.empty() ? parsed.status() : parsed.status().with_context(from);
   has_url_ = true;
-  const std::string where = from.empty() ? "the URL " + url : from + " " + url;
+  const std::string where = (from.empty() ? "the URL" : from) + " " + shown("", url);
   if (!timeout_) timeout_ = parsed->timeout;
   const auto found = [&](std::optional<int> value) {
     return value ? std::optional(Found{*value, where}) : std::nullopt;
@@ -102,7 +105,8 @@ Status read_arguments(const LaunchArguments& arguments, Explicit& known) {
 Status read_store_variable(const std::string& value, Explicit& known) {
   Result<InitUrl> parsed = parse_url(value.find("://") == std::string::npos ? "tcp://" + value : value);
   if (!parsed.ok() || parsed->scheme != InitUrl::Scheme::tcp) {
-    return invalid("TUTTI_STORE is '" + value + "'; expected host:port of a store that is already served");
+    return invalid("TUTTI_STORE is '" + shown("TUTTI_STORE", value) +
+                   "'; expected host:port of a store that is already served");
   }
   return known.say_store({StoreLocation::Kind::tcp, parsed->host, parsed->port, true, {}}, "TUTTI_STORE");
 }
@@ -118,6 +122,7 @@ Status read_tutti(Reader& reader, Explicit& known) {
     return status;
   }
   const std::optional<std::string> store = reader.text("TUTTI_STORE");
+  if (!reader.status().ok()) return reader.status();
   return store ? read_store_variable(*store, known) : Status();
 }
 
@@ -292,7 +297,11 @@ Result<Launch> discover(const LaunchArguments& arguments) {
       for (const SocketAddress& address : interface.addresses) own.push_back(address.host());
     }
   }
-  return discover(arguments, environment_of_process(), own);
+  Environment environment = environment_of_process();
+  // No launch is found by the token, so no copy of it is left in memory.
+  if (const auto token = environment.find("TUTTI_TOKEN"); token != environment.end())
+    security::wipe(std::as_writable_bytes(std::span(token->second)));
+  return discover(arguments, environment, own);
 }
 
 }  // namespace tutti

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/export.h>
 #include <tutti/core/status.h>
 
 namespace tutti {
@@ -29,7 +28,7 @@ struct StoreLocation {
 };
 
 // "tcp://10.0.0.1:29500", "file:///path", "none".
-TUTTI_API std::string to_string(const StoreLocation& location);
+std::string to_string(const StoreLocation& location);
 
 // Who this process is and where the others are.
 struct Launch {
@@ -58,12 +57,12 @@ using Environment = std::map<std::string, std::string>;
 //
 // `invalid_argument` names the variable and value that cannot be, the two that contradict each other, or all
 // that was found and what each find lacks. `own_addresses`: this host's, to find it in NODES_IPS.
-TUTTI_API Result<Launch> discover(const LaunchArguments& arguments, const Environment& environment,
-                                  const std::vector<std::string>& own_addresses = {});
+Result<Launch> discover(const LaunchArguments& arguments, const Environment& environment,
+                        const std::vector<std::string>& own_addresses = {});
 
 // The same with the environment and the addresses of this process.
-TUTTI_API Result<Launch> discover(const LaunchArguments& arguments = {});
+Result<Launch> discover(const LaunchArguments& arguments = {});
 
-TUTTI_API Environment environment_of_process();
+Environment environment_of_process();
 
 }  // namespace tutti

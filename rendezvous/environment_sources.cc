@@ -1,6 +1,10 @@
 #include <algorithm>
+#include <cctype>
+
+#include <unistd.h>
 
 #include <tutti/core/config_values.h>
+#include <tutti/core/shown.h>
 #include <tutti/core/types.h>
 #include <tutti/rendezvous/environment_sources.h>
 #include <tutti/rendezvous/slurm.h>
@@ -43,16 +47,37 @@ Source read_plain(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
+// Where the ranks of a job of this user meet that are all on one host. Other users' files are not believed.
+std::string meeting_file(Reader& reader, std::string job) {
+  std::ranges::replace_if(
+      job, [](unsigned char letter) { return std::isalnum(letter) == 0; }, '_');
+  const std::string folder = reader.text("XDG_RUNTIME_DIR").value_or("");
+  const bool usable = !folder.empty() && access(folder.c_str(), W_OK) == 0;
+  return (usable ? folder : "/tmp") + "/tutti-" + std::to_string(getuid()) + "-" + job;
+}
+
 Source read_open_mpi(Reader& reader, const std::vector<std::string>&) {
   Source source = read_identity(reader, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                                 "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
-  if (source.is_present()) read_master(reader, source);
+  if (!source.is_present()) return source;
+  const std::optional<std::string> job = reader.text("PMIX_NAMESPACE");
+  const bool one_host = source.world_size && source.local_world_size &&
+                        source.world_size->value == source.local_world_size->value;
+  if (one_host && job && !reader.text("MASTER_ADDR") && !reader.text("MASTER_PORT")) {
+    source.store = {StoreLocation::Kind::file, {}, 0, false, meeting_file(reader, *job)};
+    source.store_from = "PMIX_NAMESPACE, on one host";
+    return source;
+  }
+  read_master(reader, source);
+  if (!source.missing.empty()) source.remedy = "mpirun -x MASTER_ADDR=HOST_OF_RANK_0 -x MASTER_PORT=29500";
   return source;
 }
 
 Source read_pmi(Reader& reader, const std::vector<std::string>&) {
   Source source = read_identity(reader, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
   if (source.is_present()) read_master(reader, source);
+  if (!source.missing.empty())
+    source.remedy = "mpiexec -genv MASTER_ADDR HOST_OF_RANK_0 -genv MASTER_PORT 29500";
   return source;
 }
 
@@ -96,8 +121,8 @@ Source read_node_list(Reader& reader, const std::vector<std::string>& own_addres
   note(source, source.world_size);
   if (!source.world_size) note_missing(source, "NODES_NUM");
   if (source.world_size && static_cast<std::size_t>(source.world_size->value) != nodes.size()) {
-    reader.fail("NODES_NUM is '" + std::to_string(source.world_size->value) + "' but NODES_IPS '" + *ips +
-                "' lists " + std::to_string(nodes.size()));
+    reader.fail("NODES_NUM is '" + std::to_string(source.world_size->value) + "' but NODES_IPS '" +
+                shown("NODES_IPS", *ips) + "' lists " + std::to_string(nodes.size()));
   }
   source.rank = reader.number("NODE_RANK", 0);
   note(source, source.rank);
@@ -120,10 +145,13 @@ Source read_node_list(Reader& reader, const std::vector<std::string>& own_addres
 
 }  // namespace
 
-std::optional<std::string> Reader::text(const std::string& name) const {
+std::optional<std::string> Reader::text(const std::string& name) {
   const auto found = environment_.find(name);
   if (found == environment_.end() || found->second.empty()) return std::nullopt;
-  return found->second;
+  const std::string_view unmeant = unmeant_ends(found->second);
+  if (unmeant.empty()) return found->second;
+  fail(name + " is '" + shown(name, found->second) + "': " + std::string(unmeant));
+  return std::nullopt;
 }
 
 void Reader::fail(const std::string& message) {
@@ -137,8 +165,8 @@ std::optional<Found> Reader::number(const std::string& name, int least) {
   if (number && *number >= least && *number <= max_ranks) {
     return Found{static_cast<int>(*number), name};
   }
-  fail(name + " is '" + *value + "'; expected an integer from " + std::to_string(least) + " to " +
-       std::to_string(max_ranks));
+  fail(name + " is '" + shown(name, *value) + "'; expected an integer from " + std::to_string(least) +
+       " to " + std::to_string(max_ranks));
   return std::nullopt;
 }
 
@@ -147,7 +175,7 @@ std::optional<std::uint16_t> Reader::port(const std::string& name) {
   if (!value) return std::nullopt;
   const std::optional<std::int64_t> number = parse_integer(*value);
   if (number && *number >= 1 && *number <= 65535) return static_cast<std::uint16_t>(*number);
-  fail(name + " is '" + *value + "'; expected a port from 1 to 65535");
+  fail(name + " is '" + shown(name, *value) + "'; expected a port from 1 to 65535");
   return std::nullopt;
 }
 
@@ -188,7 +216,8 @@ std::string list_names(const std::vector<std::string>& names) {
 std::string describe(const Source& source) {
   const bool several_missing = source.missing.find(" and ") != std::string::npos;
   return list_names(source.names) + (source.names.size() > 1 ? " are" : " is") + " set but " +
-         source.missing + (several_missing ? " are not" : " is not");
+         source.missing + (several_missing ? " are not" : " is not") +
+         (source.remedy.empty() ? "" : " (" + source.remedy + ")");
 }
 
 }  // namespace tutti::launch

@@ -25,6 +25,7 @@ struct Source {
   std::string store_from;
   std::vector<std::string> names;  // of the variables that were found
   std::string missing;             // "MASTER_PORT is not set"; empty: complete as far as it goes
+  std::string remedy;              // the command that sets it
   bool is_present() const { return !names.empty(); }
 };
 
@@ -33,7 +34,7 @@ class Reader {
  public:
   explicit Reader(const Environment& environment) : environment_(environment) {}
 
-  std::optional<std::string> text(const std::string& name) const;
+  std::optional<std::string> text(const std::string& name);
   // An integer from `least` on.
   std::optional<Found> number(const std::string& name, int least);
   std::optional<std::uint16_t> port(const std::string& name);

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include <tutti/core/deadline.h>
-#include <tutti/core/export.h>
 #include <tutti/rendezvous/introduction.h>
 #include <tutti/rendezvous/store.h>
 
@@ -21,8 +21,15 @@ struct ExchangeOptions {
   std::function<void()> while_waiting = {};
   // Where the ranks meet, for errors: "tcp://a:29500".
   std::string place = {};
-  // Why this rank cannot take part, if it cannot: it only says so, and all ranks fail with it.
-  Status failure = {};
+  // This rank's addresses, once it is known at the store; empty: those that `self` says. If it fails, this
+  // rank cannot take part, and all ranks fail with it.
+  std::function<Result<std::map<std::string, std::string>>()> addresses = {};
+  // What all ranks have to do before they leave the store. If it fails on one, all that are still at it fail
+  // with the first cause.
+  std::function<Status(const std::vector<PeerInfo>&)> connect = {};
+  // Asked some times a second while this rank waits for others: true ends the meeting for all ranks, with
+  // `aborted` naming this one.
+  std::function<bool()> interrupted = {};
 };
 
 // Every rank says who it is and learns who the others are. The keys:
@@ -32,14 +39,17 @@ struct ExchangeOptions {
 //   table    what rank 0 made of them; or why it came to nothing, by whoever noticed, so that all ranks fail
 //            at once with the same words
 //   told     how many ranks know of a failure
-//   done     (single_use) all have left
-// Each rank makes a constant number of requests; only rank 0 reads all.
+//   done     "1": all have left (single_use); or why ranks that had met did not get further, by whoever
+//            noticed first
+// Each rank makes a constant number of requests; only rank 0 reads all. A rank whose connection to the store
+// ends has left a will there (Store::set_will): the failure that names it, for all who wait for `table` or
+// `done`.
 //
 // Fails with `mismatch` for ranks that are taken twice, different world sizes, settings or versions, naming
-// both sides; `timeout`, naming the ranks that have not come; `peer_lost`, the store is gone; `unreachable`,
-// with single_use: the meeting in this store is over and it was without us. May be repeated with the same
-// `self`.
-TUTTI_API Result<std::vector<PeerInfo>> exchange(Store& store, const Introduction& self,
-                                                 const ExchangeOptions& options, Deadline deadline);
+// both sides; `timeout`, naming the ranks that have not come; `peer_lost`, naming a rank that has died, or no
+// rank: the store is gone; `unreachable`, with single_use: the meeting in this store is over and it was
+// without us. May be repeated with the same `self`.
+Result<std::vector<PeerInfo>> exchange(Store& store, const Introduction& self, const ExchangeOptions& options,
+                                       Deadline deadline);
 
 }  // namespace tutti

@@ -148,7 +148,9 @@ bool owns(const Interface& interface, const SocketAddress& route) {
 Result<std::vector<Interface>> list_interfaces() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
-    return Status(Code::internal, "cannot list the network interfaces: " + error_text(errno));
+    const bool scarce = errno == EMFILE || errno == ENFILE;
+    return Status(scarce ? Code::resource_exhausted : Code::internal,
+                  "cannot list the network interfaces: " + error_text(errno));
   }
   std::vector<Interface> interfaces;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/export.h>
 #include <tutti/core/status.h>
 #include <tutti/rendezvous/address.h>
 
@@ -18,7 +17,7 @@ struct Interface {
   std::vector<SocketAddress> addresses;  // port 0; IPv4 first, link-local IPv6 last
 };
 
-TUTTI_API Result<std::vector<Interface>> list_interfaces();
+Result<std::vector<Interface>> list_interfaces();
 
 // What users say about interfaces, and which variable said it.
 struct InterfaceFilter {
@@ -28,7 +27,7 @@ struct InterfaceFilter {
 
 // The first that is not empty: TUTTI_SOCKET_IFNAME (given), NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME (from the
 // process's environment).
-TUTTI_API InterfaceFilter interface_filter(const std::string& tutti_socket_ifname);
+InterfaceFilter interface_filter(const std::string& tutti_socket_ifname);
 
 // The interfaces to use, best first, each only with the addresses to use.
 //
@@ -39,8 +38,8 @@ TUTTI_API InterfaceFilter interface_filter(const std::string& tutti_socket_ifnam
 // Without: the one that owns `route`, the local address of packets to the store (none: not known). Bridges
 // and virtual cards of containers and hypervisors are passed over; loopback is taken only if the route is
 // loopback, or if there is nothing else.
-TUTTI_API Result<std::vector<Interface>> select_interfaces(std::span<const Interface> all,
-                                                           const InterfaceFilter& filter,
-                                                           const std::optional<SocketAddress>& route);
+Result<std::vector<Interface>> select_interfaces(std::span<const Interface> all,
+                                                 const InterfaceFilter& filter,
+                                                 const std::optional<SocketAddress>& route);
 
 }  // namespace tutti

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 
@@ -11,6 +12,10 @@
 
 namespace tutti {
 namespace {
+
+constexpr const char* own_job_variable = "TUTTI_JOB_ID";
+constexpr const char* job_variables[] = {own_job_variable, "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID",
+                                         "PMIX_NAMESPACE", "LSB_JOBID",           "PBS_JOBID"};
 
 // "NAME=value;NAME=value;" as a map.
 std::map<std::string_view, std::string_view> settings_of(std::string_view digest) {
@@ -25,7 +30,7 @@ std::map<std::string_view, std::string_view> settings_of(std::string_view digest
   return settings;
 }
 
-std::string shown(const std::map<std::string_view, std::string_view>& settings, std::string_view name) {
+std::string setting(const std::map<std::string_view, std::string_view>& settings, std::string_view name) {
   const auto setting = settings.find(name);
   if (setting == settings.end()) return "unknown";
   return setting->second.empty() ? "not set" : "'" + std::string(setting->second) + "'";
@@ -52,6 +57,10 @@ Introduction describe_this_process() {
   struct stat info = {};
   if (stat("/proc/self/ns/net", &info) == 0) peer.network_namespace = info.st_ino;
   peer.nonce = random_hex(8);
+  for (const char* const variable : job_variables) {
+    const char* const value = std::getenv(variable);
+    if (value != nullptr && *value != '\0') peer.job.emplace(variable, value);
+  }
   return peer;
 }
 
@@ -67,6 +76,7 @@ std::string encode_introduction(const Introduction& peer) {
   for (const auto& [name, address] : peer.addresses) (*message.mutable_addresses())[name] = address;
   message.set_version(peer.version);
   message.set_nonce(peer.nonce);
+  for (const auto& [name, value] : peer.job) (*message.mutable_job())[name] = value;
   return message.SerializeAsString();
 }
 
@@ -88,7 +98,22 @@ Result<Introduction> decode_introduction(std::string_view text) {
   for (const auto& [name, address] : message.addresses()) peer.addresses[name] = address;
   peer.version = message.version();
   peer.nonce = message.nonce();
+  for (const auto& [name, value] : message.job()) peer.job[name] = value;
   return peer;
+}
+
+Status check_same_job(const Introduction& a, const Introduction& b) {
+  const bool named = a.job.contains(own_job_variable) && b.job.contains(own_job_variable);
+  for (const auto& [name, value] : a.job) {
+    const auto other = b.job.find(name);
+    if (other == b.job.end() || other->second == value || (named && name != own_job_variable)) continue;
+    return mismatch("two jobs meet at one place: " + name + " is '" + value + "' on " + a.describe() +
+                        " but '" + other->second + "' on " + b.describe() +
+                        "; give each job a place of its own (MASTER_PORT), or, if they are one job, both the "
+                        "same TUTTI_JOB_ID",
+                    b);
+  }
+  return {};
 }
 
 Status check_compatible(const Introduction& a, const Introduction& b) {
@@ -104,7 +129,7 @@ Status check_compatible(const Introduction& a, const Introduction& b) {
   const auto left = settings_of(a.wire_digest), right = settings_of(b.wire_digest);
   for (const auto& settings : {left, right}) {
     for (const auto& [name, ignored] : settings) {
-      const std::string at_left = shown(left, name), at_right = shown(right, name);
+      const std::string at_left = setting(left, name), at_right = setting(right, name);
       if (at_left != at_right) return mismatch(std::string(name) + " is " + sides(at_left, at_right), b);
     }
   }

@@ -49,6 +49,10 @@ Status PrefixStore::hold(std::string_view prefix, Deadline deadline) {
   return store_->hold(prefix.empty() ? prefix_.substr(0, prefix_.size() - 1) : full(prefix), deadline);
 }
 
+Status PrefixStore::set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline) {
+  return store_->set_will(full(keys), value, deadline);
+}
+
 Result<std::vector<std::string>> PrefixStore::get_many(std::span<const std::string> keys, Deadline deadline) {
   return store_->get_many(full(keys), deadline);
 }

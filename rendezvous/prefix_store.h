@@ -10,7 +10,7 @@ namespace tutti {
 
 // A store of its own inside another one: every key gets `prefix` and a slash in front. Two users of one store
 // with different prefixes, neither of which contains the other's, do not see each other.
-class TUTTI_API PrefixStore final : public Store {
+class PrefixStore final : public Store {
  public:
   PrefixStore(std::string prefix, std::shared_ptr<Store> store);
 
@@ -24,6 +24,7 @@ class TUTTI_API PrefixStore final : public Store {
   Result<bool> exists(std::string_view key, Deadline deadline) override;
   // An empty prefix means all keys of this store.
   Status hold(std::string_view prefix, Deadline deadline) override;
+  Status set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline) override;
   Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline) override;
 
  private:

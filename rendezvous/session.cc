@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <thread>
 
 #include <tutti/core/log.h>
+#include <tutti/core/security/digest.h>
 #include <tutti/rendezvous/file/session_file.h>
 #include <tutti/rendezvous/introduction.h>
 #include <tutti/rendezvous/memory/memory_store.h>
@@ -18,16 +20,26 @@ using std::chrono::milliseconds;
 
 // An earlier session of the same job may take a moment to let go of its port.
 constexpr milliseconds port_patience{1500};
-constexpr milliseconds first_pause{20};
-constexpr milliseconds longest_pause{250};
+constexpr milliseconds first_look_pause{20};
+constexpr milliseconds longest_look_pause{250};
 constexpr milliseconds endpoint_limit{2000};
 constexpr milliseconds patience_when_denied{3000};
 constexpr std::size_t token_bytes = 32;
 
+struct Places {
+  std::vector<std::string> addresses;
+  std::string doubt;
+};
+
+bool is_own(const std::string& address, const std::vector<Interface>& interfaces) {
+  return std::ranges::any_of(interfaces, [&](const Interface& interface) {
+    return std::ranges::find(interface.addresses, address, &SocketAddress::host) != interface.addresses.end();
+  });
+}
+
 // What serving on `host` would look like from here.
-Result<std::vector<std::string>> addresses_to_serve(const std::string& host, const SessionOptions& options,
-                                                    Deadline deadline) {
-  if (!options.bind_address.empty()) return std::vector{options.bind_address};
+Result<Places> places_to_serve(const std::string& host, const SessionOptions& options, Deadline deadline) {
+  if (!options.bind_address.empty()) return Places{{options.bind_address}, {}};
   // A name that does not resolve here may still do so for the others (a Service that waits for us to be up).
   Result<std::vector<SocketAddress>> resolved = resolve(host, 0, deadline);
   if (!resolved.ok()) return resolved.status();
@@ -38,7 +50,12 @@ Result<std::vector<std::string>> addresses_to_serve(const std::string& host, con
     log::debug("the store listens on all addresses, since '", host,
                "' does not name exactly one of this host");
   }
-  return addresses;
+  const bool own = std::ranges::any_of(*resolved, [&](const SocketAddress& address) {
+    return address.is_loopback() || is_own(address.host(), *interfaces);
+  });
+  const std::string doubt =
+      ", which is no address of rank 0's host (it means " + resolved->front().host() + " there)";
+  return Places{std::move(addresses), own ? "" : doubt};
 }
 
 Result<std::unique_ptr<tcp::StoreServer>> serve_on(const tcp::StoreServerOptions& options,
@@ -48,7 +65,7 @@ Result<std::unique_ptr<tcp::StoreServer>> serve_on(const tcp::StoreServerOptions
     Result<std::unique_ptr<tcp::StoreServer>> server = tcp::StoreServer::create(options);
     if (server.ok() || server.status().code() != Code::resource_exhausted || patience.expired())
       return server;
-    std::this_thread::sleep_for(longest_pause);
+    std::this_thread::sleep_for(longest_look_pause);
   }
 }
 
@@ -62,6 +79,15 @@ Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer&
   if (address == "0.0.0.0") address = "127.0.0.1";
   return tcp::connect_store(address, endpoint.port, deadline,
                             {.nonce = server.nonce(), .credentials = credentials, .rank = 0});
+}
+
+// What a container or a network namespace may lack.
+std::string loopback_hint(const std::string& address) {
+  const std::optional<SocketAddress> parsed = parse_address(address, 0);
+  const Result<std::vector<Interface>> interfaces = list_interfaces();
+  if (!parsed || !parsed->is_loopback() || !interfaces.ok() || is_own(parsed->host(), *interfaces)) return "";
+  return ", since this host's loopback interface is down or has no address " + parsed->host() +
+         " (`ip link set lo up` brings it up)";
 }
 
 std::optional<SocketAddress> useful_route(const std::string& host, const SocketAddress& local) {
@@ -105,13 +131,8 @@ std::vector<std::string> listen_addresses(const std::string& host, const std::ve
     if (addresses.size() > 1) std::erase(addresses, "::1");
     return {addresses.front()};
   }
-  const auto is_own = [&](const std::string& address) {
-    return std::ranges::any_of(interfaces, [&](const Interface& interface) {
-      return std::ranges::find(interface.addresses, address, &SocketAddress::host) !=
-             interface.addresses.end();
-    });
-  };
-  const bool exact = addresses.size() == 1 && !resolved.front().is_loopback() && is_own(addresses.front());
+  const bool exact =
+      addresses.size() == 1 && !resolved.front().is_loopback() && is_own(addresses.front(), interfaces);
   return exact ? addresses : std::vector<std::string>{""};
 }
 
@@ -131,12 +152,11 @@ class SessionMaker {
       return Status(Code::invalid_argument, "a world of " + std::to_string(launch_.world_size) +
                                                 " ranks needs a place to meet (a tcp:// or file:// URL)");
     }
-    Session session;
-    session.store = std::make_shared<MemoryStore>();
-    return session;
+    return alone();
   }
 
  private:
+  Result<Session> alone() const;
   Result<Session> serve_tcp() const;
   Result<Session> connect_tcp() const;
   Result<Session> serve_file() const;
@@ -147,7 +167,7 @@ class SessionMaker {
   Result<std::vector<std::string>> file_addresses() const;
   tcp::StoreClientOptions client_options(security::SharedCredentials credentials,
                                          const std::string& nonce = {}) const {
-    return {nonce, std::move(credentials), launch_.rank};
+    return {nonce, std::move(credentials), launch_.rank, options_.interrupted};
   }
   void describe(const tcp::StoreServer& server, file::SessionText& text) const;
   static Result<Session> session_of(std::unique_ptr<tcp::StoreServer> server,
@@ -158,10 +178,25 @@ class SessionMaker {
   const Deadline deadline_;
 };
 
+// Nobody has to reach a world of one, which listens all the same.
+Result<Session> SessionMaker::alone() const {
+  Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
+  if (!credentials.ok()) return credentials.status();
+  Session session;
+  session.store = std::make_shared<MemoryStore>();
+  session.credentials = *std::move(credentials);
+  session.route = parse_address("127.0.0.1", 0);
+  return session;
+}
+
 Result<Session> SessionMaker::session_of(std::unique_ptr<tcp::StoreServer> server,
                                          security::SharedCredentials credentials, Deadline deadline) {
   Result<std::shared_ptr<tcp::StoreClient>> store = connect_to_own(*server, credentials, deadline);
-  if (!store.ok()) return store.status().with_context("cannot connect to the store that this process serves");
+  if (!store.ok()) {
+    const std::string hint = loopback_hint(server->endpoints().front().address);
+    const std::string why = "cannot connect to the store that this process serves" + hint;
+    return store.status().with_context(why);
+  }
   Session session;
   session.store = *std::move(store);
   session.single_use = true;
@@ -173,12 +208,12 @@ Result<Session> SessionMaker::session_of(std::unique_ptr<tcp::StoreServer> serve
 
 Result<Session> SessionMaker::serve_tcp() const {
   const StoreLocation& place = launch_.store;
-  Result<std::vector<std::string>> addresses = addresses_to_serve(place.host, options_, deadline_);
-  if (!addresses.ok()) return addresses.status();
+  Result<Places> places = places_to_serve(place.host, options_, deadline_);
+  if (!places.ok()) return places.status();
   Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
   if (!credentials.ok()) return credentials.status();
   tcp::StoreServerOptions server_options;
-  server_options.addresses = *std::move(addresses);
+  server_options.addresses = std::move(places->addresses);
   server_options.port = place.port;
   server_options.credentials = *credentials;
   Result<std::unique_ptr<tcp::StoreServer>> server = serve_on(server_options, deadline_);
@@ -190,6 +225,7 @@ Result<Session> SessionMaker::serve_tcp() const {
   const std::optional<SocketAddress> local = parse_address(bound, 0);
   const bool is_any = bound == "::" || bound == "0.0.0.0";
   if (local && !is_any) session->route = useful_route(place.host, *local);
+  session->doubt = std::move(places->doubt);
   return session;
 }
 
@@ -245,7 +281,11 @@ void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& t
 // Whoever can read the file belongs to us, if it also has the token that the user has given, if any.
 Result<security::SharedCredentials> SessionMaker::file_credentials(const file::SessionText& text) const {
   security::Settings settings = options_.security;
-  settings.token = Secret(std::string(settings.token.reveal()) + "/" + text.token);
+  std::string both;
+  both.reserve(settings.token.reveal().size() + 1 + text.token.size());  // or copies would stay behind
+  both.append(settings.token.reveal()).append("/").append(text.token);
+  settings.token = Secret(both);
+  security::wipe(std::as_writable_bytes(std::span(both)));
   return security::Credentials::create(settings);
 }
 
@@ -312,7 +352,7 @@ Session SessionMaker::session_in(std::shared_ptr<tcp::StoreClient> store,
 }
 
 Result<Session> SessionMaker::connect_file() const {
-  milliseconds pause = first_pause;
+  milliseconds pause = first_look_pause;
   std::optional<Deadline> patience;  // while another job may have the port of a file that is left over
   for (;;) {
     Result<Session> session = follow_file();
@@ -321,11 +361,13 @@ Result<Session> SessionMaker::connect_file() const {
     if (denied && !patience) patience = Deadline::after(patience_when_denied);
     if (session.ok() || (code != Code::unreachable && !denied) || (denied && patience->expired()))
       return session;
+    if (options_.interrupted && options_.interrupted())
+      return Status(Code::aborted, "interrupted while it looked for " + to_string(launch_.store));
     if (deadline_.remaining() <= pause) {
       return Status(code, session_error(launch_.store.path, session.status()));
     }
     std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, longest_pause);
+    pause = std::min(2 * pause, longest_look_pause);
   }
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include <tutti/core/deadline.h>
-#include <tutti/core/export.h>
 #include <tutti/core/security/credentials.h>
 #include <tutti/core/status.h>
 #include <tutti/rendezvous/address.h>
@@ -22,11 +22,13 @@ struct SessionOptions {
   std::uint16_t first_port = 0, last_port = 0;  // for ports that we may choose; 0: any
   InterfaceFilter interfaces;                   // file sessions: where to listen besides loopback
   security::Settings security = {};             // file sessions add a token of their own
+  // Asked again and again while the store is looked for: true ends that with `aborted`.
+  std::function<bool()> interrupted = {};
 };
 
 // The store of one meeting, and what rank 0 needs to serve it: on destruction the server stops and the
 // session file goes. Destroy it only after `exchange`, or the others lose the store.
-class TUTTI_API Session {
+class Session {
  public:
   Session();
   Session(Session&& other) noexcept;
@@ -42,6 +44,9 @@ class TUTTI_API Session {
   // others: on rank 0, and where a host name means loopback on its own host (Debian's 127.0.1.1), it may not.
   std::optional<SocketAddress> route;
 
+  // Who serves the store: why the others may not find it; else empty.
+  std::string doubt;
+
   // Who serves the store: why the last process of ours that wanted to meet here was turned away; else empty.
   std::string last_refusal() const;
   // Rank 0, while it waits: puts a vanished session file back.
@@ -55,15 +60,13 @@ class TUTTI_API Session {
 
 // Rank 0 serves the store, unless somebody does; everybody connects to it. Retries until the deadline.
 // A world of one rank gets a store in memory.
-TUTTI_API Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options,
-                                           Deadline deadline);
+Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline);
 
 // Which addresses rank 0 listens on, given where the others will look for it and what that resolves to: a
 // literal or "localhost" loopback, or the one address of this host; otherwise everything (returned as ""),
 // because the name means something else elsewhere (127.0.1.1, several addresses) or is not ours at all (NAT,
 // a Service).
-TUTTI_API std::vector<std::string> listen_addresses(const std::string& host,
-                                                    const std::vector<SocketAddress>& resolved,
-                                                    const std::vector<Interface>& interfaces);
+std::vector<std::string> listen_addresses(const std::string& host, const std::vector<SocketAddress>& resolved,
+                                          const std::vector<Interface>& interfaces);
 
 }  // namespace tutti

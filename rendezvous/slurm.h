@@ -4,15 +4,13 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/core/export.h>
-
 namespace tutti {
 
 // The first host of a Slurm node list: "n[08-11,15],m3" gives "n08". Empty if it is none.
-TUTTI_API std::string first_slurm_host(std::string_view node_list);
+std::string first_slurm_host(std::string_view node_list);
 
 // A port for a job step whose ranks all have to choose the same one without talking: outside of the range
 // from which the kernel hands out ports. Two jobs may collide; MASTER_PORT is there to be set.
-TUTTI_API std::uint16_t slurm_port(std::string_view job_id, std::string_view step_id);
+std::uint16_t slurm_port(std::string_view job_id, std::string_view step_id);
 
 }  // namespace tutti

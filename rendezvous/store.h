@@ -61,6 +61,11 @@ class TUTTI_API Store {
   // is connected ignore it.
   virtual Status hold(std::string_view prefix, Deadline deadline);
 
+  // What is to be known if this connection ends: each of the keys that is not there then gets `value`. One
+  // will for each connection, the last one; no keys: none any more. Stores that do not know who is connected
+  // ignore it.
+  virtual Status set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline);
+
   // Waits for all keys and returns their values in the same order. Stores that can do it in fewer round trips
   // than one per key do so.
   virtual Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline);

@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include <tutti/core/config_values.h>
+#include <tutti/core/shown.h>
 #include <tutti/core/types.h>
 #include <tutti/rendezvous/url.h>
 
@@ -9,7 +10,7 @@ namespace tutti {
 namespace {
 
 Status wrong(const std::string& url, const std::string& what) {
-  return Status(Code::invalid_argument, "init URL '" + url + "': " + what);
+  return Status(Code::invalid_argument, "init URL '" + shown("", url) + "': " + what);
 }
 
 std::optional<std::string> percent_decoded(std::string_view text) {
@@ -35,6 +36,7 @@ std::optional<std::string> percent_decoded(std::string_view text) {
 
 // "host:port", "[v6]:port". Empty: fine; otherwise what is wrong.
 std::string parse_authority(std::string_view authority, InitUrl& parsed) {
+  if (authority.find('@') != authority.npos) return "nothing may stand before the host and an '@'";
   std::string_view host, port;
   if (authority.starts_with('[')) {
     const std::size_t close = authority.find(']');

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include <tutti/core/export.h>
 #include <tutti/core/status.h>
 
 namespace tutti {
@@ -27,6 +26,6 @@ struct InitUrl {
 };
 
 // `invalid_argument` names the URL and what is wrong with it.
-TUTTI_API Result<InitUrl> parse_url(const std::string& url);
+Result<InitUrl> parse_url(const std::string& url);
 
 }  // namespace tutti

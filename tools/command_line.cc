@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <iostream>
 
+#include <tutti/core/config.h>
 #include <tutti/tools/command_line.h>
+#include <tutti/tools/processors.h>
 
 namespace tutti::tools {
 
@@ -16,6 +18,16 @@ std::optional<int> parse(CLI::App& app, const Arguments& arguments) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error.what());
   }
+}
+
+CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& meaning) {
+  const auto number = [](const std::string& text) {
+    return text == "auto" ? std::to_string(usable_processors()) : text;
+  };
+  return app.add_option("-n", ranks, meaning + "; auto: one for each processor that they can use")
+      ->transform(number)
+      ->check(CLI::Range(1, max_ranks).description(""))
+      ->type_name("N|auto");
 }
 
 int usage_error(const CLI::App& app, const std::string& message) {

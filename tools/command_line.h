@@ -11,6 +11,8 @@ namespace tutti::tools {
 // What a shell expects of a command.
 inline constexpr int exit_failure = 1;
 inline constexpr int exit_usage = 2;
+// Some of the output could not be written; EX_IOERR of sysexits.h.
+inline constexpr int exit_output_lost = 74;
 inline constexpr int exit_cannot_execute = 126;
 inline constexpr int exit_not_found = 127;
 inline constexpr int exit_signal_base = 128;
@@ -18,6 +20,9 @@ inline constexpr int exit_signal_base = 128;
 // Reads the arguments into the variables that `app` is bound to. If that ends the command (help was asked
 // for, or the arguments are wrong), says so to the user and returns the exit status.
 std::optional<int> parse(CLI::App& app, const Arguments& arguments);
+
+// The option by which ranks are counted: a number, or `auto` for the processors that they can use.
+CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& meaning);
 
 // Prints "NAME: message" to stderr and returns exit_usage.
 int usage_error(const CLI::App& app, const std::string& message);

@@ -89,18 +89,23 @@ std::string known_collectives() {
 // Fills `question`; what is wrong with the options, or nothing.
 std::string understand(const ExplainOptions& options, Question& question) {
   if (options.collective.empty()) return "COLLECTIVE is required";
-  if (options.ranks == 0) return "--ranks is required";
-  if (options.machine.hosts > options.ranks) return "--hosts must not be more than --ranks";
   const auto kind = parse_collective_kind(options.collective);
   if (!kind || !explainable(*kind)) {
-    return "no such collective to explain: " + options.collective + "; there are: " + known_collectives();
+    return "no such collective to explain: " + options.collective +
+           did_you_mean(options.collective, known_collectives()) + "; there are: " + known_collectives();
   }
+  if (options.ranks == 0) return "--ranks is required";
+  if (options.machine.hosts > options.ranks) return "--hosts must not be more than --ranks";
   const auto bytes = parse_size(options.bytes);
   const auto type = parse_data_type(options.type);
   const auto op = parse_reduce_op(options.op);
   if (!bytes) return "--bytes needs a size like 4096, 64K or 1M, not " + options.bytes;
-  if (!type) return "no such type: " + options.type + "; there are: " + type_names();
-  if (!op) return "no such operation: " + options.op + "; there are: " + op_names();
+  if (!type)
+    return "no such type: " + options.type + did_you_mean(options.type, type_names()) +
+           "; there are: " + type_names();
+  if (!op)
+    return "no such operation: " + options.op + did_you_mean(options.op, op_names()) +
+           "; there are: " + op_names();
   if (*bytes % size_of(*type) != 0) {
     return "--bytes " + options.bytes + " is no whole number of " + options.type + "s, of " +
            std::to_string(size_of(*type)) + " bytes each";
@@ -111,8 +116,9 @@ std::string understand(const ExplainOptions& options, Question& question) {
   if (!options.algorithm.empty()) {
     question.algorithm = find_algorithm(*kind, options.algorithm);
     if (question.algorithm == nullptr) {
-      return options.collective + " has no algorithm " + options.algorithm + "; it has " +
-             algorithm_names(*kind);
+      const std::string known = algorithm_names(*kind);
+      return options.collective + " has no algorithm " + options.algorithm +
+             did_you_mean(options.algorithm, known) + "; it has " + known;
     }
   }
   question.bytes = *bytes;

@@ -9,6 +9,7 @@
 #include <tutti/bindings/cpp/version.h>
 #include <tutti/core/config.h>
 #include <tutti/core/reduce.h>
+#include <tutti/core/shown.h>
 #include <tutti/rendezvous/environment.h>
 #include <tutti/rendezvous/interfaces.h>
 #include <tutti/tools/command_line.h>
@@ -32,8 +33,8 @@ void print_machine() {
   const bool known = sched_getaffinity(0, sizeof cores, &cores) == 0;
   std::cout << "tutti " << version() << " (build " << build() << ")\n"
             << "reduce kernels: " << reduce_isa() << "\n"
-            << "host: " << host << ", " << system.sysname << " " << system.release << " " << system.machine
-            << ", " << (known ? CPU_COUNT(&cores) : 0) << " usable cores\n";
+            << "host: " << printable(host) << ", " << system.sysname << " " << system.release << " "
+            << system.machine << ", " << (known ? CPU_COUNT(&cores) : 0) << " usable cores\n";
 }
 
 void print_transports(const Config& config, const std::optional<SocketAddress>& route) {
@@ -79,7 +80,7 @@ void print_interfaces(const Config& config, const std::optional<SocketAddress>& 
   std::cout << "  would be used:";
   for (const Interface& interface : *chosen) std::cout << " " << interface.name;
   if (!filter.text.empty()) {
-    std::cout << ", by " << filter.variable << "=" << filter.text;
+    std::cout << ", by " << filter.variable << "=" << shown(filter.variable, filter.text);
   } else if (route) {
     std::cout << ", because of the route to where the ranks meet";
   }
@@ -102,7 +103,7 @@ void print_environment(const Config& config, const Result<Launch>& launch) {
   std::cout << "\nenvironment:\n";
   for (const auto& [name, value] : environment_of_process()) {
     if (!concerns_us(name)) continue;
-    std::cout << "  " << name << "=" << value << "\n";
+    std::cout << "  " << name << "=" << shown(name, value) << "\n";
   }
   for (const std::string& warning : config.warnings()) std::cout << "  warning: " << warning << "\n";
   if (!launch.ok()) {

@@ -1,3 +1,6 @@
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <string_view>
@@ -5,6 +8,7 @@
 #include <tutti/bindings/cpp/version.h>
 #include <tutti/tools/command_line.h>
 #include <tutti/tools/commands.h>
+#include <tutti/tools/names.h>
 
 namespace {
 
@@ -31,28 +35,45 @@ void print_usage(std::ostream& out) {
   out << "\n`tutti COMMAND --help` tells more; `tutti --version` prints the version.\n";
 }
 
+// The exit status of a command that has done its part, once what it said has arrived. The reason is known if
+// nothing was flushed before.
+int finish_output(std::string_view name) {
+  errno = 0;
+  std::fflush(stdout);  // of std::cout, too
+  if (std::ferror(stdout) == 0) return 0;
+  std::cerr << "tutti " << name << ": cannot write to stdout" << (errno == 0 ? "" : ": ")
+            << (errno == 0 ? "" : std::strerror(errno)) << "\n";
+  return tutti::tools::exit_output_lost;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   if (name == "--help" || name == "-h" || name == "help") {
     print_usage(std::cout);
-    return 0;
+    return finish_output(name);
   }
   if (name == "--version") {
     std::cout << "tutti " << tutti::version() << "\n";
-    return 0;
+    return finish_output(name);
   }
   for (const Command& command : commands) {
     if (command.name != name) continue;
     try {
-      return command.run(tutti::tools::Arguments(argv + 2, argv + argc));
+      const int status = command.run(tutti::tools::Arguments(argv + 2, argv + argc));
+      return status == 0 ? finish_output(name) : status;
     } catch (const std::exception& error) {
       std::cerr << "tutti " << name << ": " << error.what() << "\n";
       return tutti::tools::exit_failure;
     }
   }
-  if (!name.empty()) std::cerr << "tutti: unknown command `" << name << "`\n";
+  if (!name.empty()) {
+    std::string known;
+    for (const Command& command : commands) known += std::string(command.name) + ",";
+    std::cerr << "tutti: unknown command `" << name << "`"
+              << tutti::tools::did_you_mean(std::string(name), known) << "\n";
+  }
   print_usage(std::cerr);
   return tutti::tools::exit_usage;
 }

@@ -1,3 +1,7 @@
+#include <algorithm>
+
+#include <tutti/core/config_values.h>
+#include <tutti/core/edit_distance.h>
 #include <tutti/core/reduce_op.h>
 #include <tutti/core/types.h>
 #include <tutti/tools/names.h>
@@ -23,6 +27,19 @@ std::string op_names() {
   for (int i = 0; i <= static_cast<int>(ReduceOp::Kind::bit_xor); ++i)
     append(names, to_string(static_cast<ReduceOp::Kind>(i)));
   return names;
+}
+
+std::string did_you_mean(const std::string& name, const std::string& known) {
+  const std::size_t most_errors = std::max<std::size_t>(1, name.size() / 3);
+  std::string nearest;
+  std::size_t least = most_errors + 1;
+  for (const std::string& candidate : parse_list(known)) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = candidate;
+  }
+  return nearest.empty() ? "" : " (did you mean " + nearest + "?)";
 }
 
 }  // namespace tutti::tools

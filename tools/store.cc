@@ -4,6 +4,7 @@
 
 #include <tutti/core/security/credentials.h>
 #include <tutti/rendezvous/address.h>
+#include <tutti/rendezvous/open_ports.h>
 #include <tutti/rendezvous/tcp/store_server.h>
 #include <tutti/tools/command_line.h>
 
@@ -33,6 +34,7 @@ int store_command(const Arguments& arguments) {
     return exit_failure;
   }
   options.credentials = security::Credentials::create(*settings).take();
+  options.ranks_hold = true;
 
   // Blocked before the server's thread begins, so that they can only be taken here.
   sigset_t ending;
@@ -45,6 +47,7 @@ int store_command(const Arguments& arguments) {
     std::cerr << "tutti store: " << server.status().message() << "\n";
     return exit_failure;
   }
+  warn_of_open_ports(options.credentials, options.addresses);
   for (const auto& endpoint : (*server)->endpoints()) {
     std::cout << "serving at " << format_endpoint(endpoint.address, endpoint.port) << std::endl;
   }

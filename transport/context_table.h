@@ -149,10 +149,10 @@ class ContextTable {
   std::size_t kept_ = 0;
 };
 
-// The contexts that are over: a set of numbers, as ranges. Contexts are handed out in increasing order, so
-// the ranges grow together; where they do not (a rank is in every second of many groups), the oldest are
-// merged, gaps and all.
-class ClosedContexts {
+// A set of contexts, such as those that are over, as ranges of their numbers. Contexts are handed out in
+// increasing order, so the ranges grow together; where they do not (a rank is in every second of many
+// groups), the oldest are merged, gaps and all.
+class ContextRanges {
  public:
   bool contains(std::uint32_t context) const {
     auto after = ranges_.upper_bound(context);
@@ -170,6 +170,8 @@ class ClosedContexts {
   }
 
   std::size_t ranges() const { return ranges_.size(); }
+  // The highest; 0 if there is none.
+  std::uint32_t last() const { return ranges_.empty() ? 0 : std::prev(ranges_.end())->second; }
 
  private:
   static constexpr std::size_t max_ranges = 1024;

@@ -69,7 +69,11 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     state.holder.store(nullptr);
     return;
   }
-  if (state.tasks.load(std::memory_order_relaxed) != nullptr) run_tasks();
+  if (state.tasks.load(std::memory_order_relaxed) != nullptr && run_tasks() && state.armed) {
+    // A task may have brought work to pollables that were asked before it ran: nobody may sleep on their
+    // answers.
+    state.attention.store(true);
+  }
   if (!state.has_background.load(std::memory_order_relaxed)) {
     // The host may go to sleep on our descriptor now.
     state.dozing.store(true);
@@ -132,6 +136,7 @@ void Driver::notify(const std::atomic<std::uint32_t>& done) {
   State& state = *state_;
   // A read-modify-write, so that either a waiter's own increment sees `done` set, or we see the waiter.
   if (state.sleepers.fetch_add(0) == 0) return;
+  if (forked()) return;  // The sleepers are not here, nor is the thread that may hold the queue's lock.
   state.queue.wake_owners(done);
   if (!driven_by_this_thread()) state.ring_if_dozing();
 }

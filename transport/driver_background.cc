@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <cerrno>
-#include <climits>
+#include <chrono>
 #include <system_error>
+#include <thread>
 
 #include <poll.h>
 #include <pthread.h>
@@ -25,15 +26,20 @@ namespace {
 // Callers that drive this often between two looks come without pause.
 constexpr std::uint64_t busy_callers = 16;
 constexpr int longest_pauses = 16;
+// A program that closes all its descriptors closes the kick, too. So the background thread wakes now and then
+// by itself, to see that it is to stop.
+constexpr std::chrono::milliseconds longest_sleep{1000};
 
 void poll_until(int descriptor, int kick, Deadline deadline) {
   pollfd watched[] = {{descriptor, POLLIN, 0}, {kick, POLLIN, 0}};
-  int timeout = -1;
+  std::chrono::milliseconds timeout = longest_sleep;
   if (!deadline.is_never()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
-    timeout = static_cast<int>(std::min<decltype(left)>(left, INT_MAX));
+    timeout = std::min(timeout, std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()));
   }
-  if (poll(watched, 2, timeout) <= 0 || (watched[1].revents & POLLIN) == 0) return;
+  if (poll(watched, 2, static_cast<int>(timeout.count())) <= 0) return;
+  if ((watched[1].revents & POLLNVAL) != 0)
+    std::this_thread::sleep_for(timeout);  // closed: polling it never waits
+  if ((watched[1].revents & POLLIN) == 0) return;
   std::uint64_t kicks = 0;
   while (read(kick, &kicks, sizeof kicks) < 0 && errno == EINTR) {
   }

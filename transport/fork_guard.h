@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <thread>
 
 // What becomes of our descriptors, and of memory shared with peers, in a child of fork(). A data loader's
 // child must not keep a dead rank's sockets open (its peers would never see the end of file), nor share our
@@ -27,5 +29,9 @@ extern constinit std::atomic<std::uint32_t> forks_so_far;
 // How many forks lie between the first program and this process. An object that notes it at creation knows
 // from one load whether it lives in a child, where its threads do not exist.
 inline std::uint32_t fork_generation() { return forks_so_far.load(std::memory_order_relaxed); }
+
+// For a thread of the parent, in a child, where it does not exist. It is neither joined nor detached: the C
+// library may have given its handle to a thread that the child started, and would take that for it.
+inline void forget(std::thread& thread) { std::construct_at(&thread); }
 
 }  // namespace tutti

@@ -25,9 +25,13 @@ class ContextEvents {
     bool finished = false;
   };
   virtual Known operation(std::uint64_t sequence) const = 0;
+  // For `why` below: which number is which algorithm is for the communicator to know.
+  virtual std::string describe(const Fingerprint& call) const { return to_string(call); }
   // A message arrived that does not fit the local operation of its sequence number (other call, other length,
-  // or an operation that had already finished without expecting it). `why` describes both calls.
-  virtual void on_mismatch(int peer, std::uint64_t sequence, const Status& why) = 0;
+  // or an operation that had already finished without expecting it). `why` describes both calls. `theirs`:
+  // the peer's call, if it is another one than that of the local operation; else null.
+  virtual void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs,
+                           const Status& why) = 0;
   // A peer says that this context has failed.
   virtual void on_abort(int peer, const Status& why) = 0;
   // A peer (world rank) is gone; whether that matters is for the communicator to know.
@@ -125,6 +129,7 @@ class Mesh final : public TransportOwner {
   RecvOp* match_collective(std::uint32_t context, Arrival& arrival);
   RecvOp* match_user(std::uint32_t context, Arrival& arrival);
   void deliver(std::uint32_t context, RecvOp& op, Arrival& arrival);
+  std::string describe(std::uint32_t context, const Fingerprint& call) const;
   bool length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival);
   void report(std::uint32_t context, Arrival& arrival, const ContextEvents::Known& known, RecvOp* op);
 

@@ -159,6 +159,11 @@ RecvOp* Mesh::match_collective(std::uint32_t context, Arrival& arrival) {
   return op;
 }
 
+std::string Mesh::describe(std::uint32_t context, const Fingerprint& call) const {
+  const ContextTable* table = state_->attached(context);
+  return table != nullptr ? table->events->describe(call) : to_string(call);
+}
+
 // Collectives: exactly as long as the receive. User messages: not longer; else the message is lost, and only
 // its receive fails. False: `op` is done, `arrival` discarded.
 bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
@@ -171,8 +176,8 @@ bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
     text += "with tag " + std::to_string(header.tag.sequence) + ", where the receive has room for " +
             std::to_string(op.bytes);
   } else {
-    text += "in operation " + std::to_string(header.tag.sequence) + ", " + to_string(header.call) +
-            ", where this rank expects " + std::to_string(op.bytes);
+    text += "in operation " + std::to_string(header.tag.sequence) + ", " + describe(context, header.call) +
+            ", where " + peer(rank()).describe() + " expects " + std::to_string(op.bytes);
   }
   const Status why(Code::mismatch, text, from);
   op.source = from;
@@ -181,7 +186,7 @@ bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   op.done(op, why);
   if (user) return false;
   if (ContextTable* table = state_->attached(context))
-    table->events->on_mismatch(from, header.tag.sequence, why);
+    table->events->on_mismatch(from, header.tag.sequence, nullptr, why);
   return false;
 }
 
@@ -190,20 +195,23 @@ bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
 void Mesh::report(std::uint32_t context, Arrival& arrival, const ContextEvents::Known& known, RecvOp* op) {
   const int from = arrival.peer;
   const std::uint64_t sequence = arrival.header.tag.sequence;
-  const std::string theirs = to_string(arrival.header.call);
+  const Fingerprint theirs = arrival.header.call;
+  const bool differs = known.call != nullptr && *known.call != theirs;
   const std::string number = std::to_string(sequence);
   std::string text = peer(from).describe();
-  if (known.call != nullptr && *known.call != arrival.header.call) {
-    text +=
-        " calls " + theirs + " as operation " + number + ", where this rank calls " + to_string(*known.call);
+  if (differs) {
+    text += " called " + describe(context, theirs) + " as operation " + number + ", where " +
+            peer(rank()).describe() + " called " + describe(context, *known.call);
   } else {
-    text += " sent a message in operation " + number + ", " + theirs +
-            ", which this rank had finished without it";
+    text += " sent a message in operation " + number + ", " + describe(context, theirs) + ", which " +
+            peer(rank()).describe() + " had finished without it";
   }
-  const Status why(Code::mismatch, text, from);
+  const Status why(Code::mismatch, text, differs ? -1 : from);
   arrival.channel->discard(arrival);
+  // The communicator hears first: it may find out more about the mismatch than its receive is told.
+  if (ContextTable* table = state_->attached(context))
+    table->events->on_mismatch(from, sequence, differs ? &theirs : nullptr, why);
   if (op != nullptr) op->done(*op, why);
-  if (ContextTable* table = state_->attached(context)) table->events->on_mismatch(from, sequence, why);
 }
 
 }  // namespace tutti

@@ -34,7 +34,7 @@ struct Mesh::State {
   std::vector<std::unique_ptr<Channel>> replaced;  // by another transport's; they may still be on the stack
   std::vector<const Transport*> passed_over;       // the log says why, once each
   std::unordered_map<std::uint32_t, std::unique_ptr<ContextTable>> contexts;
-  ClosedContexts closed;
+  ContextRanges closed;
   std::vector<EarlyAbort> early_aborts;
   IntrusiveList<RecvOp> failing;  // receives from lost peers on their way to `done`
   bool started = false;

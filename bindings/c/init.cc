@@ -31,6 +31,9 @@ tutti::InitOptions init_options(const tutti_init_options* options) {
   if (given.world_size >= 0) how.world_size = given.world_size;
   how.timeout = duration(given.timeout_ns);
   if (given.transports != nullptr) how.transports = names_in(given.transports);
+  if (given.interrupted != nullptr) {
+    how.interrupted = [given] { return given.interrupted(given.interrupted_state) != 0; };
+  }
   return how;
 }
 

@@ -1,5 +1,6 @@
 #include <array>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include <tutti/bindings/c/handles.h>
@@ -39,7 +40,11 @@ bool is_type(tutti_data_type type) { return type >= 0 && type < data_type_count;
 void call_user_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
                         void* state) {
   const auto* op = static_cast<const tutti_op_object*>(state);
-  op->function(left, right, out, count, static_cast<tutti_data_type>(type), op->state);
+  forget_error();
+  const int code = op->function(left, right, out, count, static_cast<tutti_data_type>(type), op->state);
+  if (code == TUTTI_OK) return;
+  const Status why = last_error();
+  throw std::runtime_error(why.ok() ? "its function returned " + std::to_string(code) : why.message());
 }
 
 }  // namespace

@@ -114,9 +114,11 @@ typedef const struct tutti_op_object* tutti_op;
 TUTTI_C_API int tutti_op_create_premultiplied_sum(double factor, tutti_op* op);
 
 /* Writes out[i] = left[i] combined with right[i] for `count` elements; `out` may be `left` or `right`. Must
- * be deterministic and associative. Called on any thread, on several at once for several operations. */
-typedef void (*tutti_op_function)(const void* left, const void* right, void* out, size_t count,
-                                  tutti_data_type type, void* state);
+ * be deterministic and associative. Called on any thread, on several at once for several operations. Returns
+ * TUTTI_OK; or, if it cannot combine them, another code, with the reason told by tutti_error_set: then the
+ * collective fails with TUTTI_ERROR_ABORTED on all ranks, which are told the reason and the rank. */
+typedef int (*tutti_op_function)(const void* left, const void* right, void* out, size_t count,
+                                 tutti_data_type type, void* state);
 /* Every rank must create the same function under the same name. One that is not commutative is applied in the
  * order of ranks. */
 TUTTI_C_API int tutti_op_create_user(const char* name, tutti_op_function function, int commutative,
@@ -135,9 +137,13 @@ typedef struct tutti_init_options {
   int64_t timeout_ns; /* for meeting all ranks; 0: TUTTI_INIT_TIMEOUT */
   const char* transports; /* "shm,tcp", in order of preference; "auto": all that work; null: TUTTI_TRANSPORTS,
                              else all that work */
+  /* Asked several times a second while the ranks meet, on the thread that is inside tutti_init: other than
+   * zero ends it with TUTTI_ERROR_ABORTED, here and on the other ranks. May be null. */
+  int (*interrupted)(void* interrupted_state);
+  void* interrupted_state;
 } tutti_init_options;
 #define TUTTI_INIT_OPTIONS_INIT \
-  { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL }
+  { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL, NULL, NULL }
 
 /* Meets the other ranks and hands out the communicator of all of them. Blocks until every rank has come;
  * TUTTI_ERROR_TIMEOUT names those who have not. `options` may be null. Without any launcher, URL or variable

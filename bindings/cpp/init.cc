@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <cerrno>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -11,9 +14,11 @@
 #include <tutti/collectives/recorder.h>
 #include <tutti/collectives/world.h>
 #include <tutti/core/config.h>
+#include <tutti/core/error_text.h>
 #include <tutti/core/log.h>
 #include <tutti/rendezvous/bootstrap.h>
 #include <tutti/rendezvous/liveness/liveness.h>
+#include <tutti/rendezvous/open_ports.h>
 #include <tutti/rendezvous/prefix_store.h>
 
 namespace tutti {
@@ -55,6 +60,7 @@ struct Setup {
                                                   const security::SharedCredentials& credentials) const {
     auto addresses = listen_addresses({config, route});
     if (!addresses.ok()) return addresses.status();
+    warn_of_open_ports(credentials, *addresses);
     LivenessOptions how;
     how.bind = addresses->front();
     how.advertise = config.advertise_address;
@@ -132,7 +138,7 @@ void trace(World& world, const std::string& pattern) {
 // The control plane's first links: whoever may leave soon must have been known to its neighbours.
 constexpr std::chrono::seconds linking_limit{10};
 
-Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
+Communicator build_world(Setup& setup, int rank, std::vector<PeerInfo> peers, Deadline deadline) {
   const int size = static_cast<int>(peers.size());
   log::set_rank(rank, size);
   const std::chrono::nanoseconds spin = spin_time(setup.config, peers, rank);
@@ -154,25 +160,50 @@ Communicator build_world(Setup setup, int rank, std::vector<PeerInfo> peers) {
     shipped = shipped_costs(setup.config, *mesh);
   }
   const std::string overrides = format_algorithm_choices(setup.config.algorithm);
-  auto world = std::make_shared<World>(std::move(engine), std::move(mesh),
-                                       Selector::create(shipped, overrides).take(), setup.config.timeout);
+  auto world =
+      std::make_shared<World>(std::move(engine), std::move(mesh), Selector::create(shipped, overrides).take(),
+                              std::min(setup.config.timeout, deadline.remaining()));
   Liveness& liveness = *setup.liveness;
   if (size > 1) {
     world->desk.start(std::move(setup.liveness));
     // A communicator for this alone, so that what it measures by leaves no trace in the world's.
+    world->part_of = Composite::init;
     Communicator scout = create_communicator(world);
     const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !setup.config.deterministic);
     log::info("costs agreed on: ", describe(agreed));
     world->selector = Selector::create(agreed, overrides).take();
-    if (!liveness.wait_linked(Deadline::after(linking_limit)))
+    if (!liveness.wait_linked(earlier(deadline, Deadline::after(linking_limit))))
       log::warn("not all control connections could be made so far");
   }
+  world->part_of = Composite::none;
+  world->default_timeout = setup.config.timeout;
   world->window_bytes = setup.config.shm_window;
   world->patient = spin.count() > 0;
   world->recorder->configure(std::string(version()), setup.config.job_id, setup.config.dump);
   if (!setup.config.trace.empty()) trace(*world, setup.config.trace);
   if (setup.config.debug) answer_questions(*world);
   return create_communicator(world);
+}
+
+// Which descriptor was missing is seen where one was to be made, not by who waits for what would have come
+// over it.
+Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
+  const bool said = status.message().find("file descriptors") != std::string::npos;
+  if (said || descriptor_shortages() == shortages_before) return Error(status);
+  return Error(Status(status.code(), status.message() + "; meanwhile: " + error_text(EMFILE), status.peer()));
+}
+
+// While the store is still there. What fails is for the others to know, too.
+std::function<Status(const std::vector<PeerInfo>&)> builder(Setup& setup, int rank, Deadline deadline,
+                                                            std::optional<Communicator>& built) {
+  return [&setup, rank, deadline, &built](const std::vector<PeerInfo>& peers) {
+    try {
+      built = build_world(setup, rank, peers, deadline);
+    } catch (const Error& error) {
+      return error.status();
+    }
+    return Status();
+  };
 }
 
 }  // namespace
@@ -196,14 +227,20 @@ Communicator init(const InitOptions& given) {
     join_options.session.first_port = setup.config.port_range->first;
     join_options.session.last_port = setup.config.port_range->last;
   }
+  join_options.session.interrupted = given.interrupted;
   join_options.prefix = setup.prefix();
   join_options.wire_digest = setup.wire_digest();
   join_options.version = build_name();
   join_options.addresses = [&](const Session& session) {
     return setup.addresses(session.route, session.credentials);
   };
-  Joined joined = join(launch, join_options, init_deadline(setup, launch.timeout)).take();
-  return build_world(std::move(setup), launch.rank, std::move(joined.peers));
+  const Deadline deadline = init_deadline(setup, launch.timeout);
+  std::optional<Communicator> built;
+  join_options.connect = builder(setup, launch.rank, deadline, built);
+  const std::uint64_t shortages = descriptor_shortages();
+  const Status joined = join(launch, join_options, deadline).status();
+  if (!joined.ok()) throw failure_of_init(joined, shortages);
+  return *std::move(built);
 }
 
 Communicator init(std::string_view url) { return init(InitOptions{.url = std::string(url)}); }
@@ -220,10 +257,16 @@ Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const 
   const security::SharedCredentials credentials = security::Credentials::create(setup.security).take();
   self.wire_digest = setup.wire_digest();
   self.version = build_name();
-  self.addresses = setup.addresses(std::nullopt, credentials).take();
   PrefixStore keys(setup.prefix(), std::move(store));
-  std::vector<PeerInfo> peers = exchange(keys, self, {}, init_deadline(setup, std::nullopt)).take();
-  return build_world(std::move(setup), rank, std::move(peers));
+  const Deadline deadline = init_deadline(setup, std::nullopt);
+  std::optional<Communicator> built;
+  ExchangeOptions options{.interrupted = given.interrupted};
+  options.addresses = [&] { return setup.addresses(std::nullopt, credentials); };
+  options.connect = builder(setup, rank, deadline, built);
+  const std::uint64_t shortages = descriptor_shortages();
+  const Status met = exchange(keys, self, options, deadline).status();
+  if (!met.ok()) throw failure_of_init(met, shortages);
+  return *std::move(built);
 }
 
 }  // namespace tutti

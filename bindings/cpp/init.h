@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,9 @@ struct InitOptions {
   // Transports to use, in order of preference; "auto", by itself: all that work here. Empty:
   // TUTTI_TRANSPORTS, else all that work here.
   std::vector<std::string> transports = {};
+  // Asked several times a second while the ranks meet, on the thread that is inside `init`. Once it says
+  // true, `init` ends with `aborted`, and so it does on the other ranks, naming this one.
+  std::function<bool()> interrupted = {};
 };
 
 // Meets the other ranks and returns the communicator of all of them. Blocks until every rank has come; throws

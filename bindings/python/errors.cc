@@ -16,8 +16,12 @@ void bind_errors() {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      const nb::object object = error_object(error.status());
-      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())), object.ptr());
+      try {
+        const nb::object object = error_object(error.status());
+        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())), object.ptr());
+      } catch (nb::python_error& instead) {  // Ctrl-C came while Python code made that exception
+        instead.restore();
+      }
     }
   });
 }

@@ -1,3 +1,5 @@
+#include <atomic>
+#include <chrono>
 #include <exception>
 #include <future>
 #include <thread>
@@ -14,6 +16,9 @@
 namespace tutti::python {
 
 namespace {
+
+// The time that an interrupted call may take to tell the other ranks.
+constexpr std::chrono::milliseconds parting{3000};
 
 // Those that are open. Guarded by the GIL.
 std::vector<Group*>& open_groups() {
@@ -106,7 +111,10 @@ std::unique_ptr<Group> init_group(const Text& url, std::optional<int> rank, std:
   InitOptions options = init_options(url, rank, world_size);
   options.timeout = limit(timeout);
   options.transports = transports;
-  return new_group([options]() -> std::optional<Communicator> { return tutti::init(options); }, [] {});
+  const auto interrupted = std::make_shared<std::atomic<bool>>(false);
+  options.interrupted = [interrupted] { return interrupted->load(); };
+  return new_group([options]() -> std::optional<Communicator> { return tutti::init(options); },
+                   [interrupted] { *interrupted = true; });
 }
 
 nb::object placement_of(const Text& url, std::optional<int> rank, std::optional<int> world_size) {
@@ -156,12 +164,18 @@ void interruptibly(std::function<void()> body, const std::function<void()>& give
       over = outcome.wait_for(std::chrono::milliseconds(100)) == std::future_status::ready;
     }
     if (PyErr_CheckSignals() == 0) continue;
-    thread.detach();
+    nb::python_error interrupt;
     {
       const nb::gil_scoped_release released;
       give_up();
+      over = outcome.wait_for(parting) == std::future_status::ready;
     }
-    throw nb::python_error();
+    if (over) {
+      thread.join();
+    } else {
+      thread.detach();
+    }
+    throw std::move(interrupt);
   }
   thread.join();
   outcome.get();

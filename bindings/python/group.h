@@ -87,7 +87,7 @@ void bind_group(nb::module_& module);
 void bind_allocation(nb::module_& module);
 
 // `body()`, which blocks, on a thread of its own, so that Ctrl-C gets through: then `give_up` is called, and
-// the thread is left to itself.
+// the thread, which that should end, is left to itself if it has not ended within a moment.
 void interruptibly(std::function<void()> body, const std::function<void()>& give_up);
 
 }  // namespace tutti::python

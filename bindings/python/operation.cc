@@ -6,6 +6,7 @@
 
 #include <tutti/bindings/python/errors.h>
 #include <tutti/bindings/python/operation.h>
+#include <tutti/bindings/python/reduce_op.h>
 #include <tutti/core/deadline.h>
 
 namespace tutti::python {
@@ -34,7 +35,11 @@ void call_back(PyObject* callback, const Status& status) {
   try {
     function(error_object(status));
   } catch (nb::python_error& error) {
-    error.discard_as_unraisable(function);
+    if (error.matches(PyExc_KeyboardInterrupt)) {
+      PyErr_SetInterrupt();  // once more, for the program: Ctrl-C came while the callback ran
+    } else {
+      error.discard_as_unraisable(function);
+    }
   }
 }
 
@@ -64,14 +69,25 @@ bool Operation::wait(std::optional<double> timeout) {
     for (bool over = false; !over;) {
       {
         const nb::gil_scoped_release released;
-        over = work_.wait_for(std::min<std::chrono::nanoseconds>(slice, deadline.remaining()));
+        try {
+          over = work_.wait_for(std::min<std::chrono::nanoseconds>(slice, deadline.remaining()));
+        } catch (const Error&) {
+          if (!work_.done()) throw;
+          over = true;  // raised below, unless Ctrl-C is why it failed
+        }
       }
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       if (!over && deadline.expired()) return false;
     }
   }
   kept_ = {};
-  if (const Status status = work_.status(); !status.ok()) throw Error(status);
+  if (const Status status = work_.status(); !status.ok()) {
+    if (take_interrupt()) {
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+      throw nb::python_error();
+    }
+    throw Error(status);
+  }
   return true;
 }
 

@@ -1,5 +1,7 @@
 #include <array>
+#include <atomic>
 #include <cctype>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -18,18 +20,25 @@ nb::object bytes_view(const void* data, std::size_t bytes, int flags) {
   return nb::steal(PyMemoryView_FromMemory(memory, static_cast<Py_ssize_t>(bytes), flags));
 }
 
-// On whichever thread drives, which does not have the GIL. There is nobody to tell of an exception.
+// Ctrl-C came while a function combined, and the program has not been told.
+std::atomic<bool> interrupted{false};
+
+// On whichever thread drives, which does not have the GIL. An exception fails the operation, as one in C++
+// does: on all ranks, with its text.
 void call_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
                    void* state) {
-  if (Py_IsInitialized() == 0) return;
+  if (Py_IsInitialized() == 0) throw std::runtime_error("the Python interpreter has ended");
   const nb::gil_scoped_acquire acquired;
   const nb::handle function(static_cast<PyObject*>(state));
   const std::size_t bytes = count * size_of(type);
   try {
     function(bytes_view(left, bytes, PyBUF_READ), bytes_view(right, bytes, PyBUF_READ),
              bytes_view(out, bytes, PyBUF_WRITE), std::string(to_string(type)));
-  } catch (nb::python_error& error) {
-    error.discard_as_unraisable(function);
+  } catch (const nb::python_error& error) {
+    if (error.matches(PyExc_KeyboardInterrupt)) interrupted = true;
+    // Not as it is: it must not outlive the lock.
+    throw std::runtime_error(nb::str(error.type().attr("__name__")).c_str() + std::string(": ") +
+                             nb::str(error.value()).c_str());
   }
 }
 
@@ -38,6 +47,8 @@ Reduction user(const std::string& name, const nb::callable& function, bool commu
 }
 
 }  // namespace
+
+bool take_interrupt() { return interrupted.exchange(false); }
 
 ReduceOp reduction(nb::handle given) {
   if (const Reduction* known = nullptr; nb::try_cast<const Reduction*>(given, known) && known != nullptr)
@@ -71,7 +82,7 @@ void bind_reduce_op(nb::module_& module) {
                   "right into out. "
                   "Associative; one that is not commutative is applied in the order of ranks. The same under "
                   "the same "
-                  "name on all ranks. It must not raise.")
+                  "name on all ranks. If it raises, the operation fails with AbortedError on all ranks.")
       .def_prop_ro(
           "name", [](const Reduction& self) { return self.op.name(); }, "What it is called.")
       .def("__repr__", [](const Reduction& self) { return "tutti.ReduceOp(" + self.op.name() + ")"; });

@@ -27,8 +27,13 @@ def _compiled(name):
     output = _cached(name, include, library)
     if output.exists():
         return output
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with open(f"{output}.lock", "w") as lock:
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(f"{output}.lock", "w")
+    except OSError as error:
+        raise ImportError(f"tutti.torch is compiled when it is first imported, and kept in {output.parent}, where nothing can "
+                          f"be written: {error}. Set XDG_CACHE_HOME to another folder.") from error
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # ranks of a host start at the same time
         if not output.exists():
             print(f"tutti.torch: compiling for torch {torch.__version__}, once; it takes a minute", file=sys.stderr)

@@ -9,16 +9,18 @@
 namespace tutti_torch {
 namespace {
 
-// All groups of the process; never destroyed, since groups may outlive static objects.
+// All groups that this process has made; never destroyed, since groups may outlive static objects.
 struct Living {
   std::mutex mutex;
   std::set<ProcessGroupTutti*> groups;
 };
 
-Living& living() {
-  static auto* const all = new Living;
-  return *all;
+Living*& all_living() {
+  static auto* all = new Living;
+  return all;
 }
+
+Living& living() { return *all_living(); }
 
 }  // namespace
 
@@ -34,6 +36,7 @@ ProcessGroupTutti::ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, in
 }
 
 ProcessGroupTutti::~ProcessGroupTutti() {
+  if (birth_.forked_since()) return;
   {
     const std::lock_guard lock(living().mutex);
     living().groups.erase(this);
@@ -42,12 +45,15 @@ ProcessGroupTutti::~ProcessGroupTutti() {
   completions_->stop();
 }
 
+void ProcessGroupTutti::forget_all() { all_living() = new Living; }
+
 void ProcessGroupTutti::shutdown_all() {
   const std::lock_guard lock(living().mutex);
   for (ProcessGroupTutti* group : living().groups) group->shutdown();
 }
 
 ProcessGroupTutti::Borrowed ProcessGroupTutti::borrow() const {
+  birth_.check();
   std::shared_lock lock(comm_mutex_);
   return {comm_, std::move(lock)};
 }
@@ -60,6 +66,7 @@ ProcessGroupTutti::Borrowed ProcessGroupTutti::comm() const {
 
 // Ends what is in flight and takes leave of the other ranks, for whom this rank is then not lost.
 void ProcessGroupTutti::shutdown() {
+  if (birth_.forked_since()) return;
   tutti_comm* ended = nullptr;
   {
     const std::lock_guard lock(comm_mutex_);

@@ -13,6 +13,7 @@
 #include <torch/version.h>
 
 #include <tutti/bindings/torch/completions.h>
+#include <tutti/bindings/torch/fork.h>
 #include <tutti/bindings/torch/limit.h>
 #include <tutti/bindings/torch/work.h>
 #include <tutti/c.h>
@@ -44,6 +45,8 @@ class ProcessGroupTutti : public c10d::Backend {
 
   // Shuts down all that there are in this process: when it ends, so that others do not take it for lost.
   static void shutdown_all();
+  // For a forked child: the groups that there are belong to its parent.
+  static void forget_all();
 
   const std::string getBackendName() const override { return "tutti"; }
   bool supportsSplitting() const { return true; }
@@ -154,6 +157,7 @@ class ProcessGroupTutti : public c10d::Backend {
   void lead_monitored_barrier(Milliseconds timeout, bool wait_all_ranks);
   void follow_monitored_barrier(Milliseconds timeout);
 
+  const Birth birth_;
   mutable std::shared_mutex comm_mutex_;
   tutti_comm* comm_ = nullptr;  // null once shut down
   const std::shared_ptr<Completions> completions_ = std::make_shared<Completions>();

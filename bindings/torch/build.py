@@ -13,7 +13,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-SOURCES = ["error.cc", "work.cc", "completions.cc", "tensors.cc", "store.cc", "backend.cc", "reductions.cc", "moves.cc",
+SOURCES = ["error.cc", "fork.cc", "work.cc", "completions.cc", "tensors.cc", "store.cc", "backend.cc", "reductions.cc", "moves.cc",
            "sparse.cc", "point_to_point.cc", "module.cc"]
 
 
@@ -47,7 +47,15 @@ def build(output, include, library):
     """Takes half a minute, and 1.1 GB of memory. The file appears when it is complete."""
     unit = "".join(f"#include <tutti/bindings/torch/{source}>\n" for source in SOURCES)
     temporary = f"{output}.{os.getpid()}"
-    subprocess.run(_command(temporary, include, library), input=unit, text=True, check=True)
+    command = _command(temporary, include, library)
+    try:
+        subprocess.run(command, input=unit, text=True, check=True)
+    except OSError as error:
+        raise ImportError(f"tutti.torch cannot be compiled: the compiler {command[0]} cannot be started ({error.strerror}). "
+                          "Install a C++20 compiler (Debian: g++), or set CXX to one.") from error
+    except subprocess.CalledProcessError as error:
+        raise ImportError(f"tutti.torch cannot be compiled: the compiler {command[0]} failed with status {error.returncode}; "
+                          "what it said is above. It must know C++20, and needs 1.1 GB of memory; CXX names another.") from error
     os.replace(temporary, output)
 
 

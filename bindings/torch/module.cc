@@ -36,6 +36,7 @@ c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& 
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.doc() = "torch.distributed's backend \"tutti\"";
+  tutti_torch::count_forks(ProcessGroupTutti::forget_all);
   tutti_torch::check_interrupt = raise_interrupt;
   tutti_torch::before_destruction = release_without_gil;
   module.def("create", &create, py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),

@@ -7,6 +7,7 @@
 
 #include <tutti/bindings/torch/error.h>
 #include <tutti/bindings/torch/store.h>
+#include <tutti/bindings/torch/work.h>
 
 namespace tutti_torch {
 namespace {
@@ -83,6 +84,17 @@ int exists(void* state, const char* key, std::int64_t, int* there) {
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] { *there = store_of(state).check({key}) ? 1 : 0; });
 }
 
+// True if Ctrl-C ends the meeting; `state` is an exception_ptr that keeps what Ctrl-C raises.
+int interrupted(void* state) {
+  try {
+    check_interrupt();
+    return 0;
+  } catch (...) {
+    *static_cast<std::exception_ptr*>(state) = std::current_exception();
+    return 1;
+  }
+}
+
 }  // namespace
 
 tutti_comm* meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
@@ -101,8 +113,12 @@ tutti_comm* meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
   functions.exists = exists;
   tutti_init_options options = TUTTI_INIT_OPTIONS_INIT;
   options.timeout_ns = std::chrono::nanoseconds(timeout).count();
+  std::exception_ptr interrupt;
+  options.interrupted = interrupted;
+  options.interrupted_state = &interrupt;
   tutti_comm* comm = nullptr;
   const int code = tutti_init_store(&functions, rank, size, &options, &comm);
+  if (code != TUTTI_OK && interrupt != nullptr) std::rethrow_exception(interrupt);
   if (code != TUTTI_OK) std::rethrow_exception(last_error(code, "meeting the other ranks", timeout));
   return comm;
 }

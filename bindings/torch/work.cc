@@ -33,7 +33,7 @@ OperationWork::OperationWork(int rank, const Label& label, const std::vector<at:
       completions_(std::move(completions)) {}
 
 OperationWork::~OperationWork() {
-  if (settled_.load(std::memory_order_acquire) || flight_.handles.empty()) return;
+  if (birth_.forked_since() || settled_.load(std::memory_order_acquire) || flight_.handles.empty()) return;
   if (over() && !flight_.epilogue) return;
   Label label = label_;
   label.profiled = false;  // once is enough
@@ -50,6 +50,7 @@ bool OperationWork::over() const {
 
 bool OperationWork::isCompleted() {
   if (settled_.load(std::memory_order_acquire)) return true;
+  birth_.check();
   if (!over()) return false;
   settle();
   return true;
@@ -78,6 +79,7 @@ std::vector<at::Tensor> OperationWork::result() {
 
 bool OperationWork::wait(std::chrono::milliseconds timeout) {
   if (!settled_.load(std::memory_order_acquire)) {
+    birth_.check();
     const bool unlimited = timeout == kNoTimeout || timeout == c10d::kUnsetTimeout;
     const auto end = std::chrono::steady_clock::now() + (unlimited ? longest_limit : limit(timeout));
     for (const WorkHandle& handle : flight_.handles) {
@@ -149,6 +151,7 @@ void OperationWork::complete_future() {
 
 c10::intrusive_ptr<c10::ivalue::Future> OperationWork::getFuture() {
   bool pending = false;
+  birth_.check();
   {
     const std::lock_guard lock(settling_);
     if (future_ != nullptr) return future_;

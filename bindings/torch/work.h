@@ -11,6 +11,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <tutti/bindings/torch/fork.h>
 #include <tutti/c.h>
 
 namespace tutti_torch {
@@ -76,6 +77,7 @@ class OperationWork : public c10d::Work {
   std::vector<at::Tensor> outputs_;
   Flight flight_;
   std::shared_ptr<Completions> completions_;
+  const Birth birth_;
   std::mutex settling_;
   std::atomic<bool> settled_{false};
   c10::intrusive_ptr<c10::ivalue::Future> future_;

@@ -1,4 +1,5 @@
 #include <array>
+#include <atomic>
 #include <cerrno>
 
 #include <fcntl.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include <tutti/core/error_text.h>
+#include <tutti/core/log.h>
 #include <tutti/core/security/credentials.h>
 #include <tutti/core/security/keys.h>
 
@@ -14,6 +16,13 @@ namespace tutti::security {
 namespace {
 
 constexpr std::size_t longest_token = 4096;
+constexpr std::size_t guessable_token = 16;  // bytes; shorter ones are
+
+std::atomic_flag said_short, said_readable;
+
+void warn_once(std::atomic_flag& said, const std::string& text) {
+  if (!said.test_and_set()) log::warn(text);
+}
 
 Status bad_file(const std::string& path, const std::string& why) {
   return Status(Code::invalid_argument, "TUTTI_TOKEN_FILE: " + path + ": " + why);
@@ -39,9 +48,16 @@ Result<Secret> read_token(const std::string& path) {
   wipe(std::as_writable_bytes(std::span(text)));
   if (!regular) return bad_file(path, "it is not a regular file");
   if (got < 0) return bad_file(path, "it cannot be read");
-  if (token.empty()) return bad_file(path, "its first line is empty");
+  if (token.reveal().find_first_not_of(" \t\v\f") == std::string_view::npos) {
+    return bad_file(path, "its first line is empty");
+  }
   if (size > longest_token)
     return bad_file(path, "it is longer than " + std::to_string(longest_token) + " bytes");
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    warn_once(said_readable, "TUTTI_TOKEN_FILE: " + path +
+                                 " is open to other users than its owner (chmod 600 closes it): who reads it "
+                                 "belongs to the job");
+  }
   return token;
 }
 
@@ -71,14 +87,19 @@ Result<Settings> settings_from(const Config& config) {
   settings.certificate = config.tls_cert;
   settings.key = config.tls_key;
   settings.authority = config.tls_ca;
-  if (config.token_file.empty()) return settings;
-  if (!config.token.empty()) {
+  if (!config.token_file.empty() && !config.token.empty()) {
     return Status(Code::invalid_argument,
                   "TUTTI_TOKEN and TUTTI_TOKEN_FILE are both set; one of them must go");
   }
-  Result<Secret> token = read_token(config.token_file);
-  if (!token.ok()) return token.status();
-  settings.token = *std::move(token);
+  if (!config.token_file.empty()) {
+    Result<Secret> token = read_token(config.token_file);
+    if (!token.ok()) return token.status();
+    settings.token = *std::move(token);
+  }
+  if (!settings.token.empty() && settings.token.reveal().size() < guessable_token) {
+    warn_once(said_short, "the token has less than " + std::to_string(guessable_token) +
+                              " bytes and may be guessed; `openssl rand -hex 32` makes one");
+  }
   return settings;
 }
 

@@ -23,7 +23,8 @@ struct Settings {
 };
 
 // From TUTTI_TOKEN, or read from TUTTI_TOKEN_FILE, and TUTTI_TLS*; the job is TUTTI_JOB_ID.
-// `invalid_argument` says what is wrong with them, and never shows the token.
+// `invalid_argument` says what is wrong with them, and never shows the token. Once in the life of a process
+// the log warns of a token that is short, and of a file that others can read.
 TUTTI_API Result<Settings> settings_from(const Config& config);
 
 // Made once, shared by all connections of a process, never changed.

@@ -206,8 +206,7 @@ void Guard::challenge() {
 
 void Guard::judge_proof(int socket) {
   if (!equal(std::span(in_).first(digest_bytes), proof(connector))) {
-    return refuse(Verdict::denied, Code::unauthenticated,
-                  them(socket) + " has another token than " + us(socket) + advice);
+    return refuse(Verdict::denied, Code::unauthenticated, other_token(socket));
   }
   say_notice(Verdict::welcome, proof(acceptor));
   step_ = Step::finished;
@@ -221,7 +220,7 @@ void Guard::judge_notice(int socket) {
     case Verdict::proceed:
       return prove();
     case Verdict::denied:
-      return fail(Code::unauthenticated, them(socket) + " has another token than " + us(socket) + advice);
+      return fail(Code::unauthenticated, other_token(socket));
     case Verdict::no_guard:
       return fail(Code::unauthenticated,
                   them(socket) + " has no token, and " + us(socket) + " asks for one" + advice);
@@ -284,8 +283,11 @@ std::span<const std::byte> Guard::job() const {
   return credentials_->keys().job();
 }
 
+// Inside of TLS a proof is worth something on that very connection only, or a relay could pass it on.
 Digest Guard::proof(std::string_view role) const {
-  return hmac(credentials_->keys().proof(), {bytes_of(role), opening_, notice_, job()});
+  const std::span<const std::byte> channel =
+      tls_ == nullptr ? std::span<const std::byte>() : std::span<const std::byte>(tls_->channel());
+  return hmac(credentials_->keys().proof(), {bytes_of(role), opening_, notice_, job(), channel});
 }
 
 void Guard::expect(Step step, std::size_t bytes) {
@@ -341,6 +343,12 @@ std::string Guard::us(int socket) const {
 
 std::string Guard::them(int socket) const {
   return describe_end(accepts_ ? parties_.from : parties_.to, peer_address(socket));
+}
+
+std::string Guard::other_token(int socket) const {
+  const char* const or_else =
+      mode() == Mode::tls_files ? ", or somebody who has a certificate stands between them" : "";
+  return them(socket) + " has another token than " + us(socket) + or_else + advice;
 }
 
 std::optional<Status> refusal_by_guard(std::span<const std::byte> answer, const std::string& who) {

@@ -91,6 +91,7 @@ class Guard {
   bool receive_some(int socket);
   void step(int socket);
   std::optional<State> shake(int socket);
+  bool hears_tls(int socket);
   void after_tls();
   void fail_tls(int socket, int error);
   void peek(int socket);
@@ -114,6 +115,7 @@ class Guard {
   void fail_system(int error);
   std::string them(int socket) const;
   std::string us(int socket) const;
+  std::string other_token(int socket) const;
 
   SharedCredentials credentials_;
   Parties parties_;

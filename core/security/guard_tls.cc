@@ -1,5 +1,7 @@
 #include <cerrno>
 
+#include <sys/socket.h>
+
 #include <tutti/core/security/ends.h>
 #include <tutti/core/security/guard.h>
 #include <tutti/core/security/keys.h>
@@ -8,12 +10,27 @@
 // The part of a guard in which TLS takes over.
 namespace tutti::security {
 
+// TLS costs memory before it has read anything, so nobody gets it who has not begun to speak it.
+bool Guard::hears_tls(int socket) {
+  constexpr std::byte handshake_record{22};
+  std::byte first{};
+  const ssize_t got = ::recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got != 1) {
+    fail_system(got == 0 ? EPIPE : errno);
+  } else if (first != handshake_record) {
+    fail(Code::protocol_error, "it was to speak TLS, and does not");
+  }
+  return got == 1 && step_ != Step::broken;
+}
+
 // Encrypts what follows. Nothing if it goes on at once.
 std::optional<Guard::State> Guard::shake(int socket) {
   if (tls_ == nullptr) {
+    if (accepts_ && !hears_tls(socket)) return step_ == Step::broken ? State::failed : State::reading;
     const Keys& keys = credentials_->keys();
-    const Digest key = keys.connection_key({opening_, notice_, job()});
+    Digest key = keys.connection_key({opening_, notice_, job()});
     tls_ = accepts_ ? Tls::accepting(*keys.tls(), socket, key) : Tls::connecting(*keys.tls(), socket, key);
+    wipe(key);
   }
   int error = 0;
   switch (tls_->handshake(error)) {

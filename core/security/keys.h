@@ -28,10 +28,12 @@ class Keys {
   // The key of the challenge's proofs.
   const Digest& proof() const { return proof_; }
   const Digest& job() const { return job_; }
-  // For one connection.
+  // For one connection; to be wiped after use.
   Digest connection_key(std::initializer_list<std::span<const std::byte>> parts) const {
-    const Digest all = hmac(master_, {bytes_of("connection")});
-    return hmac(all, parts);
+    Digest all = hmac(master_, {bytes_of("connection")});
+    const Digest key = hmac(all, parts);
+    wipe(all);
+    return key;
   }
   bool has_token() const { return has_token_; }
   const TlsContext* tls() const { return tls_.get(); }

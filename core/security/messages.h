@@ -19,13 +19,13 @@ namespace tutti::security {
 inline constexpr std::array<unsigned char, 8> opening_magic = {0xd7, 't', 'u', 't', 't', 'i', '\r', '\n'};
 inline constexpr std::array<unsigned char, 8> notice_magic = {0xd7, 'T', 'U', 'T', 'T', 'I', '\r', '\n'};
 inline constexpr std::size_t body_offset = 32;
-inline constexpr std::uint16_t guard_version = 1;
+inline constexpr std::uint16_t guard_version = 2;
 
 // How the connection is protected; both sides must mean the same.
 enum class Mode : std::uint8_t {
   challenge = 1,  // the proofs, and then everything, as it is
   tls_token = 2,  // TLS by a key that both derive from the token and these messages
-  tls_files = 3,  // TLS by certificates, and the proofs inside of it
+  tls_files = 3,  // TLS by certificates, and inside of it the proofs, of this connection alone
 };
 
 // Whose proof it is.

@@ -86,7 +86,10 @@ Tls::Tls(const TlsContext& context, int socket, const Digest& key, bool accepts)
   BIO* const bio = make_bio(socket);
   SSL_set_bio(ssl_, bio, bio);
   if (!context.has_certificate() && accepts) SSL_set_psk_find_session_callback(ssl_, &TlsCallbacks::find_key);
-  if (!context.has_certificate() && !accepts) SSL_set_psk_use_session_callback(ssl_, &TlsCallbacks::use_key);
+  if (!context.has_certificate() && !accepts) {
+    SSL_set_psk_use_session_callback(ssl_, &TlsCallbacks::use_key);
+    SSL_set_verify(ssl_, SSL_VERIFY_PEER, nullptr);  // which the context does by refusing
+  }
   if (accepts) {
     SSL_set_accept_state(ssl_);
   } else {
@@ -104,6 +107,7 @@ std::unique_ptr<Tls> Tls::accepting(const TlsContext& context, int socket, const
 
 Tls::~Tls() {
   wipe(key_);
+  wipe(channel_);
   wipe(record_);
   SSL_free(ssl_);
 }
@@ -113,12 +117,25 @@ Tls::State Tls::handshake(int& error) {
   const int result = SSL_do_handshake(ssl_);
   if (result == 1) {
     wipe(key_);
-    return State::done;
+    return judge(error);
   }
   const bool writes = SSL_get_error(ssl_, result) == SSL_ERROR_WANT_WRITE;
   error = error_of(result);
   if (error != EAGAIN) return State::failed;
   return writes ? State::writing : State::reading;
+}
+
+// TLS lets the accepting side ignore the key that is offered. Then nothing is proved.
+Tls::State Tls::judge(int& error) {
+  constexpr std::string_view label = "EXPORTER-Channel-Binding";
+  const bool proved = context_.has_certificate() || SSL_session_reused(ssl_) == 1;
+  const bool exported =
+      proved && SSL_export_keying_material(ssl_, reinterpret_cast<unsigned char*>(channel_.data()),
+                                           channel_.size(), label.data(), label.size(), nullptr, 0, 1) == 1;
+  if (exported) return State::done;
+  reason_ = proved ? "it has no name for the connection" : "the key was not used";
+  error = EPROTO;
+  return State::failed;
 }
 
 // The errno for what a call has returned; keeps the reason, and leaves no error behind in the thread's queue.

@@ -60,6 +60,9 @@ class Tls {
   Tls& operator=(const Tls&) = delete;
 
   State handshake(int& error);
+  // Once it is done: what the two ends of this very connection have in common, and nobody has with either who
+  // ends TLS between them (RFC 9266).
+  const Digest& channel() const { return channel_; }
   // Why the last call failed.
   const std::string& reason() const { return reason_; }
 
@@ -75,6 +78,7 @@ class Tls {
   Tls(const TlsContext& context, int socket, const Digest& key, bool accepts);
   friend struct TlsCallbacks;
 
+  State judge(int& error);
   std::size_t write_record(int& error);
   int error_of(int result);
   void renew_keys(std::size_t written);
@@ -82,6 +86,7 @@ class Tls {
   const TlsContext& context_;
   ssl_st* ssl_ = nullptr;
   Digest key_;
+  Digest channel_{};
   std::string reason_;
   std::uint64_t written_ = 0;  // since the keys were renewed
   // Plaintext of the record that is being written: small parts share one.

@@ -31,6 +31,12 @@ Status load_files(SSL_CTX* context, const TlsContext::Options& options) {
   return {};
 }
 
+// Where a key proves everything, no certificate proves anything, whoever has signed it.
+int refuse_certificate(X509_STORE_CTX* chain, void*) {
+  X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
+  return 0;
+}
+
 }  // namespace
 
 TlsContext::TlsContext(const Options& options) : options_(options) {}
@@ -55,6 +61,8 @@ Result<std::unique_ptr<const TlsContext>> TlsContext::create(const Options& opti
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
   if (made->has_certificate()) {
     if (const Status loaded = load_files(context, options); !loaded.ok()) return loaded;
+  } else {
+    SSL_CTX_set_cert_verify_callback(context, refuse_certificate, nullptr);
   }
   return std::unique_ptr<const TlsContext>(std::move(made));
 }

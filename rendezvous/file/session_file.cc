@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -6,11 +7,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <tutti/core/config_values.h>
 #include <tutti/core/error_text.h>
+#include <tutti/core/new_file.h>
 #include <tutti/rendezvous/address.h>
 #include <tutti/rendezvous/file/session_file.h>
 #include <tutti/rendezvous/random.h>
@@ -18,6 +21,7 @@
 namespace tutti::file {
 namespace {
 
+constexpr std::string_view magic = "tutti-session ";
 constexpr std::string_view heading = "tutti-session 1";
 constexpr std::size_t max_endpoints = 16;
 constexpr std::size_t nonce_digits = 32;
@@ -69,9 +73,6 @@ std::string folder_of(const std::string& path) {
 
 Status cannot_write(const std::string& path, int error) {
   const std::string where = "cannot write the session file " + path + ": ";
-  if (error == EISDIR || error == ENOTEMPTY || error == EEXIST) {
-    return Status(Code::invalid_argument, where + "it is a folder");
-  }
   if (error == ENOENT) {
     return Status(Code::invalid_argument, where + "the folder " + folder_of(path) + " does not exist");
   }
@@ -84,6 +85,7 @@ Status cannot_write(const std::string& path, int error) {
 
 // 0 or an errno.
 int write_all(int fd, std::string_view text) {
+  const FileSizeSignalBlocked no_signal;
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
     if (written < 0 && errno != EINTR) return errno;
@@ -92,19 +94,59 @@ int write_all(int fd, std::string_view text) {
   return 0;
 }
 
+std::string user_name(uid_t uid) {
+  std::array<char, 4096> space;
+  passwd entry = {};
+  passwd* found = nullptr;
+  const bool known = getpwuid_r(uid, &entry, space.data(), space.size(), &found) == 0 && found != nullptr;
+  return (known ? std::string(found->pw_name) + " (uid " : "(uid ") + std::to_string(uid) + ")";
+}
+
+// Why a file is none to be believed or replaced; empty: it is one. Whoever can write it could lead us to a
+// store of theirs.
+std::string why_not_ours(const struct stat& info) {
+  if (S_ISDIR(info.st_mode)) return "it is a folder";
+  if (S_ISLNK(info.st_mode)) return "it is a symbolic link";
+  if (!S_ISREG(info.st_mode)) return "it is not a regular file";
+  if (info.st_uid != geteuid() && info.st_uid != 0) {
+    return "it belongs to user " + user_name(info.st_uid) + ", and this process runs as user " +
+           user_name(geteuid());
+  }
+  return {};
+}
+
+// Why what is in a file of ours is not to be believed; empty: it is.
+std::string why_open_to_others(const struct stat& info) {
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return {};
+  std::array<char, 8> mode;
+  std::snprintf(mode.data(), mode.size(), "%04o", info.st_mode & 07777U);
+  return std::string("its mode is ") + mode.data() + ", where only the owner may have rights (0600)";
+}
+
+Status refused(const std::string& path, const std::string& why) {
+  return Status(Code::invalid_argument, "the session file " + path + " is refused and left alone: " + why);
+}
+
+// Puts the text at the path, in the place of what is there.
 Status replace_file(const std::string& path, std::string_view text) {
-  struct stat info = {};
-  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
   // O_EXCL on a name nobody can guess: ours alone, on every file system.
   const std::string temporary = path + ".tmp-" + random_hex(8);
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return cannot_write(path, errno);
   int error = write_all(fd, text);
+  struct stat info = {};
+  if (error == 0 && fstat(fd, &info) != 0) error = errno;
+  // Some file systems give files to another user, or know no modes: the other ranks would refuse it.
+  std::string unfit = error == 0 ? why_not_ours(info) : std::string();
+  if (error == 0 && unfit.empty()) unfit = why_open_to_others(info);
   if (close(fd) != 0 && error == 0 && errno != EINTR) error = errno;
-  if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error == 0) return {};
+  if (error == 0 && unfit.empty() && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0 && unfit.empty()) return {};
   unlink(temporary.c_str());
-  return cannot_write(path, error);
+  if (error != 0) return cannot_write(path, error);
+  return Status(Code::invalid_argument,
+                "the file system of " + folder_of(path) +
+                    " is not fit for a session file, as it makes of a new one: " + unfit);
 }
 
 Status not_there(const std::string& path, int error) {
@@ -115,6 +157,9 @@ Status not_there(const std::string& path, int error) {
                   "the folder " + folder_of(path) + " of the session file " + path + " does not exist");
   }
   if (error == ENOENT) return Status(Code::unreachable, "there is no session file " + path + " yet");
+  if (lstat(path.c_str(), &info) == 0) {
+    if (const std::string why = why_not_ours(info); !why.empty()) return refused(path, why);
+  }
   return Status(Code::unreachable, "cannot read the session file " + path + ": " + error_text(error));
 }
 
@@ -124,33 +169,39 @@ void refresh_folder(const std::string& path) {
   if (DIR* folder = opendir(folder_of(path).c_str())) closedir(folder);
 }
 
-// At most one byte more than a session may have.
-Result<std::string> read_bounded(const std::string& path) {
-  refresh_folder(path);
-  // O_NONBLOCK: a FIFO at that path must not stop us.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return not_there(path, errno);
-  struct stat info = {};
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    close(fd);
-    if (S_ISDIR(info.st_mode))
-      return Status(Code::invalid_argument, "the session file " + path + " is a folder");
-    return Status(Code::unreachable, "the session file " + path + " is not a regular file");
-  }
-  std::string text(max_session_bytes + 1, '\0');
+// 0 or an errno. Reads at most one byte more than a session may have.
+int read_bounded(int fd, std::string& text) {
+  text.resize(max_session_bytes + 1);
   std::size_t size = 0;
   while (size < text.size()) {
     const ssize_t got = read(fd, text.data() + size, text.size() - size);
     if (got == 0) break;
     if (got > 0) size += static_cast<std::size_t>(got);
-    if (got < 0 && errno != EINTR) {
-      const int error = errno;
-      close(fd);
-      return not_there(path, error);
-    }
+    if (got < 0 && errno != EINTR) return errno;
   }
-  close(fd);
   text.resize(size);
+  return 0;
+}
+
+// What is at the path, if it is ours: empty, or begun like a session.
+Result<std::string> read_ours(const std::string& path) {
+  refresh_folder(path);
+  // O_NONBLOCK: a FIFO at that path must not stop us.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+  if (fd < 0) return not_there(path, errno);
+  struct stat info = {};
+  std::string text;
+  int error = fstat(fd, &info) == 0 ? 0 : errno;
+  std::string why = error == 0 ? why_not_ours(info) : std::string();
+  if (error == 0 && why.empty()) error = read_bounded(fd, text);
+  close(fd);
+  if (why.empty() && error != 0) return not_there(path, error);
+  if (why.empty() && !text.empty()) {
+    why = text.starts_with(magic)
+              ? why_open_to_others(info)
+              : "it holds something else than a session; give the ranks a path of their own";
+  }
+  if (!why.empty()) return refused(path, why);
   return text;
 }
 
@@ -168,7 +219,7 @@ std::string format_session(const SessionText& session) {
 Result<SessionText> parse_session(std::string_view text) {
   if (text.size() > max_session_bytes) return malformed("it is too long");
   if (text.empty()) return malformed("it is empty");
-  if (!text.starts_with("tutti-session ")) return malformed("it is not a tutti session");
+  if (!text.starts_with(magic)) return malformed("it is not a tutti session");
   Lines lines(text.substr(std::min(text.size(), heading.size() + 1)));
   if (!text.starts_with(std::string(heading) + "\n")) return malformed("it is of another version");
   const auto nonce = lines.value_of("nonce");
@@ -189,12 +240,12 @@ Result<SessionText> parse_session(std::string_view text) {
 }
 
 Result<SessionText> read_session(const std::string& path) {
-  Result<std::string> text = read_bounded(path);
+  Result<std::string> text = read_ours(path);
   if (!text.ok()) return text.status();
   Result<SessionText> session = parse_session(*text);
   if (session.ok()) return session;
   return Status(Code::unreachable,
-                "the session file " + path + " holds something else: " + session.status().message());
+                "the session file " + path + " holds no session yet: " + session.status().message());
 }
 
 PublishedSession::PublishedSession(std::string path, SessionText session)
@@ -204,6 +255,8 @@ PublishedSession::PublishedSession(PublishedSession&& other) noexcept
     : path_(std::exchange(other.path_, {})), session_(std::move(other.session_)), owner_(other.owner_) {}
 
 Result<PublishedSession> PublishedSession::publish(const std::string& path, const SessionText& session) {
+  const Result<std::string> before = read_ours(path);
+  if (before.status().code() == Code::invalid_argument) return before.status();
   if (Status status = replace_file(path, format_session(session)); !status.ok()) return status;
   return PublishedSession(path, session);
 }

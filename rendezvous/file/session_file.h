@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/core/export.h>
 #include <tutti/core/status.h>
 
 // `file:///path`: the file only says where rank 0's TCP store is. Nothing is ever locked, since shared file
@@ -32,18 +31,21 @@ struct SessionText {
 
 inline constexpr std::size_t max_session_bytes = 4096;
 
-TUTTI_API std::string format_session(const SessionText& session);
+std::string format_session(const SessionText& session);
 // `protocol_error` says what is wrong with the text.
-TUTTI_API Result<SessionText> parse_session(std::string_view text);
+Result<SessionText> parse_session(std::string_view text);
 
-// Reads and parses. `unreachable`: there is no such file yet, or what is there is no session; it may become
-// one. `invalid_argument`: it never will (the path is a folder, or its folder does not exist).
-TUTTI_API Result<SessionText> read_session(const std::string& path);
+// Reads and parses. `unreachable`: there is no such file yet, or it is empty or a damaged session; it may
+// become one. `invalid_argument`: it never will. The path is a folder, its folder does not exist, or what is
+// there is not ours: it is of another user than this one and root, open to others, a link, no regular file,
+// or does not begin like a session. Nobody else may lead us to a store of theirs, and others' data stay.
+Result<SessionText> read_session(const std::string& path);
 
 // A session file of this process, with mode 0600; removed on destruction if it is still the same one.
-class TUTTI_API PublishedSession {
+class PublishedSession {
  public:
-  // Replaces whatever is at the path. `invalid_argument` names the path and why it cannot be written.
+  // Replaces an empty file and a session, if they are ours. `invalid_argument` names the path and why it
+  // cannot be written, or what is there that is not ours.
   static Result<PublishedSession> publish(const std::string& path, const SessionText& session);
   PublishedSession(PublishedSession&& other) noexcept;
   PublishedSession& operator=(PublishedSession&&) = delete;

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/core/export.h>
 #include <tutti/rendezvous/liveness/process.h>
 
 namespace tutti::liveness {
@@ -18,9 +17,9 @@ struct Address {
   ProcessIdentity process;
 };
 
-TUTTI_API std::string format(const Address& address);
+std::string format(const Address& address);
 // Nothing if it is not of that form. Comes from a peer: everything is checked.
-TUTTI_API std::optional<Address> parse_address(std::string_view text);
+std::optional<Address> parse_address(std::string_view text);
 
 // Under which it is found among the addresses of a PeerInfo.
 inline constexpr const char* address_name = "control";

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/core/export.h>
 #include <tutti/core/status.h>
 #include <tutti/transport/control.h>
 
@@ -67,17 +66,17 @@ struct Frame {
 };
 inline constexpr std::size_t frame_header_bytes = 40;
 
-TUTTI_API std::string encode(const Hello& hello);
-TUTTI_API std::string encode(const Answer& answer);
-TUTTI_API std::string encode(const Frame& frame);
+std::string encode(const Hello& hello);
+std::string encode(const Answer& answer);
+std::string encode(const Frame& frame);
 // From as many bytes as it takes; nothing if they are something else.
-TUTTI_API std::optional<Hello> decode_hello(std::string_view bytes);
-TUTTI_API std::optional<Answer> decode_answer(std::string_view bytes);
+std::optional<Hello> decode_hello(std::string_view bytes);
+std::optional<Answer> decode_answer(std::string_view bytes);
 // Whether what has come so far could become a hello: strangers are known by their first bytes.
-TUTTI_API bool begins_like_hello(std::string_view bytes);
+bool begins_like_hello(std::string_view bytes);
 
 enum class Parsed : std::uint8_t { whole, incomplete, wrong };
 // Takes the first frame off `bytes` if all of it is there.
-TUTTI_API Parsed take_frame(std::string_view& bytes, Frame& frame);
+Parsed take_frame(std::string_view& bytes, Frame& frame);
 
 }  // namespace tutti::liveness

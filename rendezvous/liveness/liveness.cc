@@ -61,7 +61,7 @@ Liveness::~Liveness() {
   if (forked()) {
     // The thread does not exist here, and what it owns may be half changed.
     static_cast<void>(overlay_.release());
-    if (thread_.joinable()) thread_.detach();
+    forget(thread_);
     return;
   }
   stop();

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <tutti/core/deadline.h>
-#include <tutti/core/export.h>
 #include <tutti/rendezvous/liveness/address.h>
 #include <tutti/rendezvous/liveness/overlay.h>
 #include <tutti/transport/control.h>
@@ -27,7 +26,7 @@ struct LivenessOptions {
 };
 
 // The control plane over TCP (docs/protocol.md): a thread of its own around an Overlay.
-class TUTTI_API Liveness final : public ControlPlane {
+class Liveness final : public ControlPlane {
  public:
   // Listens from now on.
   static Result<std::unique_ptr<Liveness>> create(const LivenessOptions& options);

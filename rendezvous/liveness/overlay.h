@@ -79,7 +79,10 @@ class Overlay {
     Clock::time_point next_try = never;
     Clock::time_point judged = never;  // suspected: lost then
     std::string evidence;
+    Status refusal;  // of the last attempt that ended because one side had not the proof
     int refusals = 0;
+    int rejections = 0;
+    std::string failed;  // why the last attempt to connect has; empty: nothing answered
   };
   struct Stranger {
     std::unique_ptr<Stream> stream;
@@ -118,6 +121,7 @@ class Overlay {
   void read_frames(int rank, Contact& contact, Clock::time_point now);
   void attempt_failed(int rank, Contact& contact, Clock::time_point now);
   void open(int rank, Contact& contact, Clock::time_point now);
+  std::string unreached(int rank, const Contact& contact) const;
   void suspect(Contact& contact, const std::string& evidence, Clock::time_point now);
   void write(Contact& contact, const Frame& frame);
   void close_after(std::unique_ptr<Stream> stream);

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include <tutti/core/config_values.h>
+#include <tutti/core/error_text.h>
 #include <tutti/core/log.h>
 #include <tutti/rendezvous/liveness/overlay.h>
 
@@ -24,6 +26,8 @@ constexpr milliseconds scarcity_pause{100};
 constexpr int refusals_until_gone = 5;
 constexpr milliseconds first_pause{10};
 constexpr milliseconds retry_pause{200};
+// So often the network may say that it does not lead there.
+constexpr int rejections_until_gone = 10;
 constexpr milliseconds crossed_pause{1000};
 constexpr milliseconds resolve_pause{10};  // between looks whether the name service has answered
 // A neighbour that does not read is sent no more than this: it is frozen, or its host is.
@@ -128,7 +132,11 @@ void Overlay::check_times(Clock::time_point now) {
     } else if (contact.phase == Phase::open && now - contact.heard >= options_.limit) {
       lose("no sign of life for " + limit);
     } else if (contact.phase != Phase::open && now >= contact.due) {
-      lose("no control connection with it could be made");
+      if (contact.refusal.ok()) {
+        lose(unreached(rank, contact));
+      } else {
+        give_up(rank, contact.refusal);
+      }
     } else if (contact.phase == Phase::open && now - contact.told >= interval_) {
       write(contact, frame(FrameKind::heartbeat));
     } else if (contact.phase == Phase::absent && now >= contact.next_try) {
@@ -225,6 +233,7 @@ void Overlay::try_connect(int rank, Contact& contact, Clock::time_point now) {
       *contact.address,
       security::Guard::connecting(options_.credentials, parties, Deadline::after(hello_limit)));
   if (contact.stream != nullptr) contact.phase = Phase::connecting;
+  if (contact.stream == nullptr) contact.failed = error_text(errno);
 }
 
 // The name service may take its time: heartbeats must not wait for it.
@@ -270,16 +279,24 @@ void Overlay::advance(int rank, Contact& contact, short ready, Clock::time_point
 }
 
 void Overlay::attempt_failed(int rank, Contact& contact, Clock::time_point now) {
-  const bool refused = contact.stream->refused();
+  const bool refused = contact.stream->refused(), rejected = contact.stream->rejected();
+  const security::Guard* const guard = contact.stream->refused_by();
+  if (guard != nullptr && guard->status().code() == Code::unauthenticated)
+    contact.refusal = Status(Code::unauthenticated, describe(rank) + ": " + guard->status().message(), rank);
+  contact.failed = contact.stream->why();
   contact.stream.reset();
   contact.phase = Phase::absent;
   contact.next_try = now + retry_pause;
+  const auto unreachable = [&](const std::string& why) {
+    give_up(rank, Status(Code::peer_lost, describe(rank) + ": " + why + unreached(rank, contact), rank));
+  };
+  if (rejected && !refused && ++contact.rejections == rejections_until_gone) return unreachable("");
   if (!refused) return;
   contact.next_try = now + first_pause * (1 << contact.refusals);
   if (++contact.refusals < refusals_until_gone) return;
   // Where ranks have begun to leave, this one will have done so as well, and its goodbye went another way.
   if (any_left_) return on_left(rank, -1);
-  give_up(rank, Status(Code::peer_lost, describe(rank) + ": nobody listens for it any more", rank));
+  unreachable("nobody listens for it any more: ");
 }
 
 void Overlay::read_answer(int rank, Contact& contact, Clock::time_point now) {
@@ -307,7 +324,7 @@ void Overlay::open(int rank, Contact& contact, Clock::time_point now) {
   contact.phase = Phase::open;
   contact.heard = contact.told = now;
   contact.due = contact.next_try = contact.judged = never;
-  contact.refusals = 0;
+  contact.refusals = contact.rejections = 0;
   for (const Lost& loss : losses_) write(contact, loss.frame);
   contact.stream->flush();
   log::trace("control: linked with rank ", rank);
@@ -339,6 +356,16 @@ void Overlay::write(Contact& contact, const Frame& frame) {
   if (contact.stream->unsent() > most_unsent && !vital) return;
   contact.stream->write(encode(frame));
   contact.stream->flush();
+}
+
+std::string Overlay::unreached(int rank, const Contact& contact) const {
+  const auto& address = addresses_[static_cast<std::size_t>(rank)];
+  const std::string place = address ? " at " + format_endpoint(address->host, address->port) : "";
+  return "no control connection with it could be made" + place + ": " +
+         (contact.failed.empty() ? "nothing answered" : contact.failed) +
+         ". If a firewall is in between: TUTTI_PORT_RANGE says which ports ranks listen on, "
+         "TUTTI_SOCKET_IFNAME "
+         "and TUTTI_BIND_ADDRESS on which network";
 }
 
 void Overlay::suspect(Contact& contact, const std::string& evidence, Clock::time_point now) {

@@ -4,8 +4,6 @@
 
 #include <sys/types.h>
 
-#include <tutti/core/export.h>
-
 namespace tutti::liveness {
 
 // What tells a process from any other that this kernel has ever run: its number means something only within a
@@ -16,10 +14,10 @@ struct ProcessIdentity {
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
-TUTTI_API ProcessIdentity own_identity();
+ProcessIdentity own_identity();
 
 // A descriptor that becomes readable when that very process of this host has ended; -1 if it cannot be proved
 // that `pid` means it here. The caller has made sure that it is the same boot of the same host.
-TUTTI_API int watch_process(pid_t pid, const ProcessIdentity& identity);
+int watch_process(pid_t pid, const ProcessIdentity& identity);
 
 }  // namespace tutti::liveness

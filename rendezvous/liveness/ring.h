@@ -2,8 +2,6 @@
 
 #include <vector>
 
-#include <tutti/core/export.h>
-
 // Who talks to whom on the control plane. The ranks that are there, in ascending order, form a ring; each is
 // linked with those 1, 2, 4, 8 ... places away in either direction. That makes fewer than 2 log2(p) links for
 // each rank, any two ranks are at most half of log2(p) links apart, and as many neighbours must go at once
@@ -11,10 +9,10 @@
 namespace tutti::liveness {
 
 // The neighbours of `rank`, ascending. `present` is ascending and holds it.
-TUTTI_API std::vector<int> neighbours(const std::vector<int>& present, int rank);
+std::vector<int> neighbours(const std::vector<int>& present, int rank);
 
 // Of `linked`, the one nearest to `target` on the ring, or -1 if there is none. While all links of the ring
 // are there it is nearer than `rank` itself.
-TUTTI_API int next_hop(const std::vector<int>& present, int target, const std::vector<int>& linked);
+int next_hop(const std::vector<int>& present, int target, const std::vector<int>& linked);
 
 }  // namespace tutti::liveness

@@ -144,7 +144,7 @@ bool Stream::end(int error) {
 Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port) {
   int error = EINVAL;
   for (std::uint32_t port = first_port; port <= std::max(first_port, last_port); ++port) {
-    const auto address = parse_address(host, static_cast<std::uint16_t>(port));
+    const auto address = tutti::parse_address(host, static_cast<std::uint16_t>(port));
     if (!address) break;
     Descriptor socket(open_socket(address->family()));
     const int on = 1;
@@ -182,6 +182,11 @@ std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard 
   if (descriptor < 0) return nullptr;
   set_no_delay(descriptor);
   return std::make_unique<Stream>(Descriptor(descriptor), std::move(guard), true);
+}
+
+bool Stream::rejected() const {
+  return !connected_ && (error_ == EHOSTUNREACH || error_ == ENETUNREACH || error_ == EHOSTDOWN ||
+                         error_ == ENETDOWN || error_ == EACCES || error_ == EPERM);
 }
 
 std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -63,6 +64,8 @@ class Stream {
   const std::string& why() const { return why_; }
   // Nobody listens there.
   bool refused() const { return refused_; }
+  // The network does not lead there, or a firewall says no.
+  bool rejected() const;
 
  private:
   bool end(int error);

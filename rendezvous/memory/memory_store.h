@@ -11,7 +11,7 @@ namespace tutti {
 
 // A store shared by the threads of one process: for worlds of one rank, for ranks that are threads, and the
 // reference that the other stores are tested against.
-class TUTTI_API MemoryStore final : public Store {
+class MemoryStore final : public Store {
  public:
   MemoryStore();
 

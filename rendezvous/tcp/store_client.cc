@@ -8,6 +8,8 @@
 #include <rendezvous/tcp/store.pb.h>
 #include <unistd.h>
 
+#include <tutti/core/log.h>
+#include <tutti/rendezvous/long_wait.h>
 #include <tutti/rendezvous/random.h>
 #include <tutti/rendezvous/tcp/store_client.h>
 #include <tutti/rendezvous/tcp/stream.h>
@@ -89,6 +91,8 @@ Result<Connected> open_connection(const SocketAddress& address, const StoreClien
   return greet(*std::move(stream), address, options, deadline);
 }
 
+Deadline answer_limit(Deadline deadline) { return Deadline::after(deadline.remaining() + answer_grace); }
+
 class Client final : public StoreClient {
  public:
   Client(const SocketAddress& address, const StoreClientOptions& options, Connected connected)
@@ -107,6 +111,7 @@ class Client final : public StoreClient {
   Result<bool> delete_key(std::string_view key, Deadline deadline) override;
   Result<bool> exists(std::string_view key, Deadline deadline) override;
   Status hold(std::string_view prefix, Deadline deadline) override;
+  Status set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline) override;
   Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline) override;
 
   std::string nonce() const override { return nonce_; }
@@ -129,6 +134,8 @@ class Client final : public StoreClient {
   Status exchange(const StoreRequest& request, Deadline limit, StoreResponse& response);
   Status reconnect(Deadline limit);
   Status lost(const Status& cause) const;
+  Status no_answer() const;
+  bool promises() const { return hold_.keys_size() + will_.keys_size() > 0; }
 
   const SocketAddress address_;
   const StoreClientOptions options_;
@@ -140,8 +147,9 @@ class Client final : public StoreClient {
   std::condition_variable free_;
   bool busy_ = false;
   Stream stream_;
-  Stream abandoned_;  // what it held must not go before another connection holds it
-  std::string held_;  // empty: nothing
+  Stream abandoned_;   // what it held must not go, nor its will be done, before another connection has both
+  StoreRequest hold_;  // without keys: holds nothing
+  StoreRequest will_;  // without keys: there is none
   bool lost_ = false;
 };
 
@@ -164,6 +172,10 @@ Client::Turn::~Turn() {
   client_.free_.notify_one();
 }
 
+Status Client::no_answer() const {
+  return Status(Code::timeout, "the store at " + address_.text() + " does not answer");
+}
+
 Status Client::lost(const Status& cause) const {
   return Status(Code::peer_lost, "the store at " + address_.text() + " is gone: " + cause.message());
 }
@@ -175,10 +187,10 @@ Status Client::reconnect(Deadline limit) {
   if (!again.ok()) return again.status();
   if (again->nonce != nonce_) return Status(Code::peer_lost, "another store answers at its address");
   stream_ = std::move(again->stream);
-  if (!held_.empty()) {
+  for (const StoreRequest* const promise : {&hold_, &will_}) {
     StoreResponse ignored;
-    if (Status status = exchange(request_for(StoreRequest::HOLD, held_), limit, ignored); !status.ok())
-      return status;
+    if (promise->keys_size() == 0) continue;
+    if (Status status = exchange(*promise, limit, ignored); !status.ok()) return status;
   }
   abandoned_.close();
   return {};
@@ -207,21 +219,26 @@ Result<StoreResponse> Client::call(const StoreRequest& request, Deadline deadlin
     return Status(Code::unsupported, "the store connection belongs to process " + std::to_string(owner_) +
                                          ", a forked child must connect by itself");
   }
-  const Deadline limit =
-      Deadline::after(std::max(deadline.remaining(), std::chrono::nanoseconds(0)) + answer_grace);
+  const Deadline limit = answer_limit(deadline);
   const Turn turn(*this, limit);
   if (!turn.taken()) return Status(Code::timeout, "another thread's request holds the store connection");
   if (lost_) return lost(Status(Code::peer_lost, "an earlier request found it closed"));
   if (!stream_.is_open()) {
-    if (Status status = reconnect(limit); !status.ok()) {
+    // It has not answered once already: no grace for that.
+    if (Status status = reconnect(deadline); !status.ok()) {
+      stream_.close();
+      if (status.code() == Code::timeout || deadline.expired()) return no_answer();
       lost_ = true;
       return lost(status);
     }
   }
+  // A promise counts from when it is sent: the store may know it although its answer has not come.
+  const bool promised = promises();
+  if (request.operation() == StoreRequest::HOLD) hold_ = request;
+  if (request.operation() == StoreRequest::WILL) will_ = request;
   StoreResponse response;
   const Status status = exchange(request, limit, response);
   if (status.ok()) {
-    if (response.code() == 0 && request.operation() == StoreRequest::HOLD) held_ = request.keys(0);
     if (response.code() == 0) return response;
     const auto code =
         static_cast<Code>(std::min(response.code(), static_cast<std::uint32_t>(Code::internal)));
@@ -230,11 +247,9 @@ Result<StoreResponse> Client::call(const StoreRequest& request, Deadline deadlin
     return missing_keys(missing);
   }
   abandoned_.close();
-  if (status.code() == Code::timeout && !held_.empty()) abandoned_ = std::move(stream_);
+  if (status.code() == Code::timeout && (promised || promises())) abandoned_ = std::move(stream_);
   stream_.close();
-  if (status.code() == Code::timeout) {
-    return Status(Code::timeout, "the store at " + address_.text() + " does not answer");
-  }
+  if (status.code() == Code::timeout) return no_answer();
   lost_ = true;
   return lost(status);
 }
@@ -285,7 +300,10 @@ Result<std::vector<std::string>> Client::get_many(std::span<const std::string> k
   if (Status status = check_keys(keys); !status.ok()) return status;
   std::vector<std::string> values;
   values.reserve(keys.size());
+  const Deadline last = answer_limit(deadline);  // also for a store that answers key by key
   while (values.size() < keys.size()) {
+    if (!values.empty() && last.expired())
+      return Status(Code::timeout, "the store at " + address_.text() + " answers too slowly");
     const auto rest = keys.subspan(values.size());
     StoreRequest request;
     request.set_operation(StoreRequest::GET);
@@ -348,6 +366,15 @@ Status Client::hold(std::string_view prefix, Deadline deadline) {
   return call(request_for(StoreRequest::HOLD, prefix), deadline).status();
 }
 
+Status Client::set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline) {
+  if (Status status = check_keys(keys); !status.ok()) return status;
+  StoreRequest request;
+  request.set_operation(StoreRequest::WILL);
+  for (const std::string& key : keys) request.add_keys(key);
+  request.set_value(std::string(value));
+  return call(request, deadline).status();
+}
+
 // One round over all addresses of the host.
 Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint16_t port, Deadline deadline,
                                              const StoreClientOptions& options) {
@@ -379,12 +406,18 @@ Result<std::shared_ptr<StoreClient>> open_store(Stream stream, const SocketAddre
   if (!options.nonce.empty() && connected->nonce != options.nonce) {
     return Status(Code::unreachable, "the store at " + address.text() + " belongs to another session");
   }
-  return std::shared_ptr<StoreClient>(std::make_shared<Client>(address, options, *std::move(connected)));
+  auto client = std::make_shared<Client>(address, options, *std::move(connected));
+  // A store lets nobody stay for long that has not asked for anything.
+  if (const Status known = client->exists("tutti", deadline).status(); !known.ok()) {
+    return Status(Code::unreachable, known.message());
+  }
+  return std::shared_ptr<StoreClient>(std::move(client));
 }
 
 Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
                                                    Deadline deadline, const StoreClientOptions& options) {
   milliseconds pause = first_retry;
+  LongWait wait;
   for (int denials = 0;;) {
     Result<std::shared_ptr<StoreClient>> client = try_all(host, port, deadline, options);
     const Code code = client.status().code();
@@ -394,6 +427,16 @@ Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std:
       continue;
     }
     if (code != Code::unreachable) return client;
+    if (options.interrupted && options.interrupted()) {
+      return Status(Code::aborted,
+                    "interrupted while it looked for the store at " + format_endpoint(host, port));
+    }
+    if (wait.is_due()) {
+      log::warn(options.rank < 0 ? "this process" : "rank " + std::to_string(options.rank),
+                " has waited for ", wait.waited(), " for a store at ", format_endpoint(host, port),
+                ": does rank 0 run, or the process that serves it, and is this an address of its host? ",
+                client.status().message());
+    }
     if (deadline.remaining() <= pause) {
       return client.status().with_context("no store at " + format_endpoint(host, port) +
                                           " within the time given");

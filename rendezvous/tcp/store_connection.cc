@@ -17,13 +17,20 @@ constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 366);
 // The time limit is for this much of a response.
 constexpr std::size_t write_step = std::size_t{1} << 20;
 
+// Requests of this size are let in also where large ones have used up what there is for them: those of ranks
+// that meet are no larger.
+constexpr std::size_t small_request = std::size_t{64} << 10;
+// A buffer of this size is kept for the next request.
+constexpr std::size_t kept_buffer = 4096;
+
 }  // namespace
 
-StoreConnection::StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event known, Event closed)
+StoreConnection::StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event changed,
+                                 Event closed)
     : wire_(std::move(socket)),
       timer_(wire_.get_executor()),
       state_(state),
-      known_(std::move(known)),
+      changed_(std::move(changed)),
       closed_(std::move(closed)),
       guard_(security::Guard::accepting(state.options.credentials, security::Service::store, security::nobody,
                                         Deadline::after(state.options.greeting_timeout))) {}
@@ -68,16 +75,18 @@ void StoreConnection::greet() {
                       // A client of another version has been told ours and can say so to its user.
                       if (self->is_over(error) || little_endian16(self->client_hello_.version) != version)
                         return self->close();
-                      self->known_(*self);
                       self->await_request();
                     });
 }
 
 void StoreConnection::await_request() {
-  stop_timer();
+  if (standing_ != Standing::stranger) {
+    stop_timer();
+    stand(takes_part() ? Standing::busy : Standing::idle);
+  }
   wire_.async_await([self = shared_from_this()](asio::error_code error) {
     if (self->is_over(error)) return self->close();
-    self->set_timer(self->state_.options.frame_timeout, &StoreConnection::close);
+    self->await_part();
     self->read_length();
   });
 }
@@ -99,7 +108,7 @@ void StoreConnection::read_body(std::size_t missing) {
   const std::size_t before = body_.size();
   if (!reserve(step)) return close();
   body_.resize(before + step);
-  set_timer(state_.options.frame_timeout, &StoreConnection::close);
+  await_part();
   asio::async_read(wire_, asio::buffer(body_.data() + before, step),
                    [self = shared_from_this(), missing, step](asio::error_code error, std::size_t) {
                      if (self->is_over(error)) return self->close();
@@ -111,17 +120,18 @@ void StoreConnection::serve() {
   stop_timer();
   const std::unique_ptr<wire::StoreRequest> request = parse_request(body_);
   if (request == nullptr) return close();
-  // Small buffers are kept for the next request.
-  if (body_.size() > receive_step) std::string().swap(body_);
-  release();
+  stand(Standing::busy);
+  if (body_.size() > kept_buffer) std::string().swap(body_);
   parked_.answer = [this](Frame frame) { reply(std::move(frame)); };
   Frame response = state_.service.handle(*request, parked_);
   if (response != nullptr) return reply(std::move(response));
+  // While it is parked its keys take as much.
   const auto limit = static_cast<std::uint64_t>(longest_wait.count());
   park(std::chrono::milliseconds(std::min(request->wait_milliseconds(), limit)));
 }
 
 void StoreConnection::park(std::chrono::milliseconds wait) {
+  if (!takes_part()) stand(Standing::waiting);
   set_timer(wait, &StoreConnection::parked_expired);
   // A client has nothing to say while it waits for a response: if it does, or closes, it is dropped.
   wire_.async_await([self = shared_from_this()](asio::error_code) {
@@ -134,6 +144,7 @@ void StoreConnection::parked_expired() { reply(state_.service.expire(parked_)); 
 void StoreConnection::reply(Frame frame) {
   asio::error_code ignored;
   wire_.socket().cancel(ignored);  // the watch of a parked request
+  release();
   if (frame->size() > receive_step && is_over_budget()) return close();
   response_ = std::move(frame);
   write(0);
@@ -167,12 +178,20 @@ void StoreConnection::stop_timer() {
   timer_.cancel();
 }
 
+void StoreConnection::await_part() {
+  if (standing_ != Standing::stranger) set_timer(state_.options.frame_timeout, &StoreConnection::close);
+}
+
+void StoreConnection::stand(Standing standing) {
+  if (std::exchange(standing_, standing) != standing) changed_(*this);
+}
+
 bool StoreConnection::is_over_budget() const {
   return state_.buffered_bytes + state_.service.frame_bytes() > state_.options.max_buffered_bytes;
 }
 
 bool StoreConnection::reserve(std::size_t bytes) {
-  if (is_over_budget()) return false;
+  if (length_ > small_request && is_over_budget()) return false;
   state_.buffered_bytes += bytes;
   reserved_ += bytes;
   return true;

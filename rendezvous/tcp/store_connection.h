@@ -33,14 +33,19 @@ struct ServerState {
 };
 
 // One client, as a cycle: proof (guard.h) and greeting, then wait for a request, read it, park it if need be,
-// write the response. One timer bounds whatever it is at. Lives as long as the server knows it or a handler
-// is under way.
+// write the response. One timer bounds whatever it is at, and until the first request all of it. Lives as
+// long as the server knows it or a handler is under way.
 class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
  public:
+  // What the server may do with it where room is scarce. Strangers have not made a valid request yet. Idle
+  // clients have none under way, waiting ones are parked, and both hold nothing. All others stay.
+  enum class Standing { stranger, idle, waiting, busy };
   using Event = std::function<void(StoreConnection&)>;
 
-  // `known`: it has said who it is. `closed`: it is over.
-  StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event known, Event closed);
+  // `changed`: its standing has. `closed`: it is over.
+  StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event changed, Event closed);
+
+  Standing standing() const { return standing_; }
 
   void start();
   // Drops the client; calls `closed` once.
@@ -63,6 +68,11 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   // From now on `action` happens after `limit`, unless the timer is set or stopped before.
   void set_timer(std::chrono::milliseconds limit, void (StoreConnection::*action)());
   void stop_timer();
+  // Between the parts of a request. A stranger has one limit for all that it says.
+  void await_part();
+  void stand(Standing standing);
+  // It holds keys or has a will, as ranks do.
+  bool takes_part() const { return !parked_.held.empty() || !parked_.will.keys.empty(); }
   void parked_expired();
   bool is_over_budget() const;
   bool reserve(std::size_t bytes);
@@ -72,8 +82,9 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   asio::steady_timer timer_;
   std::uint64_t timer_round_ = 0;
   ServerState& state_;
-  Event known_;
+  Event changed_;
   Event closed_;
+  Standing standing_ = Standing::stranger;
   bool is_closed_ = false;
   security::Guard guard_;
   std::size_t reserved_ = 0;

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <list>
 #include <system_error>
 #include <thread>
@@ -33,10 +35,13 @@ namespace {
 
 using store_wire::ServerState;
 using store_wire::StoreConnection;
+using Standing = StoreConnection::Standing;
 
 // A pause instead of a busy loop while the process has no descriptors left.
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr int accepts_per_turn = 64;
+// Who has said nothing for so long makes room for others where it is scarce.
+constexpr std::chrono::seconds patience_when_scarce{1};
 
 class Descriptor {
  public:
@@ -58,6 +63,16 @@ struct Bound {
   StoreServer::Endpoint endpoint;
 };
 
+// Ports that the kernel gives to outgoing connections are taken by chance.
+std::string outgoing_hint(std::uint16_t port) {
+  std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
+  unsigned first = 0, last = 0;
+  if (!(range >> first >> last) || port < first || port > last) return "";
+  return ", or an outgoing connection of any process has it, since the kernel gives those the ports from " +
+         std::to_string(first) + " to " + std::to_string(last) +
+         " (net.ipv4.ip_local_port_range): a port outside of these cannot be lost so";
+}
+
 Status bind_failure(const SocketAddress& address, int error) {
   const std::string where = "port " + std::to_string(address.port()) + " on " + address.host();
   switch (error) {
@@ -65,7 +80,8 @@ Status bind_failure(const SocketAddress& address, int error) {
       return Status(Code::resource_exhausted,
                     where +
                         " is in use: another process listens there (an earlier run, or "
-                        "a second rank 0?); choose another port");
+                        "a second rank 0?)" +
+                        outgoing_hint(address.port()) + "; choose another port");
     case EADDRNOTAVAIL:
       return Status(Code::invalid_argument,
                     "cannot listen on " + address.host() + ": it is no address of this host");
@@ -114,11 +130,11 @@ Result<Bound> bind_range(const std::string& host, std::uint16_t first, std::uint
                                               " is free on " + (host.empty() ? "this host" : host));
 }
 
-// Strangers must not take the descriptors that this process needs for itself.
-std::size_t most_strangers(std::size_t wanted) {
+// So many quarters of the descriptors that this process may have, but no more than `wanted`.
+std::size_t most_connections(std::size_t wanted, std::size_t quarters) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
-  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, wanted);
+  return std::clamp<std::size_t>(quarters * limit.rlim_cur / 4, 1, wanted);
 }
 
 }  // namespace
@@ -126,7 +142,9 @@ std::size_t most_strangers(std::size_t wanted) {
 class StoreServer::Impl {
  public:
   Impl(const StoreServerOptions& options, const store_wire::Nonce& nonce)
-      : state_(options, nonce), most_strangers_(most_strangers(options.max_strangers)) {}
+      : state_(options, nonce),
+        most_strangers_(most_connections(options.max_strangers, 1)),
+        most_clients_(most_connections(options.max_connections, 3)) {}
 
   void listen_on(Descriptor socket);
   void start();
@@ -146,22 +164,29 @@ class StoreServer::Impl {
   void accept_some(Listener& listener);
   void pause_accepting(Listener& listener);
   void adopt(int fd);
+  bool make_room(bool full);
+  void move(StoreConnection& client);
   void forget(StoreConnection& client);
+  std::list<StoreConnection*>& list_of(Standing standing) {
+    return lists_[static_cast<std::size_t>(standing)];
+  }
 
   const pid_t owner_ = getpid();
   asio::io_context context_{1};
   ServerState state_;
   const std::size_t most_strangers_;
+  const std::size_t most_clients_;
   bool scarcity_told_ = false;
   std::list<Listener> listeners_;
   struct Client {
     std::shared_ptr<StoreConnection> connection;
-    std::list<StoreConnection*>::iterator place;  // among the strangers, while it is one
-    bool known = false;
+    std::list<StoreConnection*>* list;
+    std::list<StoreConnection*>::iterator place;
+    std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
   };
 
   std::unordered_map<StoreConnection*, Client> clients_;
-  std::list<StoreConnection*> strangers_;  // oldest first
+  std::array<std::list<StoreConnection*>, 4> lists_;  // by standing; who has stood so for longest is first
   std::atomic<std::size_t> count_ = 0;
   std::thread thread_;
 };
@@ -191,6 +216,7 @@ void StoreServer::Impl::start() {
 
 void StoreServer::Impl::stop() {
   asio::post(context_, [this] {
+    state_.service.stop();
     for (Listener& listener : listeners_) {
       asio::error_code ignored;
       listener.acceptor.close(ignored);
@@ -216,7 +242,7 @@ void StoreServer::Impl::accept_some(Listener& listener) {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       break;
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      return pause_accepting(listener);
+      if (errno != EMFILE || !make_room(true)) return pause_accepting(listener);
     }
     // Anything else is the fate of that one connection.
   }
@@ -233,8 +259,10 @@ void StoreServer::Impl::pause_accepting(Listener& listener) {
 
 void StoreServer::Impl::adopt(int fd) {
   Descriptor descriptor(fd);
+  auto& list = list_of(Standing::stranger);
   // The oldest had the most time; a client that was only slow tries again.
-  if (strangers_.size() >= most_strangers_) strangers_.front()->close();
+  if (list.size() >= most_strangers_) list.front()->close();
+  if (clients_.size() >= most_clients_) make_room(clients_.size() >= state_.options.max_connections);
   if (clients_.size() >= state_.options.max_connections) return;
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -244,22 +272,40 @@ void StoreServer::Impl::adopt(int fd) {
   socket.assign(asio::ip::tcp::v4(), fd, error);
   if (error) return;
   descriptor.release();
-  const auto known = [this](StoreConnection& connection) {
-    const auto found = clients_.find(&connection);
-    if (found == clients_.end() || std::exchange(found->second.known, true)) return;
-    strangers_.erase(found->second.place);
-  };
+  const auto changed = [this](StoreConnection& connection) { move(connection); };
   const auto closed = [this](StoreConnection& connection) { forget(connection); };
-  auto client = std::make_shared<StoreConnection>(std::move(socket), state_, known, closed);
-  clients_.emplace(client.get(), Client{client, strangers_.insert(strangers_.end(), client.get())});
+  auto client = std::make_shared<StoreConnection>(std::move(socket), state_, changed, closed);
+  clients_.emplace(client.get(), Client{client, &list, list.insert(list.end(), client.get())});
   count_.store(clients_.size(), std::memory_order_relaxed);
   client->start();
+}
+
+// What is left belongs to those who take part: whoever waits for an answer, or holds keys as ranks do.
+bool StoreServer::Impl::make_room(bool full) {
+  const auto now = std::chrono::steady_clock::now();
+  for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {
+    if (standing == Standing::waiting && !(full && state_.options.ranks_hold)) break;
+    const auto& list = list_of(standing);
+    if (list.empty() || now - clients_.at(list.front()).since < patience_when_scarce) continue;
+    list.front()->close();
+    return true;
+  }
+  return false;
+}
+
+void StoreServer::Impl::move(StoreConnection& client) {
+  const auto found = clients_.find(&client);
+  if (found == clients_.end()) return;
+  auto& list = list_of(client.standing());
+  list.splice(list.end(), *found->second.list, found->second.place);
+  found->second.list = &list;
+  found->second.since = std::chrono::steady_clock::now();
 }
 
 void StoreServer::Impl::forget(StoreConnection& client) {
   const auto found = clients_.find(&client);
   if (found == clients_.end()) return;
-  if (!found->second.known) strangers_.erase(found->second.place);
+  found->second.list->erase(found->second.place);
   clients_.erase(found);
   count_.store(clients_.size(), std::memory_order_relaxed);
 }

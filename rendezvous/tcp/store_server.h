@@ -25,13 +25,20 @@ struct StoreServerOptions {
   security::SharedCredentials credentials = {};
 
   std::size_t max_connections = 16384;
-  // Of those, connections that have not said who they are; beyond it the oldest one goes. A process that may
-  // have few descriptors gives a quarter of them at most.
+  // Of those, connections that have not made a valid request; beyond it the oldest one goes. A process that
+  // may have few descriptors gives a quarter of them at most. Where all connections together have three
+  // quarters of them, strangers and clients that hold nothing and have been idle for a second make room for
+  // new ones: what is left is for ranks.
   std::size_t max_strangers = 512;
-  std::size_t max_bytes = std::size_t{1} << 30;           // of keys and values
-  std::size_t max_buffered_bytes = std::size_t{1} << 29;  // of requests and responses under way
-  // How long a stranger may keep us waiting for its greeting, and a client for the next part of a request it
-  // began or for taking the next part of a response.
+  // Ranks hold their keys here, as they do at a store that outlives them. Where nothing else makes room,
+  // clients go that wait for a key and hold none.
+  bool ranks_hold = false;
+  std::size_t max_bytes = std::size_t{1} << 30;  // of keys and values
+  // Of requests and responses under way, and of the keys that requests wait for. Small ones pass all the
+  // same.
+  std::size_t max_buffered_bytes = std::size_t{1} << 29;
+  // How long a stranger may keep us waiting for its greeting and its first request, and a client for the next
+  // part of a request it began or for taking the next part of a response.
   std::chrono::milliseconds greeting_timeout{10'000};
   std::chrono::milliseconds frame_timeout{30'000};
 };
@@ -66,7 +73,7 @@ class TUTTI_API StoreServer {
   std::string last_refusal() const;
 
  private:
-  class Impl;
+  class [[gnu::visibility("hidden")]] Impl;
 
   StoreServer(std::unique_ptr<Impl> impl, std::vector<Endpoint> endpoints, std::string nonce);
 

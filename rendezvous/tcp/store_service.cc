@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <google/protobuf/io/coded_stream.h>
 #include <rendezvous/tcp/store.pb.h>
@@ -13,6 +14,9 @@ namespace {
 
 using wire::StoreRequest;
 using wire::StoreResponse;
+
+// Each connection has one.
+constexpr std::size_t most_will_bytes = 4096;
 
 // Counts the keys without making objects of them: a frame full of empty keys would become many times its
 // size.
@@ -39,7 +43,8 @@ bool has_too_many_keys(const std::string& text) {
 std::unique_ptr<StoreRequest> parse_request(const std::string& text) {
   if (has_too_many_keys(text)) return nullptr;
   auto request = std::make_unique<StoreRequest>();
-  if (!request->ParseFromString(text) || request->keys_size() == 0) return nullptr;
+  if (!request->ParseFromString(text)) return nullptr;
+  if (request->keys_size() == 0 && request->operation() != StoreRequest::WILL) return nullptr;
   return request;
 }
 
@@ -80,6 +85,8 @@ Frame StoreService::handle(const StoreRequest& request, Parked& parked) {
       return encode_number(table_.find(request.keys(0)) != nullptr ? 1 : 0);
     case StoreRequest::HOLD:
       return handle_hold(request.keys(0), parked);
+    case StoreRequest::WILL:
+      return handle_will(request, parked);
     default:
       return handle_change(request);
   }
@@ -130,6 +137,32 @@ void StoreService::let_go(Parked& parked) {
   holders_.erase(found);
   table_.erase_all_beginning_with(prefix);
   if (cached_key_.starts_with(prefix)) cached_ = nullptr;
+}
+
+// A connection that was made anew has the will of the one before: only the end of the last one counts. A
+// client that takes its will back does so for all of them.
+Frame StoreService::handle_will(const StoreRequest& request, Parked& parked) {
+  if (request.ByteSizeLong() > most_will_bytes)
+    return encode(
+        Status(Code::invalid_argument, "a will of more than " + std::to_string(most_will_bytes) + " bytes"));
+  Will will{{request.keys().begin(), request.keys().end()}, request.value()};
+  if (will != parked.will) {
+    wills_.erase(parked.will);
+    parked.will = std::move(will);
+    if (!parked.will.keys.empty()) ++wills_[parked.will];
+  }
+  return encode(Status());
+}
+
+void StoreService::execute_will(Parked& parked) {
+  const auto found = wills_.find(parked.will);
+  const Will will = std::exchange(parked.will, {});
+  if (found == wills_.end() || --found->second > 0) return;
+  wills_.erase(found);
+  for (const std::string& key : will.keys) {
+    if (table_.find(key) != nullptr || !table_.set(key, will.value).ok()) continue;
+    key_changed(key);
+  }
 }
 
 Frame StoreService::handle_wait(const StoreRequest& request, Parked& parked) {
@@ -202,6 +235,7 @@ Frame StoreService::expire(Parked& parked) {
 
 void StoreService::leave(Parked& parked) {
   forget(parked);
+  execute_will(parked);
   let_go(parked);
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <tutti/rendezvous/memory/key_table.h>
@@ -23,8 +24,17 @@ using Frame = std::shared_ptr<const std::string>;
 // What the server does with requests, apart from sockets and time. Used by the server's thread only.
 class StoreService {
  public:
-  // What is known of a connection: a GET or WAIT some of whose keys are missing, and what it holds. Owned by
-  // the connection, which must `leave` before it goes.
+  struct Will {
+    std::vector<std::string> keys;  // none: there is no will
+    std::string value;
+    bool operator==(const Will& other) const = default;
+    bool operator<(const Will& other) const {
+      return std::tie(keys, value) < std::tie(other.keys, other.value);
+    }
+  };
+
+  // What is known of a connection: a GET or WAIT some of whose keys are missing, what it holds, and its will.
+  // Owned by the connection, which must `leave` before it goes.
   struct Parked {
     std::vector<std::string> keys;
     bool wants_values = false;
@@ -34,6 +44,7 @@ class StoreService {
     std::multimap<std::string, Parked*, std::less<>>::iterator position;
     bool is_parked = false;
     std::string held;  // a prefix; empty: none
+    Will will;
   };
 
   explicit StoreService(std::size_t max_bytes) : table_(max_bytes) {}
@@ -45,6 +56,8 @@ class StoreService {
   Frame expire(Parked& parked);
   void forget(Parked& parked);
   void leave(Parked& parked);
+  // Connections that end from now on end because the server does.
+  void stop() { wills_.clear(); }
 
   // The sum of all responses that somebody still holds.
   std::size_t frame_bytes() const { return *frame_bytes_; }
@@ -56,6 +69,8 @@ class StoreService {
   Frame handle_change(const wire::StoreRequest& request);
   Frame handle_hold(const std::string& prefix, Parked& parked);
   void let_go(Parked& parked);
+  Frame handle_will(const wire::StoreRequest& request, Parked& parked);
+  void execute_will(Parked& parked);
   Frame handle_wait(const wire::StoreRequest& request, Parked& parked);
   // True if all keys are there; otherwise it is parked on one that is not.
   bool advance(Parked& parked);
@@ -66,6 +81,7 @@ class StoreService {
   const std::shared_ptr<std::size_t> frame_bytes_ = std::make_shared<std::size_t>(0);
   std::multimap<std::string, Parked*, std::less<>> waiting_;
   std::map<std::string, std::size_t> holders_;  // of a prefix, how many
+  std::map<Will, std::size_t> wills_;           // of a will, how many connections that have it
   // The latest single-key response, until that key changes: all ranks ask for the same few keys.
   std::string cached_key_;
   Frame cached_;

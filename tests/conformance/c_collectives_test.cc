@@ -20,8 +20,8 @@ namespace {
 using Kind = CollectiveKind;
 
 // The last operand that is not zero, as C would have it: what `last_nonzero` is in C++.
-void take_last_nonzero(const void* left, const void* right, void* out, size_t count, tutti_data_type type,
-                       void* state) {
+int take_last_nonzero(const void* left, const void* right, void* out, size_t count, tutti_data_type type,
+                      void* state) {
   ++*static_cast<std::atomic<int>*>(state);
   const size_t size = tutti_data_type_size(type);
   for (size_t i = 0; i < count; ++i) {
@@ -30,6 +30,7 @@ void take_last_nonzero(const void* left, const void* right, void* out, size_t co
     const bool zero = std::string_view(r, size).find_first_not_of('\0') == std::string_view::npos;
     std::memmove(static_cast<char*>(out) + i * size, zero ? l : r, size);
   }
+  return TUTTI_OK;
 }
 
 std::atomic<int> calls_of_user_function = 0;

@@ -12,6 +12,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <poll.h>
 
 #include <tutti/c.h>
@@ -137,6 +138,24 @@ TEST(CInterface, WrongArgumentsAreToldApart) {
               TUTTI_ERROR_INVALID_ARGUMENT);
     EXPECT_EQ(tutti_all_gather(alone, &value, &value, SIZE_MAX / 2, TUTTI_FLOAT32, nullptr, nullptr),
               TUTTI_ERROR_INVALID_ARGUMENT);
+  });
+}
+
+TEST(CInterface, AnOperationOfTheUsersThatFailsSaysWhyToAll) {
+  world(2, [](tutti_comm* comm) {
+    const auto fail_on_rank_1 = [](const void*, const void*, void*, size_t, tutti_data_type, void* state) {
+      return *static_cast<int*>(state) == 1 ? tutti_error_set(TUTTI_ERROR_INTERNAL, "no such element")
+                                            : TUTTI_OK;
+    };
+    int rank = tutti_comm_rank(comm);
+    tutti_op op = nullptr;
+    ASSERT_EQ(tutti_op_create_user("picky", fail_on_rank_1, 1, &rank, &op), TUTTI_OK);
+    std::int64_t values[3] = {1, 2, 3};
+    EXPECT_EQ(tutti_all_reduce(comm, TUTTI_IN_PLACE, values, 3, TUTTI_INT64, op, nullptr, nullptr),
+              TUTTI_ERROR_ABORTED);
+    EXPECT_THAT(tutti_error_message(), HasSubstr("its operation \"picky\" failed: no such element"));
+    EXPECT_EQ(tutti_error_peer(), 1);
+    tutti_op_free(op);
   });
 }
 
@@ -369,6 +388,31 @@ TEST(CInterface, SplitsShrinksAndDescribes) {
     EXPECT_EQ(tutti_comm_describe(comm, 2, cut, sizeof cut), length);
     EXPECT_STREQ(cut, "rank 2");
     EXPECT_EQ(tutti_comm_describe(comm, 3, whole, sizeof whole), 0u);
+  });
+}
+
+// The control plane, the mesh and the world remember which communicators there were, as ranges.
+TEST(CInterface, ASplitThatIsFreedLeavesNothingBehind) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers have an allocator of their own, which is not asked how much it has given out";
+#endif
+  constexpr int splits = 400;
+  world(2, [](tutti_comm* comm) {
+    const auto split_and_free = [&] {
+      for (int i = 0; i < splits; ++i) {
+        tutti_comm* part = nullptr;
+        ASSERT_EQ(tutti_comm_split(comm, 0, 0, &part), TUTTI_OK) << tutti_error_message();
+        tutti_comm_free(part);
+      }
+      EXPECT_EQ(tutti_barrier(comm, nullptr, nullptr), TUTTI_OK);
+    };
+    split_and_free();
+    const size_t before = mallinfo2().uordblks;
+    EXPECT_EQ(tutti_barrier(comm, nullptr, nullptr), TUTTI_OK);
+    split_and_free();
+    const size_t after = mallinfo2().uordblks;
+    EXPECT_EQ(tutti_barrier(comm, nullptr, nullptr), TUTTI_OK);
+    EXPECT_LT(after, before + size_t{2} * splits * 32);
   });
 }
 

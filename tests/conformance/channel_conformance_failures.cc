@@ -128,9 +128,8 @@ TEST_P(ChannelFailures, AnotherCallIsAMismatch) {
       EXPECT_EQ(mismatch.sequence, 7u);
       EXPECT_EQ(mismatch.why.code(), Code::mismatch);
       EXPECT_EQ(mismatch.why.message(),
-                "rank 0 (host host0, pid 1000) calls broadcast(count=2, float32, root=1) as operation 7, "
-                "where this "
-                "rank calls all_reduce(count=64, uint8, sum)");
+                "rank 0 (host host0, pid 1000) called broadcast(count=2, float32, root=1) as operation 7, "
+                "where rank 1 (host host1, pid 1001) called all_reduce(count=64, uint8, sum)");
     });
   }
 }
@@ -149,7 +148,8 @@ TEST_P(ChannelFailures, AnotherLengthIsAMismatch) {
       ASSERT_EQ(world[1].context.mismatches.size(), 1u);
       EXPECT_EQ(world[1].context.mismatches[0].why.message(),
                 "rank 0 (host host0, pid 1000) sent " + std::to_string(bytes) +
-                    " bytes in operation 7, all_reduce(count=64, uint8, sum), where this rank expects 8");
+                    " bytes in operation 7, all_reduce(count=64, uint8, sum), where "
+                    "rank 1 (host host1, pid 1001) expects 8");
     });
     expect_alive(world, 20);
   }

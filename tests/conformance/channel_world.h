@@ -46,7 +46,7 @@ class TestContext final : public ContextEvents {
     if (found != operations.end()) return found->second.known();
     return {issued ? &usual : nullptr, false};
   }
-  void on_mismatch(int peer, std::uint64_t sequence, const Status& why) override {
+  void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint*, const Status& why) override {
     mismatches.push_back({peer, sequence, why});
     ++events;
   }

@@ -1,5 +1,5 @@
 tutti_test(conformance_collectives
-  SOURCES collectives_test.cc communicator_test.cc registered_test.cc shared_memory_test.cc
+  SOURCES collectives_test.cc communicator_test.cc registered_test.cc shared_memory_test.cc user_calls_test.cc
           ../support/cluster.cc ../support/collective_case.cc ../support/collective_values.cc ../support/collective_matrix.cc
   LIBS tutti_collectives
   LABELS sanitize

@@ -18,6 +18,7 @@
 #include <tutti/rendezvous/tcp/store_client.h>
 #include <tutti/rendezvous/tcp/store_server.h>
 #include <tutti/rendezvous/tcp/wire.h>
+#include <tutti/tests/conformance/store_stranger.h>
 #include <tutti/tests/support/ipv6.h>
 
 namespace tutti::test {
@@ -25,67 +26,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-Deadline ample() { return Deadline::after(seconds(60)); }
-
-std::unique_ptr<tcp::StoreServer> serve(const tcp::StoreServerOptions& options = {}) {
-  return tcp::StoreServer::create(options).take();
-}
-
-std::shared_ptr<Store> client_of(const tcp::StoreServer& server) {
-  return tcp::connect_store(server.address(), server.port(), ample()).take();
-}
-
-// A connection that says what it likes.
-class Stranger {
- public:
-  explicit Stranger(const tcp::StoreServer& server) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const SocketAddress address = *parse_address(server.address(), server.port());
-    EXPECT_EQ(connect(fd_, address.raw(), address.length), 0);
-  }
-  Stranger(const Stranger&) = delete;
-  ~Stranger() { close(); }
-
-  void close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-  void say(const std::string& text) {
-    static_cast<void>(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == 0);
-  }
-  void greet() {
-    const store_wire::ClientHello hello;
-    say(std::string(reinterpret_cast<const char*>(&hello), sizeof(hello)));
-    char answer[sizeof(store_wire::ServerHello)];
-    EXPECT_EQ(::recv(fd_, answer, sizeof(answer), MSG_WAITALL), static_cast<ssize_t>(sizeof(answer)));
-  }
-  // True once the server has closed; what it says before is ignored.
-  bool is_dropped() {
-    const timeval limit = {60, 0};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    char buffer[4096];
-    ssize_t got = 0;
-    while ((got = ::recv(fd_, buffer, sizeof(buffer), 0)) > 0) {
-    }
-    return got == 0 || errno == ECONNRESET;
-  }
-
- private:
-  int fd_;
-};
-
-std::string frame(const std::string& body) {
-  const std::uint32_t length = store_wire::little_endian32(static_cast<std::uint32_t>(body.size()));
-  return std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + body;
-}
-
-bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 3000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return false;
-}
 
 std::size_t resident_bytes() {
   std::size_t pages = 0, resident = 0;
@@ -223,6 +163,52 @@ TEST(TcpStore, HeldKeysGoWithTheLastWhoHoldsThem) {
   for (const char* key : {"job", "jobs/d", "joa/e"}) EXPECT_TRUE(watcher->exists(key, ample()).take()) << key;
 }
 
+TEST(TcpStore, AWillIsDoneWhenItsConnectionEnds) {
+  const auto server = serve();
+  const auto watcher = client_of(*server);
+  auto one = client_of(*server), other = client_of(*server), wise = client_of(*server);
+  const std::vector<std::string> keys = {"there", "missing"};
+  ASSERT_TRUE(watcher->set("there", "before", ample()).ok());
+  ASSERT_TRUE(one->set_will(std::span(keys), "another will", ample()).ok());
+  for (const auto& client : {one, other}) ASSERT_TRUE(client->set_will(keys, "gone", ample()).ok());
+  ASSERT_TRUE(wise->set_will(keys, "changed its mind", ample()).ok());
+  ASSERT_TRUE(wise->set_will({}, "", ample()).ok());
+  wise = one = nullptr;
+  ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));
+  EXPECT_FALSE(watcher->exists("missing", ample()).take());  // another has the same will
+  std::thread last([&] { other = nullptr; });
+  EXPECT_EQ(watcher->get("missing", ample()).take(), "gone");
+  last.join();
+  EXPECT_EQ(watcher->get("there", ample()).take(), "before");
+  EXPECT_EQ(watcher->set_will(keys, std::string(5000, 'x'), ample()).code(), Code::invalid_argument);
+}
+
+TEST(TcpStore, APortThatAnOutgoingConnectionHasIsSaidToBeSo) {
+  const auto server = serve();
+  const auto client = tcp::connect_store(server->address(), server->port(), ample()).take();
+  tcp::StoreServerOptions options;
+  options.port = client->local_address().port();
+  const auto second = tcp::StoreServer::create(options);
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.status().message().find("is in use"), std::string::npos) << second.status().to_string();
+  EXPECT_NE(second.status().message().find("an outgoing connection"), std::string::npos);
+  EXPECT_NE(second.status().message().find("ip_local_port_range"), std::string::npos);
+}
+
+// Nobody has died if the store goes.
+TEST(TcpStore, NoWillIsDoneByAStoreThatEnds) {
+  auto server = serve();
+  const auto dying = client_of(*server), waiting = client_of(*server);
+  const std::vector<std::string> keys = {"death"};
+  ASSERT_TRUE(dying->set_will(keys, "gone", ample()).ok());
+  Result<std::string> death = Status(Code::internal, "not run");
+  std::thread wait([&] { death = waiting->get("death", ample()); });
+  std::this_thread::sleep_for(milliseconds(50));
+  server = nullptr;
+  wait.join();
+  EXPECT_EQ(death.status().code(), Code::peer_lost);
+}
+
 // A client that gives up waiting for an answer connects anew for its next call.
 TEST(TcpStore, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   int ends[2];
@@ -240,12 +226,15 @@ TEST(TcpStore, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   const auto client = tcp::connect_store("127.0.0.1", port, ample()).take();
   ASSERT_TRUE(client->hold("job", ample()).ok());
   ASSERT_TRUE(client->set("job/a", "v", ample()).ok());
+  const std::vector<std::string> death = {"job/death"};
+  ASSERT_TRUE(client->set_will(death, "gone", ample()).ok());
   kill(child, SIGSTOP);
   ASSERT_EQ(waitpid(child, nullptr, WUNTRACED), child);
   EXPECT_EQ(client->exists("job/a", Deadline::after(milliseconds(0))).status().code(), Code::timeout);
   kill(child, SIGCONT);
   for (int i = 0; i < 20; ++i) {
     EXPECT_TRUE(client->exists("job/a", ample()).take());
+    EXPECT_FALSE(client->exists("job/death", ample()).take());
     std::this_thread::sleep_for(milliseconds(5));
   }
   kill(child, SIGKILL);
@@ -331,6 +320,9 @@ TEST(TcpStore, ASilentServerIsATimeout) {
       const store_wire::ServerHello hello;
       EXPECT_EQ(send(accepted.back(), &hello, sizeof(hello), MSG_NOSIGNAL),
                 static_cast<ssize_t>(sizeof(hello)));
+      // One answer, to the question whether there is one.
+      if (i > 0) continue;
+      EXPECT_EQ(send(accepted.back(), "\0\0\0\0", 4, MSG_NOSIGNAL), 4);
     }
   });
   const auto client = tcp::connect_store("127.0.0.1", address.port(), ample()).take();
@@ -425,7 +417,10 @@ TEST(TcpStore, ConnectionsAreCapped) {
   options.max_connections = 3;
   const auto server = serve(options);
   std::vector<std::shared_ptr<Store>> clients;
-  for (int i = 0; i < 3; ++i) clients.push_back(client_of(*server));
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(client_of(*server));
+    ASSERT_TRUE(clients.back()->hold("job", ample()).ok());
+  }
   EXPECT_FALSE(
       tcp::connect_store(server->address(), server->port(), Deadline::after(milliseconds(100))).ok());
   clients.pop_back();
@@ -451,6 +446,7 @@ TEST(TcpStore, SurvivesRunningOutOfDescriptors) {
   const auto client = client_of(*server);
   // UBSan needs descriptors for each type that it has not seen.
   ASSERT_TRUE(client->set("k", "u", ample()).ok());
+  ASSERT_TRUE(client->hold("job", ample()).ok());  // as ranks do: it is not to make room
   Stranger late(*server);
   ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));
   late.close();

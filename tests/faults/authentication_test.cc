@@ -83,6 +83,87 @@ TEST(Authentication, AFileSessionMayAskForTheUsersTokenAsWell) {
   job.expect_good_end();
 }
 
+int times(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// What the two ranks of a job say about ports that others can reach, each.
+int open_port_warnings(const Process::Environment& variables, bool reachable = true) {
+  Job job(2, variables, 0);
+  if (reachable) {
+    job.environment["TUTTI_BIND_ADDRESS"] = "0.0.0.0";
+    job.environment["TUTTI_ADVERTISE_ADDRESS"] = "127.0.0.1";
+  }
+  for (int rank = 0; rank < 2; ++rank) job.start(rank);
+  EXPECT_TRUE(job.are_ready()) << job[0].report() << job[1].report();
+  job.expect_good_end();
+  const std::string text = "without a token, so that everybody who reaches the port may connect";
+  EXPECT_EQ(times(job[0].err(), text), times(job[1].err(), text));
+  return times(job[0].err(), text);
+}
+
+TEST(Authentication, OpenPortsAreWarnedOfOnce) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(open_port_warnings({}), 1);
+  EXPECT_EQ(open_port_warnings({}, false), 0);
+  EXPECT_EQ(open_port_warnings({{"TUTTI_TOKEN", token}}), 0);
+  EXPECT_EQ(open_port_warnings({{"TUTTI_INIT_METHOD", "file://" + (folder / "session")}}), 0);
+  Process launched({std::string(TUTTI_BIN_DIR) + "/tutti", "run", "-n", "2",
+                    std::string(TUTTI_BIN_DIR) + "/tutti", "bench", "barrier"},
+                   {{"TUTTI_BIND_ADDRESS", "0.0.0.0"}, {"TUTTI_ADVERTISE_ADDRESS", "127.0.0.1"}});
+  EXPECT_EQ(launched.wait(), 0) << launched.report();
+  EXPECT_THAT(launched.err(), Not(HasSubstr("without a token")));
+  Process info({std::string(TUTTI_BIN_DIR) + "/tutti", "info"}, {{"TUTTI_BIND_ADDRESS", "0.0.0.0"}});
+  EXPECT_EQ(info.wait(), 0) << info.report();
+  EXPECT_THAT(info.out() + info.err(), Not(HasSubstr("without a token")));
+}
+
+// Where there is another interface, listening there would be warned of.
+TEST(Authentication, AWorldOfOneListensOnLoopbackOnly) {
+  Job alone(1, {{"TUTTI_INIT_METHOD", std::nullopt}});
+  ASSERT_TRUE(alone.are_ready()) << alone[0].report();
+  alone.expect_good_end();
+  EXPECT_THAT(alone[0].err(), Not(HasSubstr("without a token")));
+}
+
+TEST(Authentication, WeakTokensAreWarnedOfOnce) {
+  const TemporaryFolder folder;
+  const auto err_of = [&](const Process::Environment& variables) {
+    Job job(1, variables);
+    EXPECT_TRUE(job.are_ready()) << job[0].report();
+    job.expect_good_end();
+    return job[0].err();
+  };
+  EXPECT_EQ(times(err_of({{"TUTTI_TOKEN", "fifteen bytes.."}}), "the token has less than 16 bytes"), 1);
+  EXPECT_THAT(err_of({{"TUTTI_TOKEN", token}}), Not(HasSubstr("warn")));
+  std::ofstream(folder / "token") << token << "\n";
+  for (const mode_t mode : {0644, 0640}) {
+    ASSERT_EQ(chmod((folder / "token").c_str(), mode), 0);
+    EXPECT_EQ(times(err_of({{"TUTTI_TOKEN_FILE", folder / "token"}}), "open to other users"), 1);
+  }
+  ASSERT_EQ(chmod((folder / "token").c_str(), 0600), 0);
+  EXPECT_THAT(err_of({{"TUTTI_TOKEN_FILE", folder / "token"}}), Not(HasSubstr("warn")));
+}
+
+TEST(Authentication, AnEmptyTokenIsAnErrorAndNotOpen) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "blank") << " \n";
+  const std::string run = std::string(TUTTI_BIN_DIR) + "/tutti";
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
+           {"TUTTI_TOKEN", ""}, {"TUTTI_TOKEN_FILE", ""}, {"TUTTI_TOKEN_FILE", folder / "blank"}}) {
+    for (const std::vector<std::string>& command :
+         std::vector<std::vector<std::string>>{{run, "bench", "barrier", "-n", "2"},
+                                               {run, "run", "-n", "2", "true"},
+                                               {run, "store", "--port", "0"}}) {
+      Process process(command, {{name, value}});
+      EXPECT_EQ(process.wait(), 1) << process.report();
+      EXPECT_THAT(process.err(), AllOf(HasSubstr(name), HasSubstr("empty")));
+    }
+  }
+}
+
 // Of a process and what is below it.
 std::string command_lines(const std::string& needle) {
   std::string found;

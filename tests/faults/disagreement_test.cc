@@ -41,6 +41,57 @@ INSTANTIATE_TEST_SUITE_P(, Differ, testing::Combine(testing::Values(2, 3, 5), te
                            return std::get<1>(each.param) + std::to_string(std::get<0>(each.param));
                          });
 
+class OddOne : public testing::TestWithParam<std::string> {};
+
+struct Pair {
+  std::string what, odd, usual;
+};
+
+// Each of three ranks in turn: all are told of that one, in words that mean the same on every rank. Where all
+// have called in good time the majority is known, and that one is blamed.
+TEST_P(OddOne, IsNamedToAllRanks) {
+  const std::vector<Pair> pairs = {
+      {"kind", "broadcast(count=3000, float32, root=0)", "all_reduce(count=3000, float32, sum)"},
+      {"size", "all_reduce(count=999, float32, sum)", "all_reduce(count=1000, float32, sum)"},
+      {"type", "all_reduce(count=1000, int32, sum)", "all_reduce(count=1000, float32, sum)"},
+      {"op", "all_reduce(count=1000, float32, max)", "all_reduce(count=1000, float32, sum)"},
+      {"root", "reduce(count=3000, float32, sum, root=1)", "reduce(count=3000, float32, sum, root=0)"},
+      {"algorithm", "all_reduce(count=3000, float32, sum, algorithm=ring)",
+       "all_reduce(count=3000, float32, sum, algorithm=recursive_doubling)"},
+      {"loop", "all_reduce(count=2, float32, sum)", "barrier()"},
+      {"split", "all_reduce(count=3000, float32, sum)", "split()"},
+  };
+  int blamed = 0;
+  for (const Pair& pair : pairs) {
+    for (int odd = 0; odd < 3; ++odd) {
+      FaultWorld world(3, {"differ", pair.what, std::to_string(odd)}, {.transport = GetParam()});
+      ASSERT_TRUE(world.ready());
+      for (int rank = 0; rank < 3; ++rank) {
+        SCOPED_TRACE(pair.what + ", odd one: " + std::to_string(odd) + ", rank " + std::to_string(rank));
+        const auto failure = world.failure(rank);
+        ASSERT_TRUE(failure) << world.report();
+        EXPECT_EQ(failure->code, "mismatch") << failure->message;
+        const auto called = [&](int who, const std::string& call) {
+          return failure->message.find("pid " + std::to_string(world.rank(who).pid()) + ") called " + call) !=
+                 std::string::npos;
+        };
+        EXPECT_TRUE(called(odd, pair.odd)) << failure->message;
+        EXPECT_TRUE(called((odd + 1) % 3, pair.usual) || called((odd + 2) % 3, pair.usual))
+            << failure->message;
+        ASSERT_TRUE(world.rank(rank).wait_for_output("\npeer ")) << world.report();
+        const std::string out = world.rank(rank).out();
+        const int peer = std::stoi(out.substr(out.find("\npeer ") + 6));
+        EXPECT_TRUE(peer == odd || peer == -1) << peer << ": " << failure->message;
+        blamed += peer == odd ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(blamed, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, OddOne, testing::Values("tcp", "shm"),
+                         [](const auto& each) { return each.param; });
+
 class Late : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
 TEST_P(Late, IsNamedByTheTimeout) {

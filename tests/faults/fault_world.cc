@@ -21,7 +21,7 @@ FaultWorld::FaultWorld(int size, const std::vector<std::string>& words, const Op
                                         {"TUTTI_INIT_METHOD", store},
                                         {"TUTTI_HEARTBEAT", options.heartbeat},
                                         {"TUTTI_TRANSPORTS", options.transport}};
-    environment.insert(options.more.begin(), options.more.end());
+    for (const auto& [name, value] : options.more) environment[name] = value;
     ranks_.emplace_back(command, environment);
   }
 }

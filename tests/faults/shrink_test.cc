@@ -79,6 +79,12 @@ TEST_P(Shrink, AllMayLeaveAtOnceAfterwards) {
   }
 }
 
+TEST_P(Shrink, ManySplitsBeforeMakeNoDifference) {
+  FaultWorld world(3, {"part", "2300"}, {.transport = GetParam()});
+  ASSERT_TRUE(world.ready());
+  for (const int rank : {0, 1, 2}) ASSERT_TRUE(world.shrunk(rank, 3)) << world.report();
+}
+
 TEST_P(Shrink, HalfOrLessIsRefused) {
   FaultWorld world(4, looping("2", "0"), {.transport = GetParam()});
   ASSERT_TRUE(world.ready());

@@ -11,6 +11,7 @@
 
 #include "job.h"
 #include "own_network.h"
+#include <tutti/rendezvous/tcp/wire.h>
 
 namespace tutti::test {
 namespace {
@@ -244,6 +245,41 @@ TEST(Descriptors, RunOutAndComeBack) {
   strangers.clear();
   ASSERT_TRUE(job.are_ready()) << job[0].report() << job[1].report();
   job.expect_good_end();
+}
+
+// Many more than the store has room for.
+void expect_ranks_to_meet_among(const std::string& what_strangers_say) {
+  const std::uint16_t port = unused_port();
+  const std::string tutti = std::string(TUTTI_BIN_DIR) + "/tutti";
+  Process store({"sh", "-c", "ulimit -n 64; exec " + tutti + " store --port " + std::to_string(port)});
+  ASSERT_TRUE(store.wait_for_output("serving at")) << store.report();
+  std::vector<LoopbackSocket> strangers;
+  for (int i = 0; i < 200; ++i) {
+    strangers.emplace_back(port);
+    strangers.back().say(what_strangers_say);
+    // So that it is answered before others come in its place.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  Job job(3, {{"TUTTI_INIT_METHOD", std::nullopt}, {"TUTTI_STORE", "127.0.0.1:" + std::to_string(port)}});
+  ASSERT_TRUE(job.are_ready()) << job[0].report() << job[1].report() << job[2].report() << store.report();
+  job.expect_good_end();
+}
+
+std::string store_hello() {
+  const store_wire::ClientHello hello;
+  return std::string(reinterpret_cast<const char*>(&hello), sizeof hello);
+}
+
+TEST(Descriptors, OfAStoreAreNotForHellosThatNothingFollows) { expect_ranks_to_meet_among(store_hello()); }
+
+TEST(Descriptors, OfAStoreAreNotForClientsThatFallSilent) {
+  const std::string is_there_k("\x05\0\0\0\x08\x07\x12\x01k", 9);
+  expect_ranks_to_meet_among(store_hello() + is_there_k);
+}
+
+TEST(Descriptors, OfAStoreAreNotForClientsThatWaitForWhatNeverComes) {
+  const std::string wait_for_k("\x09\0\0\0\x08\x03\x12\x01k\x30\xff\xff\x7f", 13);  // 35 minutes
+  expect_ranks_to_meet_among(store_hello() + wait_for_k);
 }
 
 // Local ports that are all in use are waited for.

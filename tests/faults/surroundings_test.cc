@@ -82,6 +82,13 @@ TEST_P(Forked, ChildrenAreRefusedAndParentsGoOn) {
   ranks.expect_good_end();
 }
 
+// A data loader's workers, which inherit all that there is and know nothing of it.
+TEST_P(Forked, ChildrenOfABusyParentEndAndDisturbNobody) {
+  Ranks ranks(2, {"workers"}, {{"TUTTI_TRANSPORTS", GetParam()}});
+  ranks.start_all();
+  ranks.expect_good_end();
+}
+
 INSTANTIATE_TEST_SUITE_P(, Forked, testing::Values("tcp", "shm"),
                          [](const auto& each) { return each.param; });
 

@@ -60,6 +60,7 @@ void call(Store& store, std::uint8_t which) {
     case 5:
       return static_cast<void>(store.delete_key("k", now));
     case 6:
+      if (which / 16 % 2 == 1) return static_cast<void>(store.set_will(keys, "v", now));
       return static_cast<void>(which / 8 % 2 == 0 ? store.exists("k", now).status() : store.hold("k", now));
     default: {
       const auto values = store.get_many(keys, now);
@@ -69,7 +70,7 @@ void call(Store& store, std::uint8_t which) {
 }
 
 void ask(Input input) {
-  std::string said = greeting(input);
+  std::string said = greeting(input) + std::string(4, '\0');  // and an answer to the client's first request
   std::vector<std::uint8_t> calls;
   while (!input.empty() && calls.size() < most_calls) {
     calls.push_back(input.byte());

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,6 +81,39 @@ TEST(Sources, EveryVariableIsInTheTable) {
       }
     }
   }
+}
+
+// docs/security.md states each promise in a row of a table, with the tests that hold it.
+TEST(Sources, EveryPromiseNamesATestThatExists) {
+  std::string all;
+  for (const SourceFile& file : source_tree()) {
+    if (!file.path.starts_with("tests/")) continue;
+    for (const std::string& line : file.lines) all += line;
+  }
+  std::ifstream document(std::string(TUTTI_SOURCE_DIR) + "/docs/security.md");
+  int promises = 0;
+  bool in_table = false;
+  for (std::string line; std::getline(document, line);) {
+    in_table = line.starts_with("| promise |") || (in_table && line.starts_with("|"));
+    if (!in_table || line.starts_with("| promise |") || line.starts_with("|---")) continue;
+    ++promises;
+    const std::string tests = line.substr(line.rfind(" | "));
+    EXPECT_NE(tests.find('`'), tests.npos) << "no test holds: " << line;
+    for (std::size_t at = tests.find('`'); at != tests.npos; at = tests.find('`', at + 1)) {
+      const std::size_t end = tests.find('`', at + 1);
+      std::string name = tests.substr(at + 1, end - at - 1);
+      at = end;
+      if (name.find('/') != name.npos) {
+        EXPECT_TRUE(std::filesystem::exists(TUTTI_SOURCE_DIR "/" + name)) << line;
+        continue;
+      }
+      const std::size_t dot = name.find('.');
+      ASSERT_NE(dot, name.npos) << line;
+      name.replace(dot, 1, ", ");
+      EXPECT_NE(all.find("(" + name + ")"), all.npos) << "there is no test " << name << " for: " << line;
+    }
+  }
+  EXPECT_GT(promises, 20);
 }
 
 }  // namespace

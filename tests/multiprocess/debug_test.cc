@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -95,6 +96,18 @@ TEST_P(DebugOver, TheRankThatDoesNotComeIsNamed) {
   EXPECT_THAT(text, HasSubstr("pid " + ranks.pid(2) +
                               ") is BEHIND: ranks 0, 1 wait for it in #21 "
                               "all_reduce(count=100, float32, sum); the last it did was #20 barrier()"));
+}
+
+TEST_P(DebugOver, ASplitReadsAsSplit) {
+  Ranks ranks(3, "split", {{"TUTTI_TRANSPORTS", GetParam()}});
+  ranks.wait_until_stuck();
+  const std::string text = merged(ranks, "ranks 0, 1 wait");
+  EXPECT_THAT(text, HasSubstr("pid " + ranks.pid(2) + ") is BEHIND: ranks 0, 1 wait for it in #21 split();"));
+  const json dump = json::parse(debug({ranks.pid(0)}));
+  const json& last = dump["communicators"].back()["operations"].back();
+  EXPECT_EQ(last["call"], "split()");
+  EXPECT_EQ(last["kind"], "split");
+  EXPECT_FALSE(last.contains("type") || last.contains("bytes")) << last;
 }
 
 TEST_P(DebugOver, ACallbackThatDoesNotComeBackIsNamed) {
@@ -225,8 +238,25 @@ TEST(Debug, AForkedChildEnds) {
 
 TEST(Debug, WrongArgumentsAreRefused) {
   EXPECT_THAT(debug({"12x"}, 2), HasSubstr("`12x` is no process"));
+  EXPECT_THAT(debug({"--merge", "/etc"}, 1), HasSubstr("/etc: is a folder; name the files in it"));
   EXPECT_THAT(debug({"--merge", "/no/such/file"}, 1), HasSubstr("/no/such/file: cannot be read"));
-  EXPECT_THAT(debug({"--merge", "/etc/passwd"}, 1), HasSubstr("/etc/passwd: "));
+  EXPECT_THAT(debug({"--merge", "/etc/passwd"}, 1), HasSubstr("/etc/passwd: is no dump of a rank: "));
+}
+
+TEST(Debug, JobsAreToldApartAndWhatIsNoDumpIsNamed) {
+  Ranks one(2, "late", {{"TUTTI_JOB_ID", "one"}});
+  Ranks two(2, "late", {{"TUTTI_JOB_ID", "two"}});
+  one.wait_until_stuck();
+  two.wait_until_stuck();
+  std::vector<std::string> arguments = {"--merge", "/etc/passwd", "/no/such/file"};
+  for (Ranks* ranks : {&one, &two}) std::ranges::copy(ranks->pids(), std::back_inserter(arguments));
+  const std::string text = debug(arguments);
+  const std::size_t first = text.find("job one of 2 ranks\ncommunicator ");
+  const std::size_t second = text.find("job two of 2 ranks\ncommunicator ");
+  ASSERT_LT(first, second) << text;
+  ASSERT_LT(second, text.size()) << text;
+  EXPECT_THAT(text, HasSubstr("/etc/passwd: is no dump of a rank: "));
+  EXPECT_THAT(text, HasSubstr("/no/such/file: cannot be read"));
 }
 
 TEST(Debug, AFolderThatIsNotThereIsSaid) {
@@ -274,6 +304,8 @@ TEST_P(TraceOf, IsValidJsonOfAllOperationsAndWaits) {
     EXPECT_EQ(done["all_reduce"], 21);
     EXPECT_EQ(done["barrier"], 2);
     EXPECT_EQ(done["broadcast"], 1);
+    EXPECT_EQ(done["split"], 3);
+    EXPECT_EQ(done["all_gather"], 0);
     EXPECT_EQ(done[rank == 0 ? "send" : "recv"], 1);
     if (rank == 1) {
       EXPECT_GT(waits, 0);  // for rank 0, which comes late

@@ -252,6 +252,18 @@ TEST(LauncherExplain, SaysWhatIsMoved) {
               HasSubstr("all_gather of 4092 (341 float32 a block) on 3 ranks\n"));
 }
 
+TEST(LauncherExplain, ANameThatIsNearlyRightIsTheFirstComplaint) {
+  const Ended result = tutti({"explain", "all_reduc"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err,
+              HasSubstr("no such collective to explain: all_reduc (did you mean all_reduce?); there"));
+  EXPECT_THAT(tutti({"explain", "all_reduce"}).err, HasSubstr("--ranks is required"));
+  EXPECT_THAT(tutti({"explain", "reduce", "--ranks", "2", "--type", "flaot32"}).err,
+              HasSubstr("no such type: flaot32 (did you mean float32?); there"));
+  EXPECT_THAT(tutti({"bench", "brodcast"}).err, HasSubstr("brodcast (did you mean broadcast?); there"));
+  EXPECT_THAT(tutti({"exlpain"}).err, HasSubstr("unknown command `exlpain` (did you mean explain?)\n"));
+}
+
 TEST(LauncherExplain, UnknownNamesGetTheKnownOnes) {
   const auto error = [](Words words) {
     words.insert(words.begin(), "explain");

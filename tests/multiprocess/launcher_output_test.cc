@@ -162,8 +162,56 @@ TEST(LauncherOutput, LastWordsWithoutNewline) {
   EXPECT_THAT(failed.err, HasSubstr("  rank 0| last words\n"));
 }
 
+// A shell's pipeline with `tutti`, which then says "status N" on stderr.
+Ended run_by_shell(const std::string& pipeline) {
+  return tutti({"run", "-n", "1", "bash", "-c",
+                "PATH=" TUTTI_BIN_DIR ":$PATH; set -o pipefail; " + pipeline + "; echo status $? >&2"});
+}
+
+TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
+  Folder folder;
+  const Ended result =
+      run_by_shell("tutti run -n 2 -- sh -c 'seq 100000 && touch " + (folder / "$RANK") + "' > /dev/full");
+  EXPECT_THAT(result.err,
+              HasSubstr("cannot write stdout (/dev/full): No space left on device; the ranks go on"));
+  EXPECT_THAT(result.err, HasSubstr("status 74\n"));
+  EXPECT_THAT(result.err, Not(HasSubstr("rank 0")));
+  for (const char* rank : {"0", "1"}) EXPECT_EQ(access((folder / rank).c_str(), F_OK), 0) << rank;
+  // What a rank does counts more.
+  EXPECT_THAT(run_by_shell("tutti run -n 1 -- sh -c 'echo lost; exit 3' > /dev/full").err,
+              HasSubstr("status 3\n"));
+  // Nobody can be told, but for the status.
+  EXPECT_EQ(run_by_shell("tutti run -n 1 -- echo lost > /dev/full 2>&1").err, "status 74\n");
+}
+
+TEST(LauncherOutput, LogFileThatMayNotGrowIsNamed) {
+  Folder folder;
+  const Ended result = run_by_shell("ulimit -f 1; tutti run -n 2 --output-filename " +
+                                    (folder / "logs:nocopy") + " seq 10000");
+  EXPECT_THAT(result.err, HasSubstr("status 74\n"));
+  EXPECT_EQ(count(result.err, "cannot write " + (folder / "logs/1/rank.1/stdout") + ": File too large"), 1)
+      << result.err;
+}
+
+TEST(LauncherOutput, FullDiskUnderOtherCommands) {
+  const Ended result = run_by_shell("tutti info > /dev/full");
+  EXPECT_EQ(result.err, "tutti info: cannot write to stdout: No space left on device\nstatus 74\n");
+  EXPECT_THAT(run_by_shell("tutti bench barrier --iterations 1 > /dev/full").err, HasSubstr("status 74\n"));
+  EXPECT_THAT(run_by_shell("tutti --version > /dev/full").err, HasSubstr("status 74\n"));
+  EXPECT_THAT(run_by_shell("tutti bench barrier --csv /dev/full").err,
+              HasSubstr("cannot write /dev/full: No space left on device"));
+}
+
+TEST(LauncherOutput, ReaderThatGoesAwayBlamesNobody) {
+  // A rank may ignore SIGPIPE, as Python does, and fail by itself.
+  for (const char* script : {"yes", "trap \"\" PIPE; yes || exit 5"}) {
+    const Ended result = run_by_shell("tutti run -n 2 -- sh -c '" + std::string(script) + "' | head -n 1");
+    EXPECT_EQ(result.out, "y\n");
+    EXPECT_EQ(result.err, "status 141\n");
+  }
+}
+
 TEST(LauncherOutput, ReaderThatGoesAwayEndsTheWriters) {
-  // As without a launcher: `yes` is told by SIGPIPE, and the job ends by itself.
   Command command({"run", "-n", "2", "sh", "-c", "exec " TUTTI_BIN_DIR "/tutti run -n 2 yes | head -n 1"});
   EXPECT_TRUE(command.wait_for_output("y\n", 2));
   const Ended result = command.wait();

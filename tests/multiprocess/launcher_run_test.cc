@@ -1,7 +1,10 @@
+#include <fstream>
 #include <set>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "launcher_process.h"
 
@@ -121,6 +124,10 @@ TEST(LauncherRun, DeathBySignal) {
   EXPECT_THAT(result.err, HasSubstr("was ended by signal 11"));
 }
 
+TEST(LauncherRun, DeathByALimitNamesIt) {
+  EXPECT_THAT(run_shell({"-n", "1"}, "kill -XFSZ $$").err, HasSubstr("RLIMIT_FSIZE, ulimit -f"));
+}
+
 TEST(LauncherRun, FailureAfterOthersSucceeded) {
   EXPECT_EQ(run_shell({"-n", "3"}, "[ $RANK != 2 ] || { sleep 0.2; exit 5; }").status, 5);
 }
@@ -138,13 +145,76 @@ TEST(LauncherRun, OneRankAmongMany) {
 TEST(LauncherRun, ProgramThatIsNotThere) {
   const Ended missing = tutti({"run", "-n", "4", "no-such-program-here"});
   EXPECT_EQ(missing.status, 127);
-  EXPECT_EQ(missing.err, "tutti run: no-such-program-here: not found in PATH\n");
+  EXPECT_EQ(missing.err, "tutti run: no-such-program-here: not found in PATH or in the current folder\n");
   const Ended path = tutti({"run", "-n", "4", "./no/such"});
   EXPECT_EQ(path.status, 127);
   EXPECT_EQ(path.err, "tutti run: ./no/such: not found\n");
   const Ended folder = tutti({"run", "-n", "2", "/"});
   EXPECT_EQ(folder.status, 126);
   EXPECT_EQ(lines_of(folder.err).size(), 1u) << folder.err;
+}
+
+// As mpirun: in PATH first, and then here. The shell that starts the launcher changes to the folder.
+Ended run_in(const Folder& folder, const std::string& words, const std::string& path = "") {
+  return tutti(
+      {"run", "-n", "1", "sh", "-c",
+       "cd " + folder.path() + "; PATH=" + path + "$PATH; " TUTTI_BIN_DIR "/tutti run -n 1 " + words});
+}
+
+void write_file(const std::string& path, const std::string& text, int mode) {
+  std::ofstream(path) << text;
+  chmod(path.c_str(), static_cast<mode_t>(mode));
+}
+
+TEST(LauncherRun, ProgramsOfTheCurrentFolderAreFound) {
+  Folder folder;
+  Folder first;
+  write_file(folder / "prog", "#!/bin/sh\necho here", 0755);
+  EXPECT_EQ(run_in(folder, "prog").out, "here\n");
+  EXPECT_EQ(run_in(folder, "./prog").out, "here\n");
+  write_file(first / "prog", "#!/bin/sh\necho in PATH", 0755);
+  EXPECT_EQ(run_in(folder, "prog", first.path() + ":").out, "in PATH\n");
+  EXPECT_EQ(run_in(folder, "./prog", first.path() + ":").out, "here\n");
+}
+
+TEST(LauncherRun, RanksStartInTheFolderAskedFor) {
+  Folder folder;
+  Folder other;
+  write_file(folder / "prog", "#!/bin/sh\npwd; echo $PWD", 0755);
+  for (const char* option : {"--wdir", "-wdir", "--wd", "-wd"}) {
+    for (const char* name : {"prog", "./prog"}) {
+      const std::string words = std::string(option) + " " + folder.path() + " --output-filename logs " + name;
+      EXPECT_EQ(run_in(other, words).out, folder.path() + "\n" + folder.path() + "\n") << words;
+    }
+  }
+  EXPECT_NE(read_file(other / "logs/1/rank.0/stdout"), "");
+  const Ended missing = run_in(other, "--wdir /no/such true");
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_THAT(missing.err, HasSubstr("tutti run: --wdir /no/such: No such file or directory\n"));
+}
+
+TEST(LauncherRun, FileThatCannotBeExecutedGetsARemedy) {
+  Folder folder;
+  write_file(folder / "hello.py", "print('hello')\n", 0644);
+  write_file(folder / "bare.py", "print('hello')\n", 0755);
+  write_file(folder / "words", "echo hello\n", 0755);
+  write_file(folder / "plain", "#!/bin/sh\n", 0644);
+  write_file(folder / "lost", "#!/no/such/python\n", 0755);
+  write_file(folder / "other", "\177ELF for nobody", 0755);
+  const std::pair<const char*, const char*> expected[] = {
+      {"hello.py",
+       "cannot start hello.py: it may not be executed; try python[3]? hello.py, or chmod \\+x ./hello.py"},
+      {"./bare.py", "cannot start ./bare.py: it is no program, .*; try python[3]? ./bare.py"},
+      {"words", "cannot start words: it is no program, and its first line names none .*; try sh words"},
+      {"./plain", "cannot start ./plain: it may not be executed; try chmod \\+x ./plain"},
+      {"./lost", "cannot start ./lost: it needs a file that is not there: .* #!/no/such/python"},
+      {"other", "cannot start other: it is built for another kind of machine"},
+      {".", "cannot start .: it is a folder"}};
+  for (const auto& [name, message] : expected) {
+    const Ended result = run_in(folder, name);
+    EXPECT_EQ(result.status, 126) << name;
+    EXPECT_THAT(lines_of(result.err).at(0), testing::MatchesRegex(std::string("tutti run: ") + message));
+  }
 }
 
 TEST(LauncherRun, BadArguments) {
@@ -169,6 +239,11 @@ TEST(LauncherRun, BadArguments) {
   }
 }
 
+TEST(LauncherRun, RanksMustBeCounted) {
+  EXPECT_THAT(tutti({"run", "true"}).err, HasSubstr("-n N is required, the number of ranks; -n auto counts"));
+  EXPECT_THAT(tutti({"run", "--", "true"}).err, HasSubstr("-n N is required"));
+}
+
 TEST(LauncherRun, Help) {
   EXPECT_THAT(tutti({"--help"}).out, HasSubstr("run"));
   EXPECT_THAT(tutti({"--version"}).out, testing::StartsWith("tutti "));
@@ -182,6 +257,18 @@ TEST(LauncherRun, RanksKeepInheritedLimitsAndSignals) {
   const Ended nested = tutti({"run", "-n", "1", TUTTI_BIN_DIR "/tutti", "run", "-n", "1", "sh", "-c",
                               "ulimit -Sn; grep SigIgn /proc/self/status"});
   EXPECT_EQ(here.out, nested.out);
+}
+
+TEST(LauncherRun, DescriptorsThatAreShortAreNamed) {
+  for (const char* limit : {"5", "8", "12", "14", "16", "24"}) {
+    const std::string words =
+        std::string("ulimit -n ") + limit + "; exec " TUTTI_BIN_DIR "/tutti run -n 4 true";
+    const Ended result = tutti({"run", "-n", "1", "sh", "-c", words});
+    EXPECT_EQ(result.status, 1) << limit;
+    EXPECT_THAT(lines_of(result.err).at(0),
+                HasSubstr("this process has used up the " + std::string(limit) +
+                          " file descriptors that it may have (RLIMIT_NOFILE, ulimit -n)"));
+  }
 }
 
 TEST(LauncherStore, ServesUntilToldToEnd) {

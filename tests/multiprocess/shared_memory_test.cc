@@ -66,6 +66,19 @@ TEST(SharedMemory, CarriesEverything) {
   }
 }
 
+// Each communicator that shares memory costs descriptors: where they run out the members agree beforehand to
+// go on by messages. One that tries and fails costs ten seconds, so that 300 of them would never end.
+TEST(SharedMemory, CommunicatorsBeyondTheDescriptorsExchangeMessages) {
+  Ranks ranks(4, "splits", {{"TUTTI_LOG_LEVEL", "warn"}});
+  for (Process& process : ranks.processes) {
+    EXPECT_EQ(process.wait(), 0) << process.report();
+    const std::string said = "file descriptors are short at rank 0 (";
+    const std::size_t first = process.err().find(said);
+    EXPECT_NE(first, std::string::npos) << process.report();
+    EXPECT_EQ(process.err().find(said, first + 1), std::string::npos) << process.report();
+  }
+}
+
 TEST(SharedMemory, RegisteredMemoryIsUnmappedOnceNobodyUsesIt) {
   Ranks ranks(4, "free");
   for (Process& process : ranks.processes) EXPECT_EQ(process.wait(), 0) << process.report();

@@ -45,7 +45,7 @@ class Endpoint final : private ContextEvents {
   void send();
   void recv();
   Known operation(std::uint64_t) const override { return {&call_, false}; }
-  void on_mismatch(int, std::uint64_t, const Status& why) override { report(why); }
+  void on_mismatch(int, std::uint64_t, const Fingerprint*, const Status& why) override { report(why); }
   void on_abort(int, const Status& why) override { report(why); }
   void on_peer_down(int, const Status& why) override { report(why); }
   static void report(const Status& why);

@@ -1,5 +1,6 @@
 // A program for the ranks of a test that live in odd surroundings: `adversity_rank MODE...`.
 //   alarms SECONDS      an interval timer interrupts all system calls each millisecond, from before `init` on
+//   workers             forks children while a thread is at work, which end in one way or another
 //   clock STOP_FILE     computes until rank 0 sees the file; says "jump N" when the wall clock has jumped
 //   few DESCRIPTORS     has only so many descriptors, from before `init` on
 //   fork                forks while there is a communicator
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -194,6 +196,61 @@ void let_go(Communicator comm, const std::string& how) {
   expect(never.status().code() == tutti::Code::aborted, never.status().to_string());
 }
 
+// What children do with what they find: let go of it, end without a word, or try to use it.
+std::optional<Communicator> used_by_main, used_by_thread;
+
+[[noreturn]] void worker(int kind) {
+  alarm(30);  // one that hangs is killed
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  if (kind == 1) kind = 0;  // their ends of a child wait for threads that it has not
+#endif
+  if (kind == 1) std::exit(0);  // destroys both
+  if (kind == 2) {
+    std::vector<float> data(1000);
+    for (Communicator* comm : {&*used_by_main, &*used_by_thread}) {
+      try {
+        comm->all_reduce(data, ReduceOp::sum).wait();
+        _exit(3);
+      } catch (const tutti::Error& error) {
+        if (error.code() != tutti::Code::unsupported) _exit(4);
+      }
+      comm->abort("a child has no say");
+    }
+  }
+  used_by_thread.reset();
+  used_by_main.reset();
+  _exit(0);
+}
+
+// While another thread is at work, so that a child finds everything half done.
+void forks_at_work() {
+  used_by_main.emplace(tutti::init());
+  used_by_thread = used_by_main->split(0);
+  std::atomic<bool> stop{false};
+  say("ready");
+  std::thread other([&] {
+    char more = 1;
+    for (int round = 0; more != 0; ++round) {
+      compute(*used_by_thread, round % 20);
+      more = stop ? 0 : 1;
+      used_by_thread->all_reduce(std::span(&more, 1), ReduceOp::max).wait();
+    }
+  });
+  for (int i = 0; i < 90; ++i) {
+    const pid_t child = fork();
+    if (child == 0) worker(i % 3);
+    int status = 0;
+    waitpid(child, &status, 0);
+    expect(status == 0, "a child of kind " + std::to_string(i % 3) + " ended with " + std::to_string(status));
+    used_by_main->barrier().wait();
+  }
+  stop = true;
+  other.join();
+  compute(*used_by_main, 19);
+  used_by_thread.reset();
+  used_by_main.reset();
+}
+
 void destroys(const std::string& how) {
   Communicator comm = tutti::init();
   compute(comm, 19);
@@ -220,6 +277,7 @@ int main(int argc, char** argv) try {
   if (mode == "clock") jumping_clock(words.at(1));
   if (mode == "few") with_few_descriptors(std::stoul(words.at(1)));
   if (mode == "fork") forks();
+  if (mode == "workers") forks_at_work();
   if (mode == "destroy") destroys(words.at(1));
   say("well");
   return 0;

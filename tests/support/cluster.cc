@@ -63,6 +63,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
         engine, std::move(mesh), Selector::create(CostModel{}, options.algorithms).take(), options.timeout);
     world->window_bytes = shared ? options.window_bytes : 0;
     world->patient = false;
+    world->part_of = options.part_of;
     communicators_[i] = create_communicator(world);
   });
 }

@@ -37,6 +37,13 @@ void late(Communicator& comm, std::vector<float>& data) {
   work.wait();
 }
 
+// Nor does it here.
+void late_to_split(Communicator& comm) {
+  if (comm.rank() == comm.size() - 1) stay();
+  issued();
+  comm.split(0);
+}
+
 // The last rank's callback does not come back. Nothing is sent before it is in place, so that whoever drives
 // calls it.
 void callback(Communicator& comm, std::vector<float>& data) {
@@ -94,6 +101,7 @@ void work(Communicator& comm, std::vector<float>& data, const std::string& mode)
   comm.barrier().wait();
   if (comm.rank() == 0) comm.send(data, 1, 5).wait();
   if (comm.rank() == 1) comm.recv(data, 0, 5).wait();
+  comm.split(tutti::no_color);
   if (mode == "work") return;
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the trace is written meanwhile
   if (mode == "abort") std::abort();
@@ -105,6 +113,7 @@ void run(Communicator& comm, const std::string& mode) {
   for (int i = 0; i < 20; ++i) comm.all_reduce(data, ReduceOp::sum).wait();
   comm.barrier().wait();
   if (mode == "late") late(comm, data);
+  if (mode == "split") late_to_split(comm);
   if (mode == "callback") callback(comm, data);
   if (mode == "circle") circle(comm, data);
   if (mode == "busy") busy(comm, data);

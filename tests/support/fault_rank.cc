@@ -5,14 +5,14 @@
 //   compute SECONDS   all but rank 0 wait in a barrier while that one computes; then all leave
 //   late WHO          that rank does nothing, the others call all_reduce a little later, for 300 ms at most
 //   leave WHO         that rank leaves while the others are in an all_reduce
-//   differ WHAT       the last rank calls something else than the others, or in another order
+//   differ WHAT [WHO] the last rank, or that one, calls something else than the others, or in another order
 //   hasty WHO         as `late`, but rank 0 aborts while it asks who is late, and tells how busy it is
 //                     afterwards
 //   again WHO         all call shrink, that rank later than the others, until it does not time out
-//   part              all call shrink, and leave as soon as it returns
+//   part [SPLITS]     all call shrink, after so many splits, and leave as soon as it returns
 //   abort WHO         that rank aborts from another thread while all are blocked
-// Prints "ready" when all ranks have met, then "failed NANOSECONDS CODE MESSAGE" with the time of the
-// monotonic clock at which it learned of a failure.
+// Prints "ready" when all ranks have met, then, or instead, "failed NANOSECONDS CODE MESSAGE" with the time
+// of the monotonic clock at which it learned of a failure, and "peer RANK", the rank that the failure blames.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -37,6 +37,12 @@ long long now() { return std::chrono::steady_clock::now().time_since_epoch().cou
 void say(const std::string& line) {
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
+}
+
+void tell(const tutti::Error& error) {
+  const long long when = now();
+  say("failed " + std::to_string(when) + " " + std::string(to_string(error.code())) + " " +
+      error.status().message());
 }
 
 // Every collective, over `count` elements for each rank.
@@ -81,9 +87,9 @@ class Calls {
   std::vector<std::int64_t> one_, all_;
 };
 
-// What the last rank calls differs from what the others call.
-void differ(Communicator& comm, const std::string& what) {
-  const bool odd = comm.rank() == comm.size() - 1;
+// What one rank calls differs from what the others call.
+void differ(Communicator& comm, const std::string& what, int who) {
+  const bool odd = comm.rank() == who;
   std::vector<float> data(1000 * static_cast<std::size_t>(comm.size()), 1);
   const auto reduce = [&](std::size_t count, tutti::DataType type, const ReduceOp& op) {
     comm.all_reduce(tutti::Buffer(data.data(), count, type), op).wait();
@@ -99,6 +105,16 @@ void differ(Communicator& comm, const std::string& what) {
     reduce(1000, float32, odd ? ReduceOp::max : ReduceOp::sum);
   } else if (what == "root") {
     comm.reduce(data, ReduceOp::sum, odd ? 1 : 0).wait();
+  } else if (what == "algorithm") {
+    comm.all_reduce(data, ReduceOp::sum, {.algorithm = odd ? "ring" : "recursive_doubling"}).wait();
+  } else if (what == "loop") {  // one call too many in a loop of small ones
+    for (int round = 0; round < 20; ++round) {
+      reduce(2, float32, ReduceOp::sum);
+      comm.barrier().wait();
+    }
+    odd ? reduce(2, float32, ReduceOp::sum) : comm.barrier().wait();
+  } else if (what == "split") {
+    odd ? comm.all_reduce(data, ReduceOp::sum).wait() : static_cast<void>(comm.split(0));
   } else if (what == "order") {
     std::vector<tutti::Work> works;
     for (const bool first : {true, false})
@@ -109,7 +125,7 @@ void differ(Communicator& comm, const std::string& what) {
     std::vector<float> in(counts.size()), out(counts.size());
     odd ? comm.all_to_all_v(in, counts, out, counts).wait() : comm.barrier().wait();
   }
-  comm.barrier().wait();
+  for (int i = 0; i < 20; ++i) comm.barrier().wait();  // some hear of it a little later
 }
 
 void hasty(Communicator& comm, int who) {
@@ -172,6 +188,11 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
   if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
   if (mode == "again") again(comm, std::stoi(words.at(1)));
   if (mode == "part") {
+    // Every second one is of the others only, and so leaves a gap among the contexts that are over here.
+    const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
+    for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
+    // Shrinking ends what others are still at; the last rank is to be asked before it calls.
+    if (splits > 0) std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 2 ? 1000 : 500));
     const tutti::Shrunk shrunk = comm.shrink(1);
     return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");
   }
@@ -180,7 +201,8 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     if (comm.rank() == std::stoi(words.at(1))) return;
     comm.all_reduce(data, ReduceOp::sum).wait();
   }
-  if (mode == "differ") differ(comm, words.at(1));
+  if (mode == "differ")
+    differ(comm, words.at(1), words.size() > 2 ? std::stoi(words.at(2)) : comm.size() - 1);
   if (mode == "abort") {
     std::thread other([&] {
       if (comm.rank() != std::stoi(words.at(1))) return;
@@ -238,9 +260,7 @@ void survive(Communicator comm, const Plan& plan, const std::vector<std::string>
       }
       return use(comm, words);
     } catch (const tutti::Error& error) {
-      const long long when = now();
-      say("failed " + std::to_string(when) + " " + std::string(to_string(error.code())) + " " +
-          error.status().message());
+      tell(error);
       if (error.code() != tutti::Code::peer_lost) return;
     }
     const long long begin = now();
@@ -271,11 +291,14 @@ int main(int argc, char** argv) try {
   try {
     use(comm, words);
   } catch (const tutti::Error& error) {
-    const long long when = now();
-    say("failed " + std::to_string(when) + " " + std::string(to_string(error.code())) + " " +
-        error.status().message());
+    tell(error);
+    say("peer " + std::to_string(error.status().peer()));
   }
   return 0;
+} catch (const tutti::Error& error) {
+  tell(error);
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

@@ -5,7 +5,8 @@
 //   recv     waits for a message from the last rank that never comes;
 //   reduce   takes part in collectives until one fails, or for ever;
 //            in these two the last rank does nothing;
-//   all      takes part in collectives, on every rank.
+//   all      takes part in collectives, on every rank;
+//   splits   keeps hundreds of communicators, with few descriptors.
 // What fails is printed to stderr, and makes the exit status 1.
 #include <cstdint>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <tutti/tutti.h>
@@ -67,10 +69,26 @@ void allocate_and_free(tutti::Communicator& comm) {
   if (mapped_segments() > before) throw std::runtime_error("still mapped");
 }
 
+void keep_splits(tutti::Communicator& comm) {
+  constexpr int splits = 300;
+  const rlimit few{160, 160};
+  if (setrlimit(RLIMIT_NOFILE, &few) != 0) throw std::runtime_error("setrlimit");
+  std::vector<tutti::Communicator> kept;
+  for (int i = 0; i < splits; ++i) {
+    kept.push_back(*comm.split(i % 3 == 0 ? comm.rank() % 2 : 0));
+    std::vector<std::int64_t> sum(i % 2 == 0 ? 3 : 3000, kept.back().rank() + 1);
+    const int size = kept.back().size();
+    kept.back().all_reduce(sum, tutti::ReduceOp::sum).wait();
+    if (sum.back() != size * (size + 1) / 2) throw std::runtime_error("wrong sum");
+  }
+  for (tutti::Communicator& each : kept) each.barrier().wait();
+}
+
 void go_on(tutti::Communicator& comm, const std::string& mode) {
   const int last = comm.size() - 1;
   std::vector<std::int32_t> data(1000);
   if (mode == "end") return;
+  if (mode == "splits") return keep_splits(comm);
   if (mode == "free") {
     allocate_and_free(comm);
     comm.barrier().wait();

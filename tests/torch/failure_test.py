@@ -1,4 +1,5 @@
 """What the other ranks see when one is lost, and that a waiting program can be interrupted."""
+import itertools
 import os
 import signal
 import subprocess
@@ -47,6 +48,86 @@ def test_a_killed_rank_is_named(size, lost, way, capsys):
         with capsys.disabled():
             latest = max(when for when, _ in seen.values()) - died
             print(f"\nrank {lost} of {size} killed, {way}: the last of the others had its exception after {latest:.3f} s")
+
+
+failures = itertools.count()
+
+
+def fails(rank, group=None):
+    """The group's ranks call different things; ends when all know. What was called before is over on all of them."""
+    store, key = dist.distributed_c10d._get_default_store(), f"before failure {next(failures)}"
+    store.add(key, 1)
+    while store.add(key, 0) < dist.get_world_size():
+        time.sleep(0.01)
+    with pytest.raises(dist.DistBackendError, match="mismatch"):
+        dist.all_reduce(torch.ones(1 + rank), group=group)
+    with pytest.raises(dist.DistBackendError):
+        dist.all_reduce(torch.ones(1), group=group)
+
+
+def works(size, group=None):
+    ones = torch.ones(3)
+    dist.all_reduce(ones, group=group)
+    assert ones.tolist() == [size] * 3
+
+
+def begins_anew(rank, size, folder):
+    for attempt in range(3):
+        dist.init_process_group("tutti", init_method=f"file://{folder}/{attempt}", rank=rank, world_size=size)
+        works(size)
+        fails(rank)
+        dist.destroy_process_group()
+    dist.init_process_group("tutti", init_method=f"file://{folder}/last", rank=rank, world_size=size)
+    works(size)
+    return True
+
+
+def meets_again_in_the_same_store(rank, size, folder):
+    store = dist.FileStore(f"{folder}/store", size)
+    for attempt in range(3):
+        dist.init_process_group("tutti", store=dist.PrefixStore(str(attempt), store), rank=rank, world_size=size)
+        works(size)
+        fails(rank)
+        dist.destroy_process_group()
+    return True
+
+
+def makes_another_subgroup(rank, size, folder):
+    dist.init_process_group("tutti", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    for _ in range(3):
+        group = dist.new_group()
+        works(size, group)
+        fails(rank, group)
+        works(size)  # the world is another group
+        dist.destroy_process_group(group)
+    fails(rank)
+    works(size, dist.new_group())  # torch's store, and not the world, is where its ranks meet
+    return True
+
+
+@pytest.mark.parametrize("again", [begins_anew, meets_again_in_the_same_store, makes_another_subgroup])
+def test_a_group_that_is_made_after_another_has_failed(again, tmp_path):
+    assert ranks.run(3, again, str(tmp_path), backend=None) == {0: True, 1: True, 2: True}
+
+
+def goes_on_with_the_survivors(rank, size, folder):
+    """Rank 1 dies; the two that are left make a group of their own, for which no new program is needed."""
+    dist.init_process_group("tutti", init_method=f"file://{folder}/all", rank=rank, world_size=size)
+    works(size)
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(dist.DistBackendError, match=r"peer_lost.*rank 1 \(host"):
+        while True:
+            dist.all_reduce(torch.ones(8))
+    dist.destroy_process_group()
+    dist.init_process_group("tutti", init_method=f"file://{folder}/survivors", rank=rank // 2, world_size=2)
+    works(2)
+    return True
+
+
+def test_survivors_make_a_group(tmp_path):
+    processes, pipes = ranks.start(3, goes_on_with_the_survivors, str(tmp_path), backend=None)
+    assert ranks.results(processes, pipes, expected=[0, 2]) == {0: True, 2: True}
 
 
 def all_reduces():

@@ -22,9 +22,8 @@ struct Words {
 void declare(CLI::App& app, BenchOptions& options, Words& words) {
   app.add_option("COLLECTIVE", words.collectives, "all_reduce, broadcast, ..., sendrecv, pingpong; or all")
       ->required();
-  app.add_option("-n", options.launch_ranks,
-                 "Start N ranks here; without it, those of `tutti run` or else one")
-      ->check(CLI::Range(1, 1 << 20));
+  add_ranks_option(app, options.launch_ranks,
+                   "Start N ranks here; without it, those of `tutti run` or else one");
   app.add_option("--min-bytes", words.min_bytes, "The smallest vector")->capture_default_str();
   app.add_option("--max-bytes", words.max_bytes, "The largest vector")->capture_default_str();
   app.add_option("--factor", options.factor, "From size to size")
@@ -62,8 +61,9 @@ std::string check_algorithm(const BenchOptions& options) {
   for (const MeasuredInfo* info : options.measured) {
     if (!info->kind) return std::string(info->name) + " has no algorithms";
     if (find_algorithm(*info->kind, options.algorithm) != nullptr) continue;
-    return std::string(info->name) + " has no algorithm " + options.algorithm + "; it has " +
-           algorithm_names(*info->kind);
+    const std::string known = algorithm_names(*info->kind);
+    return std::string(info->name) + " has no algorithm " + options.algorithm +
+           did_you_mean(options.algorithm, known) + "; it has " + known;
   }
   return {};
 }
@@ -74,7 +74,7 @@ std::string check_transport(const std::string& name) {
     if (entry.name == name) return {};
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return "no such transport: " + name + "; there are: " + known;
+  return "no such transport: " + name + did_you_mean(name, known) + "; there are: " + known;
 }
 
 std::string understand_collectives(const std::vector<std::string>& collectives, BenchOptions& options) {
@@ -84,7 +84,7 @@ std::string understand_collectives(const std::vector<std::string>& collectives, 
     } else if (const MeasuredInfo* info = find_measured(name)) {
       options.measured.push_back(info);
     } else {
-      return "nothing to measure is called " + name + "; there are: " + names();
+      return "nothing to measure is called " + name + did_you_mean(name, names()) + "; there are: " + names();
     }
   }
   return {};
@@ -102,8 +102,12 @@ std::string understand(const Words& words, BenchOptions& options) {
   if (*least == 0) return "--min-bytes must be at least 1";
   const auto type = parse_data_type(words.type);
   const auto op = parse_reduce_op(words.op);
-  if (!type) return "no such type: " + words.type + "; there are: " + type_names();
-  if (!op) return "no such operation: " + words.op + "; there are: " + op_names();
+  if (!type)
+    return "no such type: " + words.type + did_you_mean(words.type, type_names()) +
+           "; there are: " + type_names();
+  if (!op)
+    return "no such operation: " + words.op + did_you_mean(words.op, op_names()) +
+           "; there are: " + op_names();
   for (const MeasuredInfo* info : options.measured) {
     if (info->reduces && !op->supports(*type)) return words.op + " is not defined on " + words.type;
   }

@@ -1,4 +1,6 @@
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -15,6 +17,10 @@ std::string format(const char* form, Values... values) {
   return text;
 }
 
+[[noreturn]] void fail(const std::string& file) {
+  throw std::runtime_error("cannot write " + file + ": " + std::strerror(errno));
+}
+
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
@@ -29,7 +35,7 @@ Report::Report(const BenchOptions& options, int ranks) : options_(options), rank
   if (options.csv.empty()) return;
   csv_.open(options.csv, std::ios::trunc);
   csv_ << "peer,collective,bytes,ranks,lat_us_median,lat_us_p99,algbw_GBps,busbw_GBps\n" << std::flush;
-  if (!csv_) throw std::runtime_error("cannot write " + options.csv);
+  if (!csv_) fail(options.csv);
 }
 
 void Report::begin(const MeasuredInfo& info) {
@@ -54,7 +60,7 @@ void Report::add(const MeasuredInfo& info, std::uint64_t asked, const BenchOpera
                  static_cast<unsigned long long>(asked), ranks_, found.median_us, found.p99_us,
                  algorithm_bandwidth, bus_bandwidth)
        << std::flush;
-  if (!csv_) throw std::runtime_error("cannot write " + options_.csv);
+  if (!csv_) fail(options_.csv);
 }
 
 }  // namespace tutti::tools

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -16,6 +17,9 @@ namespace tutti::tools {
 namespace {
 
 constexpr std::chrono::seconds answer_limit{3};
+constexpr const char* nobody =
+    "no process of this user, on this machine and network, uses tutti; ranks that have not met yet do not "
+    "answer";
 
 std::optional<pid_t> as_pid(const std::string& text) {
   pid_t pid = 0;
@@ -60,6 +64,10 @@ Asked ask_ranks(const std::vector<pid_t>& wanted) {
 }
 
 Result<RankDump> read_dump(const std::string& file) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) {
+    return Status(Code::invalid_argument, "is a folder; name the files in it");
+  }
   std::ifstream in(file);
   if (!in) return Status(Code::invalid_argument, "cannot be read");
   std::ostringstream text;
@@ -78,7 +86,7 @@ int list_ranks() {
   }
   for (const auto& [pid, problem] : asked.problems) std::cout << pid << "  " << problem << "\n";
   if (asked.answers.empty() && asked.problems.empty()) {
-    std::cerr << "tutti debug: no process of this user, on this machine and network, uses tutti\n";
+    std::cerr << "tutti debug: " << nobody << "\n";
     return exit_failure;
   }
   return 0;
@@ -104,8 +112,12 @@ int show_ranks(const std::vector<pid_t>& pids) {
   return status;
 }
 
+// The dumps of each job: by its id and size.
+using Jobs = std::map<std::pair<std::string, int>, std::vector<RankDump>>;
+
 // Of two dumps of a rank the later one counts.
-void keep(std::vector<RankDump>& dumps, RankDump dump) {
+void keep(Jobs& jobs, RankDump dump) {
+  std::vector<RankDump>& dumps = jobs[{dump.job, dump.size}];
   const auto same =
       std::ranges::find_if(dumps, [&](const RankDump& other) { return other.rank == dump.rank; });
   if (same == dumps.end()) {
@@ -115,8 +127,24 @@ void keep(std::vector<RankDump>& dumps, RankDump dump) {
   }
 }
 
+void complain(const std::string& source, const std::string& problem) {
+  std::cerr << "tutti debug: " << source << ": " << problem << "\n";
+}
+
+void keep_answers(Jobs& jobs, const std::vector<pid_t>& pids) {
+  const Asked asked = ask_ranks(pids);
+  for (const auto& [pid, problem] : asked.problems) {
+    if (!pids.empty() && std::ranges::count(pids, pid) == 0) continue;
+    complain("process " + std::to_string(pid), problem);
+  }
+  for (const DebugAnswer& answer : asked.answers) {
+    auto dump = parse_dump(answer.text);
+    if (dump.ok()) keep(jobs, std::move(dump).take());
+  }
+}
+
 int merge_dumps(const Arguments& sources) {
-  std::vector<RankDump> dumps;
+  Jobs jobs;
   std::vector<pid_t> pids;
   for (const std::string& source : sources) {
     if (const auto pid = as_pid(source)) {
@@ -125,34 +153,21 @@ int merge_dumps(const Arguments& sources) {
     }
     auto dump = read_dump(source);
     if (dump.ok()) {
-      keep(dumps, std::move(dump).take());
+      keep(jobs, std::move(dump).take());
     } else {
-      std::cerr << "tutti debug: " << source << ": " << dump.status().message() << "\n";
-      return exit_failure;
+      complain(source, dump.status().message());
     }
   }
-  if (sources.empty() || !pids.empty()) {
-    const Asked asked = ask_ranks(pids);
-    for (const auto& [pid, problem] : asked.problems) {
-      if (!pids.empty() && std::ranges::count(pids, pid) == 0) continue;
-      std::cerr << "tutti debug: process " << pid << ": " << problem << "\n";
-    }
-    for (const DebugAnswer& answer : asked.answers) {
-      auto dump = parse_dump(answer.text);
-      if (dump.ok()) keep(dumps, std::move(dump).take());
-    }
-  }
-  if (dumps.empty()) {
-    std::cerr << "tutti debug: there is nothing to merge\n";
+  if (sources.empty() || !pids.empty()) keep_answers(jobs, pids);
+  if (jobs.empty()) {
+    std::cerr << "tutti debug: " << (sources.empty() ? nobody : "there is nothing to merge") << "\n";
     return exit_failure;
   }
-  const bool one_job = std::ranges::all_of(
-      dumps, [&](const RankDump& dump) { return dump.job == dumps[0].job && dump.size == dumps[0].size; });
-  if (!one_job) {
-    std::cerr << "tutti debug: these are ranks of several jobs; name the processes or files of one\n";
-    return exit_failure;
+  for (const auto& [job, dumps] : jobs) {
+    const std::string name = job.first.empty() ? "" : job.first + " ";
+    if (jobs.size() > 1) std::cout << "job " << name << "of " << job.second << " ranks\n";
+    std::cout << merge(dumps);
   }
-  std::cout << merge(dumps);
   return 0;
 }
 

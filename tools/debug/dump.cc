@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include <tutti/core/shown.h>
 #include <tutti/tools/debug/dump.h>
 
 namespace tutti::tools {
@@ -20,6 +21,9 @@ T integer_or_zero(const Json& object, const char* key) {
   return object.contains(key) ? integer<T>(object.at(key)) : T{0};
 }
 
+// Dumps come from other processes, and go to a terminal.
+std::string text_of(const Json& json) { return printable(json.get<std::string>()); }
+
 std::vector<int> integers(const Json& json) {
   std::vector<int> numbers;
   for (const Json& number : json) numbers.push_back(integer<int>(number));
@@ -29,8 +33,8 @@ std::vector<int> integers(const Json& json) {
 RankDump::Operation operation_of(const Json& json, bool is_transfer) {
   RankDump::Operation operation;
   operation.number = integer<std::uint64_t>(json.at(is_transfer ? "number" : "sequence"));
-  operation.call = json.at("call").get<std::string>();
-  const auto state = json.at("state").get<std::string>();
+  operation.call = text_of(json.at("call"));
+  const auto state = text_of(json.at("state"));
   operation.running = state == "running";
   operation.failed = state == "failed";
   operation.issued_us = integer_or_zero<std::int64_t>(json, "issued_us");
@@ -43,10 +47,10 @@ RankDump::Communicator communicator_of(const Json& json) {
   RankDump::Communicator communicator;
   communicator.context = integer<std::uint64_t>(json.at("context"));
   communicator.ranks = integers(json.at("ranks"));
-  communicator.status = json.at("status").get<std::string>();
+  communicator.status = text_of(json.at("status"));
   communicator.issued = integer<std::uint64_t>(json.at("issued"));
   for (const Json& awaited : json.at("awaited")) {
-    communicator.names[integer<int>(awaited.at("rank"))] = awaited.at("name").get<std::string>();
+    communicator.names[integer<int>(awaited.at("rank"))] = text_of(awaited.at("name"));
   }
   for (const Json& operation : json.at("operations")) {
     communicator.operations.push_back(operation_of(operation, false));
@@ -59,12 +63,12 @@ RankDump::Communicator communicator_of(const Json& json) {
 
 RankDump dump_of(const Json& json) {
   RankDump dump;
-  dump.job = json.at("job").get<std::string>();
+  dump.job = text_of(json.at("job"));
   dump.rank = integer<int>(json.at("rank"));
   dump.size = integer<int>(json.at("size"));
-  dump.host = json.at("host").get<std::string>();
+  dump.host = text_of(json.at("host"));
   dump.pid = integer<std::int64_t>(json.at("pid"));
-  dump.reason = json.at("reason").get<std::string>();
+  dump.reason = text_of(json.at("reason"));
   dump.time_us = integer<std::int64_t>(json.at("time_us"));
   dump.progress = json.at("progress").get<bool>();
   for (const Json& communicator : json.at("communicators")) {
@@ -83,7 +87,7 @@ Result<RankDump> parse_dump(std::string_view text) {
   try {
     return dump_of(Json::parse(text));
   } catch (const Json::exception& error) {
-    return Status(Code::invalid_argument, error.what());
+    return Status(Code::invalid_argument, std::string("is no dump of a rank: ") + error.what());
   }
 }
 

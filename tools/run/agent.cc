@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include <asio/post.hpp>
@@ -10,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tutti/tools/command_line.h>
 #include <tutti/tools/run/agent.h>
 #include <tutti/tools/run/descendants.h>
 
@@ -39,17 +37,6 @@ bool open_pipe(Descriptor& ours, Descriptor& theirs) {
   return fcntl(ours.fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
-StartFailure cannot_start(const AgentTask& task, int problem) {
-  const std::string& name = task.program.front();
-  if (problem == ENOENT) {
-    const bool searched = name.find('/') == std::string::npos;
-    return {exit_not_found, name + ": not found" + (searched ? " in PATH" : "")};
-  }
-  const bool is_programs_fault = problem == EACCES || problem == ENOEXEC || problem == EISDIR;
-  return {is_programs_fault ? exit_cannot_execute : exit_failure,
-          "cannot start " + name + ": " + std::strerror(problem)};
-}
-
 }  // namespace
 
 Agent::Agent(asio::io_context& io, AgentEvents& events)
@@ -70,20 +57,17 @@ std::optional<StartFailure> Agent::start(const AgentTask& task) {
   setrlimit(RLIMIT_NOFILE, &open_files);
 
   const auto path_variable = task.environment.find("PATH");
-  int problem = 0;
-  const std::string path = find_program(
-      task.program.front(),
-      path_variable == task.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path_variable->second,
-      problem);
-  if (path.empty()) return cannot_start(task, problem);
-  for (int local_rank = 0; local_rank < task.local_ranks; ++local_rank) {
-    if (auto failure = start_rank(task, path, local_rank)) return failure;
+  const std::string search_path =
+      path_variable == task.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path_variable->second;
+  FoundProgram program = find_program(task.program.front(), search_path);
+  for (int local_rank = 0; local_rank < task.local_ranks && program.problem == 0; ++local_rank) {
+    program.problem = start_rank(task, program.path, local_rank);
   }
-  return std::nullopt;
+  if (program.problem == 0) return std::nullopt;
+  return cannot_start(task.program.front(), program, search_path);
 }
 
-std::optional<StartFailure> Agent::start_rank(const AgentTask& task, const std::string& path,
-                                              int local_rank) {
+int Agent::start_rank(const AgentTask& task, const std::string& path, int local_rank) {
   RankPlace place{task.first_rank + local_rank, task.world_size, local_rank, task.local_ranks};
   Environment environment = task.environment;
   set_rank_variables(environment, place);
@@ -97,7 +81,7 @@ std::optional<StartFailure> Agent::start_rank(const AgentTask& task, const std::
   if (!has_input) nothing.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if ((!has_input && nothing.fd < 0) || !open_pipe(ours[0], theirs[0]) ||
       (!task.merge_stderr && !open_pipe(ours[1], theirs[1]))) {
-    return cannot_start(task, errno);
+    return errno;
   }
   SpawnRequest request;
   request.path = path;
@@ -107,7 +91,7 @@ std::optional<StartFailure> Agent::start_rank(const AgentTask& task, const std::
   request.output = theirs[0].fd;
   request.error = task.merge_stderr ? theirs[0].fd : theirs[1].fd;
   const pid_t pid = spawn(request, defaults_);
-  if (pid < 0) return cannot_start(task, -pid);
+  if (pid < 0) return -pid;
 
   locals_.push_back(std::make_unique<Local>(io_));
   Local& local = *locals_.back();
@@ -125,7 +109,7 @@ std::optional<StartFailure> Agent::start_rank(const AgentTask& task, const std::
     await_output(pipe);
   }
   await_exit(local);
-  return std::nullopt;
+  return 0;
 }
 
 // One descriptor per process tells in which order they end; SIGCHLD alone does not. Where the kernel has no
@@ -170,10 +154,10 @@ bool Agent::read_some(Pipe& pipe) {
   const ssize_t bytes = read(pipe.end.native_handle(), buffer_.data(), buffer_.size());
   if (bytes > 0) {
     const std::string_view text(buffer_.data(), static_cast<std::size_t>(bytes));
-    if (events_.on_output(pipe.owner->rank, pipe.stream, text)) return true;
-  } else if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) {
-    return false;
+    events_.on_output(pipe.owner->rank, pipe.stream, text);
+    return true;
   }
+  if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   asio::error_code ignored;
   pipe.end.close(ignored);
   return false;

@@ -16,6 +16,7 @@
 #include <tutti/tools/run/agent_events.h>
 #include <tutti/tools/run/environment.h>
 #include <tutti/tools/run/spawn.h>
+#include <tutti/tools/run/start_failure.h>
 
 namespace tutti::tools {
 
@@ -29,12 +30,6 @@ struct AgentTask {
   int input = -1;  // rank 0's stdin; the others read nothing
   bool merge_stderr = false;
   std::chrono::nanoseconds kill_grace{0};
-};
-
-// Why not all ranks could be started, and the exit status that a shell would give for it.
-struct StartFailure {
-  int exit_status;
-  std::string message;
 };
 
 // Starts the local ranks and watches them: their output, their ends, and that nothing of them stays behind.
@@ -72,7 +67,8 @@ class Agent {
     std::array<Pipe, 2> pipes;
   };
 
-  std::optional<StartFailure> start_rank(const AgentTask& task, const std::string& path, int local_rank);
+  // 0, or an errno.
+  int start_rank(const AgentTask& task, const std::string& path, int local_rank);
   void await_exit(Local& local);
   void await_children();
   void await_output(Pipe& pipe);

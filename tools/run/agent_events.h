@@ -24,8 +24,7 @@ struct ExitStatus {
 // What an agent tells whoever runs the job: here the same process, on other hosts a connection's other end.
 class AgentEvents {
  public:
-  // False: nobody wants any more of this stream. Its writers then see it closed, as they would without us.
-  virtual bool on_output(int rank, Stream stream, std::string_view bytes) = 0;
+  virtual void on_output(int rank, Stream stream, std::string_view bytes) = 0;
   // Everything that the rank itself has written has been delivered before. In order of exit.
   virtual void on_exit(int rank, pid_t pid, ExitStatus status) = 0;
   // Nothing is left: neither ranks nor any descendants of them.

@@ -1,11 +1,13 @@
+#include <cerrno>
 #include <random>
 
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/rendezvous/random.h>
+#include <tutti/tools/processors.h>
 #include <tutti/tools/run/environment.h>
 
 namespace tutti::tools {
@@ -15,8 +17,8 @@ constexpr std::size_t token_bytes = 32;
 constexpr int first_port = 20000;
 constexpr int last_port = 32767;  // the kernel's own range begins at 32768
 
-// Whether a server that listens on all addresses, as PyTorch's store does, could have the port.
-bool is_free(int port) {
+// 0, or why (errno) a server that listens on all addresses, as PyTorch's store does, could not have the port.
+int problem_with(int port) {
   int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 any6 = {};
   any6.sin6_family = AF_INET6;
@@ -31,14 +33,9 @@ bool is_free(int port) {
     fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0) bound = bind(fd, reinterpret_cast<const sockaddr*>(&any4), sizeof any4);
   }
+  const int problem = bound == 0 ? 0 : errno;
   if (fd >= 0) close(fd);
-  return bound == 0;
-}
-
-int usable_cores() {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return CPU_COUNT(&cores);
-  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return problem;
 }
 
 }  // namespace
@@ -64,8 +61,7 @@ std::vector<std::string> apply_exports(Environment& environment, const std::vect
 
 void provide_token(Environment& environment) {
   for (const char* name : {"TUTTI_TOKEN", "TUTTI_TOKEN_FILE"}) {
-    const auto found = environment.find(name);
-    if (found != environment.end() && !found->second.empty()) return;
+    if (environment.contains(name)) return;
   }
   environment["TUTTI_TOKEN"] = random_hex(token_bytes);
 }
@@ -88,22 +84,24 @@ void set_rank_variables(Environment& environment, const RankPlace& place) {
 }
 
 void limit_spinning(Environment& environment, int local_ranks) {
-  if (local_ranks > usable_cores()) environment.try_emplace("TUTTI_SPIN", "0");
+  if (local_ranks > usable_processors()) environment.try_emplace("TUTTI_SPIN", "0");
 }
 
 void share_processors(Environment& environment, int local_ranks) {
   if (local_ranks == 1) return;
-  environment.try_emplace("OMP_NUM_THREADS", std::to_string(std::max(1, usable_cores() / local_ranks)));
+  environment.try_emplace("OMP_NUM_THREADS", std::to_string(std::max(1, usable_processors() / local_ranks)));
 }
 
-int find_free_port() {
+Result<int> find_free_port() {
   std::random_device random;
   std::uniform_int_distribution<int> any_port(first_port, last_port);
+  int problem = 0;
   for (int attempt = 0; attempt < 200; ++attempt) {
     const int port = any_port(random);
-    if (is_free(port)) return port;
+    problem = problem_with(port);
+    if (problem == 0) return port;
   }
-  return 0;
+  return Status(Code::resource_exhausted, "no free port for MASTER_PORT: " + error_text(problem));
 }
 
 }  // namespace tutti::tools

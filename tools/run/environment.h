@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <tutti/core/status.h>
 #include <tutti/rendezvous/environment.h>
 
 namespace tutti::tools {
@@ -44,7 +45,7 @@ void limit_spinning(Environment& environment, int local_ranks);
 void share_processors(Environment& environment, int local_ranks);
 
 // A TCP port on which nobody listens, outside of the range from which the kernel hands out ports by itself,
-// so that it stays free until the ranks get there. 0 if there is none.
-int find_free_port();
+// so that it stays free until the ranks get there.
+Result<int> find_free_port();
 
 }  // namespace tutti::tools

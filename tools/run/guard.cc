@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tutti/core/error_text.h>
 #include <tutti/tools/command_line.h>
 #include <tutti/tools/run/descendants.h>
 #include <tutti/tools/run/guard.h>
@@ -25,6 +26,8 @@ namespace {
   try {
     adopt_orphans();
     status = body();
+  } catch (const std::system_error& error) {
+    std::cerr << "tutti run: cannot start: " << error_text(error.code().value()) << std::endl;
   } catch (const std::exception& error) {
     std::cerr << "tutti run: " << error.what() << std::endl;
   }

@@ -1,4 +1,6 @@
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include <signal.h>
@@ -26,7 +28,10 @@ std::string host_name() {
 
 std::string describe(ExitStatus status) {
   if (status.signal == 0) return "exited with status " + std::to_string(status.code);
-  return "was ended by signal " + std::to_string(status.signal) + " (" + strsignal(status.signal) + ")";
+  const char* limit =
+      status.signal == SIGXFSZ ? ": a file, or memory that it shared, beyond RLIMIT_FSIZE, ulimit -f" : "";
+  return "was ended by signal " + std::to_string(status.signal) + " (" + strsignal(status.signal) + limit +
+         ")";
 }
 
 // Guarded as the ranks' own connections are.
@@ -49,6 +54,7 @@ bool ends_job(int number) {
 Job::Job(RunOptions options)
     : options_(std::move(options)), signals_(io_), output_(io_, options_.output), agent_(io_, *this) {
   output_.on_progress([this] {
+    end_unread();
     if (done_ && output_.backlog() == 0) io_.stop();
     agent_.set_reading(output_.backlog() < most_backlog);
   });
@@ -57,9 +63,10 @@ Job::Job(RunOptions options)
 int Job::run() {
   for (const int number : signals_to_handle()) signals_.add(number);
   await_signals();
-  // A reader of our output that goes away is an error to be seen, not a reason to leave the ranks alone. The
-  // agent has noted before what the ranks are to inherit.
+  // A reader of our output that goes away, or a file that may not grow, is an error to be seen, not a reason
+  // to leave the ranks alone. The agent has noted before what the ranks are to inherit.
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
 
   AgentTask task;
   if (!prepare(task)) return exit_failure;
@@ -68,8 +75,20 @@ int Job::run() {
   return exit_status();
 }
 
+// For this process, too, so that files which variables name (TUTTI_TOKEN_FILE) are the same for all.
+bool Job::enter_folder(Environment& environment) {
+  if (options_.folder.empty()) return true;
+  if (chdir(options_.folder.c_str()) != 0) {
+    output_.note("tutti run: --wdir " + options_.folder + ": " + std::strerror(errno) + "\n");
+    return false;
+  }
+  environment["PWD"] = std::filesystem::current_path();
+  return true;
+}
+
 bool Job::prepare(AgentTask& task) {
   task.environment = environment_of_process();
+  if (!enter_folder(task.environment)) return false;
   for (const std::string& name : apply_exports(task.environment, options_.exports)) {
     output_.note("tutti run: -x " + name + ": not set here, so the ranks do not have it either\n");
   }
@@ -80,8 +99,9 @@ bool Job::prepare(AgentTask& task) {
   if (store.ok()) problem = output_.open(options_.ranks);
   if (problem.ok()) {
     store_ = std::move(*store);
-    place.master_port = find_free_port();
-    if (place.master_port == 0) problem = Status(Code::resource_exhausted, "no free port for MASTER_PORT");
+    const Result<int> port = find_free_port();
+    problem = port.status();
+    if (port.ok()) place.master_port = *port;
   }
   if (!problem.ok()) {
     output_.note("tutti run: " + problem.message() + "\n");
@@ -106,10 +126,17 @@ void Job::fail_to_start(const StartFailure& failure) {
   agent_.stop();
 }
 
-bool Job::on_output(int rank, Stream stream, std::string_view bytes) {
-  const bool wanted = output_.write(rank, stream, bytes);
+void Job::on_output(int rank, Stream stream, std::string_view bytes) {
+  output_.write(rank, stream, bytes);
+  end_unread();
   if (output_.backlog() >= most_backlog) agent_.set_reading(false);
-  return wanted;
+}
+
+// As SIGPIPE ends other programs (`tutti run ... | head`): without a word, and with its status.
+void Job::end_unread() {
+  if (ending_signal_ || !output_.unread()) return;
+  ending_signal_ = SIGPIPE;
+  agent_.stop();
 }
 
 void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
@@ -176,7 +203,7 @@ void Job::on_signal(int number) {
 int Job::exit_status() const {
   if (failure_) return *failure_;
   if (ending_signal_ && !all_succeeded_) return exit_signal_base + *ending_signal_;
-  return 0;
+  return output_.lost() ? exit_output_lost : 0;
 }
 
 }  // namespace tutti::tools

@@ -24,12 +24,14 @@ class Job final : private AgentEvents {
   int run();
 
  private:
-  bool on_output(int rank, Stream stream, std::string_view bytes) override;
+  void on_output(int rank, Stream stream, std::string_view bytes) override;
   void on_exit(int rank, pid_t pid, ExitStatus status) override;
   void on_done() override;
 
   // False if the user has been told why not.
   bool prepare(AgentTask& task);
+  bool enter_folder(Environment& environment);
+  void end_unread();
   void await_signals();
   void on_signal(int number);
   bool is_consequence() const;
@@ -48,7 +50,7 @@ class Job final : private AgentEvents {
   bool any_succeeded_ = false;
   int running_ = 0;
   std::optional<int> failure_;        // the exit status of the first rank to fail
-  std::optional<int> ending_signal_;  // by which we were asked to end
+  std::optional<int> ending_signal_;  // by which we were asked to end, or SIGPIPE: nobody reads
 };
 
 }  // namespace tutti::tools

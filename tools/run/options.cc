@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include <tutti/core/config_values.h>
 #include <tutti/tools/command_line.h>
 #include <tutti/tools/run/options.h>
@@ -19,6 +21,13 @@ bool takes_value(const CLI::App& app, const std::string& word) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
+// mpirun's other names for options, which everybody's fingers know.
+std::string own_name(const std::string& word) {
+  if (word == "-np" || word == "--np") return "-n";
+  if (word == "-wdir" || word == "-wd" || word == "--wd") return "--wdir";
+  return word;
+}
+
 SplitArguments split(const CLI::App& app, const Arguments& arguments) {
   SplitArguments result;
   std::size_t i = 0;
@@ -29,8 +38,7 @@ SplitArguments split(const CLI::App& app, const Arguments& arguments) {
       break;
     }
     if (word.size() < 2 || word[0] != '-') break;
-    // mpirun's other names for it, which everybody's fingers know.
-    result.own.push_back(word == "-np" || word == "--np" ? "-n" : word);
+    result.own.push_back(own_name(word));
     if (takes_value(app, result.own.back()) && i + 1 < arguments.size()) result.own.push_back(arguments[++i]);
   }
   result.program.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
@@ -56,19 +64,20 @@ std::string check_exports(const std::vector<std::string>& exports) {
 std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
   CLI::App app(
       "Starts a program as N ranks on this machine, serves the store at which they meet, and ends all\n"
-      "of them when one fails. The exit status is that of the first rank to fail, 128+n for signal n.",
+      "of them when one fails. The exit status is that of the first rank to fail, 128+n for signal n;\n"
+      "74 if none failed but output was lost (a full disk).",
       "tutti run");
   app.formatter(std::make_shared<UsageOfRun>());
   RunOptions options;
   std::string output;
   std::string grace = "2s";
-  app.add_option("-n", options.ranks, "The number of ranks (also -np, --np)")
-      ->required()
-      ->check(CLI::Range(1, max_ranks));
+  add_ranks_option(app, options.ranks, "The number of ranks (also -np, --np)");
   app.add_option("-x", options.exports,
                  "Set VAR for the ranks (VAR=VALUE); VAR alone keeps its value of here")
       ->type_name("VAR[=VALUE]")
       ->allow_extra_args(false);
+  app.add_option("--wdir", options.folder, "The folder in which the ranks start (also -wdir, -wd, --wd)")
+      ->type_name("DIR");
   app.add_option("--output-filename", output,
                  "Also write the ranks' output to DIR/1/rank.N/stdout and stderr; with :nocopy only there")
       ->type_name("DIR[:nocopy]");
@@ -86,6 +95,8 @@ std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
 
   SplitArguments words = split(app, arguments);
   if (const auto status = parse(app, words.own)) return *status;
+  if (options.ranks == 0)
+    return usage_error(app, "-n N is required, the number of ranks; -n auto counts processors");
   if (const std::string problem = check_exports(options.exports); !problem.empty())
     return usage_error(app, problem);
   if (words.program.empty()) return usage_error(app, "no program given");
@@ -97,7 +108,7 @@ std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
     output.resize(output.size() - no_copy.size());
     options.output.to_terminal = false;
   }
-  options.output.directory = std::move(output);
+  if (!output.empty()) options.output.directory = std::filesystem::absolute(output);
   options.program = std::move(words.program);
   return options;
 }

@@ -11,7 +11,7 @@
 namespace tutti::tools {
 
 struct OutputOptions {
-  std::string directory;  // log files go here; empty: none
+  std::string directory;  // log files go here, an absolute path; empty: none
   bool to_terminal = true;
   bool merge_stderr = false;
   bool tag = false;
@@ -22,6 +22,7 @@ struct OutputOptions {
 struct RunOptions {
   int ranks = 0;
   std::vector<std::string> exports;  // "VAR" or "VAR=VALUE", as given to -x
+  std::string folder;                // where the ranks start, and programs are looked for; empty: here
   OutputOptions output;
   std::chrono::nanoseconds kill_grace = std::chrono::seconds(2);
   bool enable_recovery = false;  // the others go on when a rank fails

@@ -3,10 +3,11 @@
 #include <cstring>
 #include <filesystem>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <tutti/core/new_file.h>
+#include <tutti/tools/command_line.h>
 #include <tutti/tools/run/output.h>
 
 namespace tutti::tools {
@@ -25,8 +26,7 @@ bool same_file(int a, int b) {
 
 }  // namespace
 
-// A log file: the bytes as they come. Once it cannot be written (a full disk) the rest is lost, and we say so
-// once.
+// A log file: the bytes as they come. Once it cannot be written (a full disk) the rest is lost.
 class Output::LogFile {
  public:
   LogFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
@@ -36,8 +36,10 @@ class Output::LogFile {
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  // Empty, or what went wrong just now.
+  const std::string& path() const { return path_; }
+  // Empty, or what went wrong just now: told once.
   std::string write(std::string_view bytes) {
+    const FileSizeSignalBlocked no_signal;
     while (fd_ >= 0 && !bytes.empty()) {
       const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
       if (written >= 0) {
@@ -46,7 +48,7 @@ class Output::LogFile {
         const std::string problem = std::strerror(errno);
         close(fd_);
         fd_ = -1;
-        return "tutti run: cannot write " + path_ + ": " + problem + "; it ends here\n";
+        return problem;
       }
     }
     return {};
@@ -88,13 +90,13 @@ Status Output::open_file(RankStream& stream, int rank, const char* name) {
   std::filesystem::create_directories(folder, error);
   if (error) return Status(Code::invalid_argument, "cannot create " + folder + ": " + error.message());
   const std::string path = folder + "/" + name;
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return Status(Code::invalid_argument, "cannot write " + path + ": " + std::strerror(errno));
-  stream.file = std::make_unique<LogFile>(path, fd);
+  const Result<int> fd = open_new_file(path);
+  if (!fd.ok()) return fd.status().with_context("cannot write " + path);
+  stream.file = std::make_unique<LogFile>(path, *fd);
   return {};
 }
 
-bool Output::write(int rank, Stream stream, std::string_view bytes) {
+void Output::write(int rank, Stream stream, std::string_view bytes) {
   Rank& source = *ranks_[static_cast<std::size_t>(rank)];
   RankStream& target = source.streams[static_cast<int>(stream)];
   const bool keep_tail = stream == Stream::err || options_.merge_stderr;
@@ -103,17 +105,34 @@ bool Output::write(int rank, Stream stream, std::string_view bytes) {
     if (source.tail.size() > 2 * tail_bytes) source.tail.erase(0, source.tail.size() - tail_bytes);
   }
   if (target.file) {
-    if (const std::string problem = target.file->write(bytes); !problem.empty()) note(problem);
+    if (const std::string problem = target.file->write(bytes); !problem.empty())
+      note_lost(target.file->path(), problem);
   }
-  if (!options_.to_terminal) return true;
+  if (!options_.to_terminal) return;
   lines(stream).write(target.source, bytes);
-  return keep_tail || target.file || !out_.broken();
+  look_at_terminals();
+}
+
+void Output::note_lost(const std::string& name, const std::string& problem) {
+  lost_ = true;
+  note("tutti run: cannot write " + name + ": " + problem +
+       "; the ranks go on, and what they write there is lost (exit status " +
+       std::to_string(exit_output_lost) + ")\n");
+}
+
+// A reader that has gone away wants no more, so that nothing of its is lost.
+void Output::look_at_terminals() {
+  const Terminal& terminal = err_ && out_.problem() == 0 ? *err_ : out_;
+  if (terminal_lost_ || terminal.problem() == 0 || terminal.reader_gone()) return;
+  terminal_lost_ = true;
+  note_lost(terminal.name(), std::strerror(terminal.problem()));
 }
 
 void Output::finish(int rank) {
   for (const Stream stream : {Stream::out, Stream::err}) {
     lines(stream).finish(ranks_[static_cast<std::size_t>(rank)]->streams[static_cast<int>(stream)].source);
   }
+  look_at_terminals();
 }
 
 std::vector<std::string> Output::last_lines(int rank) const {

@@ -26,12 +26,15 @@ class Output {
 
   // Prepares for ranks 0..ranks-1: creates the log files. A failure names the file.
   Status open(int ranks);
-  // False if nobody wants any more of it; see AgentEvents.
-  bool write(int rank, Stream stream, std::string_view bytes);
+  void write(int rank, Stream stream, std::string_view bytes);
   // The rank says no more.
   void finish(int rank);
   // The last lines of its stderr, or of stdout where the two are merged.
   std::vector<std::string> last_lines(int rank) const;
+  // Some of what the ranks have written could be put down nowhere. That has been said.
+  bool lost() const { return lost_; }
+  // The reader of our stdout has gone away, and nothing else keeps what the ranks write.
+  bool unread() const { return options_.directory.empty() && out_.reader_gone(); }
   // Lines of the launcher itself, on stderr.
   void note(const std::string& lines);
 
@@ -52,6 +55,8 @@ class Output {
   };
 
   Status open_file(RankStream& stream, int rank, const char* name);
+  void note_lost(const std::string& name, const std::string& problem);
+  void look_at_terminals();
   LineOutput& lines(Stream stream) { return stream == Stream::err && err_lines_ ? *err_lines_ : out_lines_; }
 
   const OutputOptions options_;
@@ -61,6 +66,8 @@ class Output {
   std::optional<Terminal> err_;
   std::optional<LineOutput> err_lines_;
   std::vector<std::unique_ptr<Rank>> ranks_;
+  bool lost_ = false;
+  bool terminal_lost_ = false;
 };
 
 }  // namespace tutti::tools

@@ -61,6 +61,7 @@ struct Child {
       sigaction(signal, &action, nullptr);
     }
     sigaction(SIGPIPE, &defaults.broken_pipe, nullptr);
+    sigaction(SIGXFSZ, &defaults.file_too_large, nullptr);
     return sigprocmask(SIG_SETMASK, &defaults.mask, nullptr) == 0;
   }
 };
@@ -89,6 +90,7 @@ SpawnDefaults SpawnDefaults::of_this_process() {
   SpawnDefaults result = {};
   sigprocmask(SIG_SETMASK, nullptr, &result.mask);
   sigaction(SIGPIPE, nullptr, &result.broken_pipe);
+  sigaction(SIGXFSZ, nullptr, &result.file_too_large);
   getrlimit(RLIMIT_NOFILE, &result.open_files);
   return result;
 }
@@ -123,22 +125,20 @@ pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults) {
   return -problem;
 }
 
-std::string find_program(const std::string& name, const std::string& path, int& problem) {
-  problem = ENOENT;
-  if (name.find('/') != std::string::npos) {
-    problem = check_executable(name);
-    return problem == 0 ? name : std::string();
-  }
-  for (std::size_t begin = 0; begin <= path.size() && !name.empty();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    const std::string folder = path.substr(begin, end - begin);
+FoundProgram find_program(const std::string& name, const std::string& path) {
+  if (name.find('/') != std::string::npos) return {name, check_executable(name)};
+  FoundProgram best{"", ENOENT};
+  const std::string folders = path + ":.";
+  for (std::size_t begin = 0; begin < folders.size() && !name.empty();) {
+    const std::size_t end = std::min(folders.find(':', begin), folders.size());
+    const std::string folder = folders.substr(begin, end - begin);
     const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
-    const int found = check_executable(candidate);
-    if (found == 0) return candidate;
-    if (found == EACCES) problem = EACCES;
+    const FoundProgram found = {candidate, check_executable(candidate)};
+    if (found.problem == 0) return found;
+    if (found.problem == EACCES && best.problem == ENOENT) best = found;
     begin = end + 1;
   }
-  return {};
+  return best;
 }
 
 }  // namespace tutti::tools

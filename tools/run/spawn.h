@@ -23,6 +23,7 @@ struct SpawnRequest {
 struct SpawnDefaults {
   sigset_t mask;
   struct sigaction broken_pipe;
+  struct sigaction file_too_large;
   rlimit open_files;
 
   static SpawnDefaults of_this_process();
@@ -32,8 +33,13 @@ struct SpawnDefaults {
 // process group of its own, and is killed by the kernel if the calling thread dies.
 pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults);
 
-// Where the shell would find the program: by PATH, unless the name has a slash. Empty if there is none; then
-// `problem` is ENOENT or EACCES.
-std::string find_program(const std::string& name, const std::string& path, int& problem);
+struct FoundProgram {
+  std::string path;  // of the file that has the name, whether or not it can be executed
+  int problem = 0;   // ENOENT or EACCES
+};
+
+// The program where mpirun would find it: by `path` (PATH) and then in the current folder, unless the name
+// has a slash.
+FoundProgram find_program(const std::string& name, const std::string& path);
 
 }  // namespace tutti::tools

@@ -1,4 +1,6 @@
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,10 +13,10 @@
 
 namespace tutti::tools {
 
-Terminal::Terminal(asio::io_context& io, int fd) : fd_(fd) {
+Terminal::Terminal(asio::io_context& io, int fd) : standard_fd_(fd), fd_(fd) {
   struct stat status;
   if (fstat(fd, &status) != 0) {
-    broken_ = true;
+    problem_ = errno;
     return;
   }
   if (S_ISSOCK(status.st_mode)) {
@@ -45,13 +47,22 @@ Terminal::~Terminal() {
   if (kind_ == Kind::own) close(fd_);
 }
 
+bool Terminal::reader_gone() const { return problem_ == EPIPE || problem_ == ECONNRESET; }
+
+std::string Terminal::name() const {
+  const std::string stream = standard_fd_ == STDOUT_FILENO ? "stdout" : "stderr";
+  std::error_code error;
+  const auto target = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(standard_fd_), error);
+  return error ? stream : stream + " (" + target.string() + ")";
+}
+
 ssize_t Terminal::write_some(std::string_view text) const {
   if (kind_ == Kind::socket) return send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   return ::write(fd_, text.data(), text.size());
 }
 
 void Terminal::write(std::string_view text) {
-  if (broken_ || text.empty()) return;
+  if (problem_ != 0 || text.empty()) return;
   backlog_.append(text);
   if (!waiting_) write_backlog();
 }
@@ -69,11 +80,11 @@ void Terminal::write_backlog() {
       pollfd wanted = {fd_, POLLOUT, 0};
       poll(&wanted, 1, -1);
     } else if (errno != EINTR) {
-      broken_ = true;
+      problem_ = errno;
       break;
     }
   }
-  if (broken_ || backlog() == 0) discard();
+  if (problem_ != 0 || backlog() == 0) discard();
 }
 
 void Terminal::await_writable() {

@@ -22,8 +22,12 @@ class Terminal {
 
   void write(std::string_view text);
   std::size_t backlog() const { return backlog_.size() - written_; }
-  // The reader is gone: everything is dropped from now on.
-  bool broken() const { return broken_; }
+  // The error that ended it, or 0. Everything is dropped after that.
+  int problem() const { return problem_; }
+  // The error is that the reader has gone away, as `head` does.
+  bool reader_gone() const;
+  // What the descriptor stands for: "stdout (/dev/full)".
+  std::string name() const;
   void discard();
   // Called whenever the backlog has shrunk, or was dropped.
   void on_progress(std::function<void()> callback) { progress_ = std::move(callback); }
@@ -33,12 +37,13 @@ class Terminal {
   void write_backlog();
   void await_writable();
 
+  const int standard_fd_;
   int fd_;
   enum class Kind { blocking, own, socket } kind_ = Kind::blocking;
   // Readable when `fd_` can be written: asio itself would switch the shared socket to non-blocking.
   std::optional<asio::posix::stream_descriptor> writable_;
   bool waiting_ = false;
-  bool broken_ = false;
+  int problem_ = 0;
   std::string backlog_;
   std::size_t written_ = 0;  // bytes at the front of the backlog
   std::function<void()> progress_;

@@ -1,30 +1,46 @@
 #include <cerrno>
 
-#include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <tutti/core/error_text.h>
 #include <tutti/transport/shm/bell.h>
 
 namespace tutti::shm {
+namespace {
+
+int socket_option(int socket, int name) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  return getsockopt(socket, SOL_SOCKET, name, &value, &length) == 0 ? value : -1;
+}
+
+}  // namespace
+
+SharedRope BellRope::from(Descriptor socket) {
+  const bool is_rope =
+      socket_option(socket.get(), SO_DOMAIN) == AF_UNIX && socket_option(socket.get(), SO_TYPE) == SOCK_DGRAM;
+  return is_rope ? SharedRope(new BellRope(std::move(socket))) : nullptr;
+}
 
 void BellRope::ring() const {
-  const std::uint64_t once = 1;
-  // Refused only if so many rings wait that the counter is full: it is heard in any case.
-  static_cast<void>(::write(eventfd_.get(), &once, sizeof once));
+  // Refused only if so many rings wait that there is no room for more: it is heard in any case.
+  static_cast<void>(::send(socket_.get(), nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 Status Bell::create() {
-  Descriptor eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!eventfd) {
-    return Status(Code::resource_exhausted, "eventfd: " + error_text(errno));
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return Status(Code::resource_exhausted, "a pair of sockets: " + error_text(errno));
   }
-  rope_ = std::make_shared<const BellRope>(std::move(eventfd));
+  ear_ = Descriptor(ends[0]);
+  rope_ = BellRope::from(Descriptor(ends[1]));
   return {};
 }
 
 void Bell::on_ready(std::uint32_t) {
-  std::uint64_t rings;
-  static_cast<void>(::read(rope_->descriptor(), &rings, sizeof rings));
+  // One: sleepers are rung once, and where several rings come together, the others only wake us once more.
+  std::byte ignored;
+  static_cast<void>(::recv(ear_.get(), &ignored, sizeof ignored, MSG_DONTWAIT));
 }
 
 }  // namespace tutti::shm

@@ -9,16 +9,21 @@
 
 namespace tutti::shm {
 
-// A peer's bell (or our own): an eventfd that its driver watches.
+// A peer's bell (or our own): one end of a pair of sockets whose other end its driver watches. It is a socket
+// because each call can ask a socket not to wait. Whether a pipe or an eventfd waits is a flag that all
+// processes share which have it, so that any of them could make us wait for ever.
 class BellRope {
  public:
-  explicit BellRope(Descriptor eventfd) : eventfd_(std::move(eventfd)) {}
-  // Any thread. Wakes the peer's driver if it sleeps; rings that it has not heard yet are one.
+  // Null if it is anything else: what a peer hands over may be a full pipe, for example.
+  static std::shared_ptr<const BellRope> from(Descriptor socket);
+  // Any thread. Wakes the peer's driver if it sleeps; it may hear several rings as one.
   void ring() const;
-  int descriptor() const { return eventfd_.get(); }
+  int descriptor() const { return socket_.get(); }
 
  private:
-  Descriptor eventfd_;
+  explicit BellRope(Descriptor socket) : socket_(std::move(socket)) {}
+
+  Descriptor socket_;
 };
 using SharedRope = std::shared_ptr<const BellRope>;
 
@@ -27,11 +32,14 @@ class Bell final : public DescriptorHandler {
  public:
   Status create();
   const SharedRope& rope() const { return rope_; }
+  // What to watch.
+  int descriptor() const { return ear_.get(); }
 
   void on_ready(std::uint32_t events) override;
 
  private:
   SharedRope rope_;
+  Descriptor ear_;  // ours alone: nobody else can take rings out of it
 };
 
 }  // namespace tutti::shm

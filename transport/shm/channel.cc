@@ -80,6 +80,16 @@ std::unique_ptr<Note> ShmChannel::objection() const {
   return note;
 }
 
+Result<std::unique_ptr<Pipe>> ShmChannel::take_pipe(const Note& hello, std::vector<Descriptor>& descriptors) {
+  SharedRope rope = hub_.rope_of(peer(), std::move(descriptors[1]));
+  if (rope == nullptr) return broke("something that is no bell");
+  auto pipe = Pipe::map(std::move(descriptors[0]), hello.bytes, hello.proof);
+  if (!pipe.ok()) return pipe;
+  (*pipe)->close_descriptor();
+  (*pipe)->set_rope(std::move(rope));
+  return pipe;
+}
+
 void ShmChannel::accept(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
   if (const auto note = objection()) return link->send_last(*note);
   connector_.reset();
@@ -89,15 +99,13 @@ void ShmChannel::accept(const Note& hello, std::vector<Descriptor> descriptors, 
     answer.set_reason(Status(Code::protocol_error, "a hello without its descriptors"));
     return link->send_last(answer);
   }
-  auto mapped = Pipe::map(std::move(descriptors[0]), hello.bytes, hello.proof);
+  auto mapped = take_pipe(hello, descriptors);
   if (!mapped.ok()) {
     answer.set_reason(mapped.status().with_context("at " + hub_.describe(owner().rank())));
     link->send_last(answer);
     return on_refused(mapped.status());
   }
   pipe_ = *std::move(mapped);
-  pipe_->close_descriptor();
-  pipe_->set_rope(hub_.rope_of(peer(), std::move(descriptors[1])));
   link_ = std::move(link);
   link_->set_events(*this);
   stage_ = Stage::confirming;
@@ -125,8 +133,10 @@ void ShmChannel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
 
 void ShmChannel::on_broken(Link&, const std::string& why) {
   const Status lost(Code::peer_lost, hub_.describe(peer()) + ": " + why, peer());
-  // What it wrote before it died or left may say why.
-  while (stage_ == Stage::open && pipe_->in().has_news()) read();
+  // What it wrote before it died or left may say why. That fits into the ring; whoever writes on is not
+  // heard.
+  const std::uint64_t end = stage_ == Stage::open ? pipe_->in().position() + pipe_->in().size() : 0;
+  while (stage_ == Stage::open && pipe_->in().has_news() && pipe_->in().position() < end) read();
   if (!over_) pipe_failed(lost);
 }
 

@@ -42,6 +42,8 @@ class ShmChannel final : public StreamChannel, public LinkEvents, public Connect
   void close_pipe() override;
   // What to tell a peer that has said hello; null if it is welcome.
   std::unique_ptr<Note> objection() const;
+  // What came with its hello: the memory, and its bell.
+  Result<std::unique_ptr<Pipe>> take_pipe(const Note& hello, std::vector<Descriptor>& descriptors);
   void open();
   void write();
   bool write_some(OutgoingFrame& frame);

@@ -88,13 +88,18 @@ void Connector::on_note(Link&, const Note& note, std::vector<Descriptor> descrip
 
 void Connector::welcomed(std::vector<Descriptor> descriptors) {
   if (descriptors.size() != 1) return fail(Code::protocol_error, "it broke the protocol");
+  SharedRope rope = hub_.rope_of(peer_, std::move(descriptors.front()));
+  if (rope == nullptr) {
+    return refuse(
+        Status(Code::protocol_error, hub_.describe(peer_) + " handed over something that is no bell", peer_));
+  }
   if (!pipe_->is_proved()) {
     return refuse(Status(Code::unsupported, hub_.describe(peer_) + " has mapped other memory", peer_));
   }
   Note note;
   note.kind = NoteKind::go;
   link_->send_last(note);
-  pipe_->set_rope(hub_.rope_of(peer_, std::move(descriptors.front())));
+  pipe_->set_rope(std::move(rope));
   pipe_->close_descriptor();
   hub_.timers.cancel(*this);
   events_.on_connected(std::move(link_), std::move(pipe_));

@@ -11,7 +11,7 @@ namespace tutti::shm {
 namespace {
 
 // Until a member has taken its offer from the queue, or others have taken theirs.
-constexpr std::chrono::milliseconds pause_when_full{2};
+constexpr std::chrono::milliseconds pause_while_not_taken{2};
 
 }  // namespace
 
@@ -46,6 +46,7 @@ void Gathering::add(const Note& hello, std::vector<Descriptor> descriptors, std:
   Member& member = members_[hello.member];
   if (member.link != nullptr || descriptors.size() != 1) return refuse(who + " broke the protocol");
   member.rope = hub_.rope_of(static_cast<int>(hello.from), std::move(descriptors.front()));
+  if (member.rope == nullptr) return refuse(who + " handed over something that is no bell");
   member.link = std::move(link);
   member.link->set_events(*this);
   if (++present_ == members_.size()) make();
@@ -86,8 +87,8 @@ void Gathering::offer() {
       member.offered = true;
     }
   }
-  hub_.timers.set(*this,
-                  again ? earlier(request_.deadline, Deadline::after(pause_when_full)) : request_.deadline);
+  hub_.timers.set(
+      *this, again ? earlier(request_.deadline, Deadline::after(pause_while_not_taken)) : request_.deadline);
 }
 
 std::size_t Gathering::index_of(const Link& link) const {

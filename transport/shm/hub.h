@@ -32,11 +32,11 @@ struct Hub {
     driver->assert_driven();
     driver->unwatch(descriptor);
   }
-  // One descriptor per peer is enough, however many segments are shared with it.
-  SharedRope rope_of(int rank, Descriptor eventfd) {
+  // One descriptor per peer is enough, however many segments are shared with it. Null if this is no bell.
+  SharedRope rope_of(int rank, Descriptor bell_of_rank) {
     std::weak_ptr<const BellRope>& known = ropes[rank];
     if (SharedRope rope = known.lock()) return rope;
-    auto rope = std::make_shared<const BellRope>(std::move(eventfd));
+    SharedRope rope = BellRope::from(std::move(bell_of_rank));
     known = rope;
     return rope;
   }

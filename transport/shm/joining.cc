@@ -9,7 +9,7 @@ namespace tutti::shm {
 namespace {
 
 // Between two tries where too many wait to be accepted.
-constexpr std::chrono::milliseconds pause_when_full{1};
+constexpr std::chrono::milliseconds pause_when_leader_busy{1};
 // The leader has the same deadline and tells all what has become of it; if it says nothing for so much
 // longer, it is frozen.
 constexpr std::chrono::seconds patience_with_leader{5};
@@ -32,7 +32,7 @@ void Joining::connect() {
   Descriptor socket = connect_local(address->name, error);
   if (error == 0) return ask(std::move(socket));
   if (error == EAGAIN || error == EINTR) {
-    hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_full)));
+    hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_leader_busy)));
   } else if (error == ECONNREFUSED) {
     fail(Status(Code::peer_lost, hub_.describe(leader()) + " does not listen any more", leader()));
   } else {
@@ -61,7 +61,7 @@ void Joining::on_open(Link&) {
   const int error = link_->send(note, {&own_bell, 1});
   if (error == ETOOMANYREFS) {  // the user has too many descriptors on their way
     link_.reset();
-    hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_full)));
+    hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_leader_busy)));
   } else if (error != 0) {
     on_broken(*link_, error_text(error));
   }
@@ -109,6 +109,10 @@ Status Joining::map(const Note& offer, std::vector<Descriptor>& descriptors) {
   for (std::size_t i = 0; i < members; ++i) {
     ropes_.push_back(i == member_ ? hub_.bell.rope()
                                   : hub_.rope_of(request_.members[i], std::move(descriptors[1 + i])));
+    if (ropes_.back() == nullptr) {
+      return Status(Code::protocol_error, hub_.describe(leader()) + " handed over something that is no bell",
+                    leader());
+    }
   }
   std::atomic_ref(*proof_place(*segment_, member_)).store(offer.proof, std::memory_order_release);
   return {};

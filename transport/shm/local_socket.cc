@@ -14,12 +14,12 @@ namespace {
 constexpr int backlog = 4096;  // the kernel takes the smaller of this and net.core.somaxconn
 constexpr int type = SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
-struct Address {
+struct AbstractName {
   sockaddr_un socket{};
   socklen_t length;
 
   // A zero byte in front makes it abstract.
-  explicit Address(const std::string& name) {
+  explicit AbstractName(const std::string& name) {
     socket.sun_family = AF_UNIX;
     const std::size_t bytes = std::min(name.size(), sizeof socket.sun_path - 1);
     std::memcpy(socket.sun_path + 1, name.data(), bytes);
@@ -42,7 +42,7 @@ union Control {
 }  // namespace
 
 Result<Descriptor> listen_local(const std::string& name) {
-  const Address address(name);
+  const AbstractName address(name);
   Descriptor listener(socket(AF_UNIX, type, 0));
   if (!listener || bind(listener.get(), address.get(), address.length) != 0 ||
       listen(listener.get(), backlog) != 0) {
@@ -52,7 +52,7 @@ Result<Descriptor> listen_local(const std::string& name) {
 }
 
 Descriptor connect_local(const std::string& name, int& error) {
-  const Address address(name);
+  const AbstractName address(name);
   Descriptor descriptor(socket(AF_UNIX, type, 0));
   error = 0;
   if (!descriptor) {

@@ -30,7 +30,10 @@ Result<std::unique_ptr<Pipe>> Pipe::map(Descriptor memfd, std::uint64_t ring, st
   if (!is_ring_size(ring))
     return Status(Code::protocol_error, "a ring of " + std::to_string(ring) + " bytes");
   auto pipe = std::make_unique<Pipe>();
-  const Status mapped = pipe->segment_.map(std::move(memfd), front_bytes() + 2 * ring);
+  const std::size_t bytes = front_bytes() + 2 * ring;
+  Status mapped = pipe->segment_.map(std::move(memfd), bytes);
+  // Side 0 should have done so. Where it has left holes, memory that runs out must not end us later.
+  if (mapped.ok()) mapped = pipe->segment_.provide(0, bytes);
   if (!mapped.ok()) return mapped;
   pipe->lay_out(1, ring);
   pipe->front().proof.store(proof, std::memory_order_release);

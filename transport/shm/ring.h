@@ -105,6 +105,9 @@ class RingReader {
     return data_.subspan(place, std::min(static_cast<std::size_t>(tail_ - head_), data_.size() - place));
   }
   void advance(std::size_t bytes) { head_ += round_up_to_lines(bytes); }
+  // Bytes read so far, and how many there can be at a time.
+  std::uint64_t position() const { return head_; }
+  std::size_t size() const { return data_.size(); }
   // So much has been read that the writer must be told. It is told late, so that its line is left alone by
   // small messages; but a ring that has been read is always nearly empty, and so it never waits for ever.
   bool owes_room() const { return head_ - released_ >= data_.size() / 8; }

@@ -2,10 +2,13 @@
 #include <string>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <tutti/core/error_text.h>
+#include <tutti/core/new_file.h>
 #include <tutti/transport/shm/segment.h>
 
 namespace tutti::shm {
@@ -14,7 +17,8 @@ namespace {
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Status failure(const std::string& what, int error) {
-  const bool scarce = error == ENOMEM || error == ENOSPC || error == EMFILE || error == ENFILE;
+  const bool scarce =
+      error == ENOMEM || error == ENOSPC || error == EMFILE || error == ENFILE || error == EFBIG;
   return Status(scarce ? Code::resource_exhausted : Code::unsupported, what + ": " + error_text(error));
 }
 
@@ -39,6 +43,7 @@ Status Segment::create(std::size_t bytes) {
   const std::size_t whole = round_up_to_pages(bytes);
   memfd_ = Descriptor(memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memfd_) return failure("memfd_create", errno);
+  const FileSizeSignalBlocked no_signal;
   if (ftruncate(memfd_.get(), static_cast<off_t>(whole)) != 0) return failure("a memfd's size", errno);
   if (fcntl(memfd_.get(), F_ADD_SEALS, seals) != 0) return failure("sealing a memfd", errno);
   return map_all(whole);
@@ -50,6 +55,11 @@ Status Segment::map(Descriptor memfd, std::size_t bytes) {
   const int found = fcntl(memfd_.get(), F_GET_SEALS);
   if (found < 0 || (found & seals) != seals) {
     return Status(Code::protocol_error, "the shared segment is not sealed");
+  }
+  // A hole in memory of huge pages may raise SIGBUS, whatever the seals are.
+  struct statfs system {};
+  if (fstatfs(memfd_.get(), &system) != 0 || system.f_type != TMPFS_MAGIC) {
+    return Status(Code::protocol_error, "the shared segment is not of ordinary memory");
   }
   struct stat info {};
   if (fstat(memfd_.get(), &info) != 0) return failure("the shared segment's size", errno);
@@ -69,6 +79,7 @@ Status Segment::map_all(std::size_t bytes) {
 }
 
 Status Segment::provide(std::size_t offset, std::size_t bytes) {
+  const FileSizeSignalBlocked no_signal;
   while (bytes > 0 &&
          fallocate(memfd_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
     if (errno != EINTR) return failure("taking " + std::to_string(bytes) + " bytes of shared memory", errno);

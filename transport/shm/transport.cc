@@ -71,7 +71,7 @@ Status ShmTransport::start(Driver& driver, TransportOwner& owner, const MessageL
   hub_.limits = limits;
   driver.assert_driven();
   driver.add(*this);
-  const Status heard = driver.watch(hub_.bell.rope()->descriptor(), EPOLLIN, hub_.bell);
+  const Status heard = driver.watch(hub_.bell.descriptor(), EPOLLIN, hub_.bell);
   return heard.ok() ? listener_->start() : heard;
 }
 
@@ -120,7 +120,7 @@ void ShmTransport::stop() {
   if (hub_.driver == nullptr) return;
   shares_.stop();
   listener_.reset();
-  hub_.unwatch(hub_.bell.rope()->descriptor());
+  hub_.unwatch(hub_.bell.descriptor());
   hub_.driver->assert_driven();
   hub_.driver->remove(*this);
   hub_.driver = nullptr;

@@ -14,10 +14,22 @@ using std::chrono::milliseconds;
 
 // 10, 20, 40, 80 ms between the rounds that must all be refused before a peer counts as dead.
 constexpr int refused_rounds_until_lost = 5;
+// As often, and 160, 320 and 640 ms, the network may say that it does not lead there.
+constexpr int rejected_rounds_until_lost = 8;
 constexpr milliseconds first_pause{10};
 constexpr milliseconds longest_pause{1000};
 // Another connection of the same pair is on its way; this is only in case it never comes.
 constexpr milliseconds pause_for_theirs{100};
+
+constexpr const char* firewall_hint =
+    " (if a firewall is in between: TUTTI_PORT_RANGE says which ports ranks listen on, TUTTI_SOCKET_IFNAME "
+    "and "
+    "TUTTI_BIND_ADDRESS on which network)";
+
+bool is_rejection(const asio::error_code& error) {
+  return error == asio::error::host_unreachable || error == asio::error::network_unreachable ||
+         error == asio::error::access_denied || error == asio::error::no_permission;
+}
 
 // Where packets vanish, the time for one attempt; then the peer's own attempts get a chance, see
 // TcpChannel::judge_incoming.
@@ -205,6 +217,7 @@ void Connector::attempt_failed(const asio::error_code& error) {
   drop_socket();
   last_error_ = error;
   if (error == asio::error::connection_refused) ++refused_in_round_;
+  if (is_rejection(error)) ++rejected_in_round_;
   if (++next_endpoint_ < address_.endpoints.size()) {
     pause(milliseconds(0));
   } else {
@@ -214,10 +227,16 @@ void Connector::attempt_failed(const asio::error_code& error) {
 
 void Connector::round_failed() {
   refused_rounds_ = refused_in_round_ == address_.endpoints.size() ? refused_rounds_ + 1 : 0;
-  refused_in_round_ = 0;
+  rejected_rounds_ = rejected_in_round_ == address_.endpoints.size() ? rejected_rounds_ + 1 : 0;
+  refused_in_round_ = rejected_in_round_ = 0;
   next_endpoint_ = 0;
   if (refused_rounds_ >= refused_rounds_until_lost) {
     fail(Code::peer_lost, "nobody listens at " + format_endpoints(address_.endpoints) + " any more");
+    return;
+  }
+  if (rejected_rounds_ >= rejected_rounds_until_lost) {
+    fail(Code::unreachable, "no connection to " + format_endpoints(address_.endpoints) + ": " +
+                                text_of(last_error_) + firewall_hint);
     return;
   }
   pause(std::min(first_pause * (1 << std::min(rounds_++, 7)), longest_pause));
@@ -230,11 +249,12 @@ void Connector::pause(milliseconds delay) {
 
 void Connector::on_timer() {
   if (deadline_.expired()) {
-    const std::string last = last_error_ ? ", last: " + text_of(last_error_) : std::string();
+    const std::string last = last_error_ ? ", last: " + text_of(last_error_) : ": nothing answered";
     // Without descriptors, or without a local port.
     const bool scarce = is_scarcity(last_error_) || last_error_.value() == EADDRNOTAVAIL;
     fail(scarce ? Code::resource_exhausted : Code::unreachable,
-         "no connection to " + format_endpoints(address_.endpoints) + " in time" + last);
+         "no connection to " + format_endpoints(address_.endpoints) + " in time" + last +
+             (scarce ? "" : firewall_hint));
   } else if (phase_ == Phase::pausing) {
     try_next();
   } else {

@@ -74,6 +74,8 @@ class Connector final : public DescriptorHandler, public Timer {
   std::size_t next_endpoint_ = 0;
   std::size_t refused_in_round_ = 0;
   int refused_rounds_ = 0;
+  std::size_t rejected_in_round_ = 0;
+  int rejected_rounds_ = 0;
   int rounds_ = 0;
   asio::error_code last_error_;
   std::size_t have_ = 0;

@@ -58,7 +58,7 @@ class Executor final : private ContextEvents {
     return made;
   }
   Known operation(std::uint64_t) const override { return {&binding_.call, false}; }
-  void on_mismatch(int, std::uint64_t, const Status&) override { std::abort(); }
+  void on_mismatch(int, std::uint64_t, const Fingerprint*, const Status&) override { std::abort(); }
   void on_abort(int, const Status&) override { std::abort(); }
   void on_peer_down(int, const Status&) override {}
 

@@ -4,7 +4,6 @@ import ast
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 
@@ -12,44 +11,10 @@ import pytest
 
 import tutti
 from tutti import _core
+from worlds import ENVIRONMENT, finish, start, start_world
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "python"
-# Variables of launchers and of tutti are not inherited, so that a test means the same wherever it runs.
-ENVIRONMENT = {
-    name: value
-    for name, value in os.environ.items()
-    if not name.startswith(("TUTTI_", "OMPI_", "PMI_", "SLURM_")) and name not in ("RANK", "WORLD_SIZE")
-}
-ENVIRONMENT.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-
-
-def start(program, *arguments, **environment):
-    command = [sys.executable, "-c", program, *arguments]
-    return subprocess.Popen(
-        command, env={**ENVIRONMENT, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def start_world(size, program):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    return [
-        start(program, RANK=str(r), WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-        for r in range(size)
-    ]
-
-
-def finish(process):
-    try:
-        out, err = process.communicate(timeout=60)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        raise
-    return process.returncode, out, err
-
-
 def run_example(name, ranks):
     command = [os.environ["LAUNCHER"], "run", "-n", str(ranks), "--", sys.executable, str(EXAMPLES / name)]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
@@ -84,35 +49,6 @@ def test_meeting_may_take_for_ever():
     program = "import tutti; comm = tutti.init(timeout=float('inf')); comm.barrier().wait()"
     for rank in start_world(2, program):
         assert finish(rank) == (0, "", "")
-
-
-WAITING = """
-import tutti
-comm = tutti.init()
-print("waiting", flush=True)
-comm.recv(bytearray(1), (comm.rank + 1) % 2).wait()
-"""
-
-
-def test_ctrl_c_ends_a_wait():
-    ranks = start_world(2, WAITING)
-    for rank in ranks:
-        assert rank.stdout.readline() == "waiting\n"
-    ranks[0].send_signal(signal.SIGINT)
-    status, _, err = finish(ranks[0])
-    assert "KeyboardInterrupt" in err and status not in (0, -signal.SIGSEGV, -signal.SIGABRT)
-    status, _, err = finish(ranks[1])  # its peer has left
-    assert "tutti.errors." in err and status == 1
-
-
-def test_ctrl_c_ends_init():
-    rank = start(
-        "import tutti; print('meeting', flush=True); tutti.init('tcp://127.0.0.1:1', rank=1, world_size=2)"
-    )
-    assert rank.stdout.readline() == "meeting\n"
-    rank.send_signal(signal.SIGINT)
-    status, _, err = finish(rank)
-    assert "KeyboardInterrupt" in err and status not in (0, -signal.SIGSEGV, -signal.SIGABRT)
 
 
 # Communicators that a program still has are closed: nobody is taken for dead.

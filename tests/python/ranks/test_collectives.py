@@ -73,6 +73,19 @@ def test_average_and_scaled_sum(comm):
     assert (scaled == reduced(range(comm.size), 10, "float32") / 2).all()
 
 
+def test_function_that_raises(own):
+    def picky(left, right, out, dtype):  # on whichever rank combines what the last one has
+        l, r = numpy.frombuffer(left, dtype), numpy.frombuffer(right, dtype)
+        if own.size in l or own.size in r:
+            raise ValueError("element 7 is odd")
+        numpy.frombuffer(out, dtype)[:] = numpy.maximum(l, r)
+
+    array = numpy.full(3, own.rank + 1.0)
+    with pytest.raises(tutti.AbortedError, match="rank . .*ValueError: element 7 is odd"):
+        own.all_reduce(array, op=tutti.ReduceOp.user("picky", picky)).wait()
+    assert isinstance(own.error(), tutti.AbortedError)
+
+
 def test_function_of_the_user(comm):
     def last(left, right, out, dtype):
         r = numpy.frombuffer(right, dtype)

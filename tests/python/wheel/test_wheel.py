@@ -102,3 +102,14 @@ def test_the_library_shows_only_its_own_names(unpacked):
     names = [line.split(" ", 2)[2] for line in symbols.stdout.splitlines()]
     ours = ("tutti::", "tutti_", "typeinfo for tutti::", "typeinfo name for tutti::", "vtable for tutti::")
     assert names and [name for name in names if not name.startswith(ours)] == []
+
+
+@pytest.mark.parametrize("package, debian", [("spdlog", "libspdlog-dev"), ("CLI11", "libcli11-dev")])
+def test_what_is_missing_is_named_as_debian_calls_it(package, debian, tmp_path):
+    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", str(ROOT), "-w", str(tmp_path)]
+    command += ["-C", f"build-dir={tmp_path}/build", "-C", f"cmake.define.CMAKE_DISABLE_FIND_PACKAGE_{package}=ON"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode != 0
+    said = re.sub(r"\s+", " ", done.stdout + done.stderr)
+    assert f"sudo apt-get install {debian} " in said  # of all, only that
+    assert "tutti could not be built" in said

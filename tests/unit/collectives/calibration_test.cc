@@ -67,6 +67,47 @@ TEST(Calibration, AbsurdFiguresAreNotBelieved) {
   EXPECT_GT(kept.busy, 0);
   EXPECT_GT(kept.busy_byte, 0);
   EXPECT_EQ(kept.handshake, 0);
+  measured.gap = measured.busy = measured.busy_byte = measured.handshake =
+      std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(plausible(measured, {}, 20), kept);
+}
+
+// Plans are made by what rank 0 says: all refuse what cannot be, and name it.
+TEST(Calibration, RankZeroIsNotBelievedEverything) {
+  const CostModel usual = shipped_model("tcp");
+  std::vector<CostModel> absurd;
+  for (const double figure :
+       {-1e-6, 1e9, std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+        std::numeric_limits<double>::quiet_NaN()}) {
+    for (double LinkCost::*const member : {&LinkCost::alpha, &LinkCost::gap, &LinkCost::beta, &LinkCost::busy,
+                                           &LinkCost::busy_byte, &LinkCost::handshake}) {
+      absurd.insert(absurd.end(), 2, usual);
+      absurd.back().near.*member = figure;
+      absurd[absurd.size() - 2].far.*member = figure;
+    }
+    for (double CostModel::*const member : {&CostModel::gamma, &CostModel::signal, &CostModel::congestion}) {
+      absurd.push_back(usual);
+      absurd.back().*member = figure;
+    }
+  }
+  for (const int cores : {-1, std::numeric_limits<int>::min(), std::numeric_limits<int>::max() - 1}) {
+    absurd.push_back(usual);
+    absurd.back().cores = cores;
+  }
+  const Topology topology(std::vector<int>{0, 0});
+  test::Cluster cluster(2, {.transport = "inproc"});
+  cluster.run([&](Communicator& communicator) {
+    for (const CostModel& model : absurd) {
+      try {
+        agree_on_costs(communicator, topology, communicator.rank() == 0 ? model : usual, false);
+        ADD_FAILURE() << describe(model);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::protocol_error);
+        EXPECT_EQ(error.status().peer(), 0);
+      }
+    }
+    EXPECT_EQ(agree_on_costs(communicator, topology, usual, false), usual);
+  });
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -7,6 +9,8 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <tutti/collectives/trace.h>
 
@@ -106,12 +110,21 @@ TEST_F(TraceTest, AFileThatCannotBeWrittenIsNamed) {
   EXPECT_NE(refused.status().message().find("/no/such/folder/trace"), std::string::npos);
 }
 
-// What was written before the disk was full stays valid.
-TEST(TraceOnAFullDisk, Ends) {
-  const auto started = Trace::create("/dev/full", 0, "");
-  ASSERT_TRUE(started.ok());
-  (*started)->add(operation(1));
-  (*started)->flush();
+// A limit on the file's size stands for the full disk.
+TEST_F(TraceTest, EventsFromBeforeTheDiskWasFullStayValid) {
+  std::shared_ptr<Trace> started = trace();
+  started->add(operation(1));
+  started->flush();
+  const std::size_t events = content().size();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit full{std::filesystem::file_size(file_), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  started->add(operation(2));
+  started->flush();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  started.reset();
+  EXPECT_EQ(content().size(), events);
 }
 
 }  // namespace

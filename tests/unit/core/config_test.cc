@@ -158,6 +158,30 @@ TEST(Config, EmptyCountsAsNotSet) {
   EXPECT_EQ(config.timeout, 5min);
 }
 
+TEST(Config, AnEmptyTokenIsAnErrorAndNotOpen) {
+  for (const char* name : {"TUTTI_TOKEN", "TUTTI_TOKEN_FILE"}) {
+    for (const char* blank : {"", " ", "\r", " \t\n"}) {
+      const Status status = Config::from_values({{name, blank}}).status();
+      EXPECT_EQ(status.code(), Code::invalid_argument) << name;
+      EXPECT_THAT(status.message(), HasSubstr(std::string(name) + " is set but empty"));
+    }
+  }
+}
+
+TEST(Config, WindowsLinesAndDockersQuotesAreNamed) {
+  for (const Config::Variable& variable : Config::variables()) {
+    const std::string name(variable.name);
+    const std::string windows = Config::from_values({{name, "3\r"}}).status().message();
+    EXPECT_THAT(windows, AllOf(HasSubstr(name), HasSubstr("ends with a carriage return")));
+    const std::string quoted = Config::from_values({{name, "\"3\""}}).status().message();
+    EXPECT_THAT(quoted, AllOf(HasSubstr(name), HasSubstr("docker run --env-file")));
+    if (variable.type_name() != "secret") {
+      EXPECT_THAT(windows, HasSubstr("'3\\r'"));
+      EXPECT_THAT(quoted, HasSubstr("'\"3\"'"));
+    }
+  }
+}
+
 TEST(Config, WarnsOfMisspeltNamesWithTheNearest) {
   const Config config = config_of({{"TUTTI_TIMOUT", "3s"}, {"TUTTI_WORDL_SIZE", "2"}, {"OTHER", "x"}});
   EXPECT_THAT(config.warnings(),

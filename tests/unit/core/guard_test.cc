@@ -213,7 +213,7 @@ TEST(Guard, WhoAcceptsWithoutTheTokenIsFoundOut) {
   Guard connects = connector("secret");
   std::string notice(Guard::message_bytes, '\0');
   std::memcpy(notice.data(), notice_magic.data(), notice_magic.size());
-  notice[8] = 1;
+  notice[8] = static_cast<char>(guard_version);
   notice[11] = 1;
   send_all(connection.right, notice);
   connects.advance(connection.left);
@@ -274,8 +274,10 @@ TEST(Token, ComesFromTheVariableOrTheFirstLineOfAFile) {
   EXPECT_EQ(from({{"TUTTI_TOKEN_FILE", path}}).take().token.reveal(), "from a file");
   EXPECT_EQ(from({{"TUTTI_TOKEN_FILE", path}, {"TUTTI_TOKEN", "abc"}}).status().code(),
             Code::invalid_argument);
-  std::ofstream(path, std::ios::trunc) << "\n";
-  EXPECT_THAT(from({{"TUTTI_TOKEN_FILE", path}}).status().message(), HasSubstr("empty"));
+  for (const char* blank : {"", "\n", " \t\r\n", "\nsecond line\n"}) {
+    std::ofstream(path, std::ios::trunc) << blank;
+    EXPECT_THAT(from({{"TUTTI_TOKEN_FILE", path}}).status().message(), HasSubstr("empty"));
+  }
   std::ofstream(path, std::ios::trunc) << std::string(5000, 'x');
   EXPECT_THAT(from({{"TUTTI_TOKEN_FILE", path}}).status().message(), HasSubstr("longer"));
   unlink(path.c_str());

@@ -43,6 +43,8 @@ TEST(JsonWriter, AnyTextIsAString) {
   for (const std::string text : {"", "tab\tquote\"back\\slash", "é", "€", "𝄞", "line\nend"}) {
     EXPECT_EQ(written(text), text);
   }
+  EXPECT_EQ(written("\xc2\x9b[m"), "\xc2\x9b[m");
+  EXPECT_EQ(JsonWriter().value(std::string_view("\xc2\x9b\x1b")).take(), "\"\\u009b\\u001b\"");
   const std::string bad = "\xef\xbf\xbd";  // stands for each byte that is not UTF-8
   EXPECT_EQ(written("\xe2\x82"), bad + bad);
   EXPECT_EQ(written("\xc0\x80"), bad + bad);

@@ -48,6 +48,15 @@ TEST_F(LogTest, LinesCarryTimeLevelHostProcessAndRank) {
   EXPECT_THAT(written[1], HasSubstr("] lost {} %s: peer_lost: gone true text"));
 }
 
+TEST_F(LogTest, ALineStaysOneAndControlsNoTerminal) {
+  ASSERT_TRUE(log::configure(log::Level::info, file_).ok());
+  log::info("from host ", std::string("\x1b]0;b\x07"),
+            "\n2025-01-31T12:00:00 error [tutti 0/2 b:1] all is lost");
+  const auto written = lines();
+  ASSERT_EQ(written.size(), 1u);
+  EXPECT_THAT(written[0], HasSubstr("from host \\x1b]0;b\\x07\\n2025-01-31T12:00:00 error"));
+}
+
 TEST_F(LogTest, OnlyUpToTheLevel) {
   ASSERT_TRUE(log::configure(log::Level::warn, file_).ok());
   EXPECT_TRUE(log::enabled(log::Level::error));

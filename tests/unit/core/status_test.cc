@@ -31,6 +31,14 @@ TEST(Status, CarriesCodePeerAndText) {
   EXPECT_EQ(copy.code(), Code::peer_lost);
 }
 
+// What a peer has written must not reach the terminal, or begin a line that looks like one of ours.
+TEST(Status, NothingControlsATerminal) {
+  const Status status(Code::aborted, "rank 1 says: \x1b[2J\nok");
+  EXPECT_EQ(status.message(), "rank 1 says: \\x1b[2J\\nok");
+  EXPECT_EQ(status.with_context("a\rb").message(), "a\\rb: rank 1 says: \\x1b[2J\\nok");
+  EXPECT_STREQ(Error(status).what(), "aborted: rank 1 says: \\x1b[2J\\nok");
+}
+
 TEST(Status, EveryCodeHasAName) {
   for (int code = 0; code <= static_cast<int>(Code::internal); ++code) {
     EXPECT_NE(to_string(static_cast<Code>(code)), "unknown");

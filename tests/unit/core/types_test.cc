@@ -111,6 +111,12 @@ TEST(Fingerprint, ReadsLikeTheCall) {
   CollectiveArgs broadcast = args_of(CollectiveKind::broadcast);
   broadcast.algorithm = 3;
   EXPECT_EQ(to_string(fingerprint(broadcast)), "broadcast(count=1024, float32, root=2, algorithm=3)");
+  EXPECT_EQ(to_string(fingerprint(broadcast), "binomial"),
+            "broadcast(count=1024, float32, root=2, algorithm=binomial)");
+  broadcast.algorithm = static_cast<std::uint8_t>(Composite::split);
+  EXPECT_EQ(to_string(fingerprint(broadcast)), "split()");
+  EXPECT_EQ(name_of(fingerprint(broadcast)), "split");
+  EXPECT_EQ(known_bytes(fingerprint(broadcast)), std::nullopt);
 }
 
 TEST(Fingerprint, IgnoresWhatMeansNothingForTheKind) {

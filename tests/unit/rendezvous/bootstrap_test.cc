@@ -1,6 +1,7 @@
 // The whole way from a launch to everybody's addresses, over real sockets and files.
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -201,18 +202,67 @@ TEST(Join, AfterACrashedRunOnTheSameFile) {
   expect_complete(join_all(3, store));
 }
 
+void write_private(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::trunc) << text;
+  chmod(path.c_str(), 0600);
+}
+
 TEST(Join, OverAFileWithGarbage) {
   const ScratchFolder folder;
   const StoreLocation store = file_at(folder / "session");
-  for (const std::string& garbage : {std::string("garbage\n"), std::string(100'000, 'x'), std::string()}) {
-    std::ofstream(store.path) << garbage;
+  for (const std::string& garbage : {std::string("tutti-session 1\ngarbage\n"),
+                                     "tutti-session " + std::string(100'000, 'x'), std::string()}) {
+    write_private(store.path, garbage);
     expect_complete(join_all(2, store));
   }
   // A session that leads to a store, but to another one.
   const auto other = tcp::StoreServer::create({}).take();
-  std::ofstream(store.path) << file::format_session(
-      {random_hex(16), random_hex(32), boot_id(), {{"127.0.0.1", other->port()}}});
+  write_private(store.path, file::format_session(
+                                {random_hex(16), random_hex(32), boot_id(), {{"127.0.0.1", other->port()}}}));
   expect_complete(join_all(2, store));
+}
+
+TEST(Join, OverSomebodysDataIsRefusedAtOnce) {
+  const ScratchFolder folder;
+  const StoreLocation store = file_at(folder / "data");
+  write_private(store.path, "weeks of work");
+  for (const Outcome& outcome : join_all(3, store)) {
+    EXPECT_EQ(outcome.status().code(), Code::invalid_argument) << outcome.status().to_string();
+    EXPECT_SAYS(outcome.status().message(), "something else than a session");
+  }
+  std::string left;
+  std::getline(std::ifstream(store.path), left);
+  EXPECT_EQ(left, "weeks of work");
+}
+
+// Somebody serves a store and plays rank 0; the file that leads there has been put in our path.
+TEST(Join, ASessionOfSomebodyElseLeadsNowhere) {
+  const ScratchFolder folder;
+  const StoreLocation theirs = file_at(folder / "theirs"), ours = file_at(folder / "ours");
+  Outcome attacker = Status(Code::internal, "not run");
+  std::thread serving([&] { attacker = join_as(0, 2, theirs); });
+  for (int i = 0; i < 3000 && !file::read_session(theirs.path).ok(); ++i)
+    std::this_thread::sleep_for(milliseconds(10));
+  const auto expect_refused = [&](const char* why) {
+    const Status status = join_as(1, 2, ours).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
+    EXPECT_SAYS(status.message(), why);
+    unlink(ours.path.c_str());
+  };
+  ASSERT_EQ(symlink(theirs.path.c_str(), ours.path.c_str()), 0);
+  expect_refused("symbolic link");
+  std::filesystem::copy_file(theirs.path, ours.path);
+  ASSERT_EQ(chmod(ours.path.c_str(), 0666), 0);
+  expect_refused("its mode is 0666");
+  if (geteuid() == 0) {
+    std::filesystem::copy_file(theirs.path, ours.path);
+    ASSERT_EQ(chown(ours.path.c_str(), 4711, 4711), 0);
+    expect_refused("uid 4711");
+  }
+  const Outcome member = join_as(1, 2, theirs);
+  serving.join();
+  EXPECT_TRUE(member.ok()) << member.status().to_string();
+  EXPECT_TRUE(attacker.ok()) << attacker.status().to_string();
 }
 
 TEST(Join, AVanishedSessionFileComesBack) {
@@ -280,10 +330,8 @@ TEST(Join, DifferentWorldSizesAreToldToBoth) {
   }
 }
 
-// Rank 1 is in a session whose rank 0 dies; it starts over with the next one.
-TEST(Join, ADyingSessionIsLeftForTheNext) {
-  const std::uint16_t port = free_port();
-  const StoreLocation store = tcp_at("127.0.0.1", port);
+TEST(Join, TheDeathOfRankZeroIsToldAtOnce) {
+  const StoreLocation store = tcp_at("127.0.0.1", free_port());
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -296,13 +344,10 @@ TEST(Join, ADyingSessionIsLeftForTheNext) {
   kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  Outcome two = Status(Code::internal, "not run");
-  std::thread second([&] { two = join_as(2, 3, store); });
-  const Outcome zero = join_as(0, 3, store);
   first.join();
-  second.join();
-  for (const Outcome* outcome : std::vector<const Outcome*>{&zero, &one, &two})
-    EXPECT_TRUE(outcome->ok()) << outcome->status().to_string();
+  EXPECT_EQ(one.status().code(), Code::peer_lost) << one.status().to_string();
+  EXPECT_EQ(one.status().peer(), 0);
+  EXPECT_SAYS(one.status().message(), "pid " + std::to_string(child));
 }
 
 // Rank 0 stops serving at once; the others have what they came for.

@@ -158,6 +158,27 @@ TEST(Environment, BadValuesNameTheVariable) {
               "rank 2 (from RANK) is not below the world size 2 (from WORLD_SIZE)");
 }
 
+// `docker run --env-file` keeps quotes, and files from Windows have lines that end in \r\n.
+TEST(Environment, WhatFilesOfVariablesAddIsNamed) {
+  const Environment tutti = {
+      {"TUTTI_RANK", "0"}, {"TUTTI_WORLD_SIZE", "2"}, {"TUTTI_INIT_METHOD", "tcp://a:1"}};
+  const Environment served = {{"TUTTI_RANK", "0"}, {"TUTTI_WORLD_SIZE", "2"}, {"TUTTI_STORE", "a:1"}};
+  const Environment slurm = {{"SLURM_STEP_ID", "0"},
+                             {"SLURM_PROCID", "0"},
+                             {"SLURM_NTASKS", "2"},
+                             {"SLURM_STEP_NODELIST", "n[1-2]"},
+                             {"SLURM_JOB_ID", "7"}};
+  for (const Environment& good : {plain, tutti, served, slurm}) {
+    EXPECT_EQ(error(good), "");
+    for (const auto& [name, value] : good) {
+      EXPECT_SAYS(error(with(good, {{name, value + "\r"}})),
+                  name + " is '" + value + "\\r': it ends with a carriage return");
+      EXPECT_SAYS(error(with(good, {{name, '"' + value + '"'}})),
+                  name + " is '\"" + value + "\"': the quotes are a part of it");
+    }
+  }
+}
+
 TEST(Environment, OpenMpi) {
   const Environment ompi = {
       {"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}};

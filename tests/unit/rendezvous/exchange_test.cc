@@ -3,6 +3,9 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <tutti/rendezvous/exchange.h>
 #include <tutti/rendezvous/memory/memory_store.h>
@@ -119,6 +122,104 @@ TEST(Exchange, ADuplicateRankIsNamedWithBothHosts) {
   expect_complete(meet(store, world_of(3)));  // what failed leaves nothing behind
 }
 
+// Both have their rank 1 where only one of them can meet.
+TEST(Exchange, AnotherJobIsRefusedAndDoesNotDisturb) {
+  MemoryStore store;
+  ExchangeOptions options;
+  options.single_use = true;
+  std::vector<Introduction> ranks = world_of(2);
+  for (Introduction& rank : ranks) rank.job = {{"SLURM_JOB_ID", "17"}};
+  Introduction stranger = rank_of(1, 2);
+  stranger.host = "elsewhere";
+  stranger.job = {{"SLURM_JOB_ID", "18"}, {"PMIX_NAMESPACE", "x"}};
+  Outcome zero = Status(Code::internal, "not run");
+  std::thread first([&] { zero = exchange(store, ranks[0], options, ample()); });
+  const Outcome refused = exchange(store, stranger, options, ample());
+  EXPECT_EQ(refused.status().code(), Code::mismatch);
+  EXPECT_SAYS(refused.status().message(), "SLURM_JOB_ID is '17' on rank 0 (host host0, pid 100)");
+  EXPECT_SAYS(refused.status().message(), "'18' on rank 1 (host elsewhere, pid 101)");
+  const Outcome one = exchange(store, ranks[1], options, ample());
+  first.join();
+  expect_complete({zero, one});
+}
+
+TEST(Exchange, JobsAreToldApartByWhatBothKnow) {
+  Introduction a = rank_of(0, 2), b = rank_of(1, 2);
+  const auto same = [&](std::map<std::string, std::string> left, std::map<std::string, std::string> right) {
+    a.job = std::move(left);
+    b.job = std::move(right);
+    return check_same_job(*decode_introduction(encode_introduction(a)), b).ok();
+  };
+  EXPECT_TRUE(same({}, {{"SLURM_JOB_ID", "1"}}));
+  EXPECT_TRUE(same({{"PMIX_NAMESPACE", "1"}}, {{"SLURM_JOB_ID", "1"}}));
+  EXPECT_FALSE(same({{"PMIX_NAMESPACE", "1"}, {"SLURM_JOB_ID", "1"}}, {{"PMIX_NAMESPACE", "2"}}));
+  EXPECT_FALSE(
+      same({{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "1"}}, {{"TUTTI_JOB_ID", "2"}, {"SLURM_JOB_ID", "1"}}));
+  EXPECT_TRUE(
+      same({{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "1"}}, {{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "2"}}));
+}
+
+// What `tutti run` meets whose program starts the ranks' program twice.
+TEST(Exchange, ARankThatIsStartedTwiceIsRefused) {
+  MemoryStore store;
+  const pid_t other = fork();
+  ASSERT_GE(other, 0);
+  if (other == 0) {
+    pause();
+    _exit(0);
+  }
+  std::vector<Introduction> ranks = world_of(2);
+  ranks[1].pid = other;
+  const std::string table = encode_table({encode_introduction(ranks[0]), encode_introduction(ranks[1])});
+  ASSERT_TRUE(store.set("table", table, ample()).ok());
+  const Outcome second = exchange(store, rank_of(1, 2), {}, Deadline::after(seconds(2)));
+  EXPECT_EQ(second.status().code(), Code::mismatch) << second.status().to_string();
+  EXPECT_SAYS(second.status().message(), "rank 1 is taken twice");
+  EXPECT_SAYS(second.status().message(), "pid " + std::to_string(other));
+  EXPECT_SAYS(second.status().message(), "pid 101");
+  kill(other, SIGKILL);
+  EXPECT_EQ(waitpid(other, nullptr, 0), other);
+}
+
+// It answers with this rank's own nonce, and forgets what it is told.
+class ForgetfulStore final : public Store {
+ public:
+  Status set(std::string_view key, std::string_view value, Deadline deadline) override {
+    return store_.set(key, value, deadline);
+  }
+  Result<std::string> get(std::string_view key, Deadline deadline) override {
+    return store_.get(key, deadline);
+  }
+  Status wait(std::span<const std::string> keys, Deadline deadline) override {
+    return store_.wait(keys, deadline);
+  }
+  Result<std::int64_t> add(std::string_view key, std::int64_t delta, Deadline deadline) override {
+    return store_.add(key, delta, deadline);
+  }
+  Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired,
+                                  Deadline deadline) override {
+    if (!key.starts_with("rank/")) return store_.compare_set(key, expected, desired, deadline);
+    Introduction holder = *decode_introduction(desired);
+    holder.addresses["tcp"] = "another one";
+    return encode_introduction(holder);
+  }
+  Result<bool> delete_key(std::string_view key, Deadline deadline) override {
+    return store_.delete_key(key, deadline);
+  }
+  Result<bool> exists(std::string_view key, Deadline deadline) override {
+    return store_.exists(key, deadline);
+  }
+
+ private:
+  MemoryStore store_;
+};
+
+TEST(Exchange, AStoreThatAnswersWithOurNonceIsNotAskedForEver) {
+  ForgetfulStore store;
+  const Outcome outcome = exchange(store, rank_of(1, 2), {}, Deadline::after(milliseconds(300)));
+  EXPECT_EQ(outcome.status().code(), Code::timeout) << outcome.status().to_string();
+}
+
 TEST(Exchange, ADuplicateRankZero) {
   MemoryStore store;
   std::vector<Introduction> ranks = world_of(2);
@@ -169,6 +270,30 @@ TEST(Exchange, MissingRanksAreNamedOnAllRanks) {
     EXPECT_EQ(outcome.status().code(), Code::timeout);
     EXPECT_SAYS(outcome.status().message(), "ranks 2, 5 have not arrived");
     EXPECT_EQ(outcome.status().peer(), 2);
+  }
+}
+
+// Three of four have come, and wait for the last.
+TEST(Exchange, ARankThatIsInterruptedEndsTheMeeting) {
+  for (const int interrupted : {0, 2}) {
+    MemoryStore store;
+    const std::vector<std::string> arrived{"rank/0", "rank/1", "rank/2"};
+    ExchangeOptions options;
+    options.interrupted = [&] { return store.wait(arrived, Deadline::after(milliseconds(0))).ok(); };
+    std::vector<Outcome> outcomes(3, Status(Code::internal, "not run"));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        const ExchangeOptions& own = rank == interrupted ? options : ExchangeOptions{};
+        outcomes[static_cast<std::size_t>(rank)] = exchange(store, rank_of(rank, 4), own, ample());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.status().code(), Code::aborted);
+      EXPECT_EQ(outcome.status().peer(), interrupted);
+      EXPECT_SAYS(outcome.status().message(), "was interrupted while the ranks met");
+    }
   }
 }
 
@@ -255,6 +380,19 @@ TEST(Exchange, RankZeroIsCalledWhileItWaits) {
   options.while_waiting = [&] { ++calls; };
   EXPECT_FALSE(exchange(store, rank_of(0, 2), options, Deadline::after(milliseconds(500))).ok());
   EXPECT_GT(calls, 0);
+}
+
+TEST(Exchange, AHostsNameControlsNoTerminal) {
+  MemoryStore store;
+  std::vector<Introduction> ranks = world_of(2);
+  ranks[1].host = "\x1b[2Jhost\n";
+  ranks[1].wire_digest = "TUTTI_EAGER_LIMIT=\x1b[31m;";
+  for (const Outcome& outcome : meet(store, ranks)) {
+    EXPECT_EQ(outcome.status().code(), Code::mismatch) << outcome.status().to_string();
+    EXPECT_NE(outcome.status().message().find("\\x1b[2Jhost\\n"), std::string::npos)
+        << outcome.status().message();
+    EXPECT_EQ(outcome.status().message().find_first_of("\x1b\n"), std::string::npos);
+  }
 }
 
 }  // namespace

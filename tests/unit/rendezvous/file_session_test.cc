@@ -1,6 +1,7 @@
-#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -21,6 +22,22 @@ SessionText some_session() {
 
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+  chmod(path.c_str(), 0600);
+}
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Neither rank 0 nor another one takes what is at the path, both say why, and it stays.
+void expect_refused(const std::string& path, const std::string& why) {
+  for (const Status& status :
+       {read_session(path).status(), PublishedSession::publish(path, some_session()).status()}) {
+    EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
+    EXPECT_NE(status.message().find(path), std::string::npos) << status.to_string();
+    EXPECT_NE(status.message().find(why), std::string::npos) << status.to_string();
+  }
 }
 
 TEST(FileSession, FormatAndParse) {
@@ -57,7 +74,7 @@ TEST(FileSession, EveryDamageIsNoticed) {
 TEST(FileSession, PublishedWholeAndPrivateAndRemoved) {
   const ScratchFolder folder;
   const std::string path = folder / "session";
-  write_file(path, "garbage of an earlier run");
+  write_file(path, "tutti-session 1\ngarbage of an earlier run");
   const SessionText session = some_session();
   {
     const PublishedSession published = PublishedSession::publish(path, session).take();
@@ -83,26 +100,79 @@ TEST(FileSession, OnlyItsOwnFileIsRemoved) {
   EXPECT_EQ(read_session(path).take().nonce, newer.nonce);
   write_file(path, "somebody else's");
   theirs.restore_if_missing();
-  EXPECT_EQ(read_session(path).status().code(), Code::unreachable);
+  EXPECT_EQ(content(path), "somebody else's");
 }
 
 TEST(FileSession, WhatMayStillBecomeASession) {
   const ScratchFolder folder;
   const std::string path = folder / "session";
   EXPECT_EQ(read_session(path).status().code(), Code::unreachable);
-  for (const std::string& text :
-       {std::string(), std::string("garbage"), std::string(5'000'000, 'x'), std::string(100, '\0')}) {
+  for (const std::string& text : {std::string(), std::string("tutti-session 1\nnonce"),
+                                  "tutti-session 2" + std::string(5'000'000, 'x')}) {
     write_file(path, text);
     EXPECT_EQ(read_session(path).status().code(), Code::unreachable);
+    const PublishedSession replaces = PublishedSession::publish(path, some_session()).take();
+    EXPECT_TRUE(read_session(path).ok());
   }
-  unlink(path.c_str());
-  ASSERT_EQ(symlink("/nowhere/at/all", path.c_str()), 0);
-  EXPECT_EQ(read_session(path).status().code(), Code::unreachable);
+  // `touch` with a usual umask: there is nothing in it that could be believed.
+  write_file(path, "");
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
   const PublishedSession replaces = PublishedSession::publish(path, some_session()).take();
   EXPECT_TRUE(read_session(path).ok());
+}
+
+TEST(FileSession, OthersDataAreLeftAlone) {
+  const ScratchFolder folder;
+  const std::string path = folder / "data";
+  for (const std::string& data : {std::string("x"), std::string("weeks of work"), std::string(100, '\0'),
+                                  std::string(5'000'000, 'x')}) {
+    write_file(path, data);
+    expect_refused(path, "something else than a session");
+    ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+    expect_refused(path, "something else than a session");
+    EXPECT_TRUE(content(path) == data);
+  }
+}
+
+TEST(FileSession, WhatIsNoRegularFileIsRefused) {
+  const ScratchFolder folder;
+  const PublishedSession session = PublishedSession::publish(folder / "session", some_session()).take();
+  for (const char* target : {"session", "nothing"}) {
+    const std::string link = folder / "link-to-" + target;
+    ASSERT_EQ(symlink((folder / target).c_str(), link.c_str()), 0);
+    expect_refused(link, "symbolic link");
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+  }
   const std::string fifo = folder / "fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_EQ(read_session(fifo).status().code(), Code::unreachable);
+  expect_refused(fifo, "not a regular file");
+  EXPECT_TRUE(std::filesystem::is_fifo(fifo));
+}
+
+TEST(FileSession, AFileThatOthersMayReadOrChangeIsRefused) {
+  const ScratchFolder folder;
+  const std::string path = folder / "session";
+  const PublishedSession session = PublishedSession::publish(path, some_session()).take();
+  for (const mode_t mode : {0604, 0602, 0601, 0640, 0620, 0610, 0666}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    expect_refused(path, "its mode is 06");
+  }
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  EXPECT_TRUE(read_session(path).ok());
+}
+
+TEST(FileSession, AFileOfAnotherOwnerIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
+  const ScratchFolder folder;
+  const std::string path = folder / "session";
+  for (const std::string& text : {format_session(some_session()), std::string()}) {
+    write_file(path, text);
+    ASSERT_EQ(chown(path.c_str(), 1, 1), 0);
+    expect_refused(path, "it belongs to user daemon (uid 1), and this process runs as user root (uid 0)");
+    ASSERT_EQ(chown(path.c_str(), 4'000'123, 1), 0);
+    expect_refused(path, "it belongs to user (uid 4000123)");
+    EXPECT_EQ(content(path), text);
+  }
 }
 
 TEST(FileSession, WhatNeverWillIsOneClearError) {
@@ -115,7 +185,7 @@ TEST(FileSession, WhatNeverWillIsOneClearError) {
     EXPECT_NE(status.message().find(path), std::string::npos) << status.to_string();
     EXPECT_NE(status.message().find(reason), std::string::npos) << status.to_string();
   };
-  expect(PublishedSession::publish(subfolder, some_session()).status(), subfolder, "it is a folder");
+  expect(PublishedSession::publish(subfolder, some_session()).status(), subfolder, "is a folder");
   expect(read_session(subfolder).status(), subfolder, "is a folder");
   expect(PublishedSession::publish(orphan, some_session()).status(), orphan, "does not exist");
   expect(read_session(orphan).status(), orphan, "does not exist");

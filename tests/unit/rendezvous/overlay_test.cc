@@ -2,9 +2,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -195,6 +197,59 @@ TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(without, HasSubstr("warn"));
   EXPECT_THAT(without, HasSubstr("control: refused a connection: "));
   EXPECT_THAT(without, HasSubstr("has no token"));
+}
+
+class Losses final : public ControlEvents {
+ public:
+  void on_lost(int rank, const Status& why) override { lost[rank] = why; }
+  void on_left(int rank) override { ADD_FAILURE() << rank; }
+  void on_fenced(const Status& why) override { ADD_FAILURE() << why.to_string(); }
+  void on_note(const ControlNote&) override {}
+
+  std::map<int, Status> lost;
+};
+
+// Rank 0 of two, where the other is at that address: what it says of it, and when by its own clock.
+std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silent) {
+  OverlayOptions options;
+  for (int rank = 0; rank < 2; ++rank) {
+    PeerInfo peer;
+    peer.rank = rank;
+    peer.addresses[address_name] = format(Address{host, 4711, 1, {}});
+    options.peers.push_back(peer);
+  }
+  std::vector<Descriptor> ends;
+  const auto unanswered = [&](const SocketAddress&, security::Guard guard) {
+    int both[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
+    ends.emplace_back(both[1]);
+    return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false);
+  };
+  if (silent) options.connect = unanswered;
+  Losses events;
+  Overlay overlay(std::move(options), listen_on("127.0.0.1", 0, 0).take(), events);
+  const auto begin = Clock::now();
+  auto now = begin;
+  overlay.start(now);
+  for (; events.lost.empty() && now < begin + std::chrono::minutes(1); now += milliseconds(10)) {
+    std::vector<pollfd> waits;
+    overlay.collect(waits);
+    poll(waits.data(), waits.size(), 0);
+    overlay.run(waits, now);
+  }
+  return {events.lost[1].message(), std::chrono::duration_cast<milliseconds>(now - begin)};
+}
+
+TEST(Overlay, WhereTheNetworkDoesNotLeadIsSaidSoon) {
+  const auto [text, after] = loss_of("255.255.255.255", false);  // no TCP leads there
+  EXPECT_THAT(text, HasSubstr("no control connection with it could be made at 255.255.255.255:4711: "));
+  EXPECT_THAT(text, HasSubstr("unreachable"));
+  EXPECT_THAT(text, HasSubstr("TUTTI_PORT_RANGE"));
+  EXPECT_LT(after, milliseconds(5000));
+}
+
+TEST(Overlay, WhereNothingAnswersIsNamed) {
+  EXPECT_THAT(loss_of("10.0.0.1", true).first, HasSubstr("made at 10.0.0.1:4711: nothing answered"));
 }
 
 TEST(Listener, APortRangeThatIsUsedUpIsNamed) {

@@ -1,7 +1,10 @@
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <tutti/tools/bench/options.h>
+#include <tutti/tools/processors.h>
 #include <tutti/tools/run/environment.h>
 #include <tutti/tools/run/options.h>
 
@@ -39,6 +42,11 @@ TEST(RunOptions, ProgramBeginsAtTheFirstPlainWord) {
   EXPECT_THAT(options.program, ElementsAre("prog", "-n", "5", "--"));
 }
 
+TEST(RunOptions, AutoIsTheNumberOfProcessors) {
+  EXPECT_EQ(parse_run({"-n", "auto", "p"}).ranks, usable_processors());
+  EXPECT_EQ(parse_bench({"all_reduce", "-n", "auto"}).launch_ranks, usable_processors());
+}
+
 TEST(RunOptions, ProgramBeginsAfterTwoDashes) {
   EXPECT_THAT(parse_run({"-n4", "--", "-odd", "x"}).program, ElementsAre("-odd", "x"));
   EXPECT_THAT(parse_run({"--np", "2", "--", "--", "x"}).program, ElementsAre("--", "x"));
@@ -46,10 +54,10 @@ TEST(RunOptions, ProgramBeginsAfterTwoDashes) {
 
 TEST(RunOptions, LogFolder) {
   const RunOptions both = parse_run({"-n", "1", "--output-filename", "a:b", "p"});
-  EXPECT_EQ(both.output.directory, "a:b");
+  EXPECT_EQ(both.output.directory, std::filesystem::absolute("a:b"));
   EXPECT_TRUE(both.output.to_terminal);
   const RunOptions files = parse_run({"-n", "1", "--output-filename=a:b:nocopy", "p"});
-  EXPECT_EQ(files.output.directory, "a:b");
+  EXPECT_EQ(files.output.directory, std::filesystem::absolute("a:b"));
   EXPECT_FALSE(files.output.to_terminal);
 }
 
@@ -95,7 +103,7 @@ TEST(RunEnvironment, Exports) {
 
 TEST(RunEnvironment, FreePortsAreOutsideOfTheKernelsRange) {
   for (int i = 0; i < 20; ++i) {
-    const int port = find_free_port();
+    const int port = find_free_port().take();
     EXPECT_GE(port, 20000);
     EXPECT_LT(port, 32768);
   }

@@ -108,8 +108,8 @@ TEST(ContextTable, EarlyMessagesAreFoundByOperation) {
   EXPECT_EQ(early, 0u);
 }
 
-TEST(ClosedContexts, AreRememberedCompactly) {
-  ClosedContexts closed;
+TEST(ContextRanges, AreRememberedCompactly) {
+  ContextRanges closed;
   for (std::uint32_t i = 0; i < 1000; ++i) closed.insert(i ^ 1);
   EXPECT_EQ(closed.ranges(), 1u);
   EXPECT_TRUE(closed.contains(0) && closed.contains(999));
@@ -121,8 +121,8 @@ TEST(ClosedContexts, AreRememberedCompactly) {
   EXPECT_EQ(closed.ranges(), 2u);
 }
 
-TEST(ClosedContexts, MatchASet) {
-  ClosedContexts closed;
+TEST(ContextRanges, MatchASet) {
+  ContextRanges closed;
   std::set<std::uint32_t> set;
   std::mt19937 random(3);
   for (int i = 0; i < 500; ++i) {
@@ -133,8 +133,8 @@ TEST(ClosedContexts, MatchASet) {
   }
 }
 
-TEST(ClosedContexts, StayBounded) {
-  ClosedContexts closed;
+TEST(ContextRanges, StayBounded) {
+  ContextRanges closed;
   for (std::uint32_t i = 0; i < 100'000; ++i) closed.insert(2 * i);
   EXPECT_LE(closed.ranges(), 1024u);
   EXPECT_TRUE(closed.contains(199'998));

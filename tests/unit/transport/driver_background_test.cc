@@ -1,11 +1,15 @@
 #include <memory>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "driver_fixtures.h"
 
@@ -47,6 +51,49 @@ TEST(DriverBackground, PollsAtDeadlinesSetByCallersThatLeft) {
   const Deadline limit = soon();
   while (!fired.load() && !limit.expired()) std::this_thread::sleep_for(1ms);
   EXPECT_TRUE(fired.load());
+}
+
+TEST(DriverBackground, DoesNotSleepOnWhatATaskHasBroughtMeanwhile) {
+  Driver driver{DriverOptions{}};
+  std::atomic<bool> polled_after_task{false};
+  bool posted = false;
+  bool brought = false;  // the driving thread's, as is `posted`
+  Task task([&] { brought = true; });
+  Polled polled(driver);
+  {
+    const DriverGuard guard(driver);
+    polled.on_poll = [&] {
+      if (brought) polled_after_task = true;
+      return false;
+    };
+    // Nothing is left to do when the thread asks; the task that it runs as it leaves brings something.
+    polled.work_left = [&] {
+      if (!posted) driver.post(task);
+      posted = true;
+      return false;
+    };
+  }
+  const Deadline limit = soon();
+  while (!polled_after_task.load() && !limit.expired()) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(polled_after_task.load());
+}
+
+TEST(DriverBackground, EndsThoughTheProgramHasClosedItsDescriptors) {
+  const auto descriptors = [] {
+    std::set<int> open;
+    for (int descriptor = 0; descriptor < 1024; ++descriptor) {
+      if (fcntl(descriptor, F_GETFD) >= 0) open.insert(descriptor);
+    }
+    return open;
+  };
+  const std::set<int> before = descriptors();
+  Driver driver{DriverOptions{}};
+  std::this_thread::sleep_for(20ms);  // the thread sleeps by now
+  for (const int descriptor : descriptors()) {
+    // The thread sanitizer would take the closing itself for a race.
+    if (!before.contains(descriptor)) syscall(SYS_close, descriptor);
+  }
+  driver.stop();
 }
 
 TEST(DriverBackground, CostsNothingWhileIdleAndLittleBesideAWaiter) {

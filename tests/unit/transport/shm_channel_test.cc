@@ -1,8 +1,8 @@
 #include <cstring>
+#include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 
 #include "shm_world.h"
@@ -18,24 +18,6 @@ using conformance::Recv;
 using conformance::Send;
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t proof = 4711;
-
-// The nonces of both, as everybody knows them.
-Note connect_note(const World& world, int from, int to, std::uint64_t ring) {
-  const auto nonce = [&](int rank) {
-    return parse_address(world.peers[static_cast<std::size_t>(rank)].addresses.at("shm"))->nonce;
-  };
-  Note note;
-  note.kind = NoteKind::connect;
-  note.from = static_cast<std::uint32_t>(from);
-  note.to = static_cast<std::uint32_t>(to);
-  note.from_nonce = nonce(from);
-  note.to_nonce = nonce(to);
-  note.bytes = ring;
-  note.proof = proof;
-  return note;
-}
-
 // Rank 0 is honest; rank 1 is the test, which has a pipe with it.
 class ShmPeer : public ::testing::Test {
  protected:
@@ -46,7 +28,7 @@ class ShmPeer : public ::testing::Test {
     EXPECT_EQ(note.kind, NoteKind::welcome);
     EXPECT_TRUE(pipe->is_proved());
     EXPECT_EQ(raw.descriptors.size(), 1u);
-    pipe->set_rope(std::make_shared<const BellRope>(std::move(raw.descriptors[0])));
+    pipe->set_rope(BellRope::from(std::move(raw.descriptors[0])));
     note.kind = NoteKind::go;
     raw.send(note);
   }
@@ -68,7 +50,7 @@ class ShmPeer : public ::testing::Test {
   static constexpr std::size_t ring = 4096;
   World world{1, format(Address{"unused", geteuid(), 99})};
   std::unique_ptr<Pipe> pipe = Pipe::create(ring, proof).take();
-  Descriptor bell{eventfd(0, EFD_CLOEXEC)};
+  RawBell bell;
   RawPeer raw{world.peers[0].addresses["shm"]};
 };
 
@@ -140,6 +122,42 @@ TEST_F(ShmPeer, WhatItWroteBeforeItsDeathIsRead) {
   raw.close();
   EXPECT_TRUE(recv.wait().ok());
   EXPECT_EQ(until_down().code(), Code::peer_lost);
+}
+
+// As soon as a message of it has been read, it writes the next.
+struct EndlessPeer : Recv {
+  static constexpr std::uint64_t most = 1'000'000;
+  Node& node;
+  const std::function<void(std::uint64_t)> write;
+  std::uint64_t count = 0;
+
+  EndlessPeer(Node& at, std::function<void(std::uint64_t)> next)
+      : Recv(0, 1, collective(0)), node(at), write(std::move(next)) {
+    done = [](RecvOp& op, const Status& status) {
+      auto& self = static_cast<EndlessPeer&>(op);
+      if (status.ok() && ++self.count < most) self.go_on();
+    };
+  }
+  void go_on() {
+    tag = collective(count);
+    node.mesh.recv(*this);
+    write(count);
+  }
+};
+
+TEST_F(ShmPeer, ThatWritesOnAfterItsDeathIsLost) {
+  EndlessPeer peer(world[0], [&](std::uint64_t number) {
+    FrameHeader header;
+    header.type = FrameType::eager;
+    header.message = {collective(number), conformance::usual_call(), 0};
+    write(header);
+  });
+  world[0].drive([&] {
+    peer.go_on();
+    raw.close();
+  });
+  EXPECT_EQ(until_down().code(), Code::peer_lost);
+  EXPECT_LT(peer.count, EndlessPeer::most);
 }
 
 TEST_F(ShmPeer, CannotConnectTwice) {
@@ -262,7 +280,8 @@ TEST(ShmFallback, WhoCannotMapFallsBack) {
   world.start(0);
   world.start(1);
   RawPeer raw(world.peers[0].addresses["shm"]);
-  const Descriptor bell(eventfd(0, EFD_CLOEXEC)), memory(memfd_create("unsealed", MFD_CLOEXEC));
+  const RawBell bell;
+  const Descriptor memory(memfd_create("unsealed", MFD_CLOEXEC));
   raw.send(connect_note(names, 1, 0, 4096), {memory.get(), bell.get()});
   Note note;
   ASSERT_EQ(raw.receive(note), 0);
@@ -288,7 +307,7 @@ TEST(ShmFallback, WhoMapsOtherMemoryIsTold) {
   RawPeer raw(accept_local(listener.get(), error));
   Note note;
   ASSERT_EQ(raw.receive(note), 0);
-  const Descriptor bell(eventfd(0, EFD_CLOEXEC));
+  const RawBell bell;
   note.kind = NoteKind::welcome;
   raw.send(note, {bell.get()});
   ASSERT_EQ(raw.receive(note), 0);

@@ -151,7 +151,7 @@ TEST(ShmPipe, NoWakeUpIsLost) {
     while (pipe.in().readable().empty()) {
       pipe.announce_sleep();
       if (!pipe.in().has_news()) {
-        pollfd heard{bell.rope()->descriptor(), POLLIN, 0};
+        pollfd heard{bell.descriptor(), POLLIN, 0};
         ASSERT_EQ(poll(&heard, 1, 60'000), 1) << "a wake-up was lost";
         bell.on_ready(0);
       }

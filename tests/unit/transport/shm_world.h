@@ -5,7 +5,10 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 
 #include <tutti/tests/conformance/channel_world.h>
 #include <tutti/transport/shm/address.h>
@@ -112,6 +115,68 @@ inline std::vector<int> ranks(int size) {
   for (int rank = 0; rank < size; ++rank) all.push_back(rank);
   return all;
 }
+
+// The key and size of what is shared, and the proof of a channel.
+inline constexpr std::uint64_t key = 7;
+inline constexpr std::uint64_t bytes = 10'000;
+inline constexpr std::uint64_t proof = 4711;
+
+inline int make_memfd(std::size_t size, bool sealed = true, unsigned flags = 0) {
+  const int memfd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+  if (memfd < 0) return memfd;
+  EXPECT_EQ(ftruncate(memfd, static_cast<off_t>(size)), 0);
+  if (sealed) fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  return memfd;
+}
+
+// What a rank says first, with the nonces of both, as everybody knows them.
+inline Note first_note(const World& world, NoteKind kind, int from, int to) {
+  const auto nonce = [&](int rank) {
+    return parse_address(world.peers[static_cast<std::size_t>(rank)].addresses.at("shm"))->nonce;
+  };
+  Note note;
+  note.kind = kind;
+  note.from = static_cast<std::uint32_t>(from);
+  note.to = static_cast<std::uint32_t>(to);
+  note.from_nonce = nonce(from);
+  note.to_nonce = nonce(to);
+  return note;
+}
+
+inline Note share_note(const World& world, int from, int members) {
+  Note note = first_note(world, NoteKind::share, from, 0);
+  note.key = key;
+  note.bytes = bytes;
+  note.member = static_cast<std::uint32_t>(from);
+  note.members = static_cast<std::uint32_t>(members);
+  return note;
+}
+
+inline Note connect_note(const World& world, int from, int to, std::uint64_t ring) {
+  Note note = first_note(world, NoteKind::connect, from, to);
+  note.bytes = ring;
+  note.proof = proof;
+  return note;
+}
+
+// A bell of the test's own, to hand over.
+class RawBell {
+ public:
+  RawBell() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
+    rope_ = Descriptor(ends[0]);
+    ear_ = Descriptor(ends[1]);
+  }
+  int get() const { return rope_.get(); }
+  bool has_rung() const {
+    pollfd readable{ear_.get(), POLLIN, 0};
+    return ::poll(&readable, 1, 30'000) == 1;
+  }
+
+ private:
+  Descriptor rope_, ear_;
+};
 
 // The test's own end of a local socket: it may say what it likes.
 class RawPeer {

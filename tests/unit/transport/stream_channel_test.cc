@@ -263,7 +263,7 @@ TEST(Stream, AbortReachesThePeerWithItsCause) {
   EXPECT_EQ(pair.owner_b.aborts[0].first, 7u);
   EXPECT_EQ(pair.owner_b.aborts[0].second.to_string(), "timeout: rank 1 did not come");
   EXPECT_EQ(pair.owner_b.aborts[0].second.peer(), 1);
-  EXPECT_EQ(pair.owner_b.aborts[1].second.message(), "bad line");
+  EXPECT_EQ(pair.owner_b.aborts[1].second.message(), R"(bad\nline)");
   EXPECT_EQ(pair.owner_b.aborts[1].second.peer(), -1);
 }
 

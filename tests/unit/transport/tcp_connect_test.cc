@@ -158,6 +158,20 @@ TEST(TcpConnect, APeerThatNeverAnswersIsUnreachableAtTheDeadline) {
   EXPECT_NE(send.status.message().find("in time"), std::string::npos) << send.status.to_string();
 }
 
+TEST(TcpConnect, WhereTheNetworkDoesNotLeadIsSaidBeforeTheDeadline) {
+  auto transport = create({}).take();
+  const std::string address = transport->address();
+  const std::string nowhere = "255.255.255.255:4711";  // no TCP leads there
+  auto node = make_node(0, {peer_info(0, address), peer_info(1, with_endpoints(address, nowhere))},
+                        std::move(transport), std::chrono::hours(1));
+  Send send(8, collective(0), 1);
+  node->post(1, send);
+  EXPECT_EQ(send.wait().code(), Code::unreachable) << send.status.to_string();
+  for (const char* const part :
+       {"no connection to 255.255.255.255:4711: ", "unreachable", "TUTTI_PORT_RANGE"})
+    EXPECT_NE(send.status.message().find(part), std::string::npos) << send.status.to_string();
+}
+
 // The other side of the handshake is played by hand.
 struct Played {
   Deaf deaf;

@@ -1,0 +1,44 @@
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <ranges>
+#include <string_view>
+
+#include <tutti/core/config_values.h>
+#include <tutti/core/control_groups.h>
+
+namespace tutti {
+namespace {
+
+struct Membership {
+  std::string controllers;  // "cpu,cpuacct"; v2: empty
+  std::string group;
+};
+
+// "4:memory:/jobs/17"
+std::optional<Membership> parse(const std::string& line) {
+  const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+  if (first == line.npos || second == line.npos || line.compare(second + 1, 1, "/") != 0) return std::nullopt;
+  return Membership{line.substr(first + 1, second - first - 1), line.substr(second + 1)};
+}
+
+}  // namespace
+
+std::vector<ControlGroup> control_groups(const std::string& controller, const std::string& root) {
+  std::vector<ControlGroup> result;
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    auto in = parse(line);
+    if (!in) continue;
+    const bool unified = in->controllers.empty();
+    if (!unified && std::ranges::count(parse_list(in->controllers), controller) == 0) continue;
+    const std::string mount = root + "/sys/fs/cgroup" + (unified ? "" : "/" + controller);
+    for (std::string group = in->group;; group.resize(group.rfind('/'))) {
+      result.push_back({mount + group, unified});
+      if (group.empty() || group == "/") break;
+    }
+  }
+  return result;
+}
+
+}  // namespace tutti

@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <cctype>
+
+#include <tutti/core/config.h>
+#include <tutti/core/shown.h>
+
+namespace tutti {
+namespace {
+
+constexpr std::string_view masked = "(set)";
+// Parts of the names by which launchers, schedulers and people call secrets: PMI_SHARED_SECRET, SLURM_JWT.
+constexpr std::string_view secret_words[] = {"AUTH", "COOKIE", "CREDENTIAL", "JWT",
+                                             "KEY",  "PASS",   "SECRET",     "TOKEN"};
+
+bool names_secret(std::string_view name) {
+  for (const Config::Variable& variable : Config::variables()) {
+    if (variable.name == name) return variable.type_name() == "secret";
+  }
+  if (name.starts_with("TUTTI_")) return true;  // misspelt, so that it may be any of them
+  std::string capitals(name);
+  std::ranges::transform(capitals, capitals.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return std::ranges::any_of(secret_words,
+                             [&](std::string_view word) { return capitals.find(word) != std::string::npos; });
+}
+
+// As in a URL: what stands before an '@' of the authority, and the values of parameters that are secrets.
+std::string masked_parts(std::string_view text) {
+  const std::size_t scheme = text.find("://");
+  std::size_t begin = scheme == text.npos ? 0 : scheme + 3;
+  std::string result(text.substr(0, begin));
+  const std::size_t at = text.substr(0, text.find_first_of("/?", begin)).rfind('@');
+  if (at != text.npos && at >= begin) {
+    result += masked;
+    begin = at;
+  }
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find_first_of("?&", begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    const std::size_t equals = part.find('=');
+    const bool secret = equals != part.npos && names_secret(part.substr(0, equals));
+    result += secret ? std::string(part.substr(0, equals + 1)).append(masked) : std::string(part);
+    if (end < text.size()) result += text[end];
+    begin = end + 1;
+  }
+  return result;
+}
+
+void append_escaped(std::string& result, std::string_view bytes) {
+  static constexpr char digits[] = "0123456789abcdef";
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n' || c == '\r' || c == '\t') {
+      (result += '\\') += c == '\n' ? 'n' : c == '\r' ? 'r' : 't';
+    } else {
+      (result += "\\x") += {digits[byte >> 4], digits[byte & 0xf]};
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t utf8_length(std::string_view text) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = at(0);
+  const std::size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (length == 0 || length > text.size() || lead > 0xf4) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((at(i) & 0xc0) != 0x80) return 0;
+  }
+  // Neither longer than need be, nor a surrogate, nor beyond the last code point.
+  if ((lead == 0xe0 && at(1) < 0xa0) || (lead == 0xed && at(1) > 0x9f)) return 0;
+  if ((lead == 0xf0 && at(1) < 0x90) || (lead == 0xf4 && at(1) > 0x8f)) return 0;
+  return length;
+}
+
+bool is_control(std::string_view sequence) {
+  const auto first = static_cast<unsigned char>(sequence[0]);
+  if (sequence.size() == 1) return first < 0x20 || first == 0x7f;
+  return first == 0xc2 && static_cast<unsigned char>(sequence[1]) < 0xa0;
+}
+
+std::string printable(std::string text) {
+  const bool plain = std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7f; });
+  if (plain) return text;
+  std::string result;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t length = utf8_length(rest);
+    const std::string_view sequence = rest.substr(0, std::max<std::size_t>(length, 1));
+    if (length == 0 || is_control(sequence)) {
+      append_escaped(result, sequence);
+    } else {
+      result += sequence;
+    }
+    rest.remove_prefix(sequence.size());
+  }
+  return result;
+}
+
+std::string shown(std::string_view name, std::string_view value) {
+  return names_secret(name) ? std::string(masked) : printable(masked_parts(value));
+}
+
+std::string_view unmeant_ends(std::string_view value) {
+  if (value.ends_with('\r')) {
+    return "it ends with a carriage return, as the lines of Windows files do; `sed -i 's/\\r$//' FILE` mends "
+           "the "
+           "file that it comes from";
+  }
+  const bool quoted =
+      value.size() > 1 && value.front() == value.back() && (value.front() == '"' || value.front() == '\'');
+  if (quoted)
+    return "the quotes are a part of it, as `docker run --env-file` takes them; leave them out there";
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <tutti/core/config_values.h>
+#include <tutti/core/deadline.h>
+
+namespace tutti {
+
+// A wait that is spoken of when it has become long: after ten seconds, then after ever longer times.
+class LongWait {
+ public:
+  // True each time that something is to be said.
+  bool is_due() {
+    if (Deadline::Clock::now() < next_) return false;
+    next_ = start_ + 4 * (Deadline::Clock::now() - start_);
+    return true;
+  }
+  Deadline next() const { return Deadline::at(next_); }
+  std::string waited() const {
+    return format_duration(std::chrono::round<std::chrono::seconds>(Deadline::Clock::now() - start_));
+  }
+
+ private:
+  const Deadline::Clock::time_point start_ = Deadline::Clock::now();
+  Deadline::Clock::time_point next_ = start_ + std::chrono::seconds(10);
+};
+
+}  // namespace tutti

@@ -1,0 +1,25 @@
+#include <atomic>
+
+#include <tutti/core/log.h>
+#include <tutti/rendezvous/address.h>
+#include <tutti/rendezvous/open_ports.h>
+
+namespace tutti {
+
+void warn_of_open_ports(const security::SharedCredentials& credentials,
+                        const std::vector<std::string>& addresses) {
+  static std::atomic_flag said;
+  if (credentials != nullptr) return;
+  for (const std::string& literal : addresses) {
+    const std::optional<SocketAddress> address = parse_address(literal, 0);
+    if (address && address->is_loopback()) continue;
+    if (said.test_and_set()) return;
+    log::warn("this process listens on ", literal.empty() ? "all addresses" : literal,
+              " without a token, so that everybody who reaches the port may connect: start the ranks by "
+              "`tutti run` or file://, or set TUTTI_TOKEN or TUTTI_TOKEN_FILE to the same secret on all of "
+              "them");
+    return;
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,136 @@
+// Errors speak of what the user has called: `split`, `allocate` and `init` are carried out by collectives
+// that nobody has called, and algorithms have names.
+
+#include <array>
+#include <functional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tutti/collectives/algorithm.h>
+#include <tutti/collectives/calibration.h>
+#include <tutti/tests/support/cluster.h>
+
+namespace tutti::test {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Status outcome_of(const std::function<void()>& call) {
+  try {
+    call();
+    return Status();
+  } catch (const Error& error) {
+    return error.status();
+  }
+}
+
+auto speaks_of_our_collectives() {
+  return AnyOf(HasSubstr("all_gather"), HasSubstr("int64"), HasSubstr("uint64"), HasSubstr("broadcast"),
+               HasSubstr("send("), HasSubstr("recv("), HasSubstr("uint8"));
+}
+
+class UserCalls : public testing::TestWithParam<std::string> {
+ protected:
+  using Call = std::function<void(Communicator&)>;
+
+  // Rank 1 of two makes another call than rank 0: what both are told.
+  std::array<std::string, 2> mismatch_of(const Call& usual, const Call& odd) {
+    Cluster ranks(2, {.transport = GetParam()});
+    std::array<std::string, 2> texts;
+    ranks.run([&](Communicator& comm) {
+      Status status = outcome_of([&] { comm.rank() == 1 ? odd(comm) : usual(comm); });
+      if (status.ok()) status = outcome_of([&] { comm.barrier().wait(); });
+      EXPECT_EQ(status.code(), Code::mismatch) << status.to_string();
+      texts[static_cast<std::size_t>(comm.rank())] = status.message();
+    });
+    return texts;
+  }
+
+  // Rank `who` of two makes a call to which the other one never comes: what it is told.
+  std::string timeout_of(int who, const Call& call, Composite part_of = Composite::none) {
+    Cluster ranks(2,
+                  {.transport = GetParam(), .timeout = std::chrono::milliseconds(300), .part_of = part_of});
+    Status status;
+    ranks.run([&](Communicator& comm) {
+      if (comm.rank() == who) status = outcome_of([&] { call(comm); });
+    });
+    EXPECT_EQ(status.code(), Code::timeout) << status.to_string();
+    return status.message();
+  }
+};
+
+void reduce_four(Communicator& comm) {
+  std::array<float, 4> data{};
+  comm.all_reduce(data, ReduceOp::max).wait();
+}
+
+TEST_P(UserCalls, AMismatchWithASplitSaysSplit) {
+  for (const std::string& text : mismatch_of([](auto& comm) { comm.split(0); }, reduce_four)) {
+    EXPECT_THAT(text, HasSubstr("rank 0 (host test, pid 1000) called split()"));
+    EXPECT_THAT(text, HasSubstr("rank 1 (host test, pid 1001) called all_reduce(count=4, float32, max)"));
+    EXPECT_THAT(text, Not(speaks_of_our_collectives()));
+  }
+}
+
+TEST_P(UserCalls, AMismatchWithAnAllocateSaysAllocate) {
+  const auto split = [](Communicator& comm) { comm.split(0); };
+  for (const std::string& text : mismatch_of([](auto& comm) { comm.allocate(100); }, split)) {
+    EXPECT_THAT(text, HasSubstr("rank 0 (host test, pid 1000) called allocate()"));
+    EXPECT_THAT(text, HasSubstr("rank 1 (host test, pid 1001) called split()"));
+    EXPECT_THAT(text, Not(speaks_of_our_collectives()));
+  }
+}
+
+TEST_P(UserCalls, AMismatchOfAlgorithmsSaysTheirNames) {
+  const auto by = [](const char* algorithm) {
+    return [algorithm](Communicator& comm) {
+      std::array<float, 4> data{};
+      comm.all_reduce(data, ReduceOp::sum, {.algorithm = algorithm}).wait();
+    };
+  };
+  for (const std::string& text : mismatch_of(by("ring"), by("recursive_doubling"))) {
+    EXPECT_THAT(text, HasSubstr("called all_reduce(count=4, float32, sum, algorithm=ring)"));
+    EXPECT_THAT(text, HasSubstr("called all_reduce(count=4, float32, sum, algorithm=recursive_doubling)"));
+  }
+}
+
+TEST_P(UserCalls, ATimeoutSaysWhatTheUserWaitsIn) {
+  const std::string waiting = " was not over in time; still waiting for rank 1 (host test, pid 1001)";
+  const std::string split = timeout_of(0, [](auto& comm) { comm.split(0); });
+  EXPECT_THAT(split, HasSubstr(": split() #0 after "));
+  EXPECT_THAT(split, HasSubstr(waiting));
+  const std::string allocate = timeout_of(0, [](auto& comm) { comm.allocate(100); });
+  EXPECT_THAT(allocate, HasSubstr(": allocate() #0 after "));
+  EXPECT_THAT(allocate, HasSubstr(waiting));
+  for (const std::string& text : {split, allocate}) EXPECT_THAT(text, Not(speaks_of_our_collectives()));
+}
+
+// What is measured while the ranks meet, and what they agree on then.
+TEST_P(UserCalls, WhatInitDoesReadsAsInit) {
+  const Topology one_host(std::array{0, 0});
+  for (const bool measuring : {false, true}) {
+    const std::string text = timeout_of(
+        1, [&](Communicator& comm) { agree_on_costs(comm, one_host, CostModel{}, measuring); },
+        Composite::init);
+    EXPECT_THAT(text, HasSubstr(measuring ? ": init() after " : ": init() #0 after "));
+    EXPECT_THAT(text, Not(speaks_of_our_collectives()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UserCalls, testing::Values("inproc", "tcp", "shared", "shm"),
+                         [](const auto& parameter) { return parameter.param; });
+
+TEST(Composites, StandWhereNoAlgorithmDoes) {
+  for (const Algorithm& algorithm : algorithms()) {
+    Fingerprint call;
+    call.algorithm = algorithm.id;
+    EXPECT_EQ(composite_of(call), Composite::none) << algorithm.name;
+  }
+}
+
+}  // namespace
+}  // namespace tutti::test

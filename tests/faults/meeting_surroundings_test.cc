@@ -1,0 +1,46 @@
+// Ranks that cannot meet for lack of what a host usually has say what it is.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tutti/tests/support/process.h>
+
+namespace tutti::test {
+namespace {
+
+const std::string program = std::string(TUTTI_BIN_DIR) + "/tests/fault_rank";
+
+Process rank_zero(const std::vector<std::string>& command) {
+  return Process(command, {{"TUTTI_RANK", "0"},
+                           {"TUTTI_WORLD_SIZE", "2"},
+                           {"TUTTI_INIT_TIMEOUT", "3s"},
+                           {"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(unused_port())}});
+}
+
+// Enough for a store to listen, but not for anybody to come in.
+TEST(MeetingWithFewDescriptors, SaysSo) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need descriptors of their own";
+#endif
+  for (const std::string count : {"8", "16", "24"}) {
+    Process rank = rank_zero({"sh", "-c", "ulimit -n " + count + " && exec " + program + " idle"});
+    EXPECT_EQ(rank.wait(), 1) << rank.report();
+    if (count == "24" && rank.out().find("rank 1 has not arrived") != std::string::npos) continue;
+    EXPECT_NE(rank.out().find("used up the " + count + " file descriptors"), std::string::npos)
+        << rank.report();
+    EXPECT_NE(rank.out().find("ulimit -n"), std::string::npos) << rank.report();
+  }
+}
+
+TEST(MeetingWithoutLoopback, SaysSo) {
+  Process probe({"unshare", "-n", "true"});
+  if (probe.wait() != 0) GTEST_SKIP() << "no network namespace can be made here: " << probe.err();
+  Process rank = rank_zero({"unshare", "-n", program, "idle"});
+  EXPECT_EQ(rank.wait(), 1) << rank.report();
+  EXPECT_NE(rank.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
+      << rank.report();
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,131 @@
+// Files that ranks and the launcher write: what somebody has put there before, and a limit on their size.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <tutti/tests/support/process.h>
+
+namespace tutti::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string tutti_program = TUTTI_BIN_DIR "/tutti";
+const std::string rank_program = TUTTI_BIN_DIR "/tests/debug_rank";
+
+std::string content_of(const std::string& name) {
+  std::ifstream file(name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Two ranks that call different things, so that they leave dumps.
+std::string words_of_failing_ranks(const Process::Environment& environment) {
+  Process job({tutti_program, "run", "-n", "2", rank_program, "mismatch"}, environment);
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  return job.out() + job.err();
+}
+
+TEST(PlantedFiles, NoLinkIsFollowedAndNothingWaitedFor) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "victim") << "weeks of work";
+  for (const char* name : {"dump.0.json", "trace.0.json"}) {
+    std::filesystem::create_symlink(folder / "victim", folder / name);
+  }
+  for (const char* name : {"dump.1.json", "trace.1.json"}) {
+    ASSERT_EQ(mkfifo((folder / name).c_str(), 0600), 0);
+  }
+  const std::string words =
+      words_of_failing_ranks({{"TUTTI_DUMP", folder / "dump.json"}, {"TUTTI_TRACE", folder / "trace.json"}});
+  for (const char* name : {"dump.0.json", "trace.0.json"}) {
+    EXPECT_THAT(words, HasSubstr(folder / name + ": it is a symbolic link"));
+  }
+  EXPECT_EQ(content_of(folder / "victim"), "weeks of work");
+}
+
+TEST(PlantedFiles, TheLaunchersLogsFollowNoLink) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "victim") << "weeks of work";
+  std::filesystem::create_directories(folder / "out/1/rank.0");
+  std::filesystem::create_symlink(folder / "victim", folder / "out/1/rank.0/stdout");
+  Process job({tutti_program, "run", "-n", "1", "--output-filename", folder / "out", "echo", "words"});
+  EXPECT_EQ(job.wait(), 1) << job.report();
+  EXPECT_THAT(job.err(), HasSubstr("out/1/rank.0/stdout: it is a symbolic link"));
+  EXPECT_EQ(content_of(folder / "victim"), "weeks of work");
+}
+
+TEST(PlantedFiles, AJobsNameStaysInTheFolder) {
+  for (const std::string job : {"..", "../..", "/tmp"}) {
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder / "a/b");
+    Process rank({rank_program, "mismatch"}, {{"TUTTI_RANK", "0"},
+                                              {"TUTTI_WORLD_SIZE", "1"},
+                                              {"TUTTI_JOB_ID", job},
+                                              {"TUTTI_TRACE", folder / "a/b/%j/trace-%r.json"}});
+    ASSERT_TRUE(rank.wait().has_value()) << rank.report();
+    for (const auto& file : std::filesystem::recursive_directory_iterator(folder.path())) {
+      EXPECT_TRUE(file.is_directory()) << file.path();
+    }
+  }
+}
+
+// What `script` says under `ulimit -f 0`, with its status; its own output goes through a pipe.
+std::string under_no_file_size(const std::string& script, const Process::Environment& environment) {
+  Process limited({"sh", "-c", "((ulimit -f 0; " + script + ") 2>&1; echo \"status $?\") | cat"},
+                  environment);
+  EXPECT_EQ(limited.wait(), 0) << limited.report();
+  return limited.out();
+}
+
+class FileSizeLimit : public testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the thread sanitizer writes a file of its own at the start";
+#endif
+  }
+};
+
+TEST_F(FileSizeLimit, IsAnErrorAndNoSignal) {
+  for (const char* transports : {"shm,tcp", "tcp", "auto"}) {
+    const TemporaryFolder folder;
+    const std::string words =
+        under_no_file_size("exec " + tutti_program + " run -n 2 " + rank_program + " mismatch",
+                           {{"TUTTI_TRANSPORTS", transports},
+                            {"TUTTI_DUMP", folder / "dump.json"},
+                            {"TUTTI_TRACE", folder / "trace.json"},
+                            {"TUTTI_INIT_TIMEOUT", "20s"}});
+    const std::string too_large = "File too large for this process (RLIMIT_FSIZE, ulimit -f)";
+    EXPECT_THAT(words, AllOf(HasSubstr(too_large), HasSubstr("status "))) << transports;
+    EXPECT_THAT(words, AllOf(Not(HasSubstr("signal 25")), Not(HasSubstr("status 153")))) << transports;
+    // Without shared memory, which needs files, the ranks meet all the same, unless it is asked for.
+    EXPECT_THAT(words,
+                HasSubstr(std::string(transports) == "shm,tcp" ? "transport shm" : "failed: mismatch"));
+  }
+}
+
+TEST_F(FileSizeLimit, LogsAndSessionsToo) {
+  const TemporaryFolder folder;
+  const Process::Environment environment = {{"TUTTI_LOG_FILE", folder / "log"},
+                                            {"TUTTI_LOG_LEVEL", "trace"},
+                                            {"TUTTI_RANK", "0"},
+                                            {"TUTTI_WORLD_SIZE", "2"},
+                                            {"TUTTI_INIT_METHOD", "file://" + (folder / "session")}};
+  const std::string words = under_no_file_size("exec " + rank_program + " mismatch", environment);
+  EXPECT_THAT(words, HasSubstr("cannot write the session file " + (folder / "session") + ": File too large"));
+  EXPECT_THAT(words, Not(HasSubstr("status 153")));
+  const std::string out = under_no_file_size(
+      "exec " + tutti_program + " run -n 1 --output-filename " + (folder / "out") + " echo words",
+      {{"TUTTI_LOG_LEVEL", "trace"}});
+  EXPECT_THAT(out, AllOf(HasSubstr("words"), HasSubstr("File too large"), Not(HasSubstr("status 153"))));
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,153 @@
+"""Ctrl-C: KeyboardInterrupt on the rank that it was pressed for, tutti.Error on those that fail because of it."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from worlds import DEADLINE_SECONDS, ENVIRONMENT, finish, places, start, start_world
+
+# What a rank tells of how its waiting ended, whatever the class.
+TELL = """
+import os, tutti
+def tell(function, *arguments):
+    try:
+        os.write(1, b"ready\\n")
+        function(*arguments)
+    except KeyboardInterrupt:
+        print("KeyboardInterrupt", flush=True)
+    except tutti.Error as error:
+        print("tutti.Error", error.code, error.peer, error, flush=True)
+    except BaseException as error:
+        print("another", repr(error), flush=True)
+"""
+
+# The signal comes in the one moment in which Python code runs between the failure and the program.
+MAKING_AN_ERROR = TELL + """
+import signal, tutti.errors
+make = tutti.errors.make
+def slow_make(*arguments):
+    signal.raise_signal(signal.SIGINT)
+    return make(*arguments)
+tutti.errors.make = slow_make
+comm = tutti.init()
+tell(comm.send, b"x", 7)
+"""
+
+
+def test_ctrl_c_while_an_exception_is_made():
+    assert finish(start(MAKING_AN_ERROR)) == (0, "ready\nKeyboardInterrupt\n", "")
+
+
+IN_A_CALLBACK = TELL + """
+import signal
+comm = tutti.init()
+work = comm.all_reduce(bytearray(1))
+def interrupted():
+    work.then(lambda error: signal.raise_signal(signal.SIGINT))
+    comm.recv(bytearray(1), 0).wait()
+tell(interrupted)
+"""
+
+
+def test_ctrl_c_during_a_callback_is_not_lost():
+    assert finish(start(IN_A_CALLBACK)) == (0, "ready\nKeyboardInterrupt\n", "")
+
+
+IN_AN_OPERATION = TELL + """
+import signal
+comm = tutti.init()
+def left(left, right, out, kind):
+    if comm.rank == 0:
+        signal.raise_signal(signal.SIGINT)
+    out[:] = left
+def combine():
+    comm.all_reduce(bytearray(8), op=tutti.ReduceOp.user("left", left)).wait()
+tell(combine)
+"""
+
+
+def test_ctrl_c_during_an_operation_of_the_users_is_not_lost():
+    ranks = start_world(2, IN_AN_OPERATION)
+    assert finish(ranks[0])[:2] == (0, "ready\nKeyboardInterrupt\n")
+    finish(ranks[1])
+
+
+WAITING = TELL + """
+comm = tutti.init()
+tell(comm.recv(bytearray(1), (comm.rank + 1) % 2).wait)
+"""
+
+
+@pytest.mark.parametrize("interrupted", [0, 1])
+def test_ctrl_c_ends_a_wait(interrupted):
+    ranks = start_world(2, WAITING)
+    for rank in ranks:
+        assert rank.stdout.readline() == "ready\n"
+    ranks[interrupted].send_signal(signal.SIGINT)
+    assert finish(ranks[interrupted])[:2] == (0, "KeyboardInterrupt\n")
+    status, out, err = finish(ranks[1 - interrupted])  # its peer has left
+    assert (status, err) == (0, "") and out.startswith("tutti.Error aborted") and f" rank {interrupted} (" in out, out
+
+
+ADDING = TELL + """
+comm = tutti.init()
+def add():
+    while True:
+        comm.all_reduce(bytearray(8)).wait()
+comm.barrier().wait()
+tell(add)
+"""
+
+
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+def test_ctrl_c_at_the_terminal_reaches_all_ranks(transport):
+    size = 4
+    launcher = subprocess.Popen(
+        [os.environ["LAUNCHER"], "run", "-n", str(size), "--", sys.executable, "-c", ADDING],
+        env={**ENVIRONMENT, "TUTTI_TRANSPORTS": transport}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    )
+    for _ in range(size):
+        assert launcher.stdout.readline() == "ready\n"
+    os.killpg(launcher.pid, signal.SIGINT)
+    _, out, err = finish(launcher)
+    lines = out.splitlines()
+    assert len(lines) == size, out + err
+    assert all(line.startswith(("KeyboardInterrupt", "tutti.Error aborted ")) for line in lines), out
+
+
+MEETING = TELL + """
+tell(tutti.init)
+"""
+
+
+# One rank more is expected, so that the others wait for it together.
+@pytest.mark.parametrize("interrupted", [0, 1, 2])
+@pytest.mark.parametrize("by", ["tcp", "file"])
+def test_ctrl_c_while_the_ranks_meet(interrupted, by, tmp_path):
+    method = {} if by == "tcp" else {"TUTTI_INIT_METHOD": f"file://{tmp_path}/meeting"}
+    if by == "file":
+        own = [{"TUTTI_RANK": str(rank), "TUTTI_WORLD_SIZE": "4", **method} for rank in range(3)]
+    else:
+        own = places(4)[:3]
+    ranks = [start(MEETING, TUTTI_LOG_LEVEL="debug", **place) for place in own]
+    for rank in ranks:
+        assert rank.stdout.readline() == "ready\n"
+    for rank in ranks:  # until all three wait in the same store
+        while "has arrived" not in (line := rank.stderr.readline()):
+            assert line, "a rank ended"
+    ranks[interrupted].send_signal(signal.SIGINT)
+    assert finish(ranks[interrupted])[1] == "KeyboardInterrupt\n"
+    for rank in ranks[:interrupted] + ranks[interrupted + 1 :]:
+        out = finish(rank)[1]
+        assert out.startswith(f"tutti.Error aborted {interrupted} ") and "was interrupted" in out, out
+
+
+@pytest.mark.parametrize("method", ["tcp://127.0.0.1:1", "file:///nowhere/meeting"])
+def test_ctrl_c_while_the_store_is_looked_for(method):
+    rank = start(MEETING, TUTTI_INIT_METHOD=method, TUTTI_RANK="1", TUTTI_WORLD_SIZE="2")
+    assert rank.stdout.readline() == "ready\n"
+    rank.send_signal(signal.SIGINT)
+    assert finish(rank)[:2] == (0, "KeyboardInterrupt\n")

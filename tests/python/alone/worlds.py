@@ -1,0 +1,47 @@
+"""Worlds of real processes, each of which runs a program that is given as text."""
+
+import os
+import socket
+import subprocess
+import sys
+
+# Generous: what hangs fails, a slow machine does not.
+DEADLINE_SECONDS = 120
+# Variables of launchers and of tutti are not inherited, so that a test means the same wherever it runs.
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("TUTTI_", "OMPI_", "PMI_", "SLURM_")) and name not in ("RANK", "WORLD_SIZE")
+}
+ENVIRONMENT.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+
+
+def start(program, *arguments, **environment):
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.Popen(
+        command, env={**ENVIRONMENT, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def places(size):
+    """The variables of each rank."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    return [
+        {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        for rank in range(size)
+    ]
+
+
+def start_world(size, program, **environment):
+    return [start(program, **place, **environment) for place in places(size)]
+
+
+def finish(process):
+    try:
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return process.returncode, out, err

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tutti/core/security/guard.h>
+
+struct ssl_ctx_st;
+struct ssl_st;
+
+namespace tutti::test {
+
+// An attacker in the path of ranks that encrypt, without their token: takes the connections at an address
+// that ranks advertise, in place of the one that they listen on. Connections for other services pass as they
+// are.
+class TlsAttacker {
+ public:
+  enum class Role {
+    impostor,  // plays the rank that was meant: says yes, ignores the key that is offered, shows a
+               // certificate
+    relay,     // ends TLS on either side, shows its certificate to both, and passes on what it reads
+  };
+  struct Options {
+    Role role = Role::impostor;
+    security::Service service = security::Service::store;
+    std::string from, to;  // addresses
+    std::vector<std::uint16_t> ports;
+    std::string certificate, key;  // PEM files
+  };
+
+  explicit TlsAttacker(const Options& options);
+  ~TlsAttacker();
+  TlsAttacker(const TlsAttacker&) = delete;
+  TlsAttacker& operator=(const TlsAttacker&) = delete;
+
+  // Why it cannot begin; empty if it can.
+  const std::string& problem() const { return problem_; }
+  // Connections for the service that it has attacked.
+  int attacks() const { return attacks_; }
+  // What it has read of them in the clear.
+  std::string heard() const;
+
+ private:
+  struct Side {
+    int descriptor = -1;
+    ssl_st* tls = nullptr;
+  };
+  struct Visit {
+    Side client, server;
+    std::thread thread;
+  };
+  void accept_all();
+  void serve(Visit& visit);
+  bool attack(Visit& visit, const std::string& opening);
+  bool encrypt(Side& side, bool accepts);
+  void pass(Visit& visit);
+  bool pass_some(Side& from, Side& to, bool remember);
+
+  Options options_;
+  std::string problem_;
+  ssl_ctx_st* context_ = nullptr;
+  std::vector<int> listeners_;
+  std::atomic<bool> over_{false};
+  std::atomic<int> attacks_{0};
+  mutable std::mutex mutex_;
+  std::string heard_;
+  std::list<Visit> visits_;  // the accepting thread's, until it has ended
+  std::thread thread_;
+};
+
+}  // namespace tutti::test

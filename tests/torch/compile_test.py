@@ -1,0 +1,28 @@
+"""What `import tutti.torch` says where it cannot compile its extension, or keep it."""
+import subprocess
+import sys
+
+import pytest
+import ranks
+
+# As where the package is installed: the extension of the build tree is not looked for.
+COMPILING = """
+import importlib, tutti.torch
+try:
+    importlib.import_module("tutti.torch._load")._compiled(tutti.torch.build.name())
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("variable, value, words", [
+    ("CXX", "/nowhere/c++", "the compiler /nowhere/c++ cannot be started (No such file or directory)"),
+    ("CXX", "false", "the compiler false failed with status 1"),
+    ("XDG_CACHE_HOME", "/dev/null/cache", "kept in /dev/null/cache/tutti/"),
+])
+def test_the_error_names_the_variable(variable, value, words, tmp_path):
+    environment = {"XDG_CACHE_HOME": str(tmp_path), variable: value}
+    done = subprocess.run([sys.executable, "-c", COMPILING], env=ranks.environment(**environment), capture_output=True,
+                          text=True, timeout=ranks.DEADLINE_SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert words in done.stdout and variable in done.stdout, done.stdout

@@ -1,0 +1,98 @@
+// A token, and keys that are made of it, are overwritten before their memory is given back.
+#include <array>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "freed_memory.h"
+#include "scratch_folder.h"
+#include <tutti/core/config.h>
+#include <tutti/core/security/keys.h>
+#include <tutti/rendezvous/environment.h>
+#include <tutti/rendezvous/session.h>
+#include <tutti/tests/unit/core/guard_ends.h>
+
+namespace tutti::security {
+namespace {
+
+using std::chrono::seconds;
+using test::found_in_freed_memory;
+
+// In no memory that the test itself gives back.
+constexpr char token[] = "a token that is longer than what a string keeps within itself";
+constexpr std::size_t token_bytes = sizeof token - 1;
+
+class Secrets : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    master_ = hmac(bytes_of("tutti token 1"), {bytes_of(token)});
+    proof_ = hmac(master_, {bytes_of("proof")});
+    test::look_for(bytes_of(token));
+    test::look_for(master_);
+    test::look_for(proof_);
+  }
+  void SetUp() override {
+    unsetenv("TUTTI_TOKEN");
+    unsetenv("TUTTI_TOKEN_FILE");
+    found_in_freed_memory();
+  }
+
+  static Digest master_, proof_;
+};
+
+Digest Secrets::master_, Secrets::proof_;
+
+void use(const Settings& settings) {
+  const SharedCredentials credentials = Credentials::create(settings).take();
+  Connection connection;
+  Guard connects = Guard::connecting(credentials, {Service::data, 1, 2}, Deadline::after(seconds(60)));
+  Guard accepts = Guard::accepting(credentials, Service::data, 2, Deadline::after(seconds(60)));
+  meet(connection, connects, accepts);
+  EXPECT_TRUE(connects.status().ok() && accepts.status().ok());
+}
+
+TEST_F(Secrets, WhatIsGivenBackIsLookedAt) {
+  { const std::string copy(token); }
+  EXPECT_EQ(found_in_freed_memory(), 1u);
+}
+
+TEST_F(Secrets, ATokenOfTheEnvironmentIsOverwritten) {
+  setenv("TUTTI_TOKEN", token, 1);
+  EXPECT_TRUE(discover().ok());
+  for (const bool tls : {false, true}) {
+    Settings settings = settings_from(Config::from_environment().take()).take();
+    EXPECT_EQ(settings.token.reveal(), token);
+    settings.tls = tls;
+    use(settings);
+  }
+  EXPECT_EQ(found_in_freed_memory(), 0u);
+}
+
+TEST_F(Secrets, ATokenOfAFileIsOverwritten) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.path() + "/token";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(write(file, token, token_bytes), static_cast<ssize_t>(token_bytes));
+  close(file);
+  setenv("TUTTI_TOKEN_FILE", path.c_str(), 1);
+  use(settings_from(Config::from_environment().take()).take());
+  EXPECT_EQ(found_in_freed_memory(), 0u);
+}
+
+TEST_F(Secrets, ATokenThatASessionFileAddsToIsOverwritten) {
+  const test::ScratchFolder folder;
+  Launch launch;
+  launch.world_size = 2;
+  launch.store.kind = StoreLocation::Kind::file;
+  launch.store.path = folder.path() + "/session";
+  SessionOptions options;
+  options.security.token = Secret(token);
+  const Result<Session> session = serve_or_connect(launch, options, Deadline::after(seconds(60)));
+  EXPECT_TRUE(session.ok()) << session.status().to_string();
+  EXPECT_EQ(found_in_freed_memory(), 0u);
+}
+
+}  // namespace
+}  // namespace tutti::security

@@ -1,0 +1,176 @@
+// Ranks that hand over something else for a bell, or a bell that cannot be rung.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+
+#include "shm_world.h"
+#include <tutti/transport/shm/pipe.h>
+#include <tutti/transport/shm/shared_memory.h>
+
+namespace tutti::shm {
+namespace {
+
+using conformance::collective;
+using conformance::Recv;
+using ::testing::HasSubstr;
+
+// The writing end of a pipe, with or without a reader, in which a write waits.
+int full_pipe(bool has_reader) {
+  int ends[2];
+  EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  while (write(ends[1], "x", 1) == 1) {
+  }
+  fcntl(ends[1], F_SETFL, 0);
+  const int kept = has_reader ? fcntl(ends[0], F_DUPFD_CLOEXEC, 0) : -1;
+  close(ends[0]);
+  static std::vector<Descriptor> readers;
+  if (kept >= 0) readers.emplace_back(kept);
+  return ends[1];
+}
+
+int eventfd_that_waits(int flags) {
+  const int made = eventfd(0, EFD_CLOEXEC | flags);
+  const std::uint64_t most = UINT64_MAX - 1;
+  EXPECT_EQ(write(made, &most, sizeof most), static_cast<ssize_t>(sizeof most));
+  return made;
+}
+
+struct NoBell {
+  const char* name;
+  int (*make)();
+};
+void PrintTo(const NoBell& which, std::ostream* out) { *out << which.name; }
+
+const NoBell no_bells[] = {
+    {"FullPipe", [] { return full_pipe(true); }},
+    {"PipeWithoutReader", [] { return full_pipe(false); }},
+    {"WaitingEventfd", [] { return eventfd_that_waits(0); }},
+    {"Eventfd", [] { return eventfd_that_waits(EFD_NONBLOCK); }},
+    {"StreamSocket", [] { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }},
+    {"UdpSocket", [] { return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); }},
+    {"File", [] { return open("/proc/self/exe", O_RDONLY | O_CLOEXEC); }},
+    {"Memory", [] { return make_memfd(4096); }},
+};
+
+class ShmNoBell : public ::testing::TestWithParam<NoBell> {
+ protected:
+  std::string name = "tutti-test-bell-" + std::to_string(getpid());
+  Descriptor listener = listen_local(name).take();
+  World world{1, format(Address{name, geteuid(), 99})};
+  Descriptor no_bell{GetParam().make()};
+
+  RawPeer accept(NoteKind kind) {
+    pollfd readable{listener.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&readable, 1, 30'000), 1);
+    int error = 0;
+    RawPeer raw(accept_local(listener.get(), error));
+    Note hello;
+    EXPECT_EQ(raw.receive(hello), 0);
+    EXPECT_EQ(hello.kind, kind);
+    return raw;
+  }
+  void expect_refusal(RawPeer& raw) {
+    Note note;
+    ASSERT_EQ(raw.receive(note), 0);
+    EXPECT_EQ(note.kind, NoteKind::refused);
+    EXPECT_THAT(note.reason(0).message(), HasSubstr("something that is no bell"));
+  }
+};
+
+TEST_P(ShmNoBell, IsNotTakenFromAMember) {
+  Wish wish(world[0], {0, 1}, key, bytes);
+  wish.post();
+  RawPeer raw(world.peers[0].addresses["shm"]);
+  raw.send(share_note(world, 1, 2), {no_bell.get()});
+  EXPECT_FALSE(wish.wait().ok());
+  EXPECT_EQ(wish.status.peer(), 1);
+  expect_refusal(raw);
+}
+
+TEST_P(ShmNoBell, IsNotTakenFromALeader) {
+  Wish wish(world[0], {1, 0}, key, bytes);
+  wish.post();
+  RawPeer raw = accept(NoteKind::share);
+  const Descriptor memory(make_memfd(segment_bytes(wish)));
+  const RawBell bell;
+  Note note;
+  note.kind = NoteKind::offer;
+  raw.send(note, {memory.get(), no_bell.get(), bell.get()});
+  EXPECT_EQ(wish.wait().code(), Code::protocol_error);
+  EXPECT_EQ(wish.status.peer(), 1);
+  expect_refusal(raw);
+}
+
+TEST_P(ShmNoBell, IsNotTakenWithAPipe) {
+  constexpr std::size_t ring = 4096;
+  RawPeer raw(world.peers[0].addresses["shm"]);
+  const auto pipe = Pipe::create(ring, proof).take();
+  raw.send(connect_note(world, 1, 0, ring), {pipe->descriptor(), no_bell.get()});
+  expect_refusal(raw);
+}
+
+TEST_P(ShmNoBell, IsNotTakenFromWhoWelcomes) {
+  Recv recv(8, 1, collective(1));
+  world[0].post(recv);
+  RawPeer raw = accept(NoteKind::connect);
+  Note note;
+  note.kind = NoteKind::welcome;
+  raw.send(note, {no_bell.get()});
+  expect_refusal(raw);
+  EXPECT_FALSE(recv.wait().ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShmNoBell, ::testing::ValuesIn(no_bells),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// The peer does not listen, and makes its socket one that waits whenever it is full.
+TEST(ShmBell, ThatIsFullHoldsNobodyUp) {
+  const RawBell bell;
+  while (send(bell.get(), "x", 1, MSG_DONTWAIT) == 1) {
+  }
+  ASSERT_EQ(fcntl(bell.get(), F_SETFL, 0), 0);
+  const SharedRope rope = BellRope::from(Descriptor(dup(bell.get())));
+  ASSERT_NE(rope, nullptr);
+  rope->ring();
+}
+
+TEST(ShmBell, WhoseOwnerIsGoneHarmsNobody) {
+  SharedRope rope;
+  {
+    const RawBell bell;
+    rope = BellRope::from(Descriptor(dup(bell.get())));
+  }
+  rope->ring();
+}
+
+TEST(ShmBell, IsHeardAndThenSilent) {
+  Bell bell;
+  ASSERT_TRUE(bell.create().ok());
+  for (int i = 0; i < 10; ++i) bell.rope()->ring();
+  pollfd readable{bell.descriptor(), POLLIN, 0};
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(poll(&readable, 1, 0), 1);
+    bell.on_ready(POLLIN);
+  }
+  EXPECT_EQ(poll(&readable, 1, 0), 0);
+  bell.on_ready(POLLIN);  // does not wait
+}
+
+// Memory of a peer whose holes would be filled, or not, when we write there.
+TEST(ShmPipe, HolesAreFilledBeforeItIsUsed) {
+  constexpr std::size_t ring = 4096;
+  const std::size_t whole = page_bytes() + 2 * ring;
+  const Descriptor memory(make_memfd(whole));
+  struct stat info {};
+  ASSERT_EQ(fstat(memory.get(), &info), 0);
+  ASSERT_EQ(info.st_blocks, 0);
+  ASSERT_TRUE(Pipe::map(Descriptor(dup(memory.get())), ring, proof).ok());
+  ASSERT_EQ(fstat(memory.get(), &info), 0);
+  EXPECT_GE(static_cast<std::size_t>(info.st_blocks) * 512, whole);
+}
+
+}  // namespace
+}  // namespace tutti::shm

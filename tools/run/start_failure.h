@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include <tutti/tools/run/spawn.h>
+
+namespace tutti::tools {
+
+// Why not all ranks could be started, and the exit status that a shell would give for it.
+struct StartFailure {
+  int exit_status;
+  std::string message;
+};
+
+// Of a program called `name` that was looked for in `search_path` (PATH), with what may have been meant
+// instead.
+StartFailure cannot_start(const std::string& name, const FoundProgram& found, const std::string& search_path);
+
+}  // namespace tutti::tools
