@@ -8,7 +8,7 @@ foreach(file IN LISTS files)
 endforeach()
 string(SHA256 digest "${digests}")
 string(SUBSTRING ${digest} 0 12 digest)
-file(WRITE ${OUTPUT} "#include <tutti/bindings/cpp/version.h>
+file(WRITE ${OUTPUT} "#include <tutti/version.h>
 
 namespace tutti {
 

@@ -22,21 +22,9 @@ if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
-# <tutti/core/status.h>, <tutti/tutti.h> and <tutti/c.h> mean the same in the tree and once installed:
-# build/include/tutti is a folder of links into the source tree.
-set(TUTTI_INCLUDE_DIR ${PROJECT_BINARY_DIR}/include)
-if(IS_SYMLINK ${TUTTI_INCLUDE_DIR}/tutti)
-  file(REMOVE ${TUTTI_INCLUDE_DIR}/tutti)
-endif()
-file(MAKE_DIRECTORY ${TUTTI_INCLUDE_DIR}/tutti)
-foreach(folder IN ITEMS core transport rendezvous collectives bindings tools tests)
-  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${TUTTI_INCLUDE_DIR}/tutti/${folder} SYMBOLIC)
-endforeach()
-file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bindings/cpp/tutti.h ${TUTTI_INCLUDE_DIR}/tutti/tutti.h SYMBOLIC)
-file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bindings/c/tutti.h ${TUTTI_INCLUDE_DIR}/tutti/c.h SYMBOLIC)
-
 add_library(tutti_options INTERFACE)
-target_include_directories(tutti_options INTERFACE ${TUTTI_INCLUDE_DIR})
+# The public headers are <tutti/...>; all others are included by their path from the root.
+target_include_directories(tutti_options INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR})
 target_compile_options(tutti_options INTERFACE -Wall -Wextra -Wpedantic
                                                $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
                                                $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>

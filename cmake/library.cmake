@@ -2,30 +2,8 @@
 # headers. Included last, when all layers have said what they are.
 include(CMakePackageConfigHelpers)
 
-# The public headers, all of them: a header that is not here is neither installed nor a promise. They may include only
-# each other and the standard library.
-set(TUTTI_PUBLIC_HEADERS
-    tutti.h
-    c.h
-    bindings/cpp/init.h
-    bindings/cpp/version.h
-    collectives/communicator.h
-    collectives/work.h
-    core/buffer.h
-    core/config.h
-    core/config_values.h
-    core/deadline.h
-    core/export.h
-    core/float16.h
-    core/log.h
-    core/reduce_op.h
-    core/secret.h
-    core/security/credentials.h
-    core/status.h
-    core/types.h
-    rendezvous/address.h
-    rendezvous/store.h
-    rendezvous/tcp/store_server.h)
+# Every header in include/tutti is installed, and is a promise. They include only each other and the standard library.
+file(GLOB public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/tutti/*.h)
 
 get_property(TUTTI_LAYERS GLOBAL PROPERTY TUTTI_LAYERS)
 list(TRANSFORM TUTTI_LAYERS REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
@@ -38,8 +16,8 @@ list(FILTER TUTTI_EXTERNAL EXCLUDE REGEX "^tutti_")
 list(REMOVE_DUPLICATES TUTTI_EXTERNAL)
 
 add_library(tutti_headers INTERFACE)
-list(TRANSFORM TUTTI_PUBLIC_HEADERS PREPEND ${TUTTI_INCLUDE_DIR}/tutti/ OUTPUT_VARIABLE header_files)
-target_sources(tutti_headers INTERFACE FILE_SET HEADERS BASE_DIRS ${TUTTI_INCLUDE_DIR} FILES ${header_files})
+target_sources(tutti_headers INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include
+                                       FILES ${public_headers})
 target_compile_features(tutti_headers INTERFACE cxx_std_20)
 set_target_properties(tutti_headers PROPERTIES EXPORT_NAME headers)
 

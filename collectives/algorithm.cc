@@ -1,6 +1,7 @@
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/algorithms/families.h>
-#include <tutti/collectives/algorithms/layout.h>
+#include "collectives/algorithm.h"
+
+#include "collectives/algorithms/families.h"
+#include "collectives/algorithms/layout.h"
 
 namespace tutti {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/collectives/cost_model.h>
-#include <tutti/collectives/problem.h>
-#include <tutti/collectives/schedule_builder.h>
-#include <tutti/core/collective_args.h>
+#include "collectives/cost_model.h"
+#include "collectives/problem.h"
+#include "collectives/schedule_builder.h"
+#include "core/collective_args.h"
 
 namespace tutti {
 

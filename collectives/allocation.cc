@@ -1,9 +1,9 @@
+#include "collectives/allocation.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <utility>
-
-#include <tutti/collectives/allocation.h>
 
 namespace tutti {
 

@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
-#include <tutti/collectives/registered.h>
-#include <tutti/collectives/topology.h>
-#include <tutti/core/memory_limit.h>
-#include <tutti/transport/driver.h>
-#include <tutti/transport/shared_segment.h>
+#include "collectives/registered.h"
+#include "collectives/topology.h"
+#include "core/memory_limit.h"
+#include "transport/driver.h"
+#include "transport/shared_segment.h"
 
 namespace tutti {
 

@@ -1,9 +1,9 @@
+#include "collectives/arguments.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <string>
-
-#include <tutti/collectives/arguments.h>
 
 namespace tutti {
 

@@ -4,10 +4,11 @@
 #include <span>
 #include <vector>
 
-#include <tutti/collectives/communicator.h>
-#include <tutti/collectives/problem.h>
-#include <tutti/core/collective_args.h>
-#include <tutti/core/status.h>
+#include <tutti/communicator.h>
+#include <tutti/status.h>
+
+#include "collectives/problem.h"
+#include "core/collective_args.h"
 
 namespace tutti {
 

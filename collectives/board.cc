@@ -1,11 +1,11 @@
+#include "collectives/board.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 #include <new>
-
-#include <tutti/collectives/board.h>
 
 namespace tutti {
 

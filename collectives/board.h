@@ -9,9 +9,10 @@
 #include <span>
 #include <string>
 
-#include <tutti/core/collective_args.h>
-#include <tutti/core/status.h>
-#include <tutti/transport/shared_segment.h>
+#include <tutti/status.h>
+
+#include "core/collective_args.h"
+#include "transport/shared_segment.h"
 
 namespace tutti {
 

@@ -1,3 +1,5 @@
+#include "collectives/calibration.h"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -7,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <tutti/collectives/calibration.h>
-#include <tutti/core/reduce.h>
+#include "core/reduce.h"
 
 namespace tutti {
 

@@ -1,8 +1,9 @@
 #pragma once
 
-#include <tutti/collectives/communicator.h>
-#include <tutti/collectives/cost_model.h>
-#include <tutti/collectives/topology.h>
+#include <tutti/communicator.h>
+
+#include "collectives/cost_model.h"
+#include "collectives/topology.h"
 
 namespace tutti {
 

@@ -7,14 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/allocation.h>
-#include <tutti/collectives/arguments.h>
-#include <tutti/collectives/communicator.h>
-#include <tutti/collectives/group.h>
-#include <tutti/collectives/world.h>
-#include <tutti/core/descriptor_limit.h>
-#include <tutti/core/log.h>
+#include <tutti/communicator.h>
+#include <tutti/log.h>
+
+#include "collectives/algorithm.h"
+#include "collectives/allocation.h"
+#include "collectives/arguments.h"
+#include "collectives/group.h"
+#include "collectives/world.h"
+#include "core/descriptor_limit.h"
 
 namespace tutti {
 

@@ -1,12 +1,14 @@
+#include "collectives/control_desk.h"
+
 #include <algorithm>
 #include <utility>
 
-#include <tutti/collectives/control_desk.h>
-#include <tutti/collectives/control_notes.h>
-#include <tutti/collectives/group.h>
-#include <tutti/collectives/shrinking.h>
-#include <tutti/core/log.h>
-#include <tutti/transport/mesh.h>
+#include <tutti/log.h>
+
+#include "collectives/control_notes.h"
+#include "collectives/group.h"
+#include "collectives/shrinking.h"
+#include "transport/mesh.h"
 
 namespace tutti {
 

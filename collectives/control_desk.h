@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/status.h>
-#include <tutti/transport/context_table.h>
-#include <tutti/transport/control.h>
-#include <tutti/transport/driver.h>
+#include <tutti/status.h>
+
+#include "transport/context_table.h"
+#include "transport/control.h"
+#include "transport/driver.h"
 
 namespace tutti {
 

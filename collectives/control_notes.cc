@@ -1,4 +1,4 @@
-#include <tutti/collectives/control_notes.h>
+#include "collectives/control_notes.h"
 
 namespace tutti {
 namespace {

@@ -5,8 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/core/collective_args.h>
-#include <tutti/core/status.h>
+#include <tutti/status.h>
+
+#include "core/collective_args.h"
 
 // What communicators write to each other over the control plane. Little-endian; what comes from a peer is
 // checked field by field.

@@ -1,7 +1,7 @@
+#include "collectives/cost_model.h"
+
 #include <array>
 #include <cstdio>
-
-#include <tutti/collectives/cost_model.h>
 
 namespace tutti {
 

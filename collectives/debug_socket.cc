@@ -1,3 +1,5 @@
+#include "collectives/debug_socket.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -15,10 +17,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <tutti/collectives/debug_socket.h>
-#include <tutti/core/deadline.h>
-#include <tutti/transport/fork_guard.h>
-#include <tutti/transport/signals_blocked.h>
+#include <tutti/deadline.h>
+
+#include "transport/fork_guard.h"
+#include "transport/signals_blocked.h"
 
 namespace tutti {
 

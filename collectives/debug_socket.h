@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 namespace tutti {
 

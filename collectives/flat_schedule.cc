@@ -1,7 +1,8 @@
+#include "collectives/flat_schedule.h"
+
 #include <algorithm>
 
-#include <tutti/collectives/board.h>
-#include <tutti/collectives/flat_schedule.h>
+#include "collectives/board.h"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <tutti/collectives/schedule.h>
+#include "collectives/schedule.h"
 
 namespace tutti {
 

@@ -1,12 +1,14 @@
+#include "collectives/group.h"
+
 #include <algorithm>
 #include <exception>
 #include <thread>
 #include <utility>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/group.h>
-#include <tutti/collectives/recorder.h>
-#include <tutti/core/log.h>
+#include <tutti/log.h>
+
+#include "collectives/algorithm.h"
+#include "collectives/recorder.h"
 
 namespace tutti {
 

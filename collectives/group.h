@@ -12,21 +12,22 @@
 #include <string>
 #include <vector>
 
-#include <tutti/collectives/allocation.h>
-#include <tutti/collectives/arguments.h>
-#include <tutti/collectives/communicator.h>
-#include <tutti/collectives/control_notes.h>
-#include <tutti/collectives/history.h>
-#include <tutti/collectives/operation.h>
-#include <tutti/collectives/problem.h>
-#include <tutti/collectives/schedule_cache.h>
-#include <tutti/collectives/shrinking.h>
-#include <tutti/collectives/topology.h>
-#include <tutti/collectives/trace.h>
-#include <tutti/collectives/world.h>
-#include <tutti/core/thread_annotations.h>
-#include <tutti/transport/control.h>
-#include <tutti/transport/mesh.h>
+#include <tutti/communicator.h>
+
+#include "collectives/allocation.h"
+#include "collectives/arguments.h"
+#include "collectives/control_notes.h"
+#include "collectives/history.h"
+#include "collectives/operation.h"
+#include "collectives/problem.h"
+#include "collectives/schedule_cache.h"
+#include "collectives/shrinking.h"
+#include "collectives/topology.h"
+#include "collectives/trace.h"
+#include "collectives/world.h"
+#include "core/thread_annotations.h"
+#include "transport/control.h"
+#include "transport/mesh.h"
 
 namespace tutti {
 

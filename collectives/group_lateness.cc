@@ -2,7 +2,7 @@
 #include <array>
 #include <bit>
 
-#include <tutti/collectives/group.h>
+#include "collectives/group.h"
 
 // Operations that take long: who calls something else, who has not come, who has left.
 //

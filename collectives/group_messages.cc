@@ -1,4 +1,4 @@
-#include <tutti/collectives/group.h>
+#include "collectives/group.h"
 
 // Messages between two ranks as a user sends and receives them.
 namespace tutti {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <tutti/collectives/group.h>
+#include "collectives/group.h"
 
 // Members that call different things: which of them is the odd one.
 //

@@ -1,8 +1,9 @@
 #include <utility>
 
-#include <tutti/collectives/control_notes.h>
-#include <tutti/collectives/group.h>
-#include <tutti/core/log.h>
+#include <tutti/log.h>
+
+#include "collectives/control_notes.h"
+#include "collectives/group.h"
 
 // What a group does differently where its members share memory.
 namespace tutti {

@@ -1,4 +1,4 @@
-#include <tutti/collectives/group.h>
+#include "collectives/group.h"
 
 // How a group's survivors go on; the agreement itself is in shrinking.h.
 namespace tutti {

@@ -1,4 +1,4 @@
-#include <tutti/collectives/hazards.h>
+#include "collectives/hazards.h"
 
 namespace tutti {
 

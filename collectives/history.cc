@@ -1,9 +1,9 @@
+#include "collectives/history.h"
+
 #include <algorithm>
 #include <cassert>
 
 #include <time.h>
-
-#include <tutti/collectives/history.h>
 
 namespace tutti {
 

@@ -8,8 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include <tutti/core/collective_args.h>
-#include <tutti/core/deadline.h>
+#include <tutti/deadline.h>
+
+#include "core/collective_args.h"
 
 namespace tutti {
 

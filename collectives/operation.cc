@@ -1,10 +1,12 @@
+#include "collectives/operation.h"
+
 #include <cstdio>
 #include <utility>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/operation.h>
-#include <tutti/collectives/trace.h>
-#include <tutti/core/log.h>
+#include <tutti/log.h>
+
+#include "collectives/algorithm.h"
+#include "collectives/trace.h"
 
 namespace tutti {
 

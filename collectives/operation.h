@@ -8,15 +8,16 @@
 #include <mutex>
 #include <vector>
 
-#include <tutti/collectives/history.h>
-#include <tutti/collectives/run.h>
-#include <tutti/collectives/schedule_cache.h>
-#include <tutti/collectives/shared_executor.h>
-#include <tutti/collectives/work.h>
-#include <tutti/core/collective_args.h>
-#include <tutti/core/deadline.h>
-#include <tutti/transport/driver.h>
-#include <tutti/transport/fork_guard.h>
+#include <tutti/deadline.h>
+#include <tutti/work.h>
+
+#include "collectives/history.h"
+#include "collectives/run.h"
+#include "collectives/schedule_cache.h"
+#include "collectives/shared_executor.h"
+#include "core/collective_args.h"
+#include "transport/driver.h"
+#include "transport/fork_guard.h"
 
 namespace tutti {
 

@@ -1,7 +1,7 @@
+#include "collectives/problem.h"
+
 #include <algorithm>
 #include <numeric>
-
-#include <tutti/collectives/problem.h>
 
 namespace tutti {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include <tutti/core/types.h>
+#include <tutti/types.h>
 
 namespace tutti {
 

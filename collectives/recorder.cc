@@ -1,16 +1,18 @@
+#include "collectives/recorder.h"
+
 #include <cerrno>
 #include <thread>
 #include <utility>
 
 #include <unistd.h>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/recorder.h>
-#include <tutti/core/error_text.h>
-#include <tutti/core/json.h>
-#include <tutti/core/log.h>
-#include <tutti/core/new_file.h>
-#include <tutti/transport/mesh.h>
+#include <tutti/log.h>
+
+#include "collectives/algorithm.h"
+#include "core/error_text.h"
+#include "core/json.h"
+#include "core/new_file.h"
+#include "transport/mesh.h"
 
 namespace tutti {
 

@@ -11,11 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/collectives/group.h>
-#include <tutti/collectives/trace.h>
-#include <tutti/core/file_pattern.h>
-#include <tutti/core/status.h>
-#include <tutti/transport/driver.h>
+#include <tutti/status.h>
+
+#include "collectives/group.h"
+#include "collectives/trace.h"
+#include "core/file_pattern.h"
+#include "transport/driver.h"
 
 namespace tutti {
 

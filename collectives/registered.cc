@@ -1,4 +1,4 @@
-#include <tutti/collectives/registered.h>
+#include "collectives/registered.h"
 
 namespace tutti {
 

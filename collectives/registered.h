@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tutti/collectives/problem.h>
+#include "collectives/problem.h"
 
 namespace tutti {
 

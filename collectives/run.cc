@@ -1,9 +1,9 @@
+#include "collectives/run.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
-
-#include <tutti/collectives/run.h>
 
 namespace tutti {
 

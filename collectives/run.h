@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <tutti/collectives/schedule.h>
-#include <tutti/core/reduce.h>
-#include <tutti/transport/mesh.h>
+#include "collectives/schedule.h"
+#include "core/reduce.h"
+#include "transport/mesh.h"
 
 namespace tutti {
 

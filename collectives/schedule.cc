@@ -1,6 +1,6 @@
-#include <string_view>
+#include "collectives/schedule.h"
 
-#include <tutti/collectives/schedule.h>
+#include <string_view>
 
 namespace tutti {
 namespace {

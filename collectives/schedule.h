@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/transport/message.h>
+#include "transport/message.h"
 
 namespace tutti {
 

@@ -1,10 +1,11 @@
+#include "collectives/schedule_builder.h"
+
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <span>
 
-#include <tutti/collectives/hazards.h>
-#include <tutti/collectives/schedule_builder.h>
+#include "collectives/hazards.h"
 
 namespace tutti {
 

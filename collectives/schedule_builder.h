@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tutti/collectives/problem.h>
-#include <tutti/collectives/schedule.h>
+#include "collectives/problem.h"
+#include "collectives/schedule.h"
 
 namespace tutti {
 

@@ -1,8 +1,9 @@
+#include "collectives/schedule_cache.h"
+
 #include <algorithm>
 #include <utility>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/schedule_cache.h>
+#include "collectives/algorithm.h"
 
 namespace tutti {
 

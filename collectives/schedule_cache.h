@@ -7,11 +7,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tutti/collectives/flat_schedule.h>
-#include <tutti/collectives/problem.h>
-#include <tutti/collectives/run.h>
-#include <tutti/collectives/schedule.h>
-#include <tutti/collectives/selector.h>
+#include "collectives/flat_schedule.h"
+#include "collectives/problem.h"
+#include "collectives/run.h"
+#include "collectives/schedule.h"
+#include "collectives/selector.h"
 
 namespace tutti {
 

@@ -1,9 +1,9 @@
+#include "collectives/selector.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <sstream>
-
-#include <tutti/collectives/selector.h>
 
 namespace tutti {
 namespace {

@@ -3,9 +3,10 @@
 #include <string>
 #include <vector>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/cost_model.h>
-#include <tutti/core/status.h>
+#include <tutti/status.h>
+
+#include "collectives/algorithm.h"
+#include "collectives/cost_model.h"
 
 namespace tutti {
 

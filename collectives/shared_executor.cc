@@ -1,12 +1,13 @@
+#include "collectives/shared_executor.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/shared_executor.h>
-#include <tutti/core/relax.h>
-#include <tutti/core/stream_copy.h>
+#include "collectives/algorithm.h"
+#include "core/relax.h"
+#include "core/stream_copy.h"
 
 namespace tutti {
 

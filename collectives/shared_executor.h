@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
-#include <tutti/collectives/board.h>
-#include <tutti/collectives/flat_schedule.h>
-#include <tutti/collectives/registered.h>
-#include <tutti/collectives/run.h>
-#include <tutti/collectives/schedule.h>
+#include "collectives/board.h"
+#include "collectives/flat_schedule.h"
+#include "collectives/registered.h"
+#include "collectives/run.h"
+#include "collectives/schedule.h"
 
 namespace tutti {
 

@@ -2,8 +2,8 @@
 #include <cstring>
 #include <iterator>
 
-#include <tutti/collectives/shared_executor.h>
-#include <tutti/core/relax.h>
+#include "collectives/shared_executor.h"
+#include "core/relax.h"
 
 // Operations of a few bytes, which are over in the time of some hundred instructions.
 namespace tutti {

@@ -1,12 +1,13 @@
+#include "collectives/shrinking.h"
+
 #include <algorithm>
 #include <limits>
 
-#include <tutti/collectives/control_desk.h>
-#include <tutti/collectives/control_notes.h>
-#include <tutti/collectives/group.h>
-#include <tutti/collectives/shrinking.h>
-#include <tutti/collectives/world.h>
-#include <tutti/transport/message.h>
+#include "collectives/control_desk.h"
+#include "collectives/control_notes.h"
+#include "collectives/group.h"
+#include "collectives/world.h"
+#include "transport/message.h"
 
 namespace tutti {
 

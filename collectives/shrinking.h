@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/status.h>
-#include <tutti/transport/driver.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "transport/driver.h"
 
 namespace tutti {
 

@@ -1,10 +1,11 @@
+#include "collectives/simulator.h"
+
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
 #include <vector>
 
-#include <tutti/collectives/simulator.h>
-#include <tutti/collectives/topology.h>
+#include "collectives/topology.h"
 
 namespace tutti {
 namespace {

@@ -1,9 +1,9 @@
+#include "collectives/topology.h"
+
 #include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
-
-#include <tutti/collectives/topology.h>
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <tutti/transport/peer.h>
+#include "transport/peer.h"
 
 namespace tutti {
 

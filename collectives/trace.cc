@@ -1,3 +1,5 @@
+#include "collectives/trace.h"
+
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -11,14 +13,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/trace.h>
-#include <tutti/core/error_text.h>
-#include <tutti/core/json.h>
-#include <tutti/core/log.h>
-#include <tutti/core/new_file.h>
-#include <tutti/transport/fork_guard.h>
-#include <tutti/transport/signals_blocked.h>
+#include <tutti/log.h>
+
+#include "collectives/algorithm.h"
+#include "core/error_text.h"
+#include "core/json.h"
+#include "core/new_file.h"
+#include "transport/fork_guard.h"
+#include "transport/signals_blocked.h"
 
 namespace tutti {
 

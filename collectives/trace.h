@@ -4,9 +4,10 @@
 #include <memory>
 #include <string>
 
-#include <tutti/collectives/history.h>
-#include <tutti/core/collective_args.h>
-#include <tutti/core/status.h>
+#include <tutti/status.h>
+
+#include "collectives/history.h"
+#include "core/collective_args.h"
 
 namespace tutti {
 

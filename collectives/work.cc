@@ -1,8 +1,9 @@
 #include <utility>
 
-#include <tutti/collectives/operation.h>
-#include <tutti/collectives/trace.h>
-#include <tutti/collectives/work.h>
+#include <tutti/work.h>
+
+#include "collectives/operation.h"
+#include "collectives/trace.h"
 
 namespace tutti {
 

@@ -1,9 +1,10 @@
+#include "collectives/world.h"
+
 #include <algorithm>
 #include <utility>
 
-#include <tutti/collectives/debug_socket.h>
-#include <tutti/collectives/recorder.h>
-#include <tutti/collectives/world.h>
+#include "collectives/debug_socket.h"
+#include "collectives/recorder.h"
 
 namespace tutti {
 

@@ -5,14 +5,15 @@
 #include <memory>
 #include <mutex>
 
-#include <tutti/collectives/communicator.h>
-#include <tutti/collectives/control_desk.h>
-#include <tutti/collectives/operation.h>
-#include <tutti/collectives/selector.h>
-#include <tutti/collectives/topology.h>
-#include <tutti/transport/context_table.h>
-#include <tutti/transport/driver.h>
-#include <tutti/transport/mesh.h>
+#include <tutti/communicator.h>
+
+#include "collectives/control_desk.h"
+#include "collectives/operation.h"
+#include "collectives/selector.h"
+#include "collectives/topology.h"
+#include "transport/context_table.h"
+#include "transport/driver.h"
+#include "transport/mesh.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include <tutti/core/collective_args.h>
+#include "core/collective_args.h"
 
 namespace tutti {
 namespace {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <type_traits>
 
-#include <tutti/core/buffer.h>
-#include <tutti/core/reduce_op.h>
-#include <tutti/core/types.h>
+#include <tutti/buffer.h>
+#include <tutti/reduce_op.h>
+#include <tutti/types.h>
 
 namespace tutti {
 

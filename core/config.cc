@@ -5,10 +5,11 @@
 
 #include <unistd.h>
 
-#include <tutti/core/config.h>
-#include <tutti/core/edit_distance.h>
-#include <tutti/core/security/digest.h>
-#include <tutti/core/shown.h>
+#include <tutti/config.h>
+
+#include "core/edit_distance.h"
+#include "core/security/digest.h"
+#include "core/shown.h"
 
 namespace tutti {
 namespace {

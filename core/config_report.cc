@@ -1,7 +1,8 @@
 #include <algorithm>
 
-#include <tutti/core/config.h>
-#include <tutti/core/shown.h>
+#include <tutti/config.h>
+
+#include "core/shown.h"
 
 namespace tutti {
 namespace {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <limits>
 
-#include <tutti/core/config_values.h>
+#include <tutti/config_values.h>
 
 namespace tutti {
 namespace {

@@ -1,11 +1,12 @@
+#include "core/control_groups.h"
+
 #include <algorithm>
 #include <fstream>
 #include <optional>
 #include <ranges>
 #include <string_view>
 
-#include <tutti/core/config_values.h>
-#include <tutti/core/control_groups.h>
+#include <tutti/config_values.h>
 
 namespace tutti {
 namespace {

@@ -1,11 +1,11 @@
+#include "core/descriptor_limit.h"
+
 #include <cerrno>
 #include <limits>
 #include <memory>
 
 #include <dirent.h>
 #include <sys/resource.h>
-
-#include <tutti/core/descriptor_limit.h>
 
 namespace tutti {
 

@@ -1,7 +1,7 @@
+#include "core/edit_distance.h"
+
 #include <algorithm>
 #include <vector>
-
-#include <tutti/core/edit_distance.h>
 
 namespace tutti {
 

@@ -1,10 +1,10 @@
+#include "core/error_text.h"
+
 #include <atomic>
 #include <cerrno>
 #include <system_error>
 
 #include <sys/resource.h>
-
-#include <tutti/core/error_text.h>
 
 namespace tutti {
 

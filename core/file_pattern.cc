@@ -1,8 +1,8 @@
+#include "core/file_pattern.h"
+
 #include <cstdint>
 
 #include <sys/stat.h>
-
-#include <tutti/core/file_pattern.h>
 
 namespace tutti {
 

@@ -1,7 +1,8 @@
+#include "core/json.h"
+
 #include <utility>
 
-#include <tutti/core/json.h>
-#include <tutti/core/shown.h>
+#include "core/shown.h"
 
 namespace tutti {
 

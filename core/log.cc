@@ -8,9 +8,10 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <unistd.h>
 
-#include <tutti/core/log.h>
-#include <tutti/core/new_file.h>
-#include <tutti/core/shown.h>
+#include <tutti/log.h>
+
+#include "core/new_file.h"
+#include "core/shown.h"
 
 namespace tutti::log {
 namespace {

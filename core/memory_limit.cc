@@ -1,3 +1,5 @@
+#include "core/memory_limit.h"
+
 #include <algorithm>
 #include <fstream>
 #include <functional>
@@ -6,8 +8,7 @@
 
 #include <sys/stat.h>
 
-#include <tutti/core/control_groups.h>
-#include <tutti/core/memory_limit.h>
+#include "core/control_groups.h"
 
 namespace tutti {
 namespace {

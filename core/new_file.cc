@@ -1,3 +1,5 @@
+#include "core/new_file.h"
+
 #include <cerrno>
 #include <ctime>
 
@@ -6,8 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/core/new_file.h>
+#include "core/error_text.h"
 
 namespace tutti {
 namespace {

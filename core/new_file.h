@@ -3,7 +3,7 @@
 #include <csignal>
 #include <string>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 namespace tutti {
 

@@ -1,5 +1,6 @@
-#include <tutti/core/reduce.h>
-#include <tutti/core/reduce_tables.h>
+#include "core/reduce.h"
+
+#include "core/reduce_tables.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

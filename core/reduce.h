@@ -2,9 +2,9 @@
 
 #include <cstddef>
 
-#include <tutti/core/reduce_op.h>
-#include <tutti/core/status.h>
-#include <tutti/core/types.h>
+#include <tutti/reduce_op.h>
+#include <tutti/status.h>
+#include <tutti/types.h>
 
 namespace tutti {
 

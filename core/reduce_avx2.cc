@@ -1,7 +1,7 @@
 // Compiled with -mavx2 -mf16c; runs only where the dispatcher found both.
 #include <immintrin.h>
 
-#include <tutti/core/reduce_kernels.h>
+#include "core/reduce_kernels.h"
 
 namespace tutti {
 namespace {

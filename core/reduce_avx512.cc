@@ -1,7 +1,7 @@
 // Compiled with -mavx512f -mavx512bw -mavx512dq -mavx512vl; runs only where the dispatcher found all of them.
 #include <immintrin.h>
 
-#include <tutti/core/reduce_kernels.h>
+#include "core/reduce_kernels.h"
 
 namespace tutti {
 namespace {

@@ -2,7 +2,7 @@
 #include <emmintrin.h>
 #endif
 
-#include <tutti/core/reduce_kernels.h>
+#include "core/reduce_kernels.h"
 
 namespace tutti {
 namespace {

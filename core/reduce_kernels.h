@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <tutti/core/float16.h>
-#include <tutti/core/reduce_tables.h>
+#include <tutti/float16.h>
+
+#include "core/reduce_tables.h"
 
 // The reduce kernels, written once on the compiler's vectors and compiled once per instruction set. A
 // translation unit names its set by a type `Isa` of an unnamed namespace, which makes everything here local

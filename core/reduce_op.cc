@@ -1,7 +1,7 @@
 #include <array>
 #include <cstdio>
 
-#include <tutti/core/reduce_op.h>
+#include <tutti/reduce_op.h>
 
 namespace tutti {
 namespace {

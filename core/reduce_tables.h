@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include <tutti/core/reduce.h>
+#include "core/reduce.h"
 
 // The reduce kernels of each instruction set, for the dispatcher and for tests that compare them.
 namespace tutti {

@@ -1,8 +1,9 @@
+#include "core/shown.h"
+
 #include <algorithm>
 #include <cctype>
 
-#include <tutti/core/config.h>
-#include <tutti/core/shown.h>
+#include <tutti/config.h>
 
 namespace tutti {
 namespace {

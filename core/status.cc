@@ -1,7 +1,8 @@
 #include <array>
 
-#include <tutti/core/shown.h>
-#include <tutti/core/status.h>
+#include <tutti/status.h>
+
+#include "core/shown.h"
 
 namespace tutti {
 

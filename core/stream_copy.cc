@@ -6,7 +6,7 @@
 #include <emmintrin.h>
 #endif
 
-#include <tutti/core/stream_copy.h>
+#include "core/stream_copy.h"
 
 namespace tutti {
 

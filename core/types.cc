@@ -1,6 +1,6 @@
 #include <array>
 
-#include <tutti/core/types.h>
+#include <tutti/types.h>
 
 namespace tutti {
 namespace {

@@ -11,8 +11,9 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
-#include <tutti/rendezvous/address.h>
-#include <tutti/transport/signals_blocked.h>
+#include <tutti/address.h>
+
+#include "transport/signals_blocked.h"
 
 namespace tutti {
 

@@ -1,9 +1,10 @@
+#include "rendezvous/arrivals.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 
-#include <tutti/core/config_values.h>
-#include <tutti/rendezvous/arrivals.h>
+#include <tutti/config_values.h>
 
 namespace tutti::rendezvous {
 namespace {

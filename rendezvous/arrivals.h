@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/status.h>
-#include <tutti/rendezvous/introduction.h>
-#include <tutti/rendezvous/store.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+#include <tutti/store.h>
+
+#include "rendezvous/introduction.h"
 
 // Who has come to a meeting and who has not.
 namespace tutti::rendezvous {

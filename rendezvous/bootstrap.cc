@@ -1,10 +1,12 @@
+#include "rendezvous/bootstrap.h"
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/bootstrap.h>
-#include <tutti/rendezvous/prefix_store.h>
+#include <tutti/log.h>
+
+#include "rendezvous/prefix_store.h"
 
 namespace tutti {
 namespace {

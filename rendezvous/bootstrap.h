@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/status.h>
-#include <tutti/rendezvous/environment.h>
-#include <tutti/rendezvous/exchange.h>
-#include <tutti/rendezvous/introduction.h>
-#include <tutti/rendezvous/session.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "rendezvous/environment.h"
+#include "rendezvous/exchange.h"
+#include "rendezvous/introduction.h"
+#include "rendezvous/session.h"
 
 namespace tutti {
 

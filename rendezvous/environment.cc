@@ -1,14 +1,15 @@
+#include "rendezvous/environment.h"
+
 #include <span>
 #include <string_view>
 
 #include <unistd.h>
 
-#include <tutti/core/security/digest.h>
-#include <tutti/core/shown.h>
-#include <tutti/rendezvous/environment.h>
-#include <tutti/rendezvous/environment_sources.h>
-#include <tutti/rendezvous/interfaces.h>
-#include <tutti/rendezvous/url.h>
+#include "core/security/digest.h"
+#include "core/shown.h"
+#include "rendezvous/environment_sources.h"
+#include "rendezvous/interfaces.h"
+#include "rendezvous/url.h"
 
 namespace tutti {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 namespace tutti {
 

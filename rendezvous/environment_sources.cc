@@ -1,13 +1,15 @@
+#include "rendezvous/environment_sources.h"
+
 #include <algorithm>
 #include <cctype>
 
 #include <unistd.h>
 
-#include <tutti/core/config_values.h>
-#include <tutti/core/shown.h>
-#include <tutti/core/types.h>
-#include <tutti/rendezvous/environment_sources.h>
-#include <tutti/rendezvous/slurm.h>
+#include <tutti/config_values.h>
+#include <tutti/types.h>
+
+#include "core/shown.h"
+#include "rendezvous/slurm.h"
 
 namespace tutti::launch {
 namespace {

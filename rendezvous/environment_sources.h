@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <tutti/rendezvous/environment.h>
+#include "rendezvous/environment.h"
 
 namespace tutti::launch {
 

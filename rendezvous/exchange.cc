@@ -1,11 +1,13 @@
+#include "rendezvous/exchange.h"
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/arrivals.h>
-#include <tutti/rendezvous/exchange.h>
-#include <tutti/rendezvous/long_wait.h>
+#include <tutti/log.h>
+
+#include "rendezvous/arrivals.h"
+#include "rendezvous/long_wait.h"
 
 namespace tutti {
 namespace {

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/deadline.h>
-#include <tutti/rendezvous/introduction.h>
-#include <tutti/rendezvous/store.h>
+#include <tutti/deadline.h>
+#include <tutti/store.h>
+
+#include "rendezvous/introduction.h"
 
 namespace tutti {
 

@@ -1,3 +1,5 @@
+#include "rendezvous/interfaces.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -9,9 +11,9 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
-#include <tutti/core/config_values.h>
-#include <tutti/core/error_text.h>
-#include <tutti/rendezvous/interfaces.h>
+#include <tutti/config_values.h>
+
+#include "core/error_text.h"
 
 namespace tutti {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/status.h>
-#include <tutti/rendezvous/address.h>
+#include <tutti/address.h>
+#include <tutti/status.h>
 
 namespace tutti {
 

@@ -1,3 +1,5 @@
+#include "rendezvous/introduction.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -7,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tutti/rendezvous/introduction.h>
-#include <tutti/rendezvous/random.h>
+#include "rendezvous/random.h"
 
 namespace tutti {
 namespace {

@@ -5,8 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/core/status.h>
-#include <tutti/transport/peer.h>
+#include <tutti/status.h>
+
+#include "transport/peer.h"
 
 namespace tutti {
 

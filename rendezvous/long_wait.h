@@ -3,8 +3,8 @@
 #include <chrono>
 #include <string>
 
-#include <tutti/core/config_values.h>
-#include <tutti/core/deadline.h>
+#include <tutti/config_values.h>
+#include <tutti/deadline.h>
 
 namespace tutti {
 

@@ -1,8 +1,9 @@
+#include "rendezvous/open_ports.h"
+
 #include <atomic>
 
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/address.h>
-#include <tutti/rendezvous/open_ports.h>
+#include <tutti/address.h>
+#include <tutti/log.h>
 
 namespace tutti {
 

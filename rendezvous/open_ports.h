@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/security/credentials.h>
+#include <tutti/credentials.h>
 
 namespace tutti {
 

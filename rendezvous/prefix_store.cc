@@ -1,4 +1,4 @@
-#include <tutti/rendezvous/prefix_store.h>
+#include "rendezvous/prefix_store.h"
 
 namespace tutti {
 

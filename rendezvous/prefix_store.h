@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/rendezvous/store.h>
+#include <tutti/store.h>
 
 namespace tutti {
 

@@ -1,9 +1,9 @@
+#include "rendezvous/random.h"
+
 #include <cerrno>
 #include <vector>
 
 #include <sys/random.h>
-
-#include <tutti/rendezvous/random.h>
 
 namespace tutti {
 

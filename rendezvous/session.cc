@@ -1,17 +1,19 @@
+#include "rendezvous/session.h"
+
 #include <algorithm>
 #include <chrono>
 #include <span>
 #include <thread>
 
-#include <tutti/core/log.h>
-#include <tutti/core/security/digest.h>
-#include <tutti/rendezvous/file/session_file.h>
-#include <tutti/rendezvous/introduction.h>
-#include <tutti/rendezvous/memory/memory_store.h>
-#include <tutti/rendezvous/random.h>
-#include <tutti/rendezvous/session.h>
-#include <tutti/rendezvous/tcp/store_client.h>
-#include <tutti/rendezvous/tcp/store_server.h>
+#include <tutti/log.h>
+#include <tutti/store_server.h>
+
+#include "core/security/digest.h"
+#include "rendezvous/file/session_file.h"
+#include "rendezvous/introduction.h"
+#include "rendezvous/memory/memory_store.h"
+#include "rendezvous/random.h"
+#include "rendezvous/tcp/store_client.h"
 
 namespace tutti {
 namespace {

@@ -6,13 +6,14 @@
 #include <optional>
 #include <string>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/security/credentials.h>
-#include <tutti/core/status.h>
-#include <tutti/rendezvous/address.h>
-#include <tutti/rendezvous/environment.h>
-#include <tutti/rendezvous/interfaces.h>
-#include <tutti/rendezvous/store.h>
+#include <tutti/address.h>
+#include <tutti/credentials.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+#include <tutti/store.h>
+
+#include "rendezvous/environment.h"
+#include "rendezvous/interfaces.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include <tutti/rendezvous/slurm.h>
+#include "rendezvous/slurm.h"
 
 namespace tutti {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <tutti/rendezvous/store.h>
+#include <tutti/store.h>
 
 namespace tutti {
 

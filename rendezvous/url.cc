@@ -1,10 +1,12 @@
+#include "rendezvous/url.h"
+
 #include <set>
 #include <string_view>
 
-#include <tutti/core/config_values.h>
-#include <tutti/core/shown.h>
-#include <tutti/core/types.h>
-#include <tutti/rendezvous/url.h>
+#include <tutti/config_values.h>
+#include <tutti/types.h>
+
+#include "core/shown.h"
 
 namespace tutti {
 namespace {

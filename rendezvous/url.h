@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 namespace tutti {
 

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "tools/collective_size.h"
 
-#include <tutti/tools/collective_size.h>
+#include <algorithm>
 
 namespace tutti::tools {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <tutti/core/types.h>
+#include <tutti/types.h>
 
 namespace tutti::tools {
 

@@ -1,9 +1,11 @@
+#include "tools/command_line.h"
+
 #include <algorithm>
 #include <iostream>
 
-#include <tutti/core/config.h>
-#include <tutti/tools/command_line.h>
-#include <tutti/tools/processors.h>
+#include <tutti/config.h>
+
+#include "tools/processors.h"
 
 namespace tutti::tools {
 

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <tutti/tools/commands.h>
+#include "tools/commands.h"
 
 namespace tutti::tools {
 

@@ -2,18 +2,19 @@
 #include <iostream>
 #include <sstream>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/board.h>
-#include <tutti/collectives/selector.h>
-#include <tutti/collectives/simulator.h>
-#include <tutti/core/config.h>
-#include <tutti/core/config_values.h>
-#include <tutti/tools/collective_size.h>
-#include <tutti/tools/command_line.h>
-#include <tutti/tools/lower_bound.h>
-#include <tutti/tools/machine.h>
-#include <tutti/tools/names.h>
-#include <tutti/tools/predict.h>
+#include <tutti/config.h>
+#include <tutti/config_values.h>
+
+#include "collectives/algorithm.h"
+#include "collectives/board.h"
+#include "collectives/selector.h"
+#include "collectives/simulator.h"
+#include "tools/collective_size.h"
+#include "tools/command_line.h"
+#include "tools/lower_bound.h"
+#include "tools/machine.h"
+#include "tools/names.h"
+#include "tools/predict.h"
 
 namespace tutti::tools {
 namespace {

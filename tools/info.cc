@@ -5,14 +5,15 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <tutti/bindings/cpp/transports.h>
-#include <tutti/bindings/cpp/version.h>
-#include <tutti/core/config.h>
-#include <tutti/core/reduce.h>
-#include <tutti/core/shown.h>
-#include <tutti/rendezvous/environment.h>
-#include <tutti/rendezvous/interfaces.h>
-#include <tutti/tools/command_line.h>
+#include <tutti/config.h>
+#include <tutti/version.h>
+
+#include "bindings/cpp/transports.h"
+#include "core/reduce.h"
+#include "core/shown.h"
+#include "rendezvous/environment.h"
+#include "rendezvous/interfaces.h"
+#include "tools/command_line.h"
 
 namespace tutti::tools {
 namespace {

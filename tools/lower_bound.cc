@@ -1,11 +1,12 @@
+#include "tools/lower_bound.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <vector>
 
-#include <tutti/collectives/topology.h>
-#include <tutti/tools/collective_size.h>
-#include <tutti/tools/lower_bound.h>
+#include "collectives/topology.h"
+#include "tools/collective_size.h"
 
 namespace tutti::tools {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <tutti/collectives/cost_model.h>
-#include <tutti/collectives/problem.h>
+#include "collectives/cost_model.h"
+#include "collectives/problem.h"
 
 namespace tutti::tools {
 

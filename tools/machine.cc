@@ -1,3 +1,5 @@
+#include "tools/machine.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -7,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include <tutti/bindings/cpp/init.h>
-#include <tutti/collectives/world.h>
-#include <tutti/core/config.h>
-#include <tutti/tools/machine.h>
+#include <tutti/config.h>
+#include <tutti/init.h>
+
+#include "collectives/world.h"
 
 namespace tutti::tools {
 namespace {

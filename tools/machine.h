@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include <tutti/collectives/cost_model.h>
-#include <tutti/collectives/topology.h>
-#include <tutti/tools/command_line.h>
+#include "collectives/cost_model.h"
+#include "collectives/topology.h"
+#include "tools/command_line.h"
 
 namespace tutti::tools {
 

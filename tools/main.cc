@@ -5,10 +5,11 @@
 #include <iostream>
 #include <string_view>
 
-#include <tutti/bindings/cpp/version.h>
-#include <tutti/tools/command_line.h>
-#include <tutti/tools/commands.h>
-#include <tutti/tools/names.h>
+#include <tutti/version.h>
+
+#include "tools/command_line.h"
+#include "tools/commands.h"
+#include "tools/names.h"
 
 namespace {
 

@@ -1,10 +1,12 @@
+#include "tools/names.h"
+
 #include <algorithm>
 
-#include <tutti/core/config_values.h>
-#include <tutti/core/edit_distance.h>
-#include <tutti/core/reduce_op.h>
-#include <tutti/core/types.h>
-#include <tutti/tools/names.h>
+#include <tutti/config_values.h>
+#include <tutti/reduce_op.h>
+#include <tutti/types.h>
+
+#include "core/edit_distance.h"
 
 namespace tutti::tools {
 namespace {

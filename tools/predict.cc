@@ -1,3 +1,5 @@
+#include "tools/predict.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,11 +9,10 @@
 #include <sstream>
 #include <vector>
 
-#include <tutti/collectives/simulator.h>
-#include <tutti/tools/collective_size.h>
-#include <tutti/tools/lower_bound.h>
-#include <tutti/tools/machine.h>
-#include <tutti/tools/predict.h>
+#include "collectives/simulator.h"
+#include "tools/collective_size.h"
+#include "tools/lower_bound.h"
+#include "tools/machine.h"
 
 namespace tutti::tools {
 namespace {

@@ -3,7 +3,7 @@
 #include <iosfwd>
 #include <string>
 
-#include <tutti/collectives/selector.h>
+#include "collectives/selector.h"
 
 namespace tutti::tools {
 

@@ -1,3 +1,5 @@
+#include "tools/processors.h"
+
 #include <algorithm>
 #include <fstream>
 #include <optional>
@@ -5,8 +7,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <tutti/core/control_groups.h>
-#include <tutti/tools/processors.h>
+#include "core/control_groups.h"
 
 namespace tutti::tools {
 namespace {

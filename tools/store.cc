@@ -2,11 +2,12 @@
 
 #include <signal.h>
 
-#include <tutti/core/security/credentials.h>
-#include <tutti/rendezvous/address.h>
-#include <tutti/rendezvous/open_ports.h>
-#include <tutti/rendezvous/tcp/store_server.h>
-#include <tutti/tools/command_line.h>
+#include <tutti/address.h>
+#include <tutti/credentials.h>
+#include <tutti/store_server.h>
+
+#include "rendezvous/open_ports.h"
+#include "tools/command_line.h"
 
 namespace tutti::tools {
 

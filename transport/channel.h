@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include <tutti/core/status.h>
-#include <tutti/transport/message.h>
+#include <tutti/status.h>
+
+#include "transport/message.h"
 
 namespace tutti {
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <map>
 
-#include <tutti/transport/channel.h>
-#include <tutti/transport/intrusive_hash.h>
-#include <tutti/transport/intrusive_list.h>
-#include <tutti/transport/message.h>
+#include "transport/channel.h"
+#include "transport/intrusive_hash.h"
+#include "transport/intrusive_list.h"
+#include "transport/message.h"
 
 namespace tutti {
 

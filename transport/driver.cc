@@ -1,12 +1,13 @@
+#include "transport/driver.h"
+
 #include <algorithm>
 #include <cassert>
 
 #include <sched.h>
 
-#include <tutti/core/relax.h>
-#include <tutti/transport/driver.h>
-#include <tutti/transport/driver_state.h>
-#include <tutti/transport/futex.h>
+#include "core/relax.h"
+#include "transport/driver_state.h"
+#include "transport/futex.h"
 
 namespace tutti {
 namespace {

@@ -8,9 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/status.h>
-#include <tutti/core/thread_annotations.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "core/thread_annotations.h"
 
 namespace tutti {
 

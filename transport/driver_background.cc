@@ -9,10 +9,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <tutti/core/log.h>
-#include <tutti/transport/driver_state.h>
-#include <tutti/transport/futex.h>
-#include <tutti/transport/signals_blocked.h>
+#include <tutti/log.h>
+
+#include "transport/driver_state.h"
+#include "transport/futex.h"
+#include "transport/signals_blocked.h"
 
 // The thread that drives when no caller does.
 //

@@ -5,11 +5,11 @@
 #include <thread>
 #include <vector>
 
-#include <tutti/transport/driver.h>
-#include <tutti/transport/fork_guard.h>
-#include <tutti/transport/poller.h>
-#include <tutti/transport/spin_policy.h>
-#include <tutti/transport/wait_queue.h>
+#include "transport/driver.h"
+#include "transport/fork_guard.h"
+#include "transport/poller.h"
+#include "transport/spin_policy.h"
+#include "transport/wait_queue.h"
 
 // How threads find each other without losing a wake-up: whoever is about to sleep first says so (`sleepers`,
 // `dozing`, `background`), then looks again for work and for the baton; whoever makes work or drops the baton

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include <tutti/transport/stream_limits.h>
+#include "transport/stream_limits.h"
 
 namespace tutti {
 

@@ -1,3 +1,5 @@
+#include "transport/fork_guard.h"
+
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -8,8 +10,6 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <tutti/transport/fork_guard.h>
 
 namespace tutti {
 

@@ -1,8 +1,8 @@
+#include "transport/frame.h"
+
 #include <bit>
 #include <cstring>
 #include <type_traits>
-
-#include <tutti/transport/frame.h>
 
 namespace tutti {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include <tutti/transport/message.h>
+#include "transport/message.h"
 
 namespace tutti {
 

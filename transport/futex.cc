@@ -1,11 +1,11 @@
+#include "transport/futex.h"
+
 #include <climits>
 #include <ctime>
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <tutti/transport/futex.h>
 
 namespace tutti {
 namespace {

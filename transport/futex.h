@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include <tutti/core/deadline.h>
+#include <tutti/deadline.h>
 
 namespace tutti {
 

@@ -1,6 +1,6 @@
-#include <cstring>
+#include "transport/loopback.h"
 
-#include <tutti/transport/loopback.h>
+#include <cstring>
 
 namespace tutti {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tutti/transport/stream_channel.h>
+#include "transport/stream_channel.h"
 
 namespace tutti {
 

@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <cassert>
 
-#include <tutti/core/log.h>
-#include <tutti/transport/loopback.h>
-#include <tutti/transport/mesh_state.h>
+#include <tutti/log.h>
+
+#include "transport/loopback.h"
+#include "transport/mesh_state.h"
 
 namespace tutti {
 namespace {

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/status.h>
-#include <tutti/transport/driver.h>
-#include <tutti/transport/message.h>
-#include <tutti/transport/peer.h>
-#include <tutti/transport/transport.h>
+#include <tutti/status.h>
+
+#include "transport/driver.h"
+#include "transport/message.h"
+#include "transport/peer.h"
+#include "transport/transport.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include <tutti/transport/mesh_state.h>
+#include "transport/mesh_state.h"
 
 namespace tutti {
 namespace {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tutti/transport/context_table.h>
-#include <tutti/transport/mesh.h>
+#include "transport/context_table.h"
+#include "transport/mesh.h"
 
 namespace tutti {
 

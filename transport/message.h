@@ -5,9 +5,10 @@
 #include <cstring>
 #include <span>
 
-#include <tutti/core/collective_args.h>
-#include <tutti/core/reduce.h>
-#include <tutti/core/status.h>
+#include <tutti/status.h>
+
+#include "core/collective_args.h"
+#include "core/reduce.h"
 
 namespace tutti {
 

@@ -2,8 +2,9 @@
 
 #include <string_view>
 
-#include <tutti/core/collective_args.h>
-#include <tutti/core/status.h>
+#include <tutti/status.h>
+
+#include "core/collective_args.h"
 
 namespace tutti {
 

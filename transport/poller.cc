@@ -1,3 +1,5 @@
+#include "transport/poller.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -6,9 +8,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/transport/fork_guard.h>
-#include <tutti/transport/poller.h>
+#include "core/error_text.h"
+#include "transport/fork_guard.h"
 
 namespace tutti {
 namespace {

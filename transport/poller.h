@@ -6,9 +6,10 @@
 
 #include <sys/epoll.h>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/status.h>
-#include <tutti/transport/driver.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "transport/driver.h"
 
 namespace tutti {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/status.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
 
 namespace tutti {
 

@@ -1,9 +1,10 @@
+#include "transport/stream_channel.h"
+
 #include <cassert>
 
-#include <tutti/transport/stream_channel.h>
-#include <tutti/transport/stream_limits.h>
-#include <tutti/transport/stream_receiver.h>
-#include <tutti/transport/stream_sender.h>
+#include "transport/stream_limits.h"
+#include "transport/stream_receiver.h"
+#include "transport/stream_sender.h"
 
 namespace tutti {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <span>
 
-#include <tutti/transport/channel.h>
-#include <tutti/transport/frame.h>
-#include <tutti/transport/transport.h>
+#include "transport/channel.h"
+#include "transport/frame.h"
+#include "transport/transport.h"
 
 namespace tutti {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tutti/transport/transport.h>
+#include "transport/transport.h"
 
 namespace tutti {
 

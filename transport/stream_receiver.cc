@@ -1,9 +1,9 @@
+#include "transport/stream_receiver.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <new>
-
-#include <tutti/transport/stream_receiver.h>
 
 namespace tutti {
 namespace {

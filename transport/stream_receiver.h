@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/status.h>
-#include <tutti/transport/channel.h>
-#include <tutti/transport/eager_pool.h>
-#include <tutti/transport/frame.h>
-#include <tutti/transport/stream_limits.h>
-#include <tutti/transport/stream_sender.h>
+#include <tutti/status.h>
+
+#include "transport/channel.h"
+#include "transport/eager_pool.h"
+#include "transport/frame.h"
+#include "transport/stream_limits.h"
+#include "transport/stream_sender.h"
 
 namespace tutti {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <tutti/transport/stream_receiver.h>
+#include "transport/stream_receiver.h"
 
 // Payloads that come by connections of their own, announced by the headers on the first one. Several can be
 // under way for one message, so it is complete when all of its bytes are here, whatever came last.

@@ -1,6 +1,6 @@
-#include <cstring>
+#include "transport/stream_sender.h"
 
-#include <tutti/transport/stream_sender.h>
+#include <cstring>
 
 namespace tutti {
 namespace {

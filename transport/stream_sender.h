@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/status.h>
-#include <tutti/transport/channel.h>
-#include <tutti/transport/intrusive_list.h>
-#include <tutti/transport/stream_channel.h>
-#include <tutti/transport/stream_limits.h>
+#include <tutti/status.h>
+
+#include "transport/channel.h"
+#include "transport/intrusive_list.h"
+#include "transport/stream_channel.h"
+#include "transport/stream_limits.h"
 
 namespace tutti {
 

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "transport/timers.h"
 
-#include <tutti/transport/timers.h>
+#include <algorithm>
 
 namespace tutti {
 

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include <tutti/core/deadline.h>
+#include <tutti/deadline.h>
 
 namespace tutti {
 

@@ -4,12 +4,13 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/status.h>
-#include <tutti/transport/channel.h>
-#include <tutti/transport/driver.h>
-#include <tutti/transport/peer.h>
-#include <tutti/transport/shared_segment.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "transport/channel.h"
+#include "transport/driver.h"
+#include "transport/peer.h"
+#include "transport/shared_segment.h"
 
 namespace tutti {
 

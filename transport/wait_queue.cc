@@ -1,5 +1,6 @@
-#include <tutti/transport/futex.h>
-#include <tutti/transport/wait_queue.h>
+#include "transport/wait_queue.h"
+
+#include "transport/futex.h"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include <tutti/core/deadline.h>
+#include <tutti/deadline.h>
 
 namespace tutti {
 

@@ -1,8 +1,9 @@
 #include <span>
 #include <vector>
 
-#include <tutti/bindings/c/handles.h>
 #include <tutti/c.h>
+
+#include "bindings/c/handles.h"
 
 using namespace tutti;
 using namespace tutti::c;

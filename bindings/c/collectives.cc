@@ -2,8 +2,9 @@
 #include <limits>
 #include <span>
 
-#include <tutti/bindings/c/handles.h>
 #include <tutti/c.h>
+
+#include "bindings/c/handles.h"
 
 using namespace tutti;
 using namespace tutti::c;

@@ -4,8 +4,9 @@
 #include <string>
 #include <utility>
 
-#include <tutti/bindings/c/handles.h>
 #include <tutti/c.h>
+
+#include "bindings/c/handles.h"
 
 using namespace tutti::c;
 

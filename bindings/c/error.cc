@@ -1,10 +1,11 @@
+#include "bindings/c/error.h"
+
 #include <string>
 #include <string_view>
 
-#include <tutti/bindings/c/error.h>
-#include <tutti/bindings/cpp/version.h>
 #include <tutti/c.h>
-#include <tutti/core/status.h>
+#include <tutti/status.h>
+#include <tutti/version.h>
 
 namespace tutti::c {
 

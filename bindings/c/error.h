@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 // Between the C interface and exceptions: none gets out.
 namespace tutti::c {

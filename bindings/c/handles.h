@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <cstring>
 
-#include <tutti/bindings/c/error.h>
 #include <tutti/c.h>
-#include <tutti/collectives/communicator.h>
-#include <tutti/collectives/work.h>
-#include <tutti/core/reduce_op.h>
+#include <tutti/communicator.h>
+#include <tutti/reduce_op.h>
+#include <tutti/work.h>
+
+#include "bindings/c/error.h"
 
 // What the C interface's opaque types are.
 struct tutti_comm {

@@ -3,10 +3,11 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/bindings/c/handles.h>
-#include <tutti/bindings/c/store.h>
-#include <tutti/bindings/cpp/init.h>
 #include <tutti/c.h>
+#include <tutti/init.h>
+
+#include "bindings/c/handles.h"
+#include "bindings/c/store.h"
 
 using namespace tutti::c;
 

@@ -3,10 +3,11 @@
 #include <stdexcept>
 #include <string>
 
-#include <tutti/bindings/c/handles.h>
 #include <tutti/c.h>
-#include <tutti/core/reduce_op.h>
-#include <tutti/core/types.h>
+#include <tutti/reduce_op.h>
+#include <tutti/types.h>
+
+#include "bindings/c/handles.h"
 
 namespace tutti::c {
 

@@ -1,11 +1,12 @@
+#include "bindings/c/store.h"
+
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <tutti/bindings/c/handles.h>
-#include <tutti/bindings/c/store.h>
+#include "bindings/c/handles.h"
 
 namespace tutti::c {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <tutti/c.h>
-#include <tutti/rendezvous/store.h>
+#include <tutti/store.h>
 
 struct tutti_bytes {
   std::string value;

@@ -1,7 +1,8 @@
 #include <string>
 
-#include <tutti/bindings/c/handles.h>
 #include <tutti/c.h>
+
+#include "bindings/c/handles.h"
 
 using namespace tutti::c;
 

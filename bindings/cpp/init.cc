@@ -6,20 +6,21 @@
 #include <thread>
 #include <utility>
 
-#include <tutti/bindings/cpp/init.h>
-#include <tutti/bindings/cpp/transports.h>
-#include <tutti/bindings/cpp/version.h>
-#include <tutti/collectives/calibration.h>
-#include <tutti/collectives/debug_socket.h>
-#include <tutti/collectives/recorder.h>
-#include <tutti/collectives/world.h>
-#include <tutti/core/config.h>
-#include <tutti/core/error_text.h>
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/bootstrap.h>
-#include <tutti/rendezvous/liveness/liveness.h>
-#include <tutti/rendezvous/open_ports.h>
-#include <tutti/rendezvous/prefix_store.h>
+#include <tutti/config.h>
+#include <tutti/init.h>
+#include <tutti/log.h>
+#include <tutti/version.h>
+
+#include "bindings/cpp/transports.h"
+#include "collectives/calibration.h"
+#include "collectives/debug_socket.h"
+#include "collectives/recorder.h"
+#include "collectives/world.h"
+#include "core/error_text.h"
+#include "rendezvous/bootstrap.h"
+#include "rendezvous/liveness/liveness.h"
+#include "rendezvous/open_ports.h"
+#include "rendezvous/prefix_store.h"
 
 namespace tutti {
 

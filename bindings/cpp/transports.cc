@@ -1,12 +1,14 @@
+#include "bindings/cpp/transports.h"
+
 #include <array>
 #include <bit>
 #include <utility>
 
-#include <tutti/bindings/cpp/transports.h>
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/interfaces.h>
-#include <tutti/transport/shm/factory.h>
-#include <tutti/transport/tcp/factory.h>
+#include <tutti/log.h>
+
+#include "rendezvous/interfaces.h"
+#include "transport/shm/factory.h"
+#include "transport/tcp/factory.h"
 
 namespace tutti {
 

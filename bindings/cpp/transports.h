@@ -7,11 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/core/config.h>
-#include <tutti/core/security/credentials.h>
-#include <tutti/core/status.h>
-#include <tutti/rendezvous/address.h>
-#include <tutti/transport/transport.h>
+#include <tutti/address.h>
+#include <tutti/config.h>
+#include <tutti/credentials.h>
+#include <tutti/status.h>
+
+#include "transport/transport.h"
 
 namespace tutti {
 

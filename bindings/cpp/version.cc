@@ -1,4 +1,4 @@
-#include <tutti/bindings/cpp/version.h>
+#include <tutti/version.h>
 
 namespace tutti {
 

@@ -1,6 +1,6 @@
 #include <nanobind/stl/unique_ptr.h>
 
-#include <tutti/bindings/python/group.h>
+#include "bindings/python/group.h"
 
 namespace tutti::python {
 

@@ -1,11 +1,12 @@
+#include "bindings/python/array.h"
+
 #include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include <tutti/bindings/python/array.h>
-#include <tutti/core/status.h>
-#include <tutti/core/types.h>
+#include <tutti/status.h>
+#include <tutti/types.h>
 
 namespace tutti::python {
 

@@ -5,7 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include <tutti/core/buffer.h>
+#include <tutti/buffer.h>
 
 namespace tutti::python {
 

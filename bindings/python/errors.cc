@@ -1,6 +1,6 @@
-#include <exception>
+#include "bindings/python/errors.h"
 
-#include <tutti/bindings/python/errors.h>
+#include <exception>
 
 namespace tutti::python {
 

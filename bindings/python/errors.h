@@ -2,7 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 namespace tutti::python {
 

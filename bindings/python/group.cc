@@ -1,3 +1,5 @@
+#include "bindings/python/group.h"
+
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -9,9 +11,9 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <tutti/bindings/cpp/init.h>
-#include <tutti/bindings/python/errors.h>
-#include <tutti/bindings/python/group.h>
+#include <tutti/init.h>
+
+#include "bindings/python/errors.h"
 
 namespace tutti::python {
 

@@ -9,10 +9,11 @@
 
 #include <nanobind/nanobind.h>
 
-#include <tutti/bindings/python/operation.h>
-#include <tutti/bindings/python/reduce_op.h>
-#include <tutti/collectives/communicator.h>
-#include <tutti/core/status.h>
+#include <tutti/communicator.h>
+#include <tutti/status.h>
+
+#include "bindings/python/operation.h"
+#include "bindings/python/reduce_op.h"
 
 namespace tutti::python {
 

@@ -1,7 +1,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <tutti/bindings/python/group.h>
+#include "bindings/python/group.h"
 
 namespace tutti::python {
 

@@ -3,9 +3,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <tutti/bindings/cpp/version.h>
-#include <tutti/bindings/python/errors.h>
-#include <tutti/bindings/python/group.h>
+#include <tutti/version.h>
+
+#include "bindings/python/errors.h"
+#include "bindings/python/group.h"
 
 NB_MODULE(_core, module) {
   using namespace tutti::python;

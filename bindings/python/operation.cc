@@ -1,13 +1,15 @@
+#include "bindings/python/operation.h"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
 #include <nanobind/stl/optional.h>
 
-#include <tutti/bindings/python/errors.h>
-#include <tutti/bindings/python/operation.h>
-#include <tutti/bindings/python/reduce_op.h>
-#include <tutti/core/deadline.h>
+#include <tutti/deadline.h>
+
+#include "bindings/python/errors.h"
+#include "bindings/python/reduce_op.h"
 
 namespace tutti::python {
 

@@ -7,8 +7,9 @@
 
 #include <nanobind/nanobind.h>
 
-#include <tutti/bindings/python/array.h>
-#include <tutti/collectives/work.h>
+#include <tutti/work.h>
+
+#include "bindings/python/array.h"
 
 namespace tutti::python {
 

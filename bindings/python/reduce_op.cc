@@ -1,3 +1,5 @@
+#include "bindings/python/reduce_op.h"
+
 #include <array>
 #include <atomic>
 #include <cctype>
@@ -7,9 +9,8 @@
 
 #include <nanobind/stl/string.h>
 
-#include <tutti/bindings/python/reduce_op.h>
-#include <tutti/core/status.h>
-#include <tutti/core/types.h>
+#include <tutti/status.h>
+#include <tutti/types.h>
 
 namespace tutti::python {
 

@@ -2,7 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include <tutti/core/reduce_op.h>
+#include <tutti/reduce_op.h>
 
 namespace tutti::python {
 

@@ -2,7 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <tutti/bindings/python/group.h>
+#include "bindings/python/group.h"
 
 namespace tutti::python {
 

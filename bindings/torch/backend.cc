@@ -1,10 +1,11 @@
+#include "bindings/torch/backend.h"
+
 #include <algorithm>
 #include <mutex>
 #include <set>
 
-#include <tutti/bindings/torch/backend.h>
-#include <tutti/bindings/torch/error.h>
-#include <tutti/bindings/torch/store.h>
+#include "bindings/torch/error.h"
+#include "bindings/torch/store.h"
 
 namespace tutti_torch {
 namespace {

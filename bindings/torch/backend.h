@@ -12,11 +12,12 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/version.h>
 
-#include <tutti/bindings/torch/completions.h>
-#include <tutti/bindings/torch/fork.h>
-#include <tutti/bindings/torch/limit.h>
-#include <tutti/bindings/torch/work.h>
 #include <tutti/c.h>
+
+#include "bindings/torch/completions.h"
+#include "bindings/torch/fork.h"
+#include "bindings/torch/limit.h"
+#include "bindings/torch/work.h"
 
 #define TUTTI_TORCH_AT_LEAST(major, minor) \
   (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))

@@ -45,7 +45,7 @@ def _command(output, include, library):
 
 def build(output, include, library):
     """Takes half a minute, and 1.1 GB of memory. The file appears when it is complete."""
-    unit = "".join(f"#include <tutti/bindings/torch/{source}>\n" for source in SOURCES)
+    unit = "".join(f'#include "bindings/torch/{source}"\n' for source in SOURCES)
     temporary = f"{output}.{os.getpid()}"
     command = _command(temporary, include, library)
     try:

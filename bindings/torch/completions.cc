@@ -1,10 +1,10 @@
+#include "bindings/torch/completions.h"
+
 #include <thread>
 #include <utility>
 
 #include <pthread.h>
 #include <signal.h>
-
-#include <tutti/bindings/torch/completions.h>
 
 namespace tutti_torch {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <c10/util/intrusive_ptr.h>
 
-#include <tutti/bindings/torch/work.h>
+#include "bindings/torch/work.h"
 
 namespace tutti_torch {
 

@@ -1,8 +1,9 @@
+#include "bindings/torch/error.h"
+
 #include <string>
 
 #include <c10/util/Exception.h>
 
-#include <tutti/bindings/torch/error.h>
 #include <tutti/c.h>
 
 namespace tutti_torch {

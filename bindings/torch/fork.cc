@@ -1,7 +1,7 @@
+#include "bindings/torch/fork.h"
+
 #include <c10/util/Exception.h>
 #include <pthread.h>
-
-#include <tutti/bindings/torch/fork.h>
 
 namespace tutti_torch {
 namespace {

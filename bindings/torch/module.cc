@@ -2,7 +2,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/utils/pybind.h>
 
-#include <tutti/bindings/torch/backend.h>
+#include "bindings/torch/backend.h"
 
 namespace {
 

@@ -2,9 +2,9 @@
 
 #include <c10/util/StringUtil.h>
 
-#include <tutti/bindings/torch/backend.h>
-#include <tutti/bindings/torch/error.h>
-#include <tutti/bindings/torch/tensors.h>
+#include "bindings/torch/backend.h"
+#include "bindings/torch/error.h"
+#include "bindings/torch/tensors.h"
 
 namespace tutti_torch {
 namespace {

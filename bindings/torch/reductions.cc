@@ -1,6 +1,6 @@
-#include <tutti/bindings/torch/backend.h>
-#include <tutti/bindings/torch/error.h>
-#include <tutti/bindings/torch/tensors.h>
+#include "bindings/torch/backend.h"
+#include "bindings/torch/error.h"
+#include "bindings/torch/tensors.h"
 
 namespace tutti_torch {
 namespace {

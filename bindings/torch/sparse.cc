@@ -1,7 +1,7 @@
 #include <c10/core/GradMode.h>
 
-#include <tutti/bindings/torch/backend.h>
-#include <tutti/bindings/torch/tensors.h>
+#include "bindings/torch/backend.h"
+#include "bindings/torch/tensors.h"
 
 namespace tutti_torch {
 namespace {

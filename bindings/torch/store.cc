@@ -1,3 +1,5 @@
+#include "bindings/torch/store.h"
+
 #include <algorithm>
 #include <exception>
 #include <string>
@@ -5,9 +7,8 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include <tutti/bindings/torch/error.h>
-#include <tutti/bindings/torch/store.h>
-#include <tutti/bindings/torch/work.h>
+#include "bindings/torch/error.h"
+#include "bindings/torch/work.h"
 
 namespace tutti_torch {
 namespace {

@@ -1,11 +1,12 @@
+#include "bindings/torch/tensors.h"
+
 #include <cstring>
 
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 #include <torch/version.h>
 
-#include <tutti/bindings/torch/error.h>
-#include <tutti/bindings/torch/tensors.h>
+#include "bindings/torch/error.h"
 
 namespace tutti_torch {
 namespace {

@@ -1,13 +1,14 @@
+#include "bindings/torch/work.h"
+
 #include <utility>
 
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
-#include <tutti/bindings/torch/completions.h>
-#include <tutti/bindings/torch/error.h>
-#include <tutti/bindings/torch/limit.h>
-#include <tutti/bindings/torch/work.h>
+#include "bindings/torch/completions.h"
+#include "bindings/torch/error.h"
+#include "bindings/torch/limit.h"
 
 namespace tutti_torch {
 namespace {

@@ -11,8 +11,9 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include <tutti/bindings/torch/fork.h>
 #include <tutti/c.h>
+
+#include "bindings/torch/fork.h"
 
 namespace tutti_torch {
 

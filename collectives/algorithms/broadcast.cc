@@ -1,8 +1,8 @@
 #include <array>
 
-#include <tutti/collectives/algorithms/circulant.h>
-#include <tutti/collectives/algorithms/costs.h>
-#include <tutti/collectives/algorithms/families.h>
+#include "collectives/algorithms/circulant.h"
+#include "collectives/algorithms/costs.h"
+#include "collectives/algorithms/families.h"
 
 namespace tutti {
 namespace {

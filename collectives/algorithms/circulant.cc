@@ -1,4 +1,4 @@
-#include <tutti/collectives/algorithms/circulant.h>
+#include "collectives/algorithms/circulant.h"
 
 namespace tutti {
 namespace {

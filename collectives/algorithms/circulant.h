@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tutti/collectives/algorithms/layout.h>
+#include "collectives/algorithms/layout.h"
 
 // Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms" (2024), and its mirror image, the
 // all-gather of Bruck et al. (1997): on a circulant graph, ceil(log2 p) rounds and the least possible volume

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include <tutti/collectives/algorithms/layout.h>
-#include <tutti/collectives/algorithms/tree.h>
-#include <tutti/collectives/cost_model.h>
-#include <tutti/collectives/topology.h>
+#include "collectives/algorithms/layout.h"
+#include "collectives/algorithms/tree.h"
+#include "collectives/cost_model.h"
+#include "collectives/topology.h"
 
 // The terms that closed-form costs are made of. Only + - * / and comparisons on values that all ranks share,
 // and compiled without contraction to fused operations, so that every rank gets the same bits and chooses

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include <tutti/collectives/algorithm.h>
+#include "collectives/algorithm.h"
 
 namespace tutti {
 

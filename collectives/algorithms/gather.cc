@@ -1,7 +1,7 @@
 #include <array>
 
-#include <tutti/collectives/algorithms/costs.h>
-#include <tutti/collectives/algorithms/families.h>
+#include "collectives/algorithms/costs.h"
+#include "collectives/algorithms/families.h"
 
 namespace tutti {
 namespace {

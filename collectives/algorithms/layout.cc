@@ -1,6 +1,6 @@
-#include <bit>
+#include "collectives/algorithms/layout.h"
 
-#include <tutti/collectives/algorithms/layout.h>
+#include <bit>
 
 namespace tutti {
 namespace {

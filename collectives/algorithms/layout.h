@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include <tutti/collectives/problem.h>
-#include <tutti/collectives/schedule_builder.h>
+#include "collectives/problem.h"
+#include "collectives/schedule_builder.h"
 
 // How algorithms cut vectors into slices.
 namespace tutti {

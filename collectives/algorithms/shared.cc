@@ -1,8 +1,8 @@
 #include <array>
 
-#include <tutti/collectives/algorithms/costs.h>
-#include <tutti/collectives/algorithms/families.h>
-#include <tutti/collectives/algorithms/shared_rounds.h>
+#include "collectives/algorithms/costs.h"
+#include "collectives/algorithms/families.h"
+#include "collectives/algorithms/shared_rounds.h"
 
 // Collectives of ranks that share memory, over windows: what others need is copied into the own window, and
 // read from there straight into place. All are pipelines of rounds (see SharedRounds) so small that the

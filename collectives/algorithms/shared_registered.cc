@@ -1,9 +1,9 @@
 #include <array>
 
-#include <tutti/collectives/algorithms/costs.h>
-#include <tutti/collectives/algorithms/families.h>
-#include <tutti/collectives/algorithms/shared_rounds.h>
-#include <tutti/collectives/registered.h>
+#include "collectives/algorithms/costs.h"
+#include "collectives/algorithms/families.h"
+#include "collectives/algorithms/shared_rounds.h"
+#include "collectives/registered.h"
 
 // Collectives on memory that all ranks have registered: nothing is copied into windows, ranks read and write
 // each other's buffers. The vote that leads here (see SharedExecutor) has told every rank that all others

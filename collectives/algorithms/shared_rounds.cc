@@ -1,4 +1,4 @@
-#include <tutti/collectives/algorithms/shared_rounds.h>
+#include "collectives/algorithms/shared_rounds.h"
 
 namespace tutti {
 

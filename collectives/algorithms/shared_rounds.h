@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <tutti/collectives/algorithms/layout.h>
+#include "collectives/algorithms/layout.h"
 
 // What the algorithms over windows have in common.
 namespace tutti {

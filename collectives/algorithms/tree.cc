@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "collectives/algorithms/tree.h"
 
-#include <tutti/collectives/algorithms/tree.h>
+#include <algorithm>
 
 namespace tutti {
 namespace {

@@ -1,9 +1,9 @@
 #include <array>
 #include <cassert>
 
-#include <tutti/collectives/algorithms/circulant.h>
-#include <tutti/collectives/algorithms/costs.h>
-#include <tutti/collectives/algorithms/families.h>
+#include "collectives/algorithms/circulant.h"
+#include "collectives/algorithms/costs.h"
+#include "collectives/algorithms/families.h"
 
 // Several hosts with several ranks each: what ranks of one host can do among themselves they do before
 // anything goes to another host, after it, or both. Träff, Hunold, "Decomposing MPI collectives for

@@ -7,10 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/core/log.h>
-#include <tutti/core/security/credentials.h>
-#include <tutti/core/security/keys.h>
+#include <tutti/credentials.h>
+#include <tutti/log.h>
+
+#include "core/error_text.h"
+#include "core/security/keys.h"
 
 namespace tutti::security {
 namespace {

@@ -1,3 +1,5 @@
+#include "core/security/digest.h"
+
 #include <cerrno>
 #include <vector>
 
@@ -6,8 +8,7 @@
 #include <openssl/hmac.h>
 #include <sys/random.h>
 
-#include <tutti/core/secret.h>
-#include <tutti/core/security/digest.h>
+#include <tutti/secret.h>
 
 namespace tutti {
 

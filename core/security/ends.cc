@@ -1,3 +1,5 @@
+#include "core/security/ends.h"
+
 #include <array>
 
 #include <arpa/inet.h>
@@ -5,8 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/core/security/ends.h>
-#include <tutti/core/security/guard.h>
+#include "core/security/guard.h"
 
 namespace tutti::security {
 namespace {

@@ -1,3 +1,5 @@
+#include "core/security/guard.h"
+
 #include <cerrno>
 #include <string_view>
 #include <system_error>
@@ -5,10 +7,9 @@
 
 #include <sys/socket.h>
 
-#include <tutti/core/security/ends.h>
-#include <tutti/core/security/guard.h>
-#include <tutti/core/security/keys.h>
-#include <tutti/core/security/messages.h>
+#include "core/security/ends.h"
+#include "core/security/keys.h"
+#include "core/security/messages.h"
 
 namespace tutti::security {
 namespace {

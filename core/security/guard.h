@@ -8,11 +8,12 @@
 #include <span>
 #include <string>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/security/credentials.h>
-#include <tutti/core/security/digest.h>
-#include <tutti/core/security/tls.h>
-#include <tutti/core/status.h>
+#include <tutti/credentials.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "core/security/digest.h"
+#include "core/security/tls.h"
 
 namespace tutti::security {
 

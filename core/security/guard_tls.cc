@@ -2,10 +2,10 @@
 
 #include <sys/socket.h>
 
-#include <tutti/core/security/ends.h>
-#include <tutti/core/security/guard.h>
-#include <tutti/core/security/keys.h>
-#include <tutti/core/security/messages.h>
+#include "core/security/ends.h"
+#include "core/security/guard.h"
+#include "core/security/keys.h"
+#include "core/security/messages.h"
 
 // The part of a guard in which TLS takes over.
 namespace tutti::security {

@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include <tutti/core/security/digest.h>
-#include <tutti/core/security/messages.h>
-#include <tutti/core/security/tls.h>
+#include "core/security/digest.h"
+#include "core/security/messages.h"
+#include "core/security/tls.h"
 
 namespace tutti::security {
 

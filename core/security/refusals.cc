@@ -1,5 +1,6 @@
-#include <tutti/core/log.h>
-#include <tutti/core/security/refusals.h>
+#include "core/security/refusals.h"
+
+#include <tutti/log.h>
 
 namespace tutti::security {
 namespace {

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <string>
 
-#include <tutti/core/security/guard.h>
+#include "core/security/guard.h"
 
 namespace tutti::security {
 

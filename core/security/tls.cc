@@ -1,3 +1,5 @@
+#include "core/security/tls.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -6,8 +8,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
-
-#include <tutti/core/security/tls.h>
 
 namespace tutti::security {
 namespace {

@@ -7,8 +7,9 @@
 #include <span>
 #include <string>
 
-#include <tutti/core/security/digest.h>
-#include <tutti/core/status.h>
+#include <tutti/status.h>
+
+#include "core/security/digest.h"
 
 struct ssl_st;
 struct ssl_ctx_st;

@@ -1,7 +1,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-#include <tutti/core/security/tls.h>
+#include "core/security/tls.h"
 
 namespace tutti::security {
 namespace {

@@ -7,8 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "../common/print.h"
 #include <tutti/tutti.h>
+
+#include "../common/print.h"
 
 // FNV-1a over the bits of all weights.
 inline std::uint64_t hash(const std::vector<float>& weights) {

@@ -1,3 +1,5 @@
+#include "rendezvous/file/session_file.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -11,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tutti/core/config_values.h>
-#include <tutti/core/error_text.h>
-#include <tutti/core/new_file.h>
-#include <tutti/rendezvous/address.h>
-#include <tutti/rendezvous/file/session_file.h>
-#include <tutti/rendezvous/random.h>
+#include <tutti/address.h>
+#include <tutti/config_values.h>
+
+#include "core/error_text.h"
+#include "core/new_file.h"
+#include "rendezvous/random.h"
 
 namespace tutti::file {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 // `file:///path`: the file only says where rank 0's TCP store is. Nothing is ever locked, since shared file
 // systems grant one lock to two hosts; a file appears whole, by rename, or not at all. What it says is

@@ -1,9 +1,11 @@
+#include "rendezvous/liveness/address.h"
+
 #include <array>
 #include <charconv>
 
-#include <tutti/rendezvous/address.h>
-#include <tutti/rendezvous/liveness/address.h>
-#include <tutti/rendezvous/random.h>
+#include <tutti/address.h>
+
+#include "rendezvous/random.h"
 
 namespace tutti::liveness {
 namespace {

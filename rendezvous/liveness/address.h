@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/rendezvous/liveness/process.h>
+#include "rendezvous/liveness/process.h"
 
 namespace tutti::liveness {
 

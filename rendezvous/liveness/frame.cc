@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "rendezvous/liveness/frame.h"
 
-#include <tutti/rendezvous/liveness/frame.h>
+#include <algorithm>
 
 namespace tutti::liveness {
 namespace {

@@ -5,8 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/core/status.h>
-#include <tutti/transport/control.h>
+#include <tutti/status.h>
+
+#include "transport/control.h"
 
 // What travels over a control connection: a hello and its answer, then frames. Little-endian, fixed headers;
 // every field is judged before it is used, and nothing is allocated by a length that was only announced.

@@ -1,3 +1,5 @@
+#include "rendezvous/liveness/liveness.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -8,13 +10,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/liveness/liveness.h>
-#include <tutti/rendezvous/random.h>
-#include <tutti/transport/fork_guard.h>
-#include <tutti/transport/futex.h>
-#include <tutti/transport/signals_blocked.h>
+#include <tutti/log.h>
+
+#include "core/error_text.h"
+#include "rendezvous/random.h"
+#include "transport/fork_guard.h"
+#include "transport/futex.h"
+#include "transport/signals_blocked.h"
 
 namespace tutti {
 

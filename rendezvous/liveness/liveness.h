@@ -8,11 +8,12 @@
 #include <thread>
 #include <vector>
 
-#include <tutti/core/deadline.h>
-#include <tutti/rendezvous/liveness/address.h>
-#include <tutti/rendezvous/liveness/overlay.h>
-#include <tutti/transport/control.h>
-#include <tutti/transport/peer.h>
+#include <tutti/deadline.h>
+
+#include "rendezvous/liveness/address.h"
+#include "rendezvous/liveness/overlay.h"
+#include "transport/control.h"
+#include "transport/peer.h"
 
 namespace tutti {
 

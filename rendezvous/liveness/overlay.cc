@@ -1,9 +1,11 @@
+#include "rendezvous/liveness/overlay.h"
+
 #include <algorithm>
 #include <numeric>
 
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/liveness/overlay.h>
-#include <tutti/rendezvous/liveness/ring.h>
+#include <tutti/log.h>
+
+#include "rendezvous/liveness/ring.h"
 
 // What is known of all ranks, and how it is passed on.
 namespace tutti::liveness {

@@ -14,12 +14,12 @@
 
 #include <poll.h>
 
-#include <tutti/core/security/refusals.h>
-#include <tutti/rendezvous/liveness/address.h>
-#include <tutti/rendezvous/liveness/frame.h>
-#include <tutti/rendezvous/liveness/stream.h>
-#include <tutti/transport/control.h>
-#include <tutti/transport/peer.h>
+#include "core/security/refusals.h"
+#include "rendezvous/liveness/address.h"
+#include "rendezvous/liveness/frame.h"
+#include "rendezvous/liveness/stream.h"
+#include "transport/control.h"
+#include "transport/peer.h"
 
 namespace tutti::liveness {
 

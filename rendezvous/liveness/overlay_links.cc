@@ -2,10 +2,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include <tutti/core/config_values.h>
-#include <tutti/core/error_text.h>
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/liveness/overlay.h>
+#include <tutti/config_values.h>
+#include <tutti/log.h>
+
+#include "core/error_text.h"
+#include "rendezvous/liveness/overlay.h"
 
 // Connections: making them, reading them, judging their silence.
 namespace tutti::liveness {

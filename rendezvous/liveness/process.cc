@@ -1,3 +1,5 @@
+#include "rendezvous/liveness/process.h"
+
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -5,8 +7,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <tutti/rendezvous/liveness/process.h>
 
 namespace tutti::liveness {
 namespace {

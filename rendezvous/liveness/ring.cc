@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "rendezvous/liveness/ring.h"
 
-#include <tutti/rendezvous/liveness/ring.h>
+#include <algorithm>
 
 namespace tutti::liveness {
 namespace {

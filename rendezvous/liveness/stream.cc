@@ -1,3 +1,5 @@
+#include "rendezvous/liveness/stream.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,9 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/rendezvous/liveness/stream.h>
-#include <tutti/transport/fork_guard.h>
+#include "core/error_text.h"
+#include "transport/fork_guard.h"
 
 namespace tutti::liveness {
 namespace {

@@ -8,9 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/core/security/guard.h>
-#include <tutti/core/status.h>
-#include <tutti/rendezvous/address.h>
+#include <tutti/address.h>
+#include <tutti/status.h>
+
+#include "core/security/guard.h"
 
 // The one place of the control plane where sockets are made. Nothing here blocks; all sockets are
 // close-on-exec, and a forked child has /dev/null in their place.

@@ -1,7 +1,8 @@
+#include "rendezvous/memory/key_table.h"
+
 #include <charconv>
 
-#include <tutti/rendezvous/memory/key_table.h>
-#include <tutti/rendezvous/store.h>
+#include <tutti/store.h>
 
 namespace tutti {
 

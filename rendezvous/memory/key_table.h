@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 namespace tutti {
 

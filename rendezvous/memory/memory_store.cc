@@ -1,7 +1,7 @@
+#include "rendezvous/memory/memory_store.h"
+
 #include <algorithm>
 #include <limits>
-
-#include <tutti/rendezvous/memory/memory_store.h>
 
 namespace tutti {
 

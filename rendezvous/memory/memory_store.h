@@ -4,8 +4,9 @@
 #include <mutex>
 #include <vector>
 
-#include <tutti/rendezvous/memory/key_table.h>
-#include <tutti/rendezvous/store.h>
+#include <tutti/store.h>
+
+#include "rendezvous/memory/key_table.h"
 
 namespace tutti {
 

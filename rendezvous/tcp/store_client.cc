@@ -1,3 +1,5 @@
+#include "rendezvous/tcp/store_client.h"
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -8,12 +10,12 @@
 #include <rendezvous/tcp/store.pb.h>
 #include <unistd.h>
 
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/long_wait.h>
-#include <tutti/rendezvous/random.h>
-#include <tutti/rendezvous/tcp/store_client.h>
-#include <tutti/rendezvous/tcp/stream.h>
-#include <tutti/rendezvous/tcp/wire.h>
+#include <tutti/log.h>
+
+#include "rendezvous/long_wait.h"
+#include "rendezvous/random.h"
+#include "rendezvous/tcp/stream.h"
+#include "rendezvous/tcp/wire.h"
 
 namespace tutti::tcp {
 namespace {

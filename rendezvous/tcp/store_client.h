@@ -5,10 +5,11 @@
 #include <memory>
 #include <string>
 
-#include <tutti/core/security/credentials.h>
-#include <tutti/rendezvous/address.h>
-#include <tutti/rendezvous/store.h>
-#include <tutti/rendezvous/tcp/stream.h>
+#include <tutti/address.h>
+#include <tutti/credentials.h>
+#include <tutti/store.h>
+
+#include "rendezvous/tcp/stream.h"
 
 namespace tutti::tcp {
 

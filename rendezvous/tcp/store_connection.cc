@@ -1,3 +1,5 @@
+#include "rendezvous/tcp/store_connection.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -5,8 +7,6 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <rendezvous/tcp/store.pb.h>
-
-#include <tutti/rendezvous/tcp/store_connection.h>
 
 namespace tutti::store_wire {
 namespace {

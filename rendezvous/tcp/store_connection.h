@@ -11,12 +11,13 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 
-#include <tutti/core/security/guard.h>
-#include <tutti/core/security/refusals.h>
-#include <tutti/rendezvous/tcp/store_server.h>
-#include <tutti/rendezvous/tcp/store_service.h>
-#include <tutti/rendezvous/tcp/store_wire.h>
-#include <tutti/rendezvous/tcp/wire.h>
+#include <tutti/store_server.h>
+
+#include "core/security/guard.h"
+#include "core/security/refusals.h"
+#include "rendezvous/tcp/store_service.h"
+#include "rendezvous/tcp/store_wire.h"
+#include "rendezvous/tcp/wire.h"
 
 namespace tutti::store_wire {
 

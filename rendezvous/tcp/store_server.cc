@@ -22,13 +22,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/address.h>
-#include <tutti/rendezvous/random.h>
-#include <tutti/rendezvous/tcp/store_connection.h>
-#include <tutti/rendezvous/tcp/store_server.h>
-#include <tutti/rendezvous/tcp/stream.h>
+#include <tutti/address.h>
+#include <tutti/log.h>
+#include <tutti/store_server.h>
+
+#include "core/error_text.h"
+#include "rendezvous/random.h"
+#include "rendezvous/tcp/store_connection.h"
+#include "rendezvous/tcp/stream.h"
 
 namespace tutti::tcp {
 namespace {

@@ -1,3 +1,5 @@
+#include "rendezvous/tcp/store_service.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -5,9 +7,9 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <rendezvous/tcp/store.pb.h>
 
-#include <tutti/rendezvous/store.h>
-#include <tutti/rendezvous/tcp/store_service.h>
-#include <tutti/rendezvous/tcp/wire.h>
+#include <tutti/store.h>
+
+#include "rendezvous/tcp/wire.h"
 
 namespace tutti::store_wire {
 namespace {

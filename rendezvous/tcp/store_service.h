@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include <tutti/rendezvous/memory/key_table.h>
+#include "rendezvous/memory/key_table.h"
 
 namespace tutti::wire {
 class StoreRequest;

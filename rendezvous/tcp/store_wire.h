@@ -10,7 +10,7 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/post.hpp>
 
-#include <tutti/core/security/tls.h>
+#include "core/security/tls.h"
 
 namespace tutti::store_wire {
 

@@ -1,3 +1,5 @@
+#include "rendezvous/tcp/stream.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -10,9 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/rendezvous/tcp/stream.h>
-#include <tutti/rendezvous/tcp/wire.h>
+#include "core/error_text.h"
+#include "rendezvous/tcp/wire.h"
 
 namespace tutti::store_wire {
 namespace {

@@ -5,10 +5,11 @@
 #include <string>
 #include <utility>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/security/guard.h>
-#include <tutti/core/status.h>
-#include <tutti/rendezvous/address.h>
+#include <tutti/address.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "core/security/guard.h"
 
 namespace tutti::store_wire {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tutti/rendezvous/store.h>
+#include <tutti/store.h>
 
 // What goes over a store connection before and around the messages of store.proto. The client speaks first.
 // Both greetings have a fixed size, so that a stranger is recognised before anything it says is interpreted.

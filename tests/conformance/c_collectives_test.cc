@@ -9,10 +9,11 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/bindings/c/handles.h>
 #include <tutti/c.h>
-#include <tutti/tests/support/cluster.h>
-#include <tutti/tests/support/collective_case.h>
+
+#include "bindings/c/handles.h"
+#include "tests/support/cluster.h"
+#include "tests/support/collective_case.h"
 
 namespace tutti::test {
 namespace {

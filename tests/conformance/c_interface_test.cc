@@ -16,7 +16,8 @@
 #include <poll.h>
 
 #include <tutti/c.h>
-#include <tutti/rendezvous/memory/memory_store.h>
+
+#include "rendezvous/memory/memory_store.h"
 
 namespace tutti::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "channel_conformance.h"
+#include "tests/conformance/channel_conformance.h"
 
 #include <algorithm>
 #include <deque>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "channel_world.h"
+#include "tests/conformance/channel_world.h"
 
 namespace tutti::conformance {
 

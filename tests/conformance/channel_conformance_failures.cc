@@ -1,7 +1,7 @@
 #include <deque>
 #include <random>
 
-#include "channel_conformance.h"
+#include "tests/conformance/channel_conformance.h"
 
 namespace tutti::conformance {
 namespace {

@@ -1,5 +1,5 @@
-#include "channel_conformance.h"
-#include <tutti/transport/inproc/factory.h>
+#include "tests/conformance/channel_conformance.h"
+#include "transport/inproc/factory.h"
 
 namespace tutti::conformance {
 namespace {

@@ -1,5 +1,5 @@
-#include "channel_conformance.h"
-#include <tutti/transport/shm/factory.h>
+#include "tests/conformance/channel_conformance.h"
+#include "transport/shm/factory.h"
 
 namespace tutti::conformance {
 namespace {

@@ -1,5 +1,5 @@
-#include "channel_conformance.h"
-#include <tutti/transport/tcp/factory.h>
+#include "tests/conformance/channel_conformance.h"
+#include "transport/tcp/factory.h"
 
 namespace tutti::conformance {
 namespace {

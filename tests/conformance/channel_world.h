@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/transport/driver.h>
-#include <tutti/transport/mesh.h>
+#include "transport/driver.h"
+#include "transport/mesh.h"
 
 namespace tutti::conformance {
 

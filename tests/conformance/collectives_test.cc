@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/tests/support/cluster.h>
-#include <tutti/tests/support/collective_case.h>
+#include "collectives/algorithm.h"
+#include "tests/support/cluster.h"
+#include "tests/support/collective_case.h"
 
 namespace tutti::test {
 namespace {

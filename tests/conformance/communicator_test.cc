@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/tests/support/cluster.h>
-#include <tutti/tests/support/collective_case.h>
+#include "tests/support/cluster.h"
+#include "tests/support/collective_case.h"
 
 namespace tutti::test {
 namespace {

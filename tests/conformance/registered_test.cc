@@ -1,6 +1,8 @@
 // Communicator::allocate, and collectives on its memory: in place where all ranks can, staged and right where
 // not.
 
+#include "collectives/registered.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -12,9 +14,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/collectives/registered.h>
-#include <tutti/tests/support/cluster.h>
-#include <tutti/tests/support/collective_case.h>
+#include "tests/support/cluster.h"
+#include "tests/support/collective_case.h"
 
 namespace tutti::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/tests/support/cluster.h>
+#include "tests/support/cluster.h"
 
 namespace tutti::test {
 namespace {

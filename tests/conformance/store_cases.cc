@@ -1,8 +1,10 @@
-#include <tutti/rendezvous/memory/memory_store.h>
-#include <tutti/rendezvous/prefix_store.h>
-#include <tutti/rendezvous/tcp/store_client.h>
-#include <tutti/rendezvous/tcp/store_server.h>
-#include <tutti/tests/conformance/store_cases.h>
+#include "tests/conformance/store_cases.h"
+
+#include <tutti/store_server.h>
+
+#include "rendezvous/memory/memory_store.h"
+#include "rendezvous/prefix_store.h"
+#include "rendezvous/tcp/store_client.h"
 
 namespace tutti::test {
 namespace {

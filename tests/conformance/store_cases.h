@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include <tutti/rendezvous/store.h>
+#include <tutti/store.h>
 
 namespace tutti::test {
 

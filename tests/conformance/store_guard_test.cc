@@ -7,10 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/rendezvous/tcp/store_client.h>
-#include <tutti/rendezvous/tcp/store_server.h>
-#include <tutti/rendezvous/tcp/wire.h>
-#include <tutti/tests/support/guards.h>
+#include <tutti/store_server.h>
+
+#include "rendezvous/tcp/store_client.h"
+#include "rendezvous/tcp/wire.h"
+#include "tests/support/guards.h"
 
 namespace tutti::test {
 namespace {

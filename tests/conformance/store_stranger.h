@@ -11,10 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/rendezvous/address.h>
-#include <tutti/rendezvous/tcp/store_client.h>
-#include <tutti/rendezvous/tcp/store_server.h>
-#include <tutti/rendezvous/tcp/wire.h>
+#include <tutti/address.h>
+#include <tutti/store_server.h>
+
+#include "rendezvous/tcp/store_client.h"
+#include "rendezvous/tcp/wire.h"
 
 // A store's server, its clients, and those who are none.
 namespace tutti::test {

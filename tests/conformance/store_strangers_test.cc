@@ -1,7 +1,7 @@
 // Connections that say a hello as clients do, and then little or nothing.
 #include <vector>
 
-#include <tutti/tests/conformance/store_stranger.h>
+#include "tests/conformance/store_stranger.h"
 
 namespace tutti::test {
 namespace {

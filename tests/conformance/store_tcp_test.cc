@@ -11,15 +11,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tutti/rendezvous/address.h>
-#include <tutti/rendezvous/exchange.h>
-#include <tutti/rendezvous/introduction.h>
-#include <tutti/rendezvous/prefix_store.h>
-#include <tutti/rendezvous/tcp/store_client.h>
-#include <tutti/rendezvous/tcp/store_server.h>
-#include <tutti/rendezvous/tcp/wire.h>
-#include <tutti/tests/conformance/store_stranger.h>
-#include <tutti/tests/support/ipv6.h>
+#include <tutti/address.h>
+#include <tutti/store_server.h>
+
+#include "rendezvous/exchange.h"
+#include "rendezvous/introduction.h"
+#include "rendezvous/prefix_store.h"
+#include "rendezvous/tcp/store_client.h"
+#include "rendezvous/tcp/wire.h"
+#include "tests/conformance/store_stranger.h"
+#include "tests/support/ipv6.h"
 
 namespace tutti::test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/tests/conformance/store_cases.h>
+#include "tests/conformance/store_cases.h"
 
 namespace tutti::test {
 namespace {

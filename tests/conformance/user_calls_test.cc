@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/calibration.h>
-#include <tutti/tests/support/cluster.h>
+#include "collectives/algorithm.h"
+#include "collectives/calibration.h"
+#include "tests/support/cluster.h"
 
 namespace tutti::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
-#include "job.h"
+#include "tests/faults/job.h"
 
 namespace tutti::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/tests/faults/fault_world.h>
-#include <tutti/tests/support/network_hosts.h>
+#include "tests/faults/fault_world.h"
+#include "tests/support/network_hosts.h"
 
 namespace tutti::test {
 namespace {

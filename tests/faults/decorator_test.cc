@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/tests/support/cluster.h>
-#include <tutti/tests/support/collective_case.h>
-#include <tutti/tests/support/faulty_transport.h>
+#include "tests/support/cluster.h"
+#include "tests/support/collective_case.h"
+#include "tests/support/faulty_transport.h"
 
 namespace tutti::test {
 namespace {

@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "job.h"
-#include "own_network.h"
-#include <tutti/tests/support/certificates.h>
+#include "tests/faults/job.h"
+#include "tests/faults/own_network.h"
+#include "tests/support/certificates.h"
 
 namespace tutti::test {
 namespace {

@@ -1,11 +1,11 @@
+#include "tests/faults/fault_world.h"
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include <gtest/gtest.h>
-
-#include <tutti/tests/faults/fault_world.h>
 
 namespace tutti::test {
 

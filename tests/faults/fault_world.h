@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/tests/support/process.h>
+#include "tests/support/process.h"
 
 namespace tutti::test {
 

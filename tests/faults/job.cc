@@ -1,4 +1,4 @@
-#include "job.h"
+#include "tests/faults/job.h"
 
 namespace tutti::test {
 

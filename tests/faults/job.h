@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/tests/support/process.h>
-#include <tutti/tests/support/sockets_of.h>
+#include "tests/support/process.h"
+#include "tests/support/sockets_of.h"
 
 namespace tutti::test {
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/tests/support/process.h>
+#include "tests/support/process.h"
 
 namespace tutti::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "own_network.h"
+#include "tests/faults/own_network.h"
 
 #include <cerrno>
 #include <cstring>

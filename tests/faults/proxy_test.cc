@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "job.h"
-#include <tutti/tests/support/tcp_proxy.h>
+#include "tests/faults/job.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace tutti::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/tests/faults/fault_world.h>
+#include "tests/faults/fault_world.h"
 
 namespace tutti::test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/tests/faults/fault_world.h>
+#include "tests/faults/fault_world.h"
 
 namespace tutti::test {
 namespace {

@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
-#include "job.h"
-#include "own_network.h"
-#include <tutti/rendezvous/tcp/wire.h>
+#include "rendezvous/tcp/wire.h"
+#include "tests/faults/job.h"
+#include "tests/faults/own_network.h"
 
 namespace tutti::test {
 namespace {

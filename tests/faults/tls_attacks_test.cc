@@ -8,9 +8,9 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "job.h"
-#include <tutti/tests/support/certificates.h>
-#include <tutti/tests/support/tls_attacker.h>
+#include "tests/faults/job.h"
+#include "tests/support/certificates.h"
+#include "tests/support/tls_attacker.h"
 
 namespace tutti::test {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include <tutti/tests/fuzz/input.h>
-#include <tutti/tests/unit/collectives/board_world.h>
+#include "tests/fuzz/input.h"
+#include "tests/unit/collectives/board_world.h"
 
 namespace tutti::fuzz {
 namespace {

@@ -1,17 +1,18 @@
 // Guards of connections that TLS protects by certificates: one that hears whatever the input says, one that
 // hears it from somebody whose certificate is good, or of another authority, inside TLS, and two that hear
 // each other through somebody who changes, drops and adds what he likes.
+#include "tests/support/certificates.h"
+
 #include <array>
 #include <filesystem>
 #include <string>
 
 #include <sys/socket.h>
 
-#include <tutti/core/security/guard.h>
-#include <tutti/core/security/tls.h>
-#include <tutti/tests/fuzz/connection.h>
-#include <tutti/tests/fuzz/input.h>
-#include <tutti/tests/support/certificates.h>
+#include "core/security/guard.h"
+#include "core/security/tls.h"
+#include "tests/fuzz/connection.h"
+#include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {
 namespace {

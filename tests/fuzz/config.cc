@@ -1,10 +1,11 @@
 // Values of TUTTI_* variables, one NAME=VALUE a line, and lists of interfaces.
 #include <array>
 
-#include <tutti/core/config.h>
-#include <tutti/core/shown.h>
-#include <tutti/rendezvous/interfaces.h>
-#include <tutti/tests/fuzz/input.h>
+#include <tutti/config.h>
+
+#include "core/shown.h"
+#include "rendezvous/interfaces.h"
+#include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {
 namespace {

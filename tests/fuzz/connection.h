@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/core/security/guard.h>
-#include <tutti/tests/fuzz/input.h>
+#include "core/security/guard.h"
+#include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {
 

@@ -12,9 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/liveness/overlay.h>
-#include <tutti/tests/fuzz/input.h>
+#include <tutti/log.h>
+
+#include "rendezvous/liveness/overlay.h"
+#include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {
 namespace {

@@ -1,8 +1,8 @@
 // Dumps of ranks, one a line, as `tutti debug --merge` reads them.
 #include <vector>
 
-#include <tutti/tests/fuzz/input.h>
-#include <tutti/tools/debug/merge.h>
+#include "tests/fuzz/input.h"
+#include "tools/debug/merge.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tutti;

@@ -1,7 +1,8 @@
 // What launchers say by variables, one NAME=VALUE a line: ranks, ports, lists of hosts and of nodes.
-#include <tutti/rendezvous/environment.h>
-#include <tutti/rendezvous/slurm.h>
-#include <tutti/tests/fuzz/input.h>
+#include "rendezvous/environment.h"
+
+#include "rendezvous/slurm.h"
+#include "tests/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tutti;

@@ -4,9 +4,9 @@
 #include <deque>
 #include <vector>
 
-#include <tutti/tests/fuzz/input.h>
-#include <tutti/transport/stream_channel.h>
-#include <tutti/transport/stream_limits.h>
+#include "tests/fuzz/input.h"
+#include "transport/stream_channel.h"
+#include "transport/stream_limits.h"
 
 namespace tutti::fuzz {
 namespace {

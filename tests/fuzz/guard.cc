@@ -1,12 +1,13 @@
 // Guards of connections, with and without a token or TLS: one that hears whatever the input says, and two
 // that hear each other through somebody who changes, drops and adds what he likes.
+#include "core/security/guard.h"
+
 #include <string>
 
 #include <sys/socket.h>
 
-#include <tutti/core/security/guard.h>
-#include <tutti/tests/fuzz/connection.h>
-#include <tutti/tests/fuzz/input.h>
+#include "tests/fuzz/connection.h"
+#include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {
 namespace {

@@ -3,11 +3,11 @@
 #include <array>
 #include <span>
 
-#include <tutti/tests/fuzz/input.h>
-#include <tutti/transport/shm/address.h>
-#include <tutti/transport/shm/note.h>
-#include <tutti/transport/tcp/address.h>
-#include <tutti/transport/tcp/handshake.h>
+#include "tests/fuzz/input.h"
+#include "transport/shm/address.h"
+#include "transport/shm/note.h"
+#include "transport/tcp/address.h"
+#include "transport/tcp/handshake.h"
 
 namespace tutti::fuzz {
 namespace {

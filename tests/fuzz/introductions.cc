@@ -1,6 +1,6 @@
 // What ranks publish about themselves, and the table that rank 0 makes of it.
-#include <tutti/rendezvous/introduction.h>
-#include <tutti/tests/fuzz/input.h>
+#include "rendezvous/introduction.h"
+#include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {
 namespace {

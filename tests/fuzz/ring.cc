@@ -1,8 +1,9 @@
 // Both ends of a ring in shared memory whose other end writes whatever it likes into the words it owns.
+#include "transport/shm/ring.h"
+
 #include <memory>
 
-#include <tutti/tests/fuzz/input.h>
-#include <tutti/transport/shm/ring.h>
+#include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {
 namespace {

@@ -1,6 +1,6 @@
 // A session file, which anybody may have written who can write into that folder.
-#include <tutti/rendezvous/file/session_file.h>
-#include <tutti/tests/fuzz/input.h>
+#include "rendezvous/file/session_file.h"
+#include "tests/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tutti;

@@ -4,9 +4,9 @@
 
 #include <rendezvous/tcp/store.pb.h>
 
-#include <tutti/rendezvous/tcp/store_service.h>
-#include <tutti/rendezvous/tcp/wire.h>
-#include <tutti/tests/fuzz/input.h>
+#include "rendezvous/tcp/store_service.h"
+#include "rendezvous/tcp/wire.h"
+#include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {
 namespace {

@@ -1,5 +1,7 @@
 // What whoever answers at the store's address may say to its client: a greeting, and then an answer to each
 // call, all of which lies in the socket before the client asks.
+#include "rendezvous/tcp/store_client.h"
+
 #include <string>
 #include <vector>
 
@@ -7,9 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/rendezvous/tcp/store_client.h>
-#include <tutti/rendezvous/tcp/wire.h>
-#include <tutti/tests/fuzz/input.h>
+#include "rendezvous/tcp/wire.h"
+#include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {
 namespace {

@@ -1,8 +1,10 @@
 // Init URLs and literal addresses.
-#include <tutti/core/types.h>
-#include <tutti/rendezvous/address.h>
-#include <tutti/rendezvous/url.h>
-#include <tutti/tests/fuzz/input.h>
+#include "rendezvous/url.h"
+
+#include <tutti/address.h>
+#include <tutti/types.h>
+
+#include "tests/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tutti;

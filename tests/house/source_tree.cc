@@ -1,18 +1,18 @@
+#include "tests/house/source_tree.h"
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
-#include <tutti/tests/house/source_tree.h>
-
 namespace tutti::house {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array folders = {"core",     "transport", "rendezvous", "collectives",
-                                "bindings", "tools",     "tests",      "examples"};
+constexpr std::array folders = {"include",  "core",  "transport", "rendezvous", "collectives",
+                                "bindings", "tools", "tests",     "examples"};
 
 SourceFile read(const fs::path& path, const fs::path& root) {
   SourceFile file{path.lexically_relative(root).string(), {}};
@@ -41,18 +41,22 @@ const std::vector<SourceFile>& source_tree() {
   return files;
 }
 
-Includes includes_of(const SourceFile& file) {
+std::vector<std::string> includes_of(const SourceFile& file) {
   constexpr std::string_view ours = "#include <tutti/";
   constexpr std::string_view quoted = "#include \"";
-  Includes includes;
+  std::vector<std::string> paths;
   for (const std::string& line : file.lines) {
     if (line.starts_with(ours)) {
-      includes.ours.push_back(line.substr(ours.size(), line.find('>') - ours.size()));
+      paths.push_back("include/tutti/" + line.substr(ours.size(), line.find('>') - ours.size()));
     } else if (line.starts_with(quoted)) {
-      includes.quoted.push_back(line.substr(quoted.size(), line.rfind('"') - quoted.size()));
+      paths.push_back(line.substr(quoted.size(), line.rfind('"') - quoted.size()));
     }
   }
-  return includes;
+  return paths;
+}
+
+bool is_in_the_tree(const std::string& path) {
+  return fs::is_regular_file(fs::path(TUTTI_SOURCE_DIR) / path);
 }
 
 std::vector<std::string> build_list(const std::string& name) {

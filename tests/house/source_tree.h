@@ -5,7 +5,7 @@
 
 namespace tutti::house {
 
-// A C++ file of the repository: its path from the root ("core/status.h") and its lines.
+// A C++ file of the repository: its path from the root ("include/tutti/status.h") and its lines.
 struct SourceFile {
   std::string path;
   std::vector<std::string> lines;
@@ -14,14 +14,13 @@ struct SourceFile {
 // All .h and .cc files of the house's folders, read once, by path.
 const std::vector<SourceFile>& source_tree();
 
-// What `#include <tutti/...>` lines name ("core/status.h"), and `#include "..."` lines as they stand.
-struct Includes {
-  std::vector<std::string> ours;
-  std::vector<std::string> quoted;
-};
-Includes includes_of(const SourceFile& file);
+// The paths from the root that a file's `#include <tutti/...>` and `#include "..."` lines stand for.
+std::vector<std::string> includes_of(const SourceFile& file);
 
-// The lines of a list that the build wrote: "compiled_headers.txt" or "public_headers.txt".
+// Whether `path`, from the root, is a file.
+bool is_in_the_tree(const std::string& path);
+
+// The lines of "compiled_headers.txt", which the build wrote.
 std::vector<std::string> build_list(const std::string& name);
 
 }  // namespace tutti::house

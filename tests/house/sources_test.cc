@@ -8,8 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/core/config.h>
-#include <tutti/tests/house/source_tree.h>
+#include <tutti/config.h>
+
+#include "tests/house/source_tree.h"
 
 namespace tutti::house {
 namespace {

@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <signal.h>
 
-#include <tutti/tests/support/process.h>
+#include "tests/support/process.h"
 
 namespace tutti::test {
 namespace {

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tutti/tests/support/process.h>
+#include "tests/support/process.h"
 
 namespace tutti::test {
 namespace {

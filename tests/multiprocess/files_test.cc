@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <tutti/tests/support/process.h>
+#include "tests/support/process.h"
 
 namespace tutti::test {
 namespace {

@@ -1,7 +1,8 @@
 #include <gmock/gmock.h>
 
-#include "launcher_process.h"
-#include <tutti/core/config.h>
+#include <tutti/config.h>
+
+#include "tests/multiprocess/launcher_process.h"
 
 // The commands besides `run`: that they work as a whole, and say what they should.
 namespace tutti::launcher_test {

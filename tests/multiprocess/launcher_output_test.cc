@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "launcher_process.h"
+#include "tests/multiprocess/launcher_process.h"
 
 // What becomes of the ranks' words.
 namespace tutti::launcher_test {

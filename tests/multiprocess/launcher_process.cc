@@ -1,4 +1,4 @@
-#include "launcher_process.h"
+#include "tests/multiprocess/launcher_process.h"
 
 #include <algorithm>
 #include <atomic>

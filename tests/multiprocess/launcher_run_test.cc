@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include "launcher_process.h"
+#include "tests/multiprocess/launcher_process.h"
 
 // Which ranks are started, what they are given, and what the exit status says about them.
 namespace tutti::launcher_test {

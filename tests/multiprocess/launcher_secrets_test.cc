@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
-#include "launcher_process.h"
+#include "tests/multiprocess/launcher_process.h"
 
 namespace tutti::launcher_test {
 namespace {

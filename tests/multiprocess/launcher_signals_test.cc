@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "launcher_process.h"
+#include "tests/multiprocess/launcher_process.h"
 
 // Signals to the launcher, and that nothing stays behind however it ends.
 namespace tutti::launcher_test {

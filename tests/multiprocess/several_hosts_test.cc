@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/tests/support/network_hosts.h>
-#include <tutti/tests/support/process.h>
+#include "tests/support/network_hosts.h"
+#include "tests/support/process.h"
 
 namespace tutti::test {
 namespace {

@@ -1,8 +1,8 @@
+#include "tests/perf/endpoint.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
-
-#include <tutti/tests/perf/endpoint.h>
 
 namespace tutti::perf {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include <tutti/transport/driver.h>
-#include <tutti/transport/mesh.h>
+#include "transport/driver.h"
+#include "transport/mesh.h"
 
 namespace tutti::perf {
 

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tutti/tests/perf/endpoint.h>
-#include <tutti/transport/shm/factory.h>
-#include <tutti/transport/tcp/factory.h>
+#include "tests/perf/endpoint.h"
+#include "transport/shm/factory.h"
+#include "transport/tcp/factory.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "tests/support/access_clocks.h"
 
-#include <tutti/tests/support/access_clocks.h>
+#include <algorithm>
 
 namespace tutti::test {
 

@@ -1,6 +1,6 @@
-#include <cstdlib>
+#include "tests/support/certificates.h"
 
-#include <tutti/tests/support/certificates.h>
+#include <cstdlib>
 
 namespace tutti::test {
 namespace {

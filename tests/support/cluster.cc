@@ -1,12 +1,13 @@
+#include "tests/support/cluster.h"
+
 #include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
 
-#include <tutti/tests/support/cluster.h>
-#include <tutti/transport/inproc/factory.h>
-#include <tutti/transport/shm/factory.h>
-#include <tutti/transport/tcp/factory.h>
+#include "transport/inproc/factory.h"
+#include "transport/shm/factory.h"
+#include "transport/tcp/factory.h"
 
 namespace tutti::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/collectives/world.h>
+#include "collectives/world.h"
 
 namespace tutti::test {
 

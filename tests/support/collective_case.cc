@@ -3,7 +3,7 @@
 #include <numeric>
 #include <span>
 
-#include <tutti/tests/support/collective_values.h>
+#include "tests/support/collective_values.h"
 
 namespace tutti::test {
 

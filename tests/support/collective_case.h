@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/collectives/communicator.h>
+#include <tutti/communicator.h>
 
 namespace tutti::test {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include <tutti/tests/support/collective_case.h>
+#include "tests/support/collective_case.h"
 
 namespace tutti::test {
 

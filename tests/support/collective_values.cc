@@ -1,10 +1,12 @@
+#include "tests/support/collective_values.h"
+
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
-#include <tutti/core/float16.h>
-#include <tutti/core/reduce.h>
-#include <tutti/tests/support/collective_values.h>
+#include <tutti/float16.h>
+
+#include "core/reduce.h"
 
 namespace tutti::test {
 

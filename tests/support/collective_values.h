@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tutti/tests/support/collective_case.h>
+#include "tests/support/collective_case.h"
 
 namespace tutti::test {
 

@@ -1,4 +1,4 @@
-#include <tutti/tests/support/expressions.h>
+#include "tests/support/expressions.h"
 
 namespace tutti::test {
 namespace {

@@ -1,6 +1,6 @@
-#include <deque>
+#include "tests/support/faulty_transport.h"
 
-#include <tutti/tests/support/faulty_transport.h>
+#include <deque>
 
 namespace tutti::test {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/transport/transport.h>
+#include "transport/transport.h"
 
 namespace tutti::test {
 

@@ -5,7 +5,7 @@
 
 #include <poll.h>
 
-#include <tutti/core/security/guard.h>
+#include "core/security/guard.h"
 
 namespace tutti::test {
 

@@ -1,9 +1,10 @@
+#include "tests/support/network_hosts.h"
+
 #include <exception>
 
 #include <unistd.h>
 
-#include <tutti/tests/support/network_hosts.h>
-#include <tutti/tests/support/process.h>
+#include "tests/support/process.h"
 
 namespace tutti::test {
 

@@ -1,3 +1,5 @@
+#include "tests/support/process.h"
+
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -18,8 +20,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <tutti/tests/support/process.h>
 
 extern char** environ;
 

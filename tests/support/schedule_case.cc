@@ -1,4 +1,4 @@
-#include <tutti/tests/support/schedule_checker.h>
+#include "tests/support/schedule_checker.h"
 
 namespace tutti::test {
 namespace {

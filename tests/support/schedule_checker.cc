@@ -1,13 +1,14 @@
+#include "tests/support/schedule_checker.h"
+
 #include <algorithm>
 #include <optional>
 #include <random>
 #include <tuple>
 #include <unordered_map>
 
-#include <tutti/tests/support/schedule_checker.h>
-#include <tutti/tests/support/schedule_memory.h>
-#include <tutti/tests/support/schedule_results.h>
-#include <tutti/tests/support/shared_checker.h>
+#include "tests/support/schedule_memory.h"
+#include "tests/support/schedule_results.h"
+#include "tests/support/shared_checker.h"
 
 namespace tutti::test {
 namespace {

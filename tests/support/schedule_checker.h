@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/collectives/algorithm.h>
+#include "collectives/algorithm.h"
 
 namespace tutti::test {
 

@@ -1,6 +1,6 @@
-#include <span>
+#include "tests/support/schedule_memory.h"
 
-#include <tutti/tests/support/schedule_memory.h>
+#include <span>
 
 namespace tutti::test {
 namespace {

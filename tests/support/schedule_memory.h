@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <tutti/tests/support/expressions.h>
-#include <tutti/tests/support/schedule_checker.h>
+#include "tests/support/expressions.h"
+#include "tests/support/schedule_checker.h"
 
 namespace tutti::test {
 

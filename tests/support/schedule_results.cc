@@ -1,4 +1,4 @@
-#include <tutti/tests/support/schedule_results.h>
+#include "tests/support/schedule_results.h"
 
 namespace tutti::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/tests/support/schedule_memory.h>
+#include "tests/support/schedule_memory.h"
 
 namespace tutti::test {
 

@@ -1,13 +1,14 @@
+#include "tests/support/shared_checker.h"
+
 #include <algorithm>
 #include <deque>
 #include <random>
 #include <tuple>
 
-#include <tutti/collectives/registered.h>
-#include <tutti/tests/support/access_clocks.h>
-#include <tutti/tests/support/schedule_memory.h>
-#include <tutti/tests/support/schedule_results.h>
-#include <tutti/tests/support/shared_checker.h>
+#include "collectives/registered.h"
+#include "tests/support/access_clocks.h"
+#include "tests/support/schedule_memory.h"
+#include "tests/support/schedule_results.h"
 
 namespace tutti::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/tests/support/schedule_checker.h>
+#include "tests/support/schedule_checker.h"
 
 namespace tutti::test {
 

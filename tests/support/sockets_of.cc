@@ -1,3 +1,5 @@
+#include "tests/support/sockets_of.h"
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -9,8 +11,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <tutti/tests/support/sockets_of.h>
 
 namespace tutti::test {
 namespace {

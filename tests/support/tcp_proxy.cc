@@ -1,3 +1,5 @@
+#include "tests/support/tcp_proxy.h"
+
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -8,8 +10,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <tutti/tests/support/tcp_proxy.h>
 
 namespace tutti::test {
 

@@ -1,3 +1,5 @@
+#include "tests/support/tls_attacker.h"
+
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -9,9 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/core/security/messages.h>
-#include <tutti/tests/support/tcp_proxy.h>
-#include <tutti/tests/support/tls_attacker.h>
+#include "core/security/messages.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace tutti::test {
 namespace {

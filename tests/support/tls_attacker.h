@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include <tutti/core/security/guard.h>
+#include "core/security/guard.h"
 
 struct ssl_ctx_st;
 struct ssl_st;

@@ -5,15 +5,16 @@
 
 #include <unistd.h>
 
-#include <tutti/bindings/cpp/init.h>
-#include <tutti/core/config.h>
-#include <tutti/core/config_values.h>
-#include <tutti/core/memory_limit.h>
-#include <tutti/tools/bench/measure.h>
-#include <tutti/tools/bench/options.h>
-#include <tutti/tools/bench/report.h>
-#include <tutti/tools/command_line.h>
-#include <tutti/tools/run/run.h>
+#include <tutti/config.h>
+#include <tutti/config_values.h>
+#include <tutti/init.h>
+
+#include "core/memory_limit.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report.h"
+#include "tools/command_line.h"
+#include "tools/run/run.h"
 
 namespace tutti::tools {
 namespace {

@@ -1,9 +1,9 @@
+#include "tools/bench/measure.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <span>
-
-#include <tutti/tools/bench/measure.h>
 
 namespace tutti::tools {
 namespace {

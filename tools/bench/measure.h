@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <tutti/tools/bench/operation.h>
-#include <tutti/tools/bench/options.h>
+#include "tools/bench/operation.h"
+#include "tools/bench/options.h"
 
 namespace tutti::tools {
 

@@ -1,11 +1,13 @@
+#include "tools/bench/operation.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
-#include <tutti/core/config_values.h>
-#include <tutti/tools/bench/operation.h>
-#include <tutti/tools/collective_size.h>
+#include <tutti/config_values.h>
+
+#include "tools/collective_size.h"
 
 namespace tutti::tools {
 namespace {

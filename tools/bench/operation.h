@@ -7,8 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/collectives/communicator.h>
-#include <tutti/tools/bench/pattern.h>
+#include <tutti/communicator.h>
+
+#include "tools/bench/pattern.h"
 
 namespace tutti::tools {
 

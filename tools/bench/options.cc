@@ -1,9 +1,11 @@
-#include <tutti/bindings/cpp/transports.h>
-#include <tutti/collectives/algorithm.h>
-#include <tutti/core/config_values.h>
-#include <tutti/tools/bench/options.h>
-#include <tutti/tools/command_line.h>
-#include <tutti/tools/names.h>
+#include "tools/bench/options.h"
+
+#include <tutti/config_values.h>
+
+#include "bindings/cpp/transports.h"
+#include "collectives/algorithm.h"
+#include "tools/command_line.h"
+#include "tools/names.h"
 
 namespace tutti::tools {
 namespace {

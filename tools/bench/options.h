@@ -6,10 +6,11 @@
 #include <variant>
 #include <vector>
 
-#include <tutti/core/reduce_op.h>
-#include <tutti/core/types.h>
-#include <tutti/tools/bench/operation.h>
-#include <tutti/tools/commands.h>
+#include <tutti/reduce_op.h>
+#include <tutti/types.h>
+
+#include "tools/bench/operation.h"
+#include "tools/commands.h"
 
 namespace tutti::tools {
 

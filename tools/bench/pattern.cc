@@ -1,9 +1,11 @@
+#include "tools/bench/pattern.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include <tutti/core/float16.h>
-#include <tutti/core/reduce.h>
-#include <tutti/tools/bench/pattern.h>
+#include <tutti/float16.h>
+
+#include "core/reduce.h"
 
 namespace tutti::tools {
 namespace {

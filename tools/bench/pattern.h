@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include <tutti/core/reduce_op.h>
-#include <tutti/core/types.h>
+#include <tutti/reduce_op.h>
+#include <tutti/types.h>
 
 namespace tutti::tools {
 

@@ -1,11 +1,12 @@
+#include "tools/bench/report.h"
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
-#include <tutti/bindings/cpp/version.h>
-#include <tutti/tools/bench/report.h>
+#include <tutti/version.h>
 
 namespace tutti::tools {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <fstream>
 
-#include <tutti/tools/bench/measure.h>
+#include "tools/bench/measure.h"
 
 namespace tutti::tools {
 

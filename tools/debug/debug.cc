@@ -7,10 +7,10 @@
 #include <optional>
 #include <sstream>
 
-#include <tutti/collectives/debug_socket.h>
-#include <tutti/tools/command_line.h>
-#include <tutti/tools/debug/dump.h>
-#include <tutti/tools/debug/merge.h>
+#include "collectives/debug_socket.h"
+#include "tools/command_line.h"
+#include "tools/debug/dump.h"
+#include "tools/debug/merge.h"
 
 namespace tutti::tools {
 

@@ -1,7 +1,8 @@
+#include "tools/debug/dump.h"
+
 #include <nlohmann/json.hpp>
 
-#include <tutti/core/shown.h>
-#include <tutti/tools/debug/dump.h>
+#include "core/shown.h"
 
 namespace tutti::tools {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 namespace tutti::tools {
 

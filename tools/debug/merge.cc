@@ -1,3 +1,5 @@
+#include "tools/debug/merge.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -5,8 +7,7 @@
 #include <set>
 #include <utility>
 
-#include <tutti/tools/debug/merge.h>
-#include <tutti/tools/debug/waits.h>
+#include "tools/debug/waits.h"
 
 namespace tutti::tools {
 

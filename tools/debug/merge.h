@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/tools/debug/dump.h>
+#include "tools/debug/dump.h"
 
 namespace tutti::tools {
 

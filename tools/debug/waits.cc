@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "tools/debug/waits.h"
 
-#include <tutti/tools/debug/waits.h>
+#include <algorithm>
 
 namespace tutti::tools {
 

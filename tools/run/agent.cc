@@ -1,3 +1,5 @@
+#include "tools/run/agent.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -9,8 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tutti/tools/run/agent.h>
-#include <tutti/tools/run/descendants.h>
+#include "tools/run/descendants.h"
 
 namespace tutti::tools {
 namespace {

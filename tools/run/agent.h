@@ -13,10 +13,10 @@
 #include <asio/signal_set.hpp>
 #include <asio/steady_timer.hpp>
 
-#include <tutti/tools/run/agent_events.h>
-#include <tutti/tools/run/environment.h>
-#include <tutti/tools/run/spawn.h>
-#include <tutti/tools/run/start_failure.h>
+#include "tools/run/agent_events.h"
+#include "tools/run/environment.h"
+#include "tools/run/spawn.h"
+#include "tools/run/start_failure.h"
 
 namespace tutti::tools {
 

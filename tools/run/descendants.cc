@@ -1,3 +1,5 @@
+#include "tools/run/descendants.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -11,8 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <tutti/tools/run/descendants.h>
 
 namespace tutti::tools {
 namespace {

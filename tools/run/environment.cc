@@ -1,3 +1,5 @@
+#include "tools/run/environment.h"
+
 #include <cerrno>
 #include <random>
 
@@ -5,10 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/rendezvous/random.h>
-#include <tutti/tools/processors.h>
-#include <tutti/tools/run/environment.h>
+#include "core/error_text.h"
+#include "rendezvous/random.h"
+#include "tools/processors.h"
 
 namespace tutti::tools {
 namespace {

@@ -3,8 +3,9 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/status.h>
-#include <tutti/rendezvous/environment.h>
+#include <tutti/status.h>
+
+#include "rendezvous/environment.h"
 
 namespace tutti::tools {
 

@@ -1,3 +1,5 @@
+#include "tools/run/guard.h"
+
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -9,10 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/tools/command_line.h>
-#include <tutti/tools/run/descendants.h>
-#include <tutti/tools/run/guard.h>
+#include "core/error_text.h"
+#include "tools/command_line.h"
+#include "tools/run/descendants.h"
 
 namespace tutti::tools {
 namespace {

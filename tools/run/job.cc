@@ -1,3 +1,5 @@
+#include "tools/run/job.h"
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -6,12 +8,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <tutti/core/security/credentials.h>
-#include <tutti/rendezvous/address.h>
-#include <tutti/rendezvous/random.h>
-#include <tutti/tools/command_line.h>
-#include <tutti/tools/run/guard.h>
-#include <tutti/tools/run/job.h>
+#include <tutti/address.h>
+#include <tutti/credentials.h>
+
+#include "rendezvous/random.h"
+#include "tools/command_line.h"
+#include "tools/run/guard.h"
 
 namespace tutti::tools {
 namespace {

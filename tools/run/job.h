@@ -7,11 +7,12 @@
 #include <asio/io_context.hpp>
 #include <asio/signal_set.hpp>
 
-#include <tutti/rendezvous/tcp/store_server.h>
-#include <tutti/tools/run/agent.h>
-#include <tutti/tools/run/agent_events.h>
-#include <tutti/tools/run/options.h>
-#include <tutti/tools/run/output.h>
+#include <tutti/store_server.h>
+
+#include "tools/run/agent.h"
+#include "tools/run/agent_events.h"
+#include "tools/run/options.h"
+#include "tools/run/output.h"
 
 namespace tutti::tools {
 

@@ -1,11 +1,11 @@
+#include "tools/run/line_output.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 
 #include <sys/time.h>
-
-#include <tutti/tools/run/line_output.h>
 
 namespace tutti::tools {
 namespace {

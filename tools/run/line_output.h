@@ -8,7 +8,7 @@
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 
-#include <tutti/tools/run/terminal.h>
+#include "tools/run/terminal.h"
 
 namespace tutti::tools {
 

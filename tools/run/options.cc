@@ -1,8 +1,10 @@
+#include "tools/run/options.h"
+
 #include <filesystem>
 
-#include <tutti/core/config_values.h>
-#include <tutti/tools/command_line.h>
-#include <tutti/tools/run/options.h>
+#include <tutti/config_values.h>
+
+#include "tools/command_line.h"
 
 namespace tutti::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include <tutti/tools/commands.h>
+#include "tools/commands.h"
 
 namespace tutti::tools {
 

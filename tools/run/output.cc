@@ -1,3 +1,5 @@
+#include "tools/run/output.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -6,9 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tutti/core/new_file.h>
-#include <tutti/tools/command_line.h>
-#include <tutti/tools/run/output.h>
+#include "core/new_file.h"
+#include "tools/command_line.h"
 
 namespace tutti::tools {
 namespace {

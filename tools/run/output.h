@@ -9,11 +9,12 @@
 
 #include <asio/io_context.hpp>
 
-#include <tutti/core/status.h>
-#include <tutti/tools/run/agent_events.h>
-#include <tutti/tools/run/line_output.h>
-#include <tutti/tools/run/options.h>
-#include <tutti/tools/run/terminal.h>
+#include <tutti/status.h>
+
+#include "tools/run/agent_events.h"
+#include "tools/run/line_output.h"
+#include "tools/run/options.h"
+#include "tools/run/terminal.h"
 
 namespace tutti::tools {
 

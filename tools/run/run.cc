@@ -1,11 +1,12 @@
+#include "tools/run/run.h"
+
 #include <variant>
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <tutti/tools/run/guard.h>
-#include <tutti/tools/run/job.h>
-#include <tutti/tools/run/run.h>
+#include "tools/run/guard.h"
+#include "tools/run/job.h"
 
 namespace tutti::tools {
 namespace {

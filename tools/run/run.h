@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tutti/tools/run/options.h>
+#include "tools/run/options.h"
 
 namespace tutti::tools {
 

@@ -1,3 +1,5 @@
+#include "tools/run/spawn.h"
+
 #include <cerrno>
 #include <initializer_list>
 
@@ -6,8 +8,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <tutti/tools/run/spawn.h>
 
 namespace tutti::tools {
 namespace {

@@ -1,12 +1,13 @@
+#include "tools/run/start_failure.h"
+
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <system_error>
 
-#include <tutti/core/error_text.h>
-#include <tutti/tools/command_line.h>
-#include <tutti/tools/run/start_failure.h>
+#include "core/error_text.h"
+#include "tools/command_line.h"
 
 namespace tutti::tools {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <tutti/tools/run/spawn.h>
+#include "tools/run/spawn.h"
 
 namespace tutti::tools {
 

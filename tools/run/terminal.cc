@@ -1,3 +1,5 @@
+#include "tools/run/terminal.h"
+
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -8,8 +10,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <tutti/tools/run/terminal.h>
 
 namespace tutti::tools {
 

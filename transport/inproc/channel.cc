@@ -1,6 +1,6 @@
-#include <cstring>
+#include "transport/inproc/channel.h"
 
-#include <tutti/transport/inproc/channel.h>
+#include <cstring>
 
 namespace tutti::inproc {
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include <tutti/transport/inproc/transport.h>
-#include <tutti/transport/stream_channel.h>
+#include "transport/inproc/transport.h"
+#include "transport/stream_channel.h"
 
 namespace tutti::inproc {
 

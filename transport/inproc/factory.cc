@@ -1,6 +1,7 @@
-#include <tutti/transport/inproc/factory.h>
-#include <tutti/transport/inproc/hub.h>
-#include <tutti/transport/inproc/transport.h>
+#include "transport/inproc/factory.h"
+
+#include "transport/inproc/hub.h"
+#include "transport/inproc/transport.h"
 
 namespace tutti::inproc {
 

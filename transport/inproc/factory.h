@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <memory>
 
-#include <tutti/transport/transport.h>
+#include "transport/transport.h"
 
 namespace tutti::inproc {
 

@@ -1,3 +1,5 @@
+#include "transport/inproc/hub.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -5,8 +7,6 @@
 #include <new>
 
 #include <unistd.h>
-
-#include <tutti/transport/inproc/hub.h>
 
 namespace tutti::inproc {
 

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include <tutti/transport/driver.h>
-#include <tutti/transport/frame.h>
-#include <tutti/transport/shared_segment.h>
+#include "transport/driver.h"
+#include "transport/frame.h"
+#include "transport/shared_segment.h"
 
 namespace tutti::inproc {
 

@@ -1,7 +1,8 @@
+#include "transport/inproc/transport.h"
+
 #include <algorithm>
 
-#include <tutti/transport/inproc/channel.h>
-#include <tutti/transport/inproc/transport.h>
+#include "transport/inproc/channel.h"
 
 namespace tutti::inproc {
 

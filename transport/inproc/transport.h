@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <tutti/transport/inproc/factory.h>
-#include <tutti/transport/inproc/hub.h>
+#include "transport/inproc/factory.h"
+#include "transport/inproc/hub.h"
 
 namespace tutti::inproc {
 

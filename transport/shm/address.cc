@@ -1,9 +1,9 @@
+#include "transport/shm/address.h"
+
 #include <array>
 #include <charconv>
 #include <cinttypes>
 #include <cstdio>
-
-#include <tutti/transport/shm/address.h>
 
 namespace tutti::shm {
 namespace {

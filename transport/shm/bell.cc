@@ -1,9 +1,10 @@
+#include "transport/shm/bell.h"
+
 #include <cerrno>
 
 #include <sys/socket.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/transport/shm/bell.h>
+#include "core/error_text.h"
 
 namespace tutti::shm {
 namespace {

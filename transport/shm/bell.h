@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <memory>
 
-#include <tutti/core/status.h>
-#include <tutti/transport/driver.h>
-#include <tutti/transport/shm/descriptor.h>
+#include <tutti/status.h>
+
+#include "transport/driver.h"
+#include "transport/shm/descriptor.h"
 
 namespace tutti::shm {
 

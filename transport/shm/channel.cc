@@ -1,9 +1,10 @@
+#include "transport/shm/channel.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include <tutti/core/error_text.h>
-#include <tutti/transport/shm/channel.h>
-#include <tutti/transport/shm/transport.h>
+#include "core/error_text.h"
+#include "transport/shm/transport.h"
 
 namespace tutti::shm {
 namespace {

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <memory>
 
-#include <tutti/transport/shm/connector.h>
-#include <tutti/transport/shm/hub.h>
-#include <tutti/transport/shm/pipe.h>
-#include <tutti/transport/stream_channel.h>
+#include "transport/shm/connector.h"
+#include "transport/shm/hub.h"
+#include "transport/shm/pipe.h"
+#include "transport/stream_channel.h"
 
 namespace tutti::shm {
 

@@ -1,10 +1,11 @@
+#include "transport/shm/connector.h"
+
 #include <array>
 #include <cerrno>
 
 #include <sys/random.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/transport/shm/connector.h>
+#include "core/error_text.h"
 
 namespace tutti::shm {
 namespace {

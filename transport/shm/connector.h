@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include <tutti/transport/shm/link.h>
-#include <tutti/transport/shm/pipe.h>
+#include "transport/shm/link.h"
+#include "transport/shm/pipe.h"
 
 namespace tutti::shm {
 

@@ -1,5 +1,6 @@
-#include <tutti/transport/shm/factory.h>
-#include <tutti/transport/shm/transport.h>
+#include "transport/shm/factory.h"
+
+#include "transport/shm/transport.h"
 
 namespace tutti::shm {
 

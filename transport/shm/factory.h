@@ -4,9 +4,10 @@
 #include <cstddef>
 #include <memory>
 
-#include <tutti/core/security/credentials.h>
-#include <tutti/core/status.h>
-#include <tutti/transport/transport.h>
+#include <tutti/credentials.h>
+#include <tutti/status.h>
+
+#include "transport/transport.h"
 
 namespace tutti::shm {
 

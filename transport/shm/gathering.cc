@@ -1,11 +1,12 @@
+#include "transport/shm/gathering.h"
+
 #include <atomic>
 #include <cerrno>
 
 #include <sys/random.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/transport/shm/gathering.h>
-#include <tutti/transport/shm/shares.h>
+#include "core/error_text.h"
+#include "transport/shm/shares.h"
 
 namespace tutti::shm {
 namespace {

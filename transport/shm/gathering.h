@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include <tutti/transport/shm/shared_memory.h>
+#include "transport/shm/shared_memory.h"
 
 namespace tutti::shm {
 

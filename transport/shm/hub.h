@@ -4,14 +4,14 @@
 #include <memory>
 #include <optional>
 
-#include <tutti/core/security/guard.h>
-#include <tutti/transport/driver.h>
-#include <tutti/transport/shm/address.h>
-#include <tutti/transport/shm/bell.h>
-#include <tutti/transport/shm/factory.h>
-#include <tutti/transport/shm/note.h>
-#include <tutti/transport/timers.h>
-#include <tutti/transport/transport.h>
+#include "core/security/guard.h"
+#include "transport/driver.h"
+#include "transport/shm/address.h"
+#include "transport/shm/bell.h"
+#include "transport/shm/factory.h"
+#include "transport/shm/note.h"
+#include "transport/timers.h"
+#include "transport/transport.h"
 
 namespace tutti::shm {
 

@@ -1,9 +1,10 @@
+#include "transport/shm/joining.h"
+
 #include <atomic>
 #include <cerrno>
 
-#include <tutti/core/error_text.h>
-#include <tutti/transport/shm/joining.h>
-#include <tutti/transport/shm/shares.h>
+#include "core/error_text.h"
+#include "transport/shm/shares.h"
 
 namespace tutti::shm {
 namespace {

@@ -1,9 +1,10 @@
+#include "transport/shm/link.h"
+
 #include <cerrno>
 
 #include <sys/epoll.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/transport/shm/link.h>
+#include "core/error_text.h"
 
 namespace tutti::shm {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/security/guard.h>
-#include <tutti/transport/shm/hub.h>
-#include <tutti/transport/shm/local_socket.h>
+#include "core/security/guard.h"
+#include "transport/shm/hub.h"
+#include "transport/shm/local_socket.h"
 
 namespace tutti::shm {
 

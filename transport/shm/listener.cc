@@ -1,10 +1,12 @@
+#include "transport/shm/listener.h"
+
 #include <cerrno>
 
 #include <sys/epoll.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/core/log.h>
-#include <tutti/transport/shm/listener.h>
+#include <tutti/log.h>
+
+#include "core/error_text.h"
 
 namespace tutti::shm {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include <tutti/core/security/refusals.h>
-#include <tutti/transport/shm/link.h>
+#include "core/security/refusals.h"
+#include "transport/shm/link.h"
 
 namespace tutti::shm {
 

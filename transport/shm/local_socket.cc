@@ -1,3 +1,5 @@
+#include "transport/shm/local_socket.h"
+
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -5,8 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/transport/shm/local_socket.h>
+#include "core/error_text.h"
 
 namespace tutti::shm {
 namespace {

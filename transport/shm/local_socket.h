@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/status.h>
-#include <tutti/transport/shm/descriptor.h>
-#include <tutti/transport/shm/note.h>
+#include <tutti/status.h>
+
+#include "transport/shm/descriptor.h"
+#include "transport/shm/note.h"
 
 namespace tutti::shm {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 namespace tutti::shm {
 

@@ -1,4 +1,4 @@
-#include <tutti/transport/shm/pipe.h>
+#include "transport/shm/pipe.h"
 
 namespace tutti::shm {
 

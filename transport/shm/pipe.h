@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include <tutti/transport/shm/bell.h>
-#include <tutti/transport/shm/ring.h>
-#include <tutti/transport/shm/segment.h>
+#include "transport/shm/bell.h"
+#include "transport/shm/ring.h"
+#include "transport/shm/segment.h"
 
 namespace tutti::shm {
 

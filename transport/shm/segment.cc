@@ -1,3 +1,5 @@
+#include "transport/shm/segment.h"
+
 #include <cerrno>
 #include <string>
 
@@ -7,9 +9,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/core/new_file.h>
-#include <tutti/transport/shm/segment.h>
+#include "core/error_text.h"
+#include "core/new_file.h"
 
 namespace tutti::shm {
 namespace {

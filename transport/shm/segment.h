@@ -3,8 +3,9 @@
 #include <cstddef>
 #include <span>
 
-#include <tutti/core/status.h>
-#include <tutti/transport/shm/descriptor.h>
+#include <tutti/status.h>
+
+#include "transport/shm/descriptor.h"
 
 namespace tutti::shm {
 

@@ -1,5 +1,6 @@
-#include <tutti/transport/shm/shared_memory.h>
-#include <tutti/transport/shm/shares.h>
+#include "transport/shm/shared_memory.h"
+
+#include "transport/shm/shares.h"
 
 namespace tutti::shm {
 

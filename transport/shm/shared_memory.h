@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <tutti/transport/shared_segment.h>
-#include <tutti/transport/shm/link.h>
-#include <tutti/transport/shm/segment.h>
+#include "transport/shared_segment.h"
+#include "transport/shm/link.h"
+#include "transport/shm/segment.h"
 
 namespace tutti::shm {
 

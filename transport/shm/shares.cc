@@ -1,10 +1,12 @@
+#include "transport/shm/shares.h"
+
 #include <algorithm>
 
-#include <tutti/core/log.h>
-#include <tutti/transport/shm/gathering.h>
-#include <tutti/transport/shm/joining.h>
-#include <tutti/transport/shm/shared_memory.h>
-#include <tutti/transport/shm/shares.h>
+#include <tutti/log.h>
+
+#include "transport/shm/gathering.h"
+#include "transport/shm/joining.h"
+#include "transport/shm/shared_memory.h"
 
 namespace tutti::shm {
 namespace {

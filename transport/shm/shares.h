@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include <tutti/transport/shared_segment.h>
-#include <tutti/transport/shm/link.h>
+#include "transport/shared_segment.h"
+#include "transport/shm/link.h"
 
 namespace tutti::shm {
 

@@ -1,13 +1,15 @@
+#include "transport/shm/transport.h"
+
 #include <algorithm>
 #include <array>
 
 #include <sys/epoll.h>
 #include <sys/random.h>
 
-#include <tutti/core/log.h>
-#include <tutti/transport/shm/channel.h>
-#include <tutti/transport/shm/segment.h>
-#include <tutti/transport/shm/transport.h>
+#include <tutti/log.h>
+
+#include "transport/shm/channel.h"
+#include "transport/shm/segment.h"
 
 namespace tutti::shm {
 namespace {

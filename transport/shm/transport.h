@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include <tutti/transport/shm/hub.h>
-#include <tutti/transport/shm/listener.h>
-#include <tutti/transport/shm/shares.h>
-#include <tutti/transport/transport.h>
+#include "transport/shm/hub.h"
+#include "transport/shm/listener.h"
+#include "transport/shm/shares.h"
+#include "transport/transport.h"
 
 namespace tutti::shm {
 

@@ -1,9 +1,9 @@
+#include "transport/tcp/address.h"
+
 #include <array>
 #include <charconv>
 #include <cinttypes>
 #include <cstdio>
-
-#include <tutti/transport/tcp/address.h>
 
 namespace tutti::tcp {
 namespace {

@@ -1,12 +1,13 @@
+#include "transport/tcp/channel.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include <asio/buffer.hpp>
 #include <sys/epoll.h>
 
-#include <tutti/transport/tcp/address.h>
-#include <tutti/transport/tcp/channel.h>
-#include <tutti/transport/tcp/transport.h>
+#include "transport/tcp/address.h"
+#include "transport/tcp/transport.h"
 
 namespace tutti::tcp {
 namespace {

@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include <tutti/transport/stream_channel.h>
-#include <tutti/transport/tcp/connector.h>
-#include <tutti/transport/tcp/handshake.h>
-#include <tutti/transport/tcp/hub.h>
-#include <tutti/transport/tcp/side.h>
-#include <tutti/transport/tcp/wire.h>
+#include "transport/stream_channel.h"
+#include "transport/tcp/connector.h"
+#include "transport/tcp/handshake.h"
+#include "transport/tcp/hub.h"
+#include "transport/tcp/side.h"
+#include "transport/tcp/wire.h"
 
 namespace tutti::tcp {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include <tutti/transport/stream_limits.h>
-#include <tutti/transport/tcp/channel.h>
+#include "transport/stream_limits.h"
+#include "transport/tcp/channel.h"
 
 // How a channel spreads the payloads of large messages over several connections. All headers go by the first
 // one, in order; that keeps the order of everything, and tells the other side what comes where.

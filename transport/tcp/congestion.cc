@@ -1,3 +1,5 @@
+#include "transport/tcp/congestion.h"
+
 #include <array>
 #include <utility>
 
@@ -5,8 +7,6 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <tutti/transport/tcp/congestion.h>
 
 namespace tutti::tcp {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <asio/ip/address.hpp>
 
-#include <tutti/transport/tcp/socket.h>
+#include "transport/tcp/socket.h"
 
 namespace tutti::tcp {
 

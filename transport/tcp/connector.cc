@@ -1,11 +1,12 @@
+#include "transport/tcp/connector.h"
+
 #include <algorithm>
 #include <cerrno>
 
 #include <asio/buffer.hpp>
 #include <sys/epoll.h>
 
-#include <tutti/core/log.h>
-#include <tutti/transport/tcp/connector.h>
+#include <tutti/log.h>
 
 namespace tutti::tcp {
 namespace {

@@ -4,12 +4,12 @@
 #include <optional>
 #include <vector>
 
-#include <tutti/core/security/guard.h>
-#include <tutti/transport/tcp/address.h>
-#include <tutti/transport/tcp/handshake.h>
-#include <tutti/transport/tcp/hub.h>
-#include <tutti/transport/tcp/socket.h>
-#include <tutti/transport/tcp/wire.h>
+#include "core/security/guard.h"
+#include "transport/tcp/address.h"
+#include "transport/tcp/handshake.h"
+#include "transport/tcp/hub.h"
+#include "transport/tcp/socket.h"
+#include "transport/tcp/wire.h"
 
 namespace tutti::tcp {
 

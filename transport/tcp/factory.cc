@@ -1,8 +1,9 @@
+#include "transport/tcp/factory.h"
+
 #include <system_error>
 
-#include <tutti/core/error_text.h>
-#include <tutti/transport/tcp/factory.h>
-#include <tutti/transport/tcp/transport.h>
+#include "core/error_text.h"
+#include "transport/tcp/transport.h"
 
 namespace tutti::tcp {
 

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/security/credentials.h>
-#include <tutti/core/status.h>
-#include <tutti/transport/transport.h>
+#include <tutti/credentials.h>
+#include <tutti/status.h>
+
+#include "transport/transport.h"
 
 namespace tutti::tcp {
 

@@ -1,8 +1,9 @@
+#include "transport/tcp/handshake.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include <tutti/transport/frame.h>
-#include <tutti/transport/tcp/handshake.h>
+#include "transport/frame.h"
 
 namespace tutti::tcp {
 namespace {

@@ -5,12 +5,12 @@
 
 #include <asio/io_context.hpp>
 
-#include <tutti/transport/driver.h>
-#include <tutti/transport/tcp/address.h>
-#include <tutti/transport/tcp/congestion.h>
-#include <tutti/transport/tcp/factory.h>
-#include <tutti/transport/timers.h>
-#include <tutti/transport/transport.h>
+#include "transport/driver.h"
+#include "transport/tcp/address.h"
+#include "transport/tcp/congestion.h"
+#include "transport/tcp/factory.h"
+#include "transport/timers.h"
+#include "transport/transport.h"
 
 namespace tutti::tcp {
 

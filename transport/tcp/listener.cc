@@ -1,10 +1,11 @@
+#include "transport/tcp/listener.h"
+
 #include <utility>
 
 #include <asio/buffer.hpp>
 #include <sys/epoll.h>
 
-#include <tutti/core/log.h>
-#include <tutti/transport/tcp/listener.h>
+#include <tutti/log.h>
 
 namespace tutti::tcp {
 namespace {

@@ -5,12 +5,12 @@
 #include <memory>
 #include <optional>
 
-#include <tutti/core/security/guard.h>
-#include <tutti/core/security/refusals.h>
-#include <tutti/transport/tcp/handshake.h>
-#include <tutti/transport/tcp/hub.h>
-#include <tutti/transport/tcp/socket.h>
-#include <tutti/transport/tcp/wire.h>
+#include "core/security/guard.h"
+#include "core/security/refusals.h"
+#include "transport/tcp/handshake.h"
+#include "transport/tcp/hub.h"
+#include "transport/tcp/socket.h"
+#include "transport/tcp/wire.h"
 
 namespace tutti::tcp {
 

@@ -1,11 +1,12 @@
+#include "transport/tcp/side.h"
+
 #include <algorithm>
 #include <cassert>
 
 #include <asio/buffer.hpp>
 #include <sys/epoll.h>
 
-#include <tutti/core/log.h>
-#include <tutti/transport/tcp/side.h>
+#include <tutti/log.h>
 
 namespace tutti::tcp {
 

@@ -6,10 +6,10 @@
 #include <span>
 #include <string>
 
-#include <tutti/transport/stream_channel.h>
-#include <tutti/transport/tcp/connector.h>
-#include <tutti/transport/tcp/hub.h>
-#include <tutti/transport/tcp/wire.h>
+#include "transport/stream_channel.h"
+#include "transport/tcp/connector.h"
+#include "transport/tcp/hub.h"
+#include "transport/tcp/wire.h"
 
 namespace tutti::tcp {
 

@@ -1,3 +1,5 @@
+#include "transport/tcp/socket.h"
+
 #include <algorithm>
 #include <cerrno>
 
@@ -5,9 +7,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <tutti/core/error_text.h>
-#include <tutti/transport/tcp/congestion.h>
-#include <tutti/transport/tcp/socket.h>
+#include "core/error_text.h"
+#include "transport/tcp/congestion.h"
 
 namespace tutti::tcp {
 namespace {

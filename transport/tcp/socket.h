@@ -6,7 +6,7 @@
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 namespace tutti::tcp {
 

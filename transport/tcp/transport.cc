@@ -1,12 +1,14 @@
+#include "transport/tcp/transport.h"
+
 #include <algorithm>
 #include <optional>
 
 #include <asio/buffer.hpp>
 #include <sys/random.h>
 
-#include <tutti/core/log.h>
-#include <tutti/transport/tcp/channel.h>
-#include <tutti/transport/tcp/transport.h>
+#include <tutti/log.h>
+
+#include "transport/tcp/channel.h"
 
 namespace tutti::tcp {
 namespace {

@@ -4,10 +4,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tutti/transport/tcp/address.h>
-#include <tutti/transport/tcp/hub.h>
-#include <tutti/transport/tcp/listener.h>
-#include <tutti/transport/transport.h>
+#include "transport/tcp/address.h"
+#include "transport/tcp/hub.h"
+#include "transport/tcp/listener.h"
+#include "transport/transport.h"
 
 namespace tutti::tcp {
 

@@ -9,8 +9,8 @@
 
 #include <asio/buffer.hpp>
 
-#include <tutti/core/security/tls.h>
-#include <tutti/transport/tcp/socket.h>
+#include "core/security/tls.h"
+#include "transport/tcp/socket.h"
 
 namespace tutti::tcp {
 

@@ -1,4 +1,4 @@
-#include "job.h"
+#include "tests/faults/soak/job.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tutti/tests/support/process.h>
+#include "tests/support/process.h"
 
 extern char** environ;
 

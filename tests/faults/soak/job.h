@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "plan.h"
+#include "tests/faults/soak/plan.h"
 
 namespace tutti::soak {
 

@@ -13,8 +13,8 @@
 #include <span>
 #include <string>
 
-#include "job.h"
-#include "player.h"
+#include "tests/faults/soak/job.h"
+#include "tests/faults/soak/player.h"
 
 namespace {
 

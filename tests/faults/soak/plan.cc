@@ -1,4 +1,4 @@
-#include "plan.h"
+#include "tests/faults/soak/plan.h"
 
 #include <algorithm>
 #include <array>

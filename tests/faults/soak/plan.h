@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tutti/tests/support/collective_case.h>
+#include "tests/support/collective_case.h"
 
 // What a soak does, as data: everything is drawn from the seed, before anything runs.
 namespace tutti::soak {

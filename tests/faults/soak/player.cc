@@ -1,4 +1,4 @@
-#include "player.h"
+#include "tests/faults/soak/player.h"
 
 #include <csignal>
 #include <cstdio>

@@ -2,8 +2,9 @@
 
 #include <vector>
 
-#include "plan.h"
 #include <tutti/tutti.h>
+
+#include "tests/faults/soak/plan.h"
 
 namespace tutti::soak {
 

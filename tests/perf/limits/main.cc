@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <tutti/tests/perf/limits/memory.h>
-#include <tutti/tests/perf/limits/signals.h>
-#include <tutti/tests/perf/limits/sockets.h>
-#include <tutti/tests/perf/limits/timing.h>
+#include "tests/perf/limits/memory.h"
+#include "tests/perf/limits/signals.h"
+#include "tests/perf/limits/sockets.h"
+#include "tests/perf/limits/timing.h"
 
 namespace tutti::perf {
 namespace {

@@ -14,9 +14,9 @@
 #include <immintrin.h>
 #endif
 
-#include <tutti/tests/perf/limits/memory.h>
-#include <tutti/tests/perf/limits/process.h>
-#include <tutti/tests/perf/limits/timing.h>
+#include "tests/perf/limits/memory.h"
+#include "tests/perf/limits/process.h"
+#include "tests/perf/limits/timing.h"
 
 namespace tutti::perf {
 namespace {

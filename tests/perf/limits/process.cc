@@ -1,11 +1,12 @@
+#include "tests/perf/limits/process.h"
+
 #include <csignal>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tutti/tests/perf/limits/process.h>
-#include <tutti/tests/perf/limits/timing.h>
+#include "tests/perf/limits/timing.h"
 
 namespace tutti::perf {
 

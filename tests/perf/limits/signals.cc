@@ -1,3 +1,5 @@
+#include "tests/perf/limits/signals.h"
+
 #include <atomic>
 #include <climits>
 #include <new>
@@ -8,9 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <tutti/tests/perf/limits/process.h>
-#include <tutti/tests/perf/limits/signals.h>
-#include <tutti/tests/perf/limits/timing.h>
+#include "tests/perf/limits/process.h"
+#include "tests/perf/limits/timing.h"
 
 namespace tutti::perf {
 namespace {

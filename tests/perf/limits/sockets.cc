@@ -1,3 +1,5 @@
+#include "tests/perf/limits/sockets.h"
+
 #include <cerrno>
 #include <chrono>
 #include <memory>
@@ -10,9 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/tests/perf/limits/process.h>
-#include <tutti/tests/perf/limits/sockets.h>
-#include <tutti/tests/perf/limits/timing.h>
+#include "tests/perf/limits/process.h"
+#include "tests/perf/limits/timing.h"
 
 namespace tutti::perf {
 namespace {

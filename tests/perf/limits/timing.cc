@@ -1,9 +1,9 @@
+#include "tests/perf/limits/timing.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
-
-#include <tutti/tests/perf/limits/timing.h>
 
 namespace tutti::perf {
 

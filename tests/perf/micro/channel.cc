@@ -5,10 +5,10 @@
 
 #include <benchmark/benchmark.h>
 
-#include <tutti/tests/perf/endpoint.h>
-#include <tutti/transport/inproc/factory.h>
-#include <tutti/transport/shm/factory.h>
-#include <tutti/transport/tcp/factory.h>
+#include "tests/perf/endpoint.h"
+#include "transport/inproc/factory.h"
+#include "transport/shm/factory.h"
+#include "transport/tcp/factory.h"
 
 namespace tutti::perf {
 namespace {

@@ -5,10 +5,11 @@
 
 #include <benchmark/benchmark.h>
 
-#include <tutti/collectives/run.h>
-#include <tutti/collectives/schedule_builder.h>
-#include <tutti/tests/perf/micro/steps.h>
 #include <tutti/tutti.h>
+
+#include "collectives/run.h"
+#include "collectives/schedule_builder.h"
+#include "tests/perf/micro/steps.h"
 
 namespace tutti::perf {
 namespace {

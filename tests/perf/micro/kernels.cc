@@ -5,7 +5,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include <tutti/core/reduce_tables.h>
+#include "core/reduce_tables.h"
 
 namespace tutti::perf {
 namespace {

@@ -9,9 +9,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include <tutti/collectives/schedule_builder.h>
-#include <tutti/collectives/shared_executor.h>
-#include <tutti/tests/perf/micro/steps.h>
+#include "collectives/schedule_builder.h"
+#include "collectives/shared_executor.h"
+#include "tests/perf/micro/steps.h"
 
 namespace tutti::perf {
 namespace {

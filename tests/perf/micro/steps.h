@@ -4,8 +4,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include <tutti/collectives/problem.h>
-#include <tutti/collectives/schedule.h>
+#include "collectives/problem.h"
+#include "collectives/schedule.h"
 
 namespace tutti::perf {
 

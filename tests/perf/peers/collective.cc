@@ -1,7 +1,7 @@
+#include "tests/perf/peers/collective.h"
+
 #include <algorithm>
 #include <array>
-
-#include <tutti/tests/perf/peers/collective.h>
 
 namespace tutti::perf {
 namespace {

@@ -20,7 +20,7 @@
 #include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 
-#include <tutti/tests/perf/peers/harness.h>
+#include "tests/perf/peers/harness.h"
 
 namespace tutti::perf {
 namespace {

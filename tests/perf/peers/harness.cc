@@ -1,3 +1,5 @@
+#include "tests/perf/peers/harness.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -5,8 +7,6 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
-
-#include <tutti/tests/perf/peers/harness.h>
 
 namespace tutti::perf {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/tests/perf/peers/peer.h>
+#include "tests/perf/peers/peer.h"
 
 namespace tutti::perf {
 

@@ -1,7 +1,7 @@
 // Any MPI as one of the peers; built once for each that is installed, started by its mpirun.
 #include <mpi.h>
 
-#include <tutti/tests/perf/peers/harness.h>
+#include "tests/perf/peers/harness.h"
 
 namespace tutti::perf {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include <tutti/tests/perf/peers/collective.h>
+#include "tests/perf/peers/collective.h"
 
 namespace tutti::perf {
 

@@ -3,8 +3,9 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include <tutti/tests/perf/peers/harness.h>
 #include <tutti/tutti.h>
+
+#include "tests/perf/peers/harness.h"
 
 namespace tutti::perf {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/topology.h>
-#include <tutti/tests/unit/collectives/proof_cases.h>
+#include "collectives/algorithm.h"
+#include "collectives/topology.h"
+#include "tests/unit/collectives/proof_cases.h"
 
 // Every algorithm of messages, proved by the symbolic checker for every number of ranks from 1 to 64, and
 // some larger.

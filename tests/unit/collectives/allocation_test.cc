@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/tests/support/cluster.h>
-#include <tutti/tests/unit/collectives/counting_memory.h>
+#include "tests/support/cluster.h"
+#include "tests/unit/collectives/counting_memory.h"
 
 namespace tutti {
 namespace {

@@ -1,6 +1,6 @@
-#include <numeric>
+#include "tests/unit/collectives/board_world.h"
 
-#include <tutti/tests/unit/collectives/board_world.h>
+#include <numeric>
 
 namespace tutti::test {
 

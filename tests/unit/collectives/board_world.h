@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/allocation.h>
-#include <tutti/collectives/shared_executor.h>
+#include "collectives/algorithm.h"
+#include "collectives/allocation.h"
+#include "collectives/shared_executor.h"
 
 namespace tutti::test {
 

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/collectives/algorithm.h>
-#include <tutti/collectives/schedule_builder.h>
+#include "collectives/algorithm.h"
+#include "collectives/schedule_builder.h"
 
 namespace tutti {
 namespace {

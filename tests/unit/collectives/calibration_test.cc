@@ -1,10 +1,11 @@
+#include "collectives/calibration.h"
+
 #include <limits>
 #include <mutex>
 
 #include <gtest/gtest.h>
 
-#include <tutti/collectives/calibration.h>
-#include <tutti/tests/support/cluster.h>
+#include "tests/support/cluster.h"
 
 namespace tutti {
 namespace {

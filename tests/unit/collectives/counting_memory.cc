@@ -1,8 +1,8 @@
+#include "tests/unit/collectives/counting_memory.h"
+
 #include <atomic>
 #include <cstdlib>
 #include <new>
-
-#include <tutti/tests/unit/collectives/counting_memory.h>
 
 namespace {
 std::atomic<std::size_t> count{0};

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/tests/unit/collectives/board_world.h>
+#include "tests/unit/collectives/board_world.h"
 
 // Where registered memory lies, and that others' word for it is not taken.
 namespace tutti::test {

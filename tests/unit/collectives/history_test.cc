@@ -1,9 +1,9 @@
+#include "collectives/history.h"
+
 #include <atomic>
 #include <thread>
 
 #include <gtest/gtest.h>
-
-#include <tutti/collectives/history.h>
 
 namespace tutti {
 namespace {

@@ -1,6 +1,6 @@
-#include <set>
+#include "tests/unit/collectives/proof_cases.h"
 
-#include <tutti/tests/unit/collectives/proof_cases.h>
+#include <set>
 
 namespace tutti::test {
 

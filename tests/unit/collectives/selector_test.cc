@@ -1,8 +1,9 @@
+#include "collectives/selector.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/collectives/selector.h>
-#include <tutti/collectives/topology.h>
+#include "collectives/topology.h"
 
 namespace tutti {
 namespace {

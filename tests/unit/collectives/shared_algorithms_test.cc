@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <tutti/collectives/registered.h>
-#include <tutti/tests/unit/collectives/proof_cases.h>
+#include "collectives/registered.h"
+#include "tests/unit/collectives/proof_cases.h"
 
 // Every algorithm over shared memory, proved by the symbolic checker: windows so small that a vector takes
 // hundreds of rounds, windows that it just fits, windows larger than it.

@@ -1,7 +1,7 @@
+#include "tests/support/shared_checker.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <tutti/tests/support/shared_checker.h>
 
 // The checker of shared schedules: each kind of mistake, made on purpose, must be found, in whatever order
 // the ranks happen to run.

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/tests/unit/collectives/board_world.h>
+#include "tests/unit/collectives/board_world.h"
 
 // Operations of ranks that share memory, one thread playing all ranks: each order of events can be had.
 namespace tutti::test {

@@ -1,8 +1,9 @@
+#include "collectives/simulator.h"
+
 #include <gtest/gtest.h>
 
-#include <tutti/collectives/selector.h>
-#include <tutti/collectives/simulator.h>
-#include <tutti/collectives/topology.h>
+#include "collectives/selector.h"
+#include "collectives/topology.h"
 
 namespace tutti {
 namespace {

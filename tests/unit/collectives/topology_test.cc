@@ -1,7 +1,7 @@
+#include "collectives/topology.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <tutti/collectives/topology.h>
 
 namespace tutti {
 namespace {

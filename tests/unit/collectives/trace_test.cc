@@ -1,3 +1,5 @@
+#include "collectives/trace.h"
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -11,8 +13,6 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <tutti/collectives/trace.h>
 
 namespace tutti {
 namespace {

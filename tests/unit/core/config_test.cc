@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/core/config.h>
+#include <tutti/config.h>
 
 namespace tutti {
 namespace {

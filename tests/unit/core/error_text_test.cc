@@ -1,11 +1,11 @@
+#include "core/error_text.h"
+
 #include <cerrno>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-
-#include <tutti/core/error_text.h>
 
 namespace tutti {
 namespace {

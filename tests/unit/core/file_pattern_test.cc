@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
+#include "core/file_pattern.h"
 
-#include <tutti/core/file_pattern.h>
+#include <gtest/gtest.h>
 
 namespace tutti {
 namespace {

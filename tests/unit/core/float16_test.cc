@@ -7,8 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/core/float16.h>
-#include <tutti/tests/unit/core/reference.h>
+#include <tutti/float16.h>
+
+#include "tests/unit/core/reference.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

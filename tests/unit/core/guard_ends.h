@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/core/security/guard.h>
+#include "core/security/guard.h"
 
 // Two guards and what is between them.
 namespace tutti::security {

@@ -1,3 +1,5 @@
+#include "core/security/guard.h"
+
 #include <fstream>
 #include <functional>
 #include <thread>
@@ -9,9 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "guard_ends.h"
-#include <tutti/core/security/guard.h>
-#include <tutti/core/security/messages.h>
+#include "core/security/messages.h"
+#include "tests/unit/core/guard_ends.h"
 
 namespace tutti::security {
 namespace {

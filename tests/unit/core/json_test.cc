@@ -1,11 +1,11 @@
+#include "core/json.h"
+
 #include <cstdint>
 #include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <tutti/core/json.h>
 
 namespace tutti {
 namespace {

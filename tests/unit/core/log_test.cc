@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <tutti/core/log.h>
+#include <tutti/log.h>
 
 namespace tutti {
 namespace {

@@ -1,11 +1,11 @@
+#include "core/memory_limit.h"
+
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <tutti/core/memory_limit.h>
 
 namespace tutti {
 namespace {

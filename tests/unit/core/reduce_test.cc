@@ -1,3 +1,5 @@
+#include "core/reduce.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,10 +12,10 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/core/float16.h>
-#include <tutti/core/reduce.h>
-#include <tutti/core/reduce_tables.h>
-#include <tutti/tests/unit/core/reference.h>
+#include <tutti/float16.h>
+
+#include "core/reduce_tables.h"
+#include "tests/unit/core/reference.h"
 
 namespace tutti {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include <tutti/core/reduce_op.h>
-#include <tutti/core/types.h>
+#include <tutti/reduce_op.h>
+#include <tutti/types.h>
 
 // What the reduce kernels must compute, written as plainly as possible and sharing no code with them.
 namespace tutti::reference {

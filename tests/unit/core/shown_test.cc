@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
+#include "core/shown.h"
 
-#include <tutti/core/shown.h>
+#include <gtest/gtest.h>
 
 namespace tutti {
 namespace {

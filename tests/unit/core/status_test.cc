@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/status.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
 
 namespace tutti {
 namespace {

@@ -1,10 +1,10 @@
+#include "core/stream_copy.h"
+
 #include <cstring>
 #include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include <tutti/core/stream_copy.h>
 
 namespace tutti::test {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "guard_ends.h"
-#include <tutti/tests/support/certificates.h>
+#include "tests/support/certificates.h"
+#include "tests/unit/core/guard_ends.h"
 
 namespace tutti::security {
 namespace {

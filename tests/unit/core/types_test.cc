@@ -7,10 +7,11 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/core/buffer.h>
-#include <tutti/core/collective_args.h>
-#include <tutti/core/reduce_op.h>
-#include <tutti/core/types.h>
+#include <tutti/buffer.h>
+#include <tutti/reduce_op.h>
+#include <tutti/types.h>
+
+#include "core/collective_args.h"
 
 namespace tutti {
 namespace {

@@ -7,13 +7,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/bindings/cpp/init.h>
-#include <tutti/bindings/cpp/version.h>
-#include <tutti/core/config.h>
-#include <tutti/rendezvous/exchange.h>
-#include <tutti/rendezvous/introduction.h>
-#include <tutti/rendezvous/memory/memory_store.h>
-#include <tutti/rendezvous/prefix_store.h>
+#include <tutti/config.h>
+#include <tutti/init.h>
+#include <tutti/version.h>
+
+#include "rendezvous/exchange.h"
+#include "rendezvous/introduction.h"
+#include "rendezvous/memory/memory_store.h"
+#include "rendezvous/prefix_store.h"
 
 namespace tutti {
 namespace {

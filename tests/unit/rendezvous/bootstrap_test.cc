@@ -1,4 +1,6 @@
 // The whole way from a launch to everybody's addresses, over real sockets and files.
+#include "rendezvous/bootstrap.h"
+
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -10,11 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tutti/rendezvous/bootstrap.h>
-#include <tutti/rendezvous/file/session_file.h>
-#include <tutti/rendezvous/random.h>
-#include <tutti/rendezvous/tcp/store_server.h>
-#include <tutti/tests/unit/rendezvous/scratch_folder.h>
+#include <tutti/store_server.h>
+
+#include "rendezvous/file/session_file.h"
+#include "rendezvous/random.h"
+#include "tests/unit/rendezvous/scratch_folder.h"
 
 namespace tutti {
 namespace {

@@ -1,7 +1,8 @@
+#include "rendezvous/environment.h"
+
 #include <gtest/gtest.h>
 
-#include <tutti/rendezvous/environment.h>
-#include <tutti/rendezvous/slurm.h>
+#include "rendezvous/slurm.h"
 
 namespace tutti {
 namespace {

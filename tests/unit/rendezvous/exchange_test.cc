@@ -1,3 +1,5 @@
+#include "rendezvous/exchange.h"
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -7,9 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tutti/rendezvous/exchange.h>
-#include <tutti/rendezvous/memory/memory_store.h>
-#include <tutti/rendezvous/prefix_store.h>
+#include "rendezvous/memory/memory_store.h"
+#include "rendezvous/prefix_store.h"
 
 namespace tutti {
 namespace {

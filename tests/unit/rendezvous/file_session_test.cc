@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tutti/rendezvous/file/session_file.h>
-#include <tutti/rendezvous/random.h>
-#include <tutti/tests/unit/rendezvous/scratch_folder.h>
+#include "rendezvous/file/session_file.h"
+#include "rendezvous/random.h"
+#include "tests/unit/rendezvous/scratch_folder.h"
 
 namespace tutti::file {
 namespace {

@@ -1,4 +1,4 @@
-#include "freed_memory.h"
+#include "tests/unit/rendezvous/freed_memory.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,8 @@
+#include "rendezvous/interfaces.h"
+
 #include <gtest/gtest.h>
 
-#include <tutti/rendezvous/interfaces.h>
-#include <tutti/rendezvous/session.h>
+#include "rendezvous/session.h"
 
 namespace tutti {
 namespace {

@@ -11,10 +11,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <tutti/rendezvous/liveness/address.h>
-#include <tutti/rendezvous/liveness/frame.h>
-#include <tutti/rendezvous/liveness/process.h>
-#include <tutti/rendezvous/liveness/ring.h>
+#include "rendezvous/liveness/address.h"
+#include "rendezvous/liveness/frame.h"
+#include "rendezvous/liveness/process.h"
+#include "rendezvous/liveness/ring.h"
 
 namespace tutti::liveness {
 namespace {

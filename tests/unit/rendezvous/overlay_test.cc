@@ -1,4 +1,6 @@
 // The control plane's state machine, with its other ends and its clock in our hands.
+#include "rendezvous/liveness/overlay.h"
+
 #include <atomic>
 #include <condition_variable>
 #include <fstream>
@@ -16,9 +18,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "scratch_folder.h"
-#include <tutti/core/log.h>
-#include <tutti/rendezvous/liveness/overlay.h>
+#include <tutti/log.h>
+
+#include "tests/unit/rendezvous/scratch_folder.h"
 
 namespace {
 

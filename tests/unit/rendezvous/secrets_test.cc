@@ -6,13 +6,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "freed_memory.h"
-#include "scratch_folder.h"
-#include <tutti/core/config.h>
-#include <tutti/core/security/keys.h>
-#include <tutti/rendezvous/environment.h>
-#include <tutti/rendezvous/session.h>
-#include <tutti/tests/unit/core/guard_ends.h>
+#include <tutti/config.h>
+
+#include "core/security/keys.h"
+#include "rendezvous/environment.h"
+#include "rendezvous/session.h"
+#include "tests/unit/core/guard_ends.h"
+#include "tests/unit/rendezvous/freed_memory.h"
+#include "tests/unit/rendezvous/scratch_folder.h"
 
 namespace tutti::security {
 namespace {

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
+#include "rendezvous/url.h"
 
-#include <tutti/rendezvous/url.h>
+#include <gtest/gtest.h>
 
 namespace tutti {
 namespace {

@@ -1,10 +1,10 @@
+#include "tools/run/line_output.h"
+
 #include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <tutti/tools/run/line_output.h>
 
 namespace tutti::tools {
 namespace {

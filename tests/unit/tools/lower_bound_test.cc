@@ -1,10 +1,11 @@
+#include "tools/lower_bound.h"
+
 #include <gtest/gtest.h>
 
-#include <tutti/collectives/selector.h>
-#include <tutti/collectives/simulator.h>
-#include <tutti/collectives/topology.h>
-#include <tutti/tools/collective_size.h>
-#include <tutti/tools/lower_bound.h>
+#include "collectives/selector.h"
+#include "collectives/simulator.h"
+#include "collectives/topology.h"
+#include "tools/collective_size.h"
 
 namespace tutti::tools {
 namespace {

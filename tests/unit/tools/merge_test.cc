@@ -1,11 +1,12 @@
+#include "tools/debug/merge.h"
+
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/tools/debug/dump.h>
-#include <tutti/tools/debug/merge.h>
+#include "tools/debug/dump.h"
 
 namespace tutti::tools {
 namespace {

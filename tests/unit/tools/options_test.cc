@@ -1,12 +1,13 @@
+#include "tools/bench/options.h"
+
 #include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tutti/tools/bench/options.h>
-#include <tutti/tools/processors.h>
-#include <tutti/tools/run/environment.h>
-#include <tutti/tools/run/options.h>
+#include "tools/processors.h"
+#include "tools/run/environment.h"
+#include "tools/run/options.h"
 
 namespace tutti::tools {
 namespace {

@@ -1,3 +1,5 @@
+#include "tools/bench/pattern.h"
+
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -5,8 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/core/reduce.h>
-#include <tutti/tools/bench/pattern.h>
+#include "core/reduce.h"
 
 namespace tutti::tools {
 namespace {

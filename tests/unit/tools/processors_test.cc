@@ -1,3 +1,5 @@
+#include "tools/processors.h"
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -5,8 +7,6 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
-
-#include <tutti/tools/processors.h>
 
 namespace tutti::tools {
 namespace {

@@ -1,10 +1,10 @@
+#include "transport/context_table.h"
+
 #include <deque>
 #include <random>
 #include <set>
 
 #include <gtest/gtest.h>
-
-#include <tutti/transport/context_table.h>
 
 namespace tutti {
 namespace {

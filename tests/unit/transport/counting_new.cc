@@ -1,4 +1,4 @@
-#include "counting_new.h"
+#include "tests/unit/transport/counting_new.h"
 
 #include <atomic>
 #include <cstdlib>

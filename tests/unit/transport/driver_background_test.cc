@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "driver_fixtures.h"
+#include "tests/unit/transport/driver_fixtures.h"
 
 namespace tutti {
 namespace {

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/transport/driver.h>
+#include "transport/driver.h"
 
 namespace tutti {
 

@@ -2,7 +2,7 @@
 #include <thread>
 #include <vector>
 
-#include "driver_fixtures.h"
+#include "tests/unit/transport/driver_fixtures.h"
 
 namespace tutti {
 namespace {

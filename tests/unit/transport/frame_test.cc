@@ -1,9 +1,9 @@
+#include "transport/frame.h"
+
 #include <cstring>
 #include <random>
 
 #include <gtest/gtest.h>
-
-#include <tutti/transport/frame.h>
 
 namespace tutti {
 namespace {

@@ -5,9 +5,9 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 
-#include "shm_world.h"
-#include <tutti/transport/shm/pipe.h>
-#include <tutti/transport/shm/shared_memory.h>
+#include "tests/unit/transport/shm_world.h"
+#include "transport/shm/pipe.h"
+#include "transport/shm/shared_memory.h"
 
 namespace tutti::shm {
 namespace {

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include "shm_world.h"
-#include <tutti/transport/frame.h>
-#include <tutti/transport/shm/pipe.h>
-#include <tutti/transport/tcp/factory.h>
+#include "tests/unit/transport/shm_world.h"
+#include "transport/frame.h"
+#include "transport/shm/pipe.h"
+#include "transport/tcp/factory.h"
 
 namespace tutti::shm {
 namespace {

@@ -1,8 +1,8 @@
 // Local sockets of ranks that have a token.
 #include <gmock/gmock.h>
 
-#include "shm_world.h"
-#include <tutti/tests/support/guards.h>
+#include "tests/support/guards.h"
+#include "tests/unit/transport/shm_world.h"
 
 namespace tutti::shm {
 namespace {

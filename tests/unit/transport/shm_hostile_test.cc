@@ -6,9 +6,9 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "shm_world.h"
-#include <tutti/transport/shm/listener.h>
-#include <tutti/transport/shm/shared_memory.h>
+#include "tests/unit/transport/shm_world.h"
+#include "transport/shm/listener.h"
+#include "transport/shm/shared_memory.h"
 
 namespace tutti::shm {
 namespace {

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <sys/wait.h>
 
-#include <tutti/transport/shm/pipe.h>
+#include "transport/shm/pipe.h"
 
 namespace tutti::shm {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "shm_world.h"
+#include "tests/unit/transport/shm_world.h"
 
 namespace tutti::shm {
 namespace {

@@ -10,10 +10,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include <tutti/tests/conformance/channel_world.h>
-#include <tutti/transport/shm/address.h>
-#include <tutti/transport/shm/factory.h>
-#include <tutti/transport/shm/local_socket.h>
+#include "tests/conformance/channel_world.h"
+#include "transport/shm/address.h"
+#include "transport/shm/factory.h"
+#include "transport/shm/local_socket.h"
 
 namespace tutti::shm {
 

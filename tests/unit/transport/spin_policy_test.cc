@@ -1,8 +1,8 @@
+#include "transport/spin_policy.h"
+
 #include <chrono>
 
 #include <gtest/gtest.h>
-
-#include <tutti/transport/spin_policy.h>
 
 namespace tutti {
 namespace {

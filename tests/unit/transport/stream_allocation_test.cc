@@ -1,6 +1,6 @@
-#include "counting_new.h"
-#include "stream_pair.h"
-#include <tutti/transport/loopback.h>
+#include "tests/unit/transport/counting_new.h"
+#include "tests/unit/transport/stream_pair.h"
+#include "transport/loopback.h"
 
 namespace tutti {
 namespace {

@@ -1,7 +1,7 @@
 #include <deque>
 #include <random>
 
-#include "stream_pair.h"
+#include "tests/unit/transport/stream_pair.h"
 
 namespace tutti {
 namespace {

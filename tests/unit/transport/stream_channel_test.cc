@@ -3,8 +3,8 @@
 
 #include <sys/mman.h>
 
-#include "stream_pair.h"
-#include <tutti/transport/loopback.h>
+#include "tests/unit/transport/stream_pair.h"
+#include "transport/loopback.h"
 
 namespace tutti {
 namespace {

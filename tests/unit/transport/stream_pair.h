@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/transport/stream_channel.h>
-#include <tutti/transport/stream_limits.h>
+#include "transport/stream_channel.h"
+#include "transport/stream_limits.h"
 
 namespace tutti {
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
 
-#include "tcp_segments.h"
-#include "tcp_world.h"
+#include "tests/unit/transport/tcp_segments.h"
+#include "tests/unit/transport/tcp_world.h"
 
 namespace tutti::tcp {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tcp_world.h"
-#include <tutti/transport/tcp/congestion.h>
+#include "tests/unit/transport/tcp_world.h"
+#include "transport/tcp/congestion.h"
 
 namespace tutti::tcp {
 namespace {

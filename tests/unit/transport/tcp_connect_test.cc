@@ -3,8 +3,8 @@
 
 #include <sys/resource.h>
 
-#include "tcp_world.h"
-#include <tutti/tests/support/ipv6.h>
+#include "tests/support/ipv6.h"
+#include "tests/unit/transport/tcp_world.h"
 
 namespace tutti::tcp {
 namespace {

@@ -1,8 +1,8 @@
 // Connections of ranks that have a token.
 #include <gmock/gmock.h>
 
-#include "tcp_world.h"
-#include <tutti/tests/support/guards.h>
+#include "tests/support/guards.h"
+#include "tests/unit/transport/tcp_world.h"
 
 namespace tutti::tcp {
 namespace {

@@ -1,6 +1,6 @@
 #include <random>
 
-#include "tcp_world.h"
+#include "tests/unit/transport/tcp_world.h"
 
 namespace tutti::tcp {
 namespace {

@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <tutti/tests/support/ipv6.h>
-#include <tutti/transport/frame.h>
-#include <tutti/transport/tcp/address.h>
-#include <tutti/transport/tcp/factory.h>
-#include <tutti/transport/tcp/handshake.h>
-#include <tutti/transport/timers.h>
+#include "tests/support/ipv6.h"
+#include "transport/frame.h"
+#include "transport/tcp/address.h"
+#include "transport/tcp/factory.h"
+#include "transport/tcp/handshake.h"
+#include "transport/timers.h"
 
 namespace tutti::tcp {
 namespace {

@@ -1,4 +1,4 @@
-#include "tcp_segments.h"
+#include "tests/unit/transport/tcp_segments.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>

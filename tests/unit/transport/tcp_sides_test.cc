@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "tcp_world.h"
+#include "tests/unit/transport/tcp_world.h"
 
 // Payloads of large messages over several connections; the channel conformance tests run over them as well.
 namespace tutti::tcp {

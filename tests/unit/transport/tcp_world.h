@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tutti/tests/conformance/channel_world.h>
-#include <tutti/transport/tcp/address.h>
-#include <tutti/transport/tcp/factory.h>
-#include <tutti/transport/tcp/handshake.h>
+#include "tests/conformance/channel_world.h"
+#include "transport/tcp/address.h"
+#include "transport/tcp/factory.h"
+#include "transport/tcp/handshake.h"
 
 namespace tutti::tcp {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/export.h>
-#include <tutti/core/status.h>
+#include <tutti/deadline.h>
+#include <tutti/export.h>
+#include <tutti/status.h>
 
 namespace tutti {
 

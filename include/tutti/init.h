@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/collectives/communicator.h>
-#include <tutti/core/export.h>
+#include <tutti/communicator.h>
+#include <tutti/export.h>
 
 namespace tutti {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/core/export.h>
-#include <tutti/core/types.h>
+#include <tutti/export.h>
+#include <tutti/types.h>
 
 // How the values of settings are written, wherever a person writes them: variables, URLs, command lines.
 namespace tutti {

@@ -11,11 +11,11 @@
 #include <variant>
 #include <vector>
 
-#include <tutti/core/config_values.h>
-#include <tutti/core/export.h>
-#include <tutti/core/log.h>
-#include <tutti/core/secret.h>
-#include <tutti/core/status.h>
+#include <tutti/config_values.h>
+#include <tutti/export.h>
+#include <tutti/log.h>
+#include <tutti/secret.h>
+#include <tutti/status.h>
 
 namespace tutti {
 

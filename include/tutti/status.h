@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include <tutti/core/export.h>
+#include <tutti/export.h>
 
 namespace tutti {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include <tutti/core/export.h>
-#include <tutti/core/types.h>
+#include <tutti/export.h>
+#include <tutti/types.h>
 
 namespace tutti {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <tutti/core/export.h>
-#include <tutti/core/security/credentials.h>
-#include <tutti/core/status.h>
+#include <tutti/credentials.h>
+#include <tutti/export.h>
+#include <tutti/status.h>
 
 namespace tutti::tcp {
 

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/core/export.h>
+#include <tutti/export.h>
 
 namespace tutti {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include <tutti/core/export.h>
+#include <tutti/export.h>
 
 namespace tutti {
 

@@ -8,9 +8,9 @@
 
 #include <sys/socket.h>
 
-#include <tutti/core/deadline.h>
-#include <tutti/core/export.h>
-#include <tutti/core/status.h>
+#include <tutti/deadline.h>
+#include <tutti/export.h>
+#include <tutti/status.h>
 
 namespace tutti {
 

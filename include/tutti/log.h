@@ -6,7 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <tutti/core/status.h>
+#include <tutti/status.h>
 
 // Lines for whoever runs the program: "2025-01-31T12:00:00.123456 warn [tutti 3/8 node7:4711] text". They go
 // to stderr, or are appended to a file, whole lines at a time. All of it may be called from any thread at any

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <tutti/core/buffer.h>
+#include <tutti/buffer.h>
 
 namespace tutti {
 

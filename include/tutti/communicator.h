@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include <tutti/collectives/work.h>
-#include <tutti/core/buffer.h>
-#include <tutti/core/export.h>
-#include <tutti/core/reduce_op.h>
-#include <tutti/core/status.h>
-#include <tutti/core/types.h>
+#include <tutti/buffer.h>
+#include <tutti/export.h>
+#include <tutti/reduce_op.h>
+#include <tutti/status.h>
+#include <tutti/types.h>
+#include <tutti/work.h>
 
 namespace tutti {
 

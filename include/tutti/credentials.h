@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
-#include <tutti/core/config.h>
-#include <tutti/core/export.h>
-#include <tutti/core/secret.h>
-#include <tutti/core/status.h>
+#include <tutti/config.h>
+#include <tutti/export.h>
+#include <tutti/secret.h>
+#include <tutti/status.h>
 
 namespace tutti::security {
 

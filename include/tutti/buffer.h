@@ -6,7 +6,7 @@
 #include <ranges>
 #include <type_traits>
 
-#include <tutti/core/types.h>
+#include <tutti/types.h>
 
 namespace tutti {
 

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include <tutti/core/export.h>
+#include <tutti/export.h>
 
 namespace tutti {
 

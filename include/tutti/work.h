@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
-#include <tutti/core/export.h>
-#include <tutti/core/status.h>
+#include <tutti/export.h>
+#include <tutti/status.h>
 
 namespace tutti {
 
