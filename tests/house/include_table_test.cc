@@ -132,17 +132,31 @@ TEST(IncludeTable, EveryIncludeNamesAFileOfTheTree) {
   }
 }
 
-TEST(Headers, EachOneWasCompiledAlone) {
-  std::vector<std::string> headers;
+// Whether the source beside `header` that has its name includes it before anything else.
+bool is_included_first_by_its_source(const std::string& header) {
+  const std::string source = header.substr(0, header.size() - 1) + "cc";
+  for (const SourceFile& file : source_tree()) {
+    if (file.path != source) continue;
+    const auto first = std::ranges::find_if(
+        file.lines, [](const std::string& line) { return line.starts_with("#include"); });
+    return first != file.lines.end() && *first == "#include \"" + header + "\"";
+  }
+  return false;
+}
+
+TEST(Headers, EachOneIsCompiledAlone) {
+  const std::vector<std::string> alone = build_list("compiled_headers.txt");
+  int headers = 0;
   for (const SourceFile& file : source_tree()) {
     const bool needs_more = file.path.starts_with("bindings/python/") ||
                             file.path.starts_with("bindings/torch/") ||
                             file.path.starts_with("tests/perf/micro/");
-    if (file.path.ends_with(".h") && !needs_more) headers.push_back(file.path);
+    if (!file.path.ends_with(".h") || needs_more) continue;
+    ++headers;
+    EXPECT_TRUE(std::ranges::count(alone, file.path) == 1 || is_included_first_by_its_source(file.path))
+        << file.path << " has not been compiled alone: its source must include it first, or the build is old";
   }
-  std::vector<std::string> compiled = build_list("compiled_headers.txt");
-  std::ranges::sort(compiled);
-  EXPECT_EQ(compiled, headers) << "build again: a header came or went since the build was configured";
+  EXPECT_GT(headers, 100);
 }
 
 }  // namespace
