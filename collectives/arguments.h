@@ -7,7 +7,7 @@
 #include <tutti/communicator.h>
 #include <tutti/status.h>
 
-#include "collectives/problem.h"
+#include "collectives/schedule/problem.h"
 #include "core/collective_args.h"
 
 namespace tutti {

@@ -10,11 +10,11 @@
 #include <tutti/communicator.h>
 #include <tutti/log.h>
 
-#include "collectives/algorithm.h"
-#include "collectives/allocation.h"
 #include "collectives/arguments.h"
-#include "collectives/group.h"
-#include "collectives/world.h"
+#include "collectives/group/group.h"
+#include "collectives/group/world.h"
+#include "collectives/run/allocation.h"
+#include "collectives/schedule/algorithm.h"
 #include "core/descriptor_limit.h"
 
 namespace tutti {

@@ -2,8 +2,8 @@
 
 #include <tutti/work.h>
 
-#include "collectives/operation.h"
-#include "collectives/trace.h"
+#include "collectives/group/operation.h"
+#include "collectives/record/trace.h"
 
 namespace tutti {
 

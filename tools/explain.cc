@@ -5,10 +5,10 @@
 #include <tutti/config.h>
 #include <tutti/config_values.h>
 
-#include "collectives/algorithm.h"
-#include "collectives/board.h"
-#include "collectives/selector.h"
-#include "collectives/simulator.h"
+#include "collectives/run/board.h"
+#include "collectives/schedule/algorithm.h"
+#include "collectives/schedule/selector.h"
+#include "collectives/schedule/simulator.h"
 #include "tools/collective_size.h"
 #include "tools/command_line.h"
 #include "tools/lower_bound.h"

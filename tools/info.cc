@@ -11,8 +11,8 @@
 #include "bindings/cpp/transports.h"
 #include "core/reduce.h"
 #include "core/shown.h"
-#include "rendezvous/environment.h"
-#include "rendezvous/interfaces.h"
+#include "rendezvous/launch/environment.h"
+#include "rendezvous/launch/interfaces.h"
 #include "tools/command_line.h"
 
 namespace tutti::tools {

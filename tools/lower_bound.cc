@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "collectives/topology.h"
+#include "collectives/schedule/topology.h"
 #include "tools/collective_size.h"
 
 namespace tutti::tools {

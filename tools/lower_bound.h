@@ -1,7 +1,7 @@
 #pragma once
 
-#include "collectives/cost_model.h"
-#include "collectives/problem.h"
+#include "collectives/schedule/cost_model.h"
+#include "collectives/schedule/problem.h"
 
 namespace tutti::tools {
 

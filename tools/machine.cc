@@ -12,7 +12,7 @@
 #include <tutti/config.h>
 #include <tutti/init.h>
 
-#include "collectives/world.h"
+#include "collectives/group/world.h"
 
 namespace tutti::tools {
 namespace {

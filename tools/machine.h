@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "collectives/cost_model.h"
-#include "collectives/topology.h"
+#include "collectives/schedule/cost_model.h"
+#include "collectives/schedule/topology.h"
 #include "tools/command_line.h"
 
 namespace tutti::tools {

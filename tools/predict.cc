@@ -9,7 +9,7 @@
 #include <sstream>
 #include <vector>
 
-#include "collectives/simulator.h"
+#include "collectives/schedule/simulator.h"
 #include "tools/collective_size.h"
 #include "tools/lower_bound.h"
 #include "tools/machine.h"

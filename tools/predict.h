@@ -3,7 +3,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "collectives/selector.h"
+#include "collectives/schedule/selector.h"
 
 namespace tutti::tools {
 

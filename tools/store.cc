@@ -6,7 +6,7 @@
 #include <tutti/credentials.h>
 #include <tutti/store_server.h>
 
-#include "rendezvous/open_ports.h"
+#include "rendezvous/launch/open_ports.h"
 #include "tools/command_line.h"
 
 namespace tutti::tools {

@@ -8,7 +8,7 @@
 #include <tutti/status.h>
 
 #include "transport/channel.h"
-#include "transport/driver.h"
+#include "transport/driver/driver.h"
 #include "transport/peer.h"
 #include "transport/shared_segment.h"
 

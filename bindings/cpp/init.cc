@@ -12,15 +12,15 @@
 #include <tutti/version.h>
 
 #include "bindings/cpp/transports.h"
-#include "collectives/calibration.h"
-#include "collectives/debug_socket.h"
-#include "collectives/recorder.h"
-#include "collectives/world.h"
+#include "collectives/group/world.h"
+#include "collectives/record/debug_socket.h"
+#include "collectives/record/recorder.h"
+#include "collectives/schedule/calibration.h"
+#include "control/liveness/liveness.h"
 #include "core/error_text.h"
-#include "rendezvous/bootstrap.h"
-#include "rendezvous/liveness/liveness.h"
-#include "rendezvous/open_ports.h"
-#include "rendezvous/prefix_store.h"
+#include "rendezvous/launch/open_ports.h"
+#include "rendezvous/meeting/bootstrap.h"
+#include "rendezvous/store/prefix_store.h"
 
 namespace tutti {
 

@@ -6,7 +6,7 @@
 
 #include <tutti/log.h>
 
-#include "rendezvous/interfaces.h"
+#include "rendezvous/launch/interfaces.h"
 #include "transport/shm/factory.h"
 #include "transport/tcp/factory.h"
 

@@ -17,7 +17,7 @@
 
 #include <tutti/c.h>
 
-#include "rendezvous/memory/memory_store.h"
+#include "rendezvous/store/memory/memory_store.h"
 
 namespace tutti::test {
 namespace {

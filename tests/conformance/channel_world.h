@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/driver.h"
-#include "transport/mesh.h"
+#include "transport/driver/driver.h"
+#include "transport/mesh/mesh.h"
 
 namespace tutti::conformance {
 

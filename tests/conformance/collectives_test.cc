@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/algorithm.h"
+#include "collectives/schedule/algorithm.h"
 #include "tests/support/cluster.h"
 #include "tests/support/collective_case.h"
 

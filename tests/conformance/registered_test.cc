@@ -1,7 +1,7 @@
 // Communicator::allocate, and collectives on its memory: in place where all ranks can, staged and right where
 // not.
 
-#include "collectives/registered.h"
+#include "collectives/schedule/registered.h"
 
 #include <algorithm>
 #include <chrono>

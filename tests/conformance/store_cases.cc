@@ -2,9 +2,9 @@
 
 #include <tutti/store_server.h>
 
-#include "rendezvous/memory/memory_store.h"
-#include "rendezvous/prefix_store.h"
-#include "rendezvous/tcp/store_client.h"
+#include "rendezvous/store/memory/memory_store.h"
+#include "rendezvous/store/prefix_store.h"
+#include "rendezvous/store/tcp/store_client.h"
 
 namespace tutti::test {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <tutti/store_server.h>
 
-#include "rendezvous/tcp/store_client.h"
-#include "rendezvous/tcp/wire.h"
+#include "rendezvous/store/tcp/store_client.h"
+#include "rendezvous/store/tcp/wire.h"
 #include "tests/support/guards.h"
 
 namespace tutti::test {

@@ -14,8 +14,8 @@
 #include <tutti/address.h>
 #include <tutti/store_server.h>
 
-#include "rendezvous/tcp/store_client.h"
-#include "rendezvous/tcp/wire.h"
+#include "rendezvous/store/tcp/store_client.h"
+#include "rendezvous/store/tcp/wire.h"
 
 // A store's server, its clients, and those who are none.
 namespace tutti::test {

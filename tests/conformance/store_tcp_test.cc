@@ -14,11 +14,11 @@
 #include <tutti/address.h>
 #include <tutti/store_server.h>
 
-#include "rendezvous/exchange.h"
-#include "rendezvous/introduction.h"
-#include "rendezvous/prefix_store.h"
-#include "rendezvous/tcp/store_client.h"
-#include "rendezvous/tcp/wire.h"
+#include "rendezvous/meeting/exchange.h"
+#include "rendezvous/meeting/introduction.h"
+#include "rendezvous/store/prefix_store.h"
+#include "rendezvous/store/tcp/store_client.h"
+#include "rendezvous/store/tcp/wire.h"
 #include "tests/conformance/store_stranger.h"
 #include "tests/support/ipv6.h"
 

@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collectives/algorithm.h"
-#include "collectives/calibration.h"
+#include "collectives/schedule/algorithm.h"
+#include "collectives/schedule/calibration.h"
 #include "tests/support/cluster.h"
 
 namespace tutti::test {

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
-#include "rendezvous/tcp/wire.h"
+#include "rendezvous/store/tcp/wire.h"
 #include "tests/faults/job.h"
 #include "tests/faults/own_network.h"
 

@@ -4,7 +4,7 @@
 #include <tutti/config.h>
 
 #include "core/shown.h"
-#include "rendezvous/interfaces.h"
+#include "rendezvous/launch/interfaces.h"
 #include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {

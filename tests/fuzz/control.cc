@@ -14,7 +14,7 @@
 
 #include <tutti/log.h>
 
-#include "rendezvous/liveness/overlay.h"
+#include "control/liveness/overlay.h"
 #include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {

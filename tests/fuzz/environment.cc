@@ -1,7 +1,7 @@
 // What launchers say by variables, one NAME=VALUE a line: ranks, ports, lists of hosts and of nodes.
-#include "rendezvous/environment.h"
+#include "rendezvous/launch/environment.h"
 
-#include "rendezvous/slurm.h"
+#include "rendezvous/launch/slurm.h"
 #include "tests/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tests/fuzz/input.h"
-#include "transport/stream_channel.h"
-#include "transport/stream_limits.h"
+#include "transport/stream/limits.h"
+#include "transport/stream/stream_channel.h"
 
 namespace tutti::fuzz {
 namespace {

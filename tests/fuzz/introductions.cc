@@ -1,5 +1,5 @@
 // What ranks publish about themselves, and the table that rank 0 makes of it.
-#include "rendezvous/introduction.h"
+#include "rendezvous/meeting/introduction.h"
 #include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {

@@ -1,5 +1,5 @@
 // A session file, which anybody may have written who can write into that folder.
-#include "rendezvous/file/session_file.h"
+#include "rendezvous/store/file/session_file.h"
 #include "tests/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -2,10 +2,10 @@
 #include <array>
 #include <string>
 
-#include <rendezvous/tcp/store.pb.h>
+#include <rendezvous/store/tcp/store.pb.h>
 
-#include "rendezvous/tcp/store_service.h"
-#include "rendezvous/tcp/wire.h"
+#include "rendezvous/store/tcp/store_service.h"
+#include "rendezvous/store/tcp/wire.h"
 #include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {

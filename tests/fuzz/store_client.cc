@@ -1,15 +1,15 @@
 // What whoever answers at the store's address may say to its client: a greeting, and then an answer to each
 // call, all of which lies in the socket before the client asks.
-#include "rendezvous/tcp/store_client.h"
+#include "rendezvous/store/tcp/store_client.h"
 
 #include <string>
 #include <vector>
 
-#include <rendezvous/tcp/store.pb.h>
+#include <rendezvous/store/tcp/store.pb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rendezvous/tcp/wire.h"
+#include "rendezvous/store/tcp/wire.h"
 #include "tests/fuzz/input.h"
 
 namespace tutti::fuzz {

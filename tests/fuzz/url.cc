@@ -1,5 +1,5 @@
 // Init URLs and literal addresses.
-#include "rendezvous/url.h"
+#include "rendezvous/launch/url.h"
 
 #include <tutti/address.h>
 #include <tutti/types.h>

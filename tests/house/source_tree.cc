@@ -11,8 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array folders = {"include",  "core",  "transport", "rendezvous", "collectives",
-                                "bindings", "tools", "tests",     "examples"};
+constexpr std::array folders = {"include",  "core",  "transport", "control", "rendezvous", "collectives",
+                                "bindings", "tools", "bench",     "tests",   "examples"};
 
 SourceFile read(const fs::path& path, const fs::path& root) {
   SourceFile file{path.lexically_relative(root).string(), {}};

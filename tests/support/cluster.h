@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/world.h"
+#include "collectives/group/world.h"
 
 namespace tutti::test {
 

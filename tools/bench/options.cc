@@ -3,7 +3,7 @@
 #include <tutti/config_values.h>
 
 #include "bindings/cpp/transports.h"
-#include "collectives/algorithm.h"
+#include "collectives/schedule/algorithm.h"
 #include "tools/command_line.h"
 #include "tools/names.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <sstream>
 
-#include "collectives/debug_socket.h"
+#include "collectives/record/debug_socket.h"
 #include "tools/command_line.h"
 #include "tools/debug/dump.h"
 #include "tools/debug/merge.h"

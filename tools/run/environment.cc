@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/error_text.h"
-#include "rendezvous/random.h"
+#include "core/random.h"
 #include "tools/processors.h"
 
 namespace tutti::tools {

@@ -5,7 +5,7 @@
 
 #include <tutti/status.h>
 
-#include "rendezvous/environment.h"
+#include "rendezvous/launch/environment.h"
 
 namespace tutti::tools {
 

@@ -11,7 +11,7 @@
 #include <tutti/address.h>
 #include <tutti/credentials.h>
 
-#include "rendezvous/random.h"
+#include "core/random.h"
 #include "tools/command_line.h"
 #include "tools/run/guard.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "transport/inproc/transport.h"
-#include "transport/stream_channel.h"
+#include "transport/stream/stream_channel.h"
 
 namespace tutti::inproc {
 

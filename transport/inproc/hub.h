@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "transport/driver.h"
-#include "transport/frame.h"
+#include "transport/driver/driver.h"
 #include "transport/shared_segment.h"
+#include "transport/stream/frame.h"
 
 namespace tutti::inproc {
 

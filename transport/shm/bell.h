@@ -5,7 +5,7 @@
 
 #include <tutti/status.h>
 
-#include "transport/driver.h"
+#include "transport/driver/driver.h"
 #include "transport/shm/descriptor.h"
 
 namespace tutti::shm {

@@ -6,7 +6,7 @@
 #include "transport/shm/connector.h"
 #include "transport/shm/hub.h"
 #include "transport/shm/pipe.h"
-#include "transport/stream_channel.h"
+#include "transport/stream/stream_channel.h"
 
 namespace tutti::shm {
 

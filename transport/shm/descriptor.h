@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "transport/fork_guard.h"
+#include "transport/driver/fork_guard.h"
 
 namespace tutti::shm {
 

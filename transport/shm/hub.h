@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "core/security/guard.h"
-#include "transport/driver.h"
+#include "transport/driver/driver.h"
+#include "transport/driver/timers.h"
 #include "transport/shm/address.h"
 #include "transport/shm/bell.h"
 #include "transport/shm/factory.h"
 #include "transport/shm/note.h"
-#include "transport/timers.h"
 #include "transport/transport.h"
 
 namespace tutti::shm {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "transport/stream_channel.h"
+#include "transport/stream/stream_channel.h"
 #include "transport/tcp/connector.h"
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/hub.h"

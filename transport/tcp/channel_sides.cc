@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "transport/stream_limits.h"
+#include "transport/stream/limits.h"
 #include "transport/tcp/channel.h"
 
 // How a channel spreads the payloads of large messages over several connections. All headers go by the first

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "transport/frame.h"
+#include "transport/stream/frame.h"
 
 namespace tutti::tcp {
 namespace {

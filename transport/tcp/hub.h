@@ -5,11 +5,11 @@
 
 #include <asio/io_context.hpp>
 
-#include "transport/driver.h"
+#include "transport/driver/driver.h"
+#include "transport/driver/timers.h"
 #include "transport/tcp/address.h"
 #include "transport/tcp/congestion.h"
 #include "transport/tcp/factory.h"
-#include "transport/timers.h"
 #include "transport/transport.h"
 
 namespace tutti::tcp {

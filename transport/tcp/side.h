@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "transport/stream_channel.h"
+#include "transport/stream/stream_channel.h"
 #include "transport/tcp/connector.h"
 #include "transport/tcp/hub.h"
 #include "transport/tcp/wire.h"

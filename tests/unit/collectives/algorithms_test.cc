@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/algorithm.h"
-#include "collectives/topology.h"
+#include "collectives/schedule/algorithm.h"
+#include "collectives/schedule/topology.h"
 #include "tests/unit/collectives/proof_cases.h"
 
 // Every algorithm of messages, proved by the symbolic checker for every number of ranks from 1 to 64, and

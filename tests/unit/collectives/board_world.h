@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "collectives/algorithm.h"
-#include "collectives/allocation.h"
-#include "collectives/shared_executor.h"
+#include "collectives/run/allocation.h"
+#include "collectives/run/shared_executor.h"
+#include "collectives/schedule/algorithm.h"
 
 namespace tutti::test {
 

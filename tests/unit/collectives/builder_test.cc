@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collectives/algorithm.h"
-#include "collectives/schedule_builder.h"
+#include "collectives/schedule/algorithm.h"
+#include "collectives/schedule/schedule_builder.h"
 
 namespace tutti {
 namespace {

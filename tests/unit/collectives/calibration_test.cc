@@ -1,4 +1,4 @@
-#include "collectives/calibration.h"
+#include "collectives/schedule/calibration.h"
 
 #include <limits>
 #include <mutex>

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/schedule_checker.h"
+#include "tests/prove/schedule_checker.h"
 
 // The checker itself: each kind of mistake, made on purpose, must be found.
 namespace tutti::test {

@@ -1,4 +1,4 @@
-#include "collectives/history.h"
+#include "collectives/record/history.h"
 
 #include <atomic>
 #include <thread>

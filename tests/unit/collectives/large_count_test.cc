@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/topology.h"
-#include "tests/support/schedule_checker.h"
+#include "collectives/schedule/topology.h"
+#include "tests/prove/schedule_checker.h"
 
 // Counts beyond 32 bits: schedules for billions of elements must be the small ones, scaled.
 namespace tutti::test {

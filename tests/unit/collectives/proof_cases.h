@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "tests/support/schedule_checker.h"
+#include "tests/prove/schedule_checker.h"
 
 // What the proofs of algorithms go through.
 namespace tutti::test {

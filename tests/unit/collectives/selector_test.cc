@@ -1,9 +1,9 @@
-#include "collectives/selector.h"
+#include "collectives/schedule/selector.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collectives/topology.h"
+#include "collectives/schedule/topology.h"
 
 namespace tutti {
 namespace {

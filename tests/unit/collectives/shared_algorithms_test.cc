@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "collectives/registered.h"
+#include "collectives/schedule/registered.h"
 #include "tests/unit/collectives/proof_cases.h"
 
 // Every algorithm over shared memory, proved by the symbolic checker: windows so small that a vector takes

@@ -1,4 +1,4 @@
-#include "tests/support/shared_checker.h"
+#include "tests/prove/shared_checker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
-#include "collectives/simulator.h"
+#include "collectives/schedule/simulator.h"
 
 #include <gtest/gtest.h>
 
-#include "collectives/selector.h"
-#include "collectives/topology.h"
+#include "collectives/schedule/selector.h"
+#include "collectives/schedule/topology.h"
 
 namespace tutti {
 namespace {

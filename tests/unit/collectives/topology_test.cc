@@ -1,4 +1,4 @@
-#include "collectives/topology.h"
+#include "collectives/schedule/topology.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

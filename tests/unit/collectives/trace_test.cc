@@ -1,4 +1,4 @@
-#include "collectives/trace.h"
+#include "collectives/record/trace.h"
 
 #include <cstdio>
 #include <filesystem>

@@ -11,10 +11,10 @@
 #include <tutti/init.h>
 #include <tutti/version.h>
 
-#include "rendezvous/exchange.h"
-#include "rendezvous/introduction.h"
-#include "rendezvous/memory/memory_store.h"
-#include "rendezvous/prefix_store.h"
+#include "rendezvous/meeting/exchange.h"
+#include "rendezvous/meeting/introduction.h"
+#include "rendezvous/store/memory/memory_store.h"
+#include "rendezvous/store/prefix_store.h"
 
 namespace tutti {
 namespace {

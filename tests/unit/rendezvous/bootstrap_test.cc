@@ -1,5 +1,5 @@
 // The whole way from a launch to everybody's addresses, over real sockets and files.
-#include "rendezvous/bootstrap.h"
+#include "rendezvous/meeting/bootstrap.h"
 
 #include <chrono>
 #include <csignal>
@@ -14,9 +14,9 @@
 
 #include <tutti/store_server.h>
 
-#include "rendezvous/file/session_file.h"
-#include "rendezvous/random.h"
-#include "tests/unit/rendezvous/scratch_folder.h"
+#include "core/random.h"
+#include "rendezvous/store/file/session_file.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti {
 namespace {

@@ -1,8 +1,8 @@
-#include "rendezvous/environment.h"
+#include "rendezvous/launch/environment.h"
 
 #include <gtest/gtest.h>
 
-#include "rendezvous/slurm.h"
+#include "rendezvous/launch/slurm.h"
 
 namespace tutti {
 namespace {

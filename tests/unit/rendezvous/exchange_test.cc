@@ -1,4 +1,4 @@
-#include "rendezvous/exchange.h"
+#include "rendezvous/meeting/exchange.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rendezvous/memory/memory_store.h"
-#include "rendezvous/prefix_store.h"
+#include "rendezvous/store/memory/memory_store.h"
+#include "rendezvous/store/prefix_store.h"
 
 namespace tutti {
 namespace {

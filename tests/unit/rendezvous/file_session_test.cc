@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rendezvous/file/session_file.h"
-#include "rendezvous/random.h"
-#include "tests/unit/rendezvous/scratch_folder.h"
+#include "core/random.h"
+#include "rendezvous/store/file/session_file.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::file {
 namespace {

@@ -1,8 +1,8 @@
-#include "rendezvous/interfaces.h"
+#include "rendezvous/launch/interfaces.h"
 
 #include <gtest/gtest.h>
 
-#include "rendezvous/session.h"
+#include "rendezvous/meeting/session.h"
 
 namespace tutti {
 namespace {

@@ -1,4 +1,4 @@
-#include "rendezvous/url.h"
+#include "rendezvous/launch/url.h"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/selector.h"
-#include "collectives/simulator.h"
-#include "collectives/topology.h"
+#include "collectives/schedule/selector.h"
+#include "collectives/schedule/simulator.h"
+#include "collectives/schedule/topology.h"
 #include "tools/collective_size.h"
 
 namespace tutti::tools {

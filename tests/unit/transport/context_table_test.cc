@@ -1,4 +1,4 @@
-#include "transport/context_table.h"
+#include "transport/mesh/context_table.h"
 
 #include <deque>
 #include <random>

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/driver.h"
+#include "transport/driver/driver.h"
 
 namespace tutti {
 

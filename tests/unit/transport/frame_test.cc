@@ -1,4 +1,4 @@
-#include "transport/frame.h"
+#include "transport/stream/frame.h"
 
 #include <cstring>
 #include <random>

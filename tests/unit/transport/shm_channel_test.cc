@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 
 #include "tests/unit/transport/shm_world.h"
-#include "transport/frame.h"
 #include "transport/shm/pipe.h"
+#include "transport/stream/frame.h"
 #include "transport/tcp/factory.h"
 
 namespace tutti::shm {

@@ -1,4 +1,4 @@
-#include "transport/spin_policy.h"
+#include "transport/driver/spin_policy.h"
 
 #include <chrono>
 

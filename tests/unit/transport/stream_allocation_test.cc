@@ -1,6 +1,6 @@
 #include "tests/unit/transport/counting_new.h"
 #include "tests/unit/transport/stream_pair.h"
-#include "transport/loopback.h"
+#include "transport/mesh/loopback.h"
 
 namespace tutti {
 namespace {

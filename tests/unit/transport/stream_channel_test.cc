@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "tests/unit/transport/stream_pair.h"
-#include "transport/loopback.h"
+#include "transport/mesh/loopback.h"
 
 namespace tutti {
 namespace {

@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/stream_channel.h"
-#include "transport/stream_limits.h"
+#include "transport/stream/limits.h"
+#include "transport/stream/stream_channel.h"
 
 namespace tutti {
 

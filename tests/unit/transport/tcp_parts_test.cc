@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/ipv6.h"
-#include "transport/frame.h"
+#include "transport/driver/timers.h"
+#include "transport/stream/frame.h"
 #include "transport/tcp/address.h"
 #include "transport/tcp/factory.h"
 #include "transport/tcp/handshake.h"
-#include "transport/timers.h"
 
 namespace tutti::tcp {
 namespace {

@@ -1,0 +1,223 @@
+"""Measures tutti beside its peers, in turn, and evaluates it: what `./dev bench` runs.
+
+Each round goes through everything once; for each group of collectives and each number of ranks the peers take turns
+(A B C ..., the next round begins with B), so that drift of the machine's speed hits all alike. Rows are appended to
+results.csv launch by launch: an interrupted run goes on where it was, as long as neither its options nor the programs
+have changed.
+"""
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import instructions
+import launch
+import micro
+import peers
+import publish
+import report
+import results
+from evaluate import Figures
+
+ROOT = Path(__file__).resolve().parents[1]
+# Measured in one launch each: enough to make its start cheap, few enough that the peers take turns quickly.
+GROUPS = (("barrier", "all_reduce", "pingpong"), ("broadcast", "reduce", "all_gather"),
+          ("reduce_scatter", "all_to_all"), ("gather", "scatter"))
+QUIET_PCT = 10
+
+
+def say(words):
+    print(words, file=sys.stderr, flush=True)
+
+
+def parse(arguments):
+    def words(text):
+        return text.split(",")
+
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=10, help="how many rounds there shall be in the end (10)")
+    parser.add_argument("--peers", type=words, default=None, help="default: all that are installed")
+    parser.add_argument("--collectives", type=words, default=results.COLLECTIVES)
+    parser.add_argument("--sizes", type=words, default=words("4,8,64,1K,8K,64K,1M,8M,64M"))
+    parser.add_argument("--ranks", type=words, default=["2", "4"])
+    parser.add_argument("--budget-ms", type=int, default=25, help="measuring time for each figure (25)")
+    parser.add_argument("--quick", action="store_true", help="3 rounds of a few sizes, in a minute or two")
+    parser.add_argument("--stall-s", type=float, default=15, help="a launch without a new line for so long is ended")
+    parser.add_argument("--quiet-s", type=float, default=3, help="how long to wait for other processes (3)")
+    parser.add_argument("--fresh", action="store_true", help="begin anew instead of going on")
+    parser.add_argument("--evaluate", action="store_true", help="measure nothing, evaluate what there is")
+    parser.add_argument("--micro", nargs="?", const=".", metavar="FILTER",
+                        help="only the microbenchmarks (those that the pattern finds)")
+    parser.add_argument("--instructions", action="store_true",
+                        help="only the instructions of an all_reduce of 8 bytes, counted by callgrind")
+    parser.add_argument("--by", choices=("median", "min"), default="median",
+                        help="evaluate each launch by the median or by the best of its batches, and the machine's "
+                             "limits likewise; the latter is for machines on which others work")
+    parser.add_argument("--publish", action="store_true", help="put tables and charts into docs/ and README.md too")
+    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin", help=argparse.SUPPRESS)
+    parser.add_argument("--profiled", type=Path, default=ROOT / "build/profile/bin", help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, default=ROOT / "build/bench", help="where everything goes (build/bench)")
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.rounds = min(options.rounds, 3)
+        options.sizes = words("8,1K,64K,1M,16M")
+    return options
+
+
+class Run:
+    def __init__(self, options):
+        self.options = options
+        self.results = options.out / "results.csv"
+        self.limits = options.out / "limits.csv"
+        known = peers.installed(peers.Place(options.programs, options.out))
+        self.peers = [name for name in options.peers or known if name in known]
+        for name in set(options.peers or ()) - set(known):
+            say(f"bench: {name} is not built, it is left out")
+
+    def prepare(self):
+        """Goes on with what is there if it was measured in the same way, else sets it aside."""
+        plan = {name: getattr(self.options, name) for name in ("collectives", "sizes", "ranks", "budget_ms")}
+        plan["peers"] = self.peers
+        plan["programs"] = self._fingerprint()
+        file = self.options.out / "plan.json"
+        same = file.exists() and json.loads(file.read_text()) == plan
+        if self.options.fresh or not same:
+            for path in (self.results, self.limits):
+                if path.exists():
+                    path.replace(path.with_suffix(".csv.old"))
+        file.write_text(json.dumps(plan, indent=1) + "\n")
+
+    def _fingerprint(self):
+        """Changes with any program or library that is measured."""
+        digest = hashlib.sha256()
+        files = [*self.options.programs.glob("perf/*"), *self.options.programs.glob("../lib/libtutti.so.*")]
+        for path in sorted(files):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+    def measure(self):
+        done = {(int(row["round"]), int(row["ranks"]), row["peer"], row["collective"])
+                for row in results.read(self.results)}
+        limits_done = {int(row["round"]) for row in results.read(self.limits)}
+        for number in range(1, self.options.rounds + 1):
+            begin = time.monotonic()
+            if number not in limits_done:
+                self._measure_limits(number)
+            for ranks in map(int, self.options.ranks):
+                for group in GROUPS:
+                    for i in range(len(self.peers)):
+                        peer = self.peers[(i + number - 1) % len(self.peers)]
+                        collectives = [name for name in group if name in self.options.collectives
+                                       and name in peers.PEERS[peer].collectives]
+                        cells = results.cells(collectives, list(map(results.bytes_of, self.options.sizes)), ranks)
+                        if cells and not any((number, ranks, peer, cell.collective) in done for cell in cells):
+                            self._measure_peer(number, peer, ranks, cells)
+            if time.monotonic() - begin > 1:
+                say(f"bench: round {number} of {self.options.rounds} took {time.monotonic() - begin:.0f} s")
+
+    def _launch(self, commands, environment):
+        launch.wait_until_quiet(QUIET_PCT, self.options.quiet_s)
+        with tempfile.TemporaryDirectory() as scratch:
+            place = peers.Place(self.options.programs, Path(scratch))
+            return launch.launch(commands(place), environment, Path(scratch), self.options.stall_s)
+
+    def _measure_limits(self, number):
+        found = self._launch(lambda place: [[str(place.programs / "perf/limits")]], {})
+        results.append(self.limits, results.LIMIT_COLUMNS,
+                       [[*line.split(","), number, f"{found.others_pct:.0f}"] for line in found.lines])
+        say(f"bench: round {number}, limits, {found.seconds:.1f} s, others {found.others_pct:.0f} %")
+
+    def _measure_peer(self, number, name, ranks, cells):
+        collectives = list(dict.fromkeys(cell.collective for cell in cells))
+        words = [f"--peer={name}", f"--collectives={','.join(collectives)}",
+                 f"--sizes={','.join(self.options.sizes)}", f"--budget-ms={self.options.budget_ms}"]
+        peer = peers.PEERS[name]
+        found = self._launch(lambda place: peer.commands(place, ranks, words), peer.environment)
+        lines = [line.split(",") for line in found.lines if line.startswith(name + ",")]
+        have = {(line[1], int(line[2])) for line in lines}
+        lines += [[name, cell.collective, cell.bytes, ranks, results.STALLED, *[""] * 6] for cell in cells
+                  if (cell.collective, cell.bytes) not in have]
+        results.append(self.results, results.COLUMNS, [[*line, number, f"{found.others_pct:.0f}"] for line in lines])
+        say(f"bench: round {number}, {ranks} ranks, {name}, {' '.join(collectives)}: {found.seconds:.1f} s, "
+            f"others {found.others_pct:.0f} %")
+        missing = len(cells) - len(have)
+        if missing:
+            why = "stood still" if found.stalled else f"exit status {found.status}"
+            say(f"bench: {missing} of {len(cells)} cells without a figure, {why}\n{found.errors.rstrip()}")
+
+    def evaluate(self):
+        """The sections of the pages that show what was measured."""
+        sections = {}
+        found = micro.read(self.options.out / "micro.json")
+        if found:
+            sections["micro"] = report.micro(found)
+        counts = self.options.out / "instructions.json"
+        if counts.exists():
+            sections["instructions"] = report.instructions(json.loads(counts.read_text()))
+        if self.results.exists():
+            sections.update(self._evaluate_peers())
+        return sections
+
+    def _evaluate_peers(self):
+        rows, limit_rows = results.read(self.results), results.read(self.limits)
+        limits = results.limits(limit_rows, best=self.options.by == "min")
+        figures = Figures(results.times(rows, f"lat_us_{self.options.by}"), limits, os.cpu_count())
+        rounds = len({row["round"] for row in rows})
+        sections = {
+            "run": f"{rounds} interleaved rounds on {report.machine()}, commit {commit()}; of each launch the "
+                   f"{'median' if self.options.by == 'median' else 'best'} of its batches. {report.load(rows)}\n",
+            "verdicts": report.verdicts(figures),
+            "means": report.means(figures),
+            "limits": report.limits(figures, limits, {row["metric"]: row["unit"] for row in limit_rows}),
+            "ratios": report.ratios(figures),
+        }
+        (self.options.out / "report.md").write_text(
+            "# Side by side\n\n" + "\n".join(sections[name] for name in ("run", "verdicts", "limits", "ratios")))
+        for name, svg in report.charts(figures).items():
+            (self.options.out / name).write_text(svg)
+        summary = self.options.out / "summary.csv"
+        summary.unlink(missing_ok=True)
+        results.append(summary, ["peer", "collective", "ranks", "bytes", "median_us"],
+                       [[peer, cell.collective, cell.ranks, cell.bytes, f"{median:.3f}"]
+                        for peer, cell, median in report.medians(figures)])
+        if not (self.options.micro or self.options.instructions):
+            print("\n".join([sections["run"], report.verdicts(figures, most=30), sections["limits"]]))
+        return sections
+
+
+def commit():
+    if not shutil.which("git"):
+        return "unknown"
+    found = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True,
+                           check=False)
+    return found.stdout.strip() or "unknown"
+
+
+def main():
+    options = parse(sys.argv[1:])
+    options.out.mkdir(parents=True, exist_ok=True)
+    run = Run(options)
+    if options.micro:
+        micro.measure(options.programs, options.out, options.micro)
+    if options.instructions:
+        counts = instructions.measure(options.programs, options.profiled, ROOT, say)
+        (options.out / "instructions.json").write_text(json.dumps(counts, indent=1) + "\n")
+        print(report.instructions(counts))
+    if not (options.evaluate or options.micro or options.instructions):
+        run.prepare()
+        run.measure()
+    sections = run.evaluate()
+    say(f"bench: everything is in {options.out}")
+    if options.publish:
+        publish.publish(ROOT, options.out, sections)
+
+
+if __name__ == "__main__":
+    main()

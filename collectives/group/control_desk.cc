@@ -1,0 +1,199 @@
+#include "collectives/group/control_desk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <tutti/log.h>
+
+#include "collectives/group/control_notes.h"
+#include "collectives/group/group.h"
+#include "collectives/group/shrinking.h"
+#include "transport/mesh/mesh.h"
+
+namespace tutti {
+
+namespace {
+
+// A refusal is of one attempt only; another may follow.
+bool concerns(const ShrinkNote& decision, const ShrinkNote& asked) {
+  return decision.kind != ShrinkNote::Kind::refuse || decision.attempt == asked.attempt;
+}
+
+ShrinkNote about(std::uint32_t context, ShrinkNote::Kind kind) {
+  ShrinkNote note;
+  note.context = context;
+  note.kind = kind;
+  return note;
+}
+
+}  // namespace
+
+ControlDesk::ControlDesk(Driver& driver, Mesh& mesh) : driver_(driver), mesh_(mesh) {
+  task_.desk = this;
+  task_.run = [](DriverTask& task) { static_cast<Task&>(task).desk->read_inbox(); };
+}
+
+ControlDesk::~ControlDesk() = default;
+
+void ControlDesk::start(std::unique_ptr<ControlPlane> plane) {
+  {
+    const DriverGuard guard(driver_);
+    plane_ = std::move(plane);
+  }
+  plane_->start(*this);
+}
+
+void ControlDesk::stop() {
+  if (plane_ == nullptr) return;
+  plane_->stop();
+  const DriverGuard guard(driver_);  // leaving runs what was handed over last
+}
+
+// --- the plane's thread ---
+
+void ControlDesk::on_lost(int rank, const Status& why) { hand_over({What::lost, rank, why, {}}); }
+void ControlDesk::on_left(int rank) { hand_over({What::left, rank, {}, {}}); }
+void ControlDesk::on_fenced(const Status& why) { hand_over({What::fenced, -1, why, {}}); }
+void ControlDesk::on_note(const ControlNote& note) { hand_over({What::note, note.origin, {}, note}); }
+
+void ControlDesk::hand_over(Event event) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(event));
+    first = !std::exchange(posted_, true);
+  }
+  if (first) driver_.post(task_);
+}
+
+// --- driving ---
+
+void ControlDesk::read_inbox() {
+  std::vector<Event> events;
+  {
+    const std::lock_guard lock(mutex_);
+    posted_ = false;
+    events.swap(inbox_);
+  }
+  for (const Event& event : events) handle(event);
+}
+
+void ControlDesk::handle(const Event& event) {
+  switch (event.what) {
+    case What::lost:
+      lose(event.rank, event.why);
+      break;
+    case What::left:
+      left_.insert(event.rank);
+      for (Group* group : groups_) group->look_for_leavers();
+      break;
+    case What::fenced:
+      fenced_ = true;
+      why_fenced_ = event.why;
+      for (Group* group : groups_) group->fail(event.why);
+      break;
+    case What::note:
+      read_note(event.note);
+      break;
+  }
+  act();
+}
+
+// Whoever waits for a lost rank may be waited for by others, in whatever communicator: all of them fail.
+void ControlDesk::lose(int rank, const Status& why) {
+  if (!lost_.emplace(rank, why).second) return;
+  losses_.push_back(rank);
+  log::info("lost: ", why.message());
+  mesh_.fail_peer(rank, why);
+  for (Group* group : groups_) group->fail(why);
+  for (const Group* group : groups_) group->on_loss();
+}
+
+void ControlDesk::read_note(const ControlNote& note) {
+  if (note.topic == topic_failure) {
+    const auto failure = decode_failure(note.body);
+    if (!failure) return;
+    const bool known = failure->why.peer() < mesh_.size();
+    return mesh_.on_abort(note.origin, failure->context,
+                          known ? failure->why : Status(failure->why.code(), failure->why.message()));
+  }
+  const std::uint32_t context = context_of_note(note.body);
+  const auto group = std::ranges::find(groups_, context, &Group::context);
+  if (group != groups_.end()) (*group)->on_note(note);
+  if (note.topic == topic_shrink) answer_shrink(note, context, group != groups_.end());
+}
+
+// For a communicator whose shrinking is over here, or that is gone. `closed_` may name one that is alive,
+// too, where its oldest ranges were merged.
+void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, bool alive) {
+  const auto asked = decode_shrink(note.body);
+  const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;
+  if (kind != ShrinkNote::Kind::join && kind != ShrinkNote::Kind::ask && kind != ShrinkNote::Kind::propose &&
+      kind != ShrinkNote::Kind::commit)
+    return;
+  const auto decision = decisions_.find(context);
+  if (decision != decisions_.end() && concerns(*decode_shrink(decision->second), *asked)) {
+    const bool knows = kind == ShrinkNote::Kind::commit;
+    send(note.origin, topic_shrink,
+         knows ? encode(about(context, ShrinkNote::Kind::learned)) : decision->second);
+  } else if (!alive && closed_.contains(context)) {
+    send(note.origin, topic_shrink, encode(about(context, ShrinkNote::Kind::decline)));
+  }
+}
+
+// Not from inside the mesh: this is a safe point.
+void ControlDesk::act() {
+  for (Group* group : groups_) group->act_on_failure();
+}
+
+// A rank may have been lost since it was agreed that it is a member.
+void ControlDesk::add(Group& group) {
+  groups_.push_back(&group);
+  if (fenced_) group.fail(why_fenced_);
+  // The first that was lost is the cause.
+  for (const int rank : losses_) {
+    if (std::ranges::count(group.ranks(), rank) != 0) group.fail(lost_.at(rank));
+  }
+}
+
+void ControlDesk::remove(Group& group) {
+  std::erase(groups_, &group);
+  if (plane_ != nullptr) closed_.insert(group.context());
+}
+
+void ControlDesk::give_up(int rank, const Status& why) {
+  if (plane_ == nullptr || is_lost(rank)) return;
+  plane_->give_up(rank, why);
+  lose(rank, why);
+  act();
+}
+
+void ControlDesk::remember(std::uint32_t context, std::string decision) {
+  decisions_[context] = std::move(decision);
+}
+
+void ControlDesk::set_generation(std::uint32_t generation) {
+  generation_ = generation;
+  if (plane_ != nullptr) plane_->set_generation(generation);
+}
+
+void ControlDesk::tell_failure(std::uint32_t context, const Status& why) {
+  publish(topic_failure, std::uint64_t{context} + 1, encode(FailureNote{context, why}));
+}
+
+void ControlDesk::renounce(std::uint32_t context, const std::vector<int>& members, const Status& why) {
+  mesh_.abort(context, members, why);
+  for (const int member : members) {
+    if (member != mesh_.rank()) send(member, topic_failure, encode(FailureNote{context, why}));
+  }
+}
+
+void ControlDesk::publish(std::uint32_t topic, std::uint64_t key, std::string body) {
+  if (plane_ != nullptr) plane_->publish(topic, key, std::move(body));
+}
+
+void ControlDesk::send(int rank, std::uint32_t topic, std::string body) {
+  if (plane_ != nullptr) plane_->send(rank, topic, std::move(body));
+}
+
+}  // namespace tutti

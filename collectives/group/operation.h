@@ -1,0 +1,155 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <tutti/deadline.h>
+#include <tutti/work.h>
+
+#include "collectives/record/history.h"
+#include "collectives/run/run.h"
+#include "collectives/run/schedule_cache.h"
+#include "collectives/run/shared_executor.h"
+#include "core/collective_args.h"
+#include "transport/driver/driver.h"
+#include "transport/driver/fork_guard.h"
+
+namespace tutti {
+
+class Group;
+class Operation;
+class Trace;
+
+// What a communicator of its parent answers in a forked child.
+Status forked_child();
+
+// Calls a callback of `then`; what it throws is logged and dropped.
+void run_callback(const std::function<void(const Status&)>& callback, const Status& status);
+
+// Operations are recycled: a repeated call allocates nothing.
+class OperationPool {
+ public:
+  OperationPool() = default;
+  ~OperationPool();
+  OperationPool(const OperationPool&) = delete;
+  OperationPool& operator=(const OperationPool&) = delete;
+
+  Operation* take();
+  void give_back(Operation* operation);
+
+ private:
+  const std::uint32_t born_ = fork_generation();
+  std::atomic<Operation*> spare_{nullptr};  // one that is at hand without locking
+  std::mutex mutex_;
+  std::vector<Operation*> idle_;
+};
+
+// What a `Work` needs after its communicator is gone: something to wait with, and where its node goes back
+// to.
+struct Engine {
+  explicit Engine(DriverOptions options);
+  ~Engine();
+  Driver driver;
+  OperationPool operations;
+  std::unique_ptr<Trace> trace;  // null, or set before there are operations
+};
+
+// One operation in flight: a collective (a run of a schedule) or point-to-point legs. Held by its handles,
+// and by the group until it is over.
+class Operation {
+ public:
+  enum class Kind : std::uint8_t { collective, transfers };
+
+  struct SendLeg : SendOp {
+    Operation* operation = nullptr;
+    int world_rank = -1;
+    bool posted = false;
+  };
+  struct RecvLeg : RecvOp {
+    Operation* operation = nullptr;
+    bool posted = false;
+  };
+  struct Task : DriverTask {
+    Operation* operation = nullptr;
+  };
+
+  Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  // --- any thread ---
+
+  // The first reference is the caller's.
+  static Operation* create(std::shared_ptr<Engine> engine);
+  // From when its deadline is counted; the first call counts.
+  void stamp(Deadline::Clock::time_point now);
+  static Work handle(Operation& operation);
+  void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void release();
+  bool is_shared() const { return shared_schedule != nullptr; }
+  bool is_done() const { return done_.load(std::memory_order_acquire) != 0; }
+  bool wait(Deadline deadline);
+  // Valid once done.
+  const Status& status() const { return status_; }
+  void then(std::function<void(const Status&)> callback);
+  // Ends it; wakes waiters and runs callbacks. Once.
+  void finish(const Status& status);
+  Engine& engine() const { return *engine_; }
+  // "all_reduce(count=4, float32, sum) #17", "send(count=4, float32)"
+  std::string name() const;
+  // The same with " after 0.123 s".
+  std::string describe() const;
+
+  // Set by the group when it issues.
+  Kind kind = Kind::collective;
+  Group* group = nullptr;
+  Fingerprint call;
+  std::uint64_t sequence = 0;  // of transfers: their number among the communicator's transfers, once started
+  std::uint8_t algorithm = 0;  // that carries it out
+  History::Time queued = 0;    // when it was issued, if it could not start then
+  History::Time started = 0;   // if it takes the time
+  // Since when it is under way, and until when it must be over. Many operations are over before a clock
+  // would have been read, so the group reads it when it first looks at those that are not.
+  std::atomic<Deadline::Clock::time_point> issued;
+  std::chrono::nanoseconds timeout{0};
+  Deadline deadline = Deadline::never();
+  RunBinding binding;
+  ReduceOp op = ReduceOp::sum;  // keeps a user function alive
+  CachedSchedule::Lease run;    // of a schedule of messages
+  SharedRun shared;             // of a shared schedule, which the next two keep alive
+  std::shared_ptr<CachedSchedule> shared_schedule;
+  std::shared_ptr<CachedSchedule> registered_schedule;
+  std::vector<SendLeg> sends;
+  std::vector<RecvLeg> recvs;
+  std::size_t legs_open = 0;
+  Status leg_failure;
+  Status user_failure;  // of the user's operation that combines elements
+  Task task;
+  Work::Received received;
+  bool announced = false;  // that it has been waiting for long
+  bool expired = false;    // and the others have been asked why
+
+  // The group's list of operations in flight; for whoever drives.
+  Operation* next = nullptr;
+  Operation* previous = nullptr;
+
+ private:
+  std::shared_ptr<Engine> engine_;
+  std::atomic<std::uint32_t> references_{0};
+  std::atomic<std::uint32_t> done_{0};
+  Status status_;
+  // Newest first; `closed` once the operation is over.
+  struct Callback {
+    std::function<void(const Status&)> call;
+    Callback* next = nullptr;
+  };
+  static Callback closed;
+  std::atomic<Callback*> callbacks_{nullptr};
+};
+
+}  // namespace tutti

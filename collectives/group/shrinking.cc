@@ -1,0 +1,362 @@
+#include "collectives/group/shrinking.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "collectives/group/control_desk.h"
+#include "collectives/group/control_notes.h"
+#include "collectives/group/group.h"
+#include "collectives/group/world.h"
+#include "transport/message.h"
+
+namespace tutti {
+
+namespace {
+
+using Kind = ShrinkNote::Kind;
+
+// Until all is said again; answers come sooner, so it becomes longer soon.
+constexpr std::chrono::milliseconds first_pause{10};
+constexpr std::chrono::milliseconds longest_pause{50};
+
+std::size_t count(const std::vector<bool>& members) {
+  return static_cast<std::size_t>(std::ranges::count(members, true));
+}
+
+}  // namespace
+
+namespace {
+
+void put(NoteWriter& writer, const std::vector<bool>& set) {
+  for (std::size_t i = 0; i < set.size(); i += 8) {
+    std::uint8_t byte = 0;
+    for (std::size_t bit = 0; bit < 8 && i + bit < set.size(); ++bit)
+      byte |= static_cast<std::uint8_t>(set[i + bit] ? 1u << bit : 0u);
+    writer.put(byte);
+  }
+}
+
+// The caller has made sure that all of it is there.
+std::vector<bool> get(NoteReader& reader, std::uint32_t size) {
+  std::vector<bool> set(size);
+  std::uint8_t byte = 0;
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (i % 8 == 0) byte = reader.get<std::uint8_t>();
+    set[i] = (byte >> i % 8 & 1) != 0;
+  }
+  return set;
+}
+
+}  // namespace
+
+std::string encode(const ShrinkNote& note) {
+  NoteWriter writer;
+  writer.put(note.context)
+      .put(static_cast<std::uint8_t>(note.kind))
+      .put(note.attempt)
+      .put(note.round)
+      .put(note.generation)
+      .put(note.number)
+      .put(note.needed)
+      .put(note.completed)
+      .put(static_cast<std::uint32_t>(note.members.size()))
+      .put(static_cast<std::uint32_t>(note.spared.size()));
+  put(writer, note.members);
+  put(writer, note.spared);
+  return writer.take();
+}
+
+std::optional<ShrinkNote> decode_shrink(std::string_view body) {
+  NoteReader reader(body);
+  ShrinkNote note;
+  note.context = reader.get<std::uint32_t>();
+  const auto kind = reader.get<std::uint8_t>();
+  note.kind = static_cast<Kind>(kind);
+  note.attempt = reader.get<std::uint32_t>();
+  note.round = reader.get<std::uint32_t>();
+  note.generation = reader.get<std::uint32_t>();
+  note.number = reader.get<std::uint32_t>();
+  note.needed = reader.get<std::uint32_t>();
+  note.completed = reader.get<std::uint64_t>();
+  const auto members = reader.get<std::uint32_t>(), spared = reader.get<std::uint32_t>();
+  const std::size_t bytes = (std::size_t{members} + 7) / 8 + (std::size_t{spared} + 7) / 8;
+  if (!reader.ok() || kind < static_cast<std::uint8_t>(Kind::join) ||
+      kind > static_cast<std::uint8_t>(Kind::learned) || note.number >= user_context_bit ||
+      reader.rest().size() != bytes) {
+    return std::nullopt;
+  }
+  note.members = get(reader, members);
+  note.spared = get(reader, spared);
+  return note;
+}
+
+Shrinking::Shrinking(Group& group, ControlDesk& desk, ContextNumbers& contexts, Options options)
+    : group_(group),
+      desk_(desk),
+      contexts_(contexts),
+      options_(options),
+      size_(group.ranks().size()),
+      attempt_(options.attempt),
+      joined_(size_),
+      declined_(size_),
+      accepted_(size_),
+      learned_(size_),
+      number_(contexts.above_all()),
+      next_round_(Deadline::after({})),
+      pause_(first_pause) {}
+
+// --- who is there ---
+
+bool Shrinking::gone(int position) const {
+  const int rank = group_.ranks()[static_cast<std::size_t>(position)];
+  return declined_[static_cast<std::size_t>(position)] || desk_.is_lost(rank) || desk_.has_left(rank);
+}
+
+int Shrinking::leader() const {
+  int first = 0;
+  while (first != group_.rank() && gone(first)) ++first;
+  return first;
+}
+
+ShrinkNote Shrinking::note(Kind kind) const {
+  ShrinkNote made;
+  made.kind = kind;
+  made.context = group_.context();
+  made.attempt = attempt_;
+  return made;
+}
+
+ShrinkNote Shrinking::own_join() const {
+  ShrinkNote join = note(Kind::join);
+  join.generation = options_.generation;
+  join.number = number_;
+  join.needed = options_.needed;
+  join.completed = options_.completed;
+  join.members.resize(size_);
+  for (std::size_t i = 0; i < size_; ++i) join.members[i] = !group_.reaches(static_cast<int>(i));
+  return join;
+}
+
+void Shrinking::send(int position, const ShrinkNote& note) {
+  desk_.send(group_.ranks()[static_cast<std::size_t>(position)], topic_shrink, encode(note));
+}
+
+// --- time ---
+
+bool Shrinking::poll() {
+  if (over_ || !next_round_.expired()) return false;
+  work();
+  return true;
+}
+
+void Shrinking::work() {
+  if (over_) return;
+  next_round_ = Deadline::after(pause_);
+  pause_ = std::min(2 * pause_, longest_pause);
+  if (desk_.is_fenced()) return finish(group_.status());
+  if (options_.deadline.expired()) return finish(telling_ ? Status() : late());
+  if (telling_) {
+    tell(true);
+  } else if (leader() == group_.rank()) {
+    lead(true);
+  } else {
+    send(leader(), own_join());
+  }
+}
+
+Status Shrinking::late() const {
+  if (leader() != group_.rank()) {
+    return Status(Code::timeout, "shrink: " + group_.describe(leader()) +
+                                     ", which leads, has not come to a decision in time");
+  }
+  std::string missing;
+  for (std::size_t i = 0; i < size_; ++i) {
+    const int position = static_cast<int>(i);
+    if (!gone(position) && !joined_[i]) missing += (missing.empty() ? "" : ", ") + group_.describe(position);
+  }
+  return Status(Code::timeout, "shrink: not all survivors have called it in time: missing " + missing);
+}
+
+// --- notes ---
+
+void Shrinking::on_note(int position, const ShrinkNote& note) {
+  const auto at = static_cast<std::size_t>(position);
+  const bool names_members = note.kind == Kind::join || note.kind == Kind::propose ||
+                             note.kind == Kind::commit || note.kind == Kind::refuse;
+  if (over_ || gone(position) || (names_members && note.members.size() != size_)) return;
+  if (note.kind == Kind::commit && note.spared.size() != size_) return;
+  if (telling_) {  // everything else is answered by the desk, with the decision
+    if (note.kind == Kind::learned) learned_[at] = true;
+    if (note.kind == Kind::decline) declined_[at] = true;
+    return tell(false);
+  }
+  const bool ends = note.kind == Kind::commit || note.kind == Kind::refuse || note.kind == Kind::decline;
+  if (note.attempt > attempt_ && !ends) begin_anew(note.attempt);
+  if (note.attempt != attempt_ && note.kind != Kind::commit && note.kind != Kind::decline) return;
+  switch (note.kind) {
+    case Kind::join:
+      joined_[at] = note;
+      break;
+    case Kind::decline:
+      declined_[at] = true;
+      break;
+    case Kind::ask:
+      if (leader() == position) send(position, own_join());
+      return;
+    case Kind::propose:
+      return answer_proposal(position, note);
+    case Kind::accept:
+      if (note.round == proposal_.round) accepted_[at] = true;
+      break;
+    case Kind::object:
+      if (joined_[at]) joined_[at]->number = note.number;
+      break;
+    case Kind::commit:
+    case Kind::refuse:
+      return conclude(note);
+    case Kind::learned:
+      return;
+  }
+  if (leader() == group_.rank()) lead(false);
+}
+
+// Somebody has given up the attempt that this rank is at, and calls again: all go on with the later one.
+void Shrinking::begin_anew(std::uint32_t attempt) {
+  attempt_ = attempt;
+  joined_.assign(size_, std::nullopt);
+  accepted_.assign(size_, false);
+  proposal_ = {};
+}
+
+void Shrinking::answer_proposal(int position, const ShrinkNote& proposal) {
+  if (leader() != position || !proposal.members[static_cast<std::size_t>(group_.rank())]) return;
+  if (taken_ != proposal.number && contexts_.take(proposal.number)) taken_ = proposal.number;
+  ShrinkNote answer = note(taken_ == proposal.number ? Kind::accept : Kind::object);
+  answer.round = proposal.round;
+  if (answer.kind == Kind::object) answer.number = number_ = contexts_.above_all();
+  send(position, answer);
+}
+
+// --- leading ---
+
+// Notes that have not been answered are only written again when it is time.
+void Shrinking::lead(bool again) {
+  joined_[static_cast<std::size_t>(group_.rank())] = own_join();
+  bool all = true;
+  for (std::size_t i = 0; i < size_; ++i) {
+    if (gone(static_cast<int>(i)) || joined_[i]) continue;
+    all = false;
+    if (again) send(static_cast<int>(i), note(Kind::ask));
+  }
+  if (!all) return;
+  const std::vector<bool> members = survivors();
+  std::uint32_t needed = 1;
+  for (std::size_t i = 0; i < size_; ++i) {
+    if (members[i]) needed = std::max(needed, joined_[i]->needed);
+  }
+  if (count(members) < needed) {
+    ShrinkNote refusal = note(Kind::refuse);
+    refusal.members = members;
+    return conclude(refusal);
+  }
+  propose(members, again);
+}
+
+// Those who have joined. Of two that cannot reach each other the lower rank goes on.
+std::vector<bool> Shrinking::survivors() const {
+  std::vector<bool> members(size_);
+  for (std::size_t i = 0; i < size_; ++i) members[i] = joined_[i] && !gone(static_cast<int>(i));
+  for (std::size_t low = 0; low < size_; ++low) {
+    for (std::size_t high = low + 1; high < size_; ++high) {
+      if (members[low] && members[high] && (joined_[low]->members[high] || joined_[high]->members[low]))
+        members[high] = false;
+    }
+  }
+  return members;
+}
+
+void Shrinking::propose(const std::vector<bool>& members, bool again) {
+  ShrinkNote next = note(Kind::propose);
+  next.members = members;
+  next.spared.resize(size_);
+  next.completed = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t i = 0; i < size_; ++i) {
+    next.spared[i] = declined_[i] || desk_.has_left(group_.ranks()[i]);
+    if (!members[i]) continue;
+    next.number = std::max(next.number, joined_[i]->number);
+    next.completed = std::min(next.completed, joined_[i]->completed);
+    next.generation = std::max(next.generation, joined_[i]->generation + 1);
+  }
+  if (taken_ != next.number) {
+    if (!contexts_.take(next.number)) {
+      number_ = contexts_.above_all();
+      return lead(again);
+    }
+    taken_ = next.number;
+  }
+  if (proposal_.round == 0 || next.members != proposal_.members || next.number != proposal_.number) {
+    next.round = proposal_.round + 1;
+    proposal_ = next;
+    accepted_.assign(size_, false);
+    accepted_[static_cast<std::size_t>(group_.rank())] = true;
+    again = true;
+  }
+  bool all = true;
+  for (std::size_t i = 0; i < size_; ++i) {
+    if (!members[i] || accepted_[i]) continue;
+    all = false;
+    if (again) send(static_cast<int>(i), proposal_);
+  }
+  if (!all) return;
+  ShrinkNote decision = proposal_;
+  decision.kind = Kind::commit;
+  conclude(decision);
+}
+
+// --- the end ---
+
+// Whoever asks from now on is told by the desk.
+void Shrinking::conclude(const ShrinkNote& decision) {
+  decision_ = decision;
+  desk_.remember(group_.context(), encode(decision));
+  const bool leads = leader() == group_.rank();
+  if (leads) tell(true);
+  if (decision.kind == Kind::refuse) return finish(too_few(decision.members));
+  if (!decision.members[static_cast<std::size_t>(group_.rank())]) {
+    return finish(Status(Code::aborted, "shrink: the others go on without " + group_.describe(group_.rank()) +
+                                            ", which not all of them can reach"));
+  }
+  if (taken_ != decision.number && !contexts_.take(decision.number))
+    return finish(Status(Code::internal, "shrink: the new communicator's number is taken"));
+  taken_ = decision.number;
+  telling_ = leads;
+  if (telling_) return tell(false);
+  finish({});
+}
+
+// By the leader, whose part is over when all who go on have learned of it.
+void Shrinking::tell(bool again) {
+  bool all = true;
+  for (std::size_t i = 0; i < size_; ++i) {
+    const int position = static_cast<int>(i);
+    if (position == group_.rank() || gone(position) || learned_[i]) continue;
+    if (decision_.members[i]) all = false;
+    if (again) send(position, decision_);
+  }
+  if (all && telling_) finish({});
+}
+
+Status Shrinking::too_few(const std::vector<bool>& members) const {
+  return Status(Code::peer_lost, "shrink: only " + std::to_string(count(members)) + " of " +
+                                     std::to_string(size_) +
+                                     " ranks are left, and not all of them go on with so few (see min_size)");
+}
+
+void Shrinking::finish(const Status& status) {
+  over_ = true;
+  status_ = status;
+  done_.store(1);
+  desk_.driver().notify(done_);
+}
+
+}  // namespace tutti

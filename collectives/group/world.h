@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include <tutti/communicator.h>
+
+#include "collectives/group/control_desk.h"
+#include "collectives/group/operation.h"
+#include "collectives/schedule/selector.h"
+#include "collectives/schedule/topology.h"
+#include "transport/driver/driver.h"
+#include "transport/mesh/context_table.h"
+#include "transport/mesh/mesh.h"
+
+namespace tutti {
+
+// Hands out the numbers that keep communicators' messages apart. A number is used once per process, and the
+// members of a new communicator agree on one that is free at all of them.
+class ContextNumbers {
+ public:
+  // A number not used here yet.
+  std::uint32_t propose();
+  // The first that is higher than all that were used here.
+  std::uint32_t above_all();
+  // Takes `context` for good; false if it is in use here already.
+  bool take(std::uint32_t context);
+
+ private:
+  std::mutex mutex_;
+  std::uint32_t next_ = 1;
+  ContextRanges taken_;
+};
+
+class DebugServer;
+class Recorder;
+
+// What all communicators that came out of one `init` share. Lives until the last of them is gone.
+struct World {
+  World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,
+        Selector algorithm_selector, std::chrono::nanoseconds operation_timeout);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  std::shared_ptr<Engine> engine;
+  std::unique_ptr<Mesh> mesh;
+  ControlDesk desk;
+  Selector selector;  // changes only while there is no communicator
+  Topology topology;
+  std::chrono::nanoseconds default_timeout;
+  ContextNumbers contexts;
+  // Of each rank, for each communicator whose ranks share memory; 0: they do not. Equal on all ranks.
+  std::uint64_t window_bytes = 0;
+  // The composite call that all calls of communicators made now are part of.
+  Composite part_of = Composite::none;
+  // Each rank here has a processor to itself.
+  bool patient = true;
+  std::unique_ptr<Recorder> recorder;
+  std::unique_ptr<DebugServer> debug_server;  // null: this rank answers no questions
+};
+
+// The communicator of all ranks of a world whose mesh has been started. Blocks until its ranks share memory,
+// if they are to.
+Communicator create_communicator(const std::shared_ptr<World>& world);
+
+// By which its algorithms are chosen.
+const CostModel& agreed_costs(const Communicator& communicator);
+
+}  // namespace tutti

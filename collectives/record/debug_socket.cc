@@ -1,0 +1,193 @@
+#include "collectives/record/debug_socket.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <tutti/deadline.h>
+
+#include "transport/driver/fork_guard.h"
+#include "transport/driver/signals_blocked.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr std::string_view prefix = "tutti-debug-";
+constexpr std::size_t longest_answer = std::size_t{64} << 20;
+// How long a client that does not read may hold up the others.
+constexpr timeval client_patience{.tv_sec = 2, .tv_usec = 0};
+
+struct Address {
+  sockaddr_un socket{};
+  socklen_t length;
+
+  // A zero byte in front makes it abstract.
+  explicit Address(std::string_view name) {
+    socket.sun_family = AF_UNIX;
+    const std::size_t bytes = std::min(name.size(), sizeof socket.sun_path - 1);
+    std::memcpy(socket.sun_path + 1, name.data(), bytes);
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&socket); }
+};
+
+struct Closing {
+  int descriptor;
+  ~Closing() {
+    if (descriptor >= 0) close(descriptor);
+  }
+};
+
+// The process at the other end, if it is of our user; else 0.
+pid_t same_user(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  const bool known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
+  return known && peer.uid == geteuid() ? peer.pid : 0;
+}
+
+std::string text_of(int error) { return std::generic_category().message(error); }
+
+// Containers may share the network, and so these names, and have equal process numbers.
+std::string new_name() {
+  std::random_device random;
+  return std::string(prefix) + std::to_string(getpid()) + "-" + std::to_string(random()) +
+         std::to_string(random());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DebugServer>> DebugServer::create(std::function<std::string()> text) {
+  const Address address(new_name());
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  int error = listener < 0 || stop < 0 ? errno : 0;
+  if (error == 0 && (bind(listener, address.get(), address.length) != 0 || listen(listener, 16) != 0)) {
+    error = errno;
+  }
+  if (error == 0) {
+    std::unique_ptr<DebugServer> server(new DebugServer(listener, stop, std::move(text)));
+    if (server->thread_.joinable()) return server;
+    return Status(Code::resource_exhausted, "no thread to be had");
+  }
+  const Closing both[] = {{listener}, {stop}};
+  return Status(Code::unsupported, "an abstract unix socket: " + text_of(error));
+}
+
+DebugServer::DebugServer(int listener, int stop, std::function<std::string()> text)
+    : listener_(listener), stop_(stop), generation_(fork_generation()), text_(std::move(text)) {
+  guard_descriptor(listener_);
+  guard_descriptor(stop_);
+  try {
+    const SignalsBlocked blocked;
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {  // seen by `create`
+  }
+}
+
+DebugServer::~DebugServer() {
+  if (generation_ == fork_generation()) {
+    const std::uint64_t one = 1;
+    while (write(stop_, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+    if (thread_.joinable()) thread_.join();
+    release_descriptor(listener_);
+    release_descriptor(stop_);
+  } else {
+    forget(thread_);
+  }
+  close(listener_);
+  close(stop_);
+}
+
+void DebugServer::run() {
+  pthread_setname_np(pthread_self(), "tutti-debug");
+  for (;;) {
+    pollfd watched[] = {{listener_, POLLIN, 0}, {stop_, POLLIN, 0}};
+    poll(watched, 2, -1);
+    if (watched[1].revents != 0) return;
+    const Closing client{accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)};
+    if (client.descriptor >= 0) {
+      answer(client.descriptor);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      poll(&watched[1], 1, 100);  // the client keeps waiting, and this would not sleep
+    }
+  }
+}
+
+void DebugServer::answer(int client) const {
+  if (same_user(client) == 0) return;
+  setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &client_patience, sizeof client_patience);
+  const std::string whole = text_();
+  std::string_view left = whole;
+  const Deadline deadline = Deadline::after(std::chrono::seconds(2 * client_patience.tv_sec));
+  while (!left.empty() && !deadline.expired()) {
+    const ssize_t sent = send(client, left.data(), left.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return;
+    left.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+std::vector<DebugEndpoint> debug_endpoints() {
+  std::vector<DebugEndpoint> found;
+  std::ifstream table("/proc/net/unix");
+  const std::string mark = "@" + std::string(prefix);
+  for (std::string line; std::getline(table, line);) {
+    const std::size_t at = line.find(mark);
+    if (at == line.npos) continue;
+    DebugEndpoint endpoint;
+    endpoint.name = line.substr(at + 1);
+    const char* const number = endpoint.name.data() + prefix.size();
+    std::from_chars(number, endpoint.name.data() + endpoint.name.size(), endpoint.pid);
+    // Connections in progress stand there, too, by the same name.
+    const bool known =
+        std::ranges::any_of(found, [&](const DebugEndpoint& other) { return other.name == endpoint.name; });
+    if (!known) found.push_back(std::move(endpoint));
+  }
+  return found;
+}
+
+Result<DebugAnswer> ask(const DebugEndpoint& endpoint, std::chrono::milliseconds limit) {
+  const Address address(endpoint.name);
+  const Closing client{socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+  if (client.descriptor < 0 || connect(client.descriptor, address.get(), address.length) != 0) {
+    return Status(Code::unreachable, text_of(errno));
+  }
+  DebugAnswer answer;
+  answer.pid = same_user(client.descriptor);
+  if (answer.pid == 0) return Status(Code::unauthenticated, "it belongs to another user");
+  const Deadline deadline = Deadline::after(limit);
+  while (answer.text.size() < longest_answer) {
+    char bytes[65536];
+    const ssize_t received = recv(client.descriptor, bytes, sizeof bytes, 0);
+    if (received > 0) {
+      answer.text.append(bytes, static_cast<std::size_t>(received));
+      continue;
+    }
+    if (received == 0 && !answer.text.empty()) return answer;
+    if (received == 0) return Status(Code::unreachable, "it hung up");
+    if (errno != EAGAIN && errno != EINTR) return Status(Code::unreachable, text_of(errno));
+    if (deadline.expired()) return Status(Code::timeout, "no answer: it is stopped");
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+    pollfd watched{client.descriptor, POLLIN, 0};
+    poll(&watched, 1, static_cast<int>(left.count()));
+  }
+  return Status(Code::protocol_error, "its answer does not end");
+}
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/status.h>
+
+#include "collectives/group/group.h"
+#include "collectives/record/trace.h"
+#include "core/file_pattern.h"
+#include "transport/driver/driver.h"
+
+namespace tutti {
+
+class JsonWriter;
+class Mesh;
+
+// The flight recorder of a rank: tells what all its communicators have done last, as JSON
+// (docs/debugging.md), when somebody asks or when a communicator fails. What it tells is in the
+// communicators' histories.
+class Recorder {
+ public:
+  Recorder(Driver& driver, const Mesh& mesh) : driver_(driver), mesh_(mesh) {}
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // Before there are communicators. `dump`: a pattern (core/file_pattern.h); empty: failures leave no file.
+  void configure(std::string version, std::string job, std::string dump);
+
+  // The same; `pattern` as that of the dumps. Failures write out the trace, which outlives this.
+  Result<std::unique_ptr<Trace>> start_trace(const std::string& pattern);
+
+  // Any thread. A communicator is removed before it goes.
+  void add(const Group& group);
+  void remove(const Group& group);
+
+  // What there is to tell. Whoever drives is asked what the operations in flight wait for, and given `limit`
+  // for the answer: without it the rest is told all the same. Not by a thread that drives.
+  std::string tell(std::chrono::milliseconds limit = std::chrono::seconds(1));
+  // A communicator has failed: writes the file, unless one that told of this communicator has been written.
+  // Driving.
+  void on_failure(const Group& group, const Status& why);
+  // Waits until whoever drives has seen the last question. Before the driver goes.
+  void stop();
+
+ private:
+  // What one communicator's operations wait for.
+  using Waiting = std::map<const Group*, std::vector<Group::Waiting>>;
+  struct Question : DriverTask {
+    Recorder* recorder = nullptr;
+  };
+
+  Waiting ask(std::chrono::milliseconds limit, bool& answered);
+  void answer();
+  std::string write(const Waiting& waiting, std::string_view reason, bool answered) const;
+  void write_group(JsonWriter& json, const Group& group, const std::vector<Group::Waiting>& waiting) const;
+  FileNameParts file_name_parts() const;
+
+  Driver& driver_;
+  const Mesh& mesh_;
+  std::string version_;
+  std::string job_;
+  std::string dump_;
+  Trace* trace_ = nullptr;
+
+  std::mutex mutex_;  // taken by whoever drives, so nobody waits for that one while holding it
+  std::map<const Group*, bool> groups_;  // whether a file has told of it
+  std::mutex asking_;                    // one question at a time
+  Question question_;
+  bool asked_ = false;  // and not answered yet
+  Waiting answer_;
+  std::condition_variable answered_;
+};
+
+}  // namespace tutti

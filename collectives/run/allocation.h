@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "collectives/schedule/registered.h"
+#include "collectives/schedule/topology.h"
+#include "core/memory_limit.h"
+#include "transport/driver/driver.h"
+#include "transport/shared_segment.h"
+
+namespace tutti {
+
+// What each rank brings to an allocation.
+struct AllocationVote {
+  std::uint64_t bytes = 0;
+  MemoryLimits limits;  // where it runs
+};
+
+// What there cannot be on the host of a rank.
+struct Shortage {
+  int rank;
+  std::uint64_t wanted;  // by its host's ranks, or by those in its control group
+  std::uint64_t limit;   // for all of them
+};
+// A pure function of what all ranks know, so that all refuse alike.
+std::optional<Shortage> find_shortage(const std::vector<AllocationVote>& votes, const Topology& topology);
+
+// What one call of `Communicator::allocate` made: a part for each rank. Shared among the ranks, or this
+// rank's own where they cannot share; then it is ordinary memory. Any thread may let go of it.
+class GroupMemory {
+ public:
+  // Bytes of a segment with a part of `parts[r]` bytes for each rank.
+  static std::uint64_t segment_bytes(const std::vector<std::uint64_t>& parts);
+  // `segment` null: not shared.
+  GroupMemory(std::unique_ptr<SharedSegment> segment, int rank, const std::vector<std::uint64_t>& parts);
+  ~GroupMemory();
+  GroupMemory(const GroupMemory&) = delete;
+  GroupMemory& operator=(const GroupMemory&) = delete;
+
+  std::byte* data() const { return part(rank_); }
+  std::uint64_t bytes() const { return bytes_[static_cast<std::size_t>(rank_)]; }
+
+  bool shared() const { return segment_ != nullptr; }
+  std::byte* part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
+  std::uint64_t bytes(int rank) const { return bytes_[static_cast<std::size_t>(rank)]; }
+  // This rank does not use it any more, and this may be gone when it returns. Others may use it, until all
+  // have said so: true for the last.
+  bool release();
+  bool released_by_all() const;
+
+ private:
+  struct FreeDelete {
+    void operator()(std::byte* memory) const;
+  };
+
+  const std::unique_ptr<SharedSegment> segment_;
+  const int rank_;
+  std::vector<std::byte*> parts_;
+  std::vector<std::uint64_t> bytes_;
+  std::unique_ptr<std::byte[], FreeDelete> memory_;
+  std::atomic<std::uint32_t>* releases_ = nullptr;  // in the segment
+  std::atomic<bool> released_{false};               // by this rank, whatever others may write there
+};
+
+// The allocations of a group, by number. They stay mapped until all ranks have released them, since another
+// rank's vote may still speak of them. Thread-safe; what destroys a segment is called by whoever drives.
+class AllocationTable final : public Registry {
+ public:
+  // Allocations are made in the same order on all ranks. Both drop those that nobody uses any more.
+  void add(std::shared_ptr<GroupMemory> memory);
+  void drop_unused();
+  void clear();
+
+  Place find(const void* data, std::uint64_t bytes) const override;
+  std::byte* resolve(int rank, const Place& place) const override;
+
+ private:
+  struct Entry {
+    std::uint64_t number;
+    std::shared_ptr<GroupMemory> memory;
+  };
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;  // few
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace tutti

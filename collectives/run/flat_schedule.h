@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "collectives/schedule/schedule.h"
+
+namespace tutti {
+
+// A shared schedule of a few bytes, made ready for being carried out again and again: its data moves through
+// the ranks' slots (see Board), it repeats nothing, and every slice is a base and an offset in bytes, so that
+// little more than its loads and stores is left to do. Its steps are the schedule's, one by one.
+class FlatSchedule {
+ public:
+  struct Place {
+    std::size_t base = 0;  // a BufferId; windows are the slots' payloads, counted from rank 0's
+    std::size_t offset = 0;
+  };
+  struct Step {
+    StepKind kind = StepKind::copy;
+    std::int32_t peer = -1;
+    std::uint32_t index = 0;
+    Place left;
+    Place right;
+    Place out;
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+  };
+
+  FlatSchedule(const Schedule& schedule, std::size_t element_size);
+
+  // Whether the schedule is of that sort; otherwise there are no steps.
+  bool usable() const { return !steps_.empty(); }
+  const std::vector<Step>& steps() const { return steps_; }
+
+ private:
+  std::vector<Step> steps_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,198 @@
+#include "collectives/run/run.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace tutti {
+
+namespace {
+
+constexpr std::size_t scratch_alignment = 64;
+
+}  // namespace
+
+void Run::FreeDelete::operator()(std::byte* memory) const { std::free(memory); }
+
+Run::Run(const Schedule& schedule) : schedule_(schedule), states_(schedule.steps.size()) {
+  std::uint32_t sends = 0;
+  std::uint32_t recvs = 0;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    const StepKind kind = schedule.steps[i].kind;
+    if (kind == StepKind::send) states_[i].node = sends++;
+    if (kind == StepKind::recv || kind == StepKind::recv_reduce) states_[i].node = recvs++;
+  }
+  sends_ = std::vector<SendNode>(sends);
+  recvs_ = std::vector<RecvNode>(recvs);
+  ready_.reserve(states_.size());
+}
+
+void Run::provide_scratch() {
+  const std::size_t bytes = schedule_.scratch_count * size_of(binding_.reducer.type);
+  if (bytes <= scratch_bytes_) return;
+  const std::size_t rounded = (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
+  scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(scratch_alignment, rounded)));
+  scratch_bytes_ = scratch_ ? rounded : 0;
+}
+
+void Run::start(const RunBinding& binding) {
+  binding_ = binding;
+  provide_scratch();
+  for (std::size_t i = 0; i < states_.size(); ++i) states_[i].waiting_for = schedule_.steps[i].dependencies;
+  ready_.assign(schedule_.ready.begin(), schedule_.ready.end());
+  next_ready_ = completed_ = 0;
+  failed_ = false;
+  if (schedule_.scratch_count != 0 && scratch_ == nullptr) {
+    return fail(Status(Code::resource_exhausted, "no memory for the scratch of a collective"));
+  }
+  drain();
+}
+
+std::byte* Run::address(const Slice& slice) const {
+  const std::size_t offset = slice.offset * size_of(binding_.reducer.type);
+  switch (slice.buffer) {
+    case BufferId::input:
+      return const_cast<std::byte*>(binding_.input) + offset;  // only ever read, or equal to the output
+    case BufferId::output:
+      return binding_.output + offset;
+    case BufferId::scratch:
+    case BufferId::window:  // only in shared schedules
+      break;
+  }
+  return scratch_.get() + offset;
+}
+
+// Steps become ready in the middle of others, also from callbacks: all are carried out by the outermost call,
+// one after the other, so that the stack stays flat and `finished` is the last thing that happens.
+void Run::drain() {
+  if (draining_) return;
+  draining_ = true;
+  while (next_ready_ < ready_.size() && !failed_) execute(ready_[next_ready_++]);
+  draining_ = false;
+  if (!failed_ && completed_ == states_.size()) binding_.finished(binding_.owner, Status());
+}
+
+void Run::execute(std::uint32_t index) {
+  const Step& step = schedule_.steps[index];
+  switch (step.kind) {
+    case StepKind::send:
+      post_send(step, index);
+      break;
+    case StepKind::recv:
+    case StepKind::recv_reduce:
+      post_recv(step, index);
+      break;
+    default:
+      compute(step);
+      if (binding_.reducer.failed()) return fail(*binding_.reducer.failure);
+      complete(index);
+  }
+}
+
+void Run::post_send(const Step& step, std::uint32_t index) {
+  SendNode& node = sends_[states_[index].node];
+  static_cast<SendOp&>(node) = SendOp{};
+  node.header = {{binding_.context, step.index, binding_.sequence},
+                 binding_.call,
+                 step.left.count * size_of(binding_.reducer.type)};
+  node.data = address(step.left);
+  node.run = this;
+  node.step = index;
+  node.posted = true;
+  node.done = [](SendOp& op, const Status& status) {
+    auto& self = static_cast<SendNode&>(op);
+    self.posted = false;
+    self.run->message_done(self.step, status);
+  };
+  binding_.mesh->send(binding_.ranks[static_cast<std::size_t>(step.peer)], node);
+}
+
+void Run::post_recv(const Step& step, std::uint32_t index) {
+  RecvNode& node = recvs_[states_[index].node];
+  static_cast<RecvOp&>(node) = RecvOp{};
+  node.tag = {binding_.context, step.index, binding_.sequence};
+  node.call = binding_.call;
+  node.peer = binding_.ranks[static_cast<std::size_t>(step.peer)];
+  node.bytes = step.out.count * size_of(binding_.reducer.type);
+  node.sink.out = address(step.out);
+  if (step.kind == StepKind::recv_reduce) {
+    node.sink.local = address(step.left);
+    node.sink.reducer = &binding_.reducer;
+    node.sink.side = step.message_side;
+  }
+  node.run = this;
+  node.step = index;
+  node.posted = true;
+  node.done = [](RecvOp& op, const Status& status) {
+    auto& self = static_cast<RecvNode&>(op);
+    self.posted = false;
+    self.run->message_done(self.step, status);
+  };
+  binding_.mesh->recv(node);
+}
+
+void Run::compute(const Step& step) {
+  const DataType type = binding_.reducer.type;
+  const std::size_t count = step.out.count;
+  switch (step.kind) {
+    case StepKind::copy:
+      std::memmove(address(step.out), address(step.left), count * size_of(type));
+      break;
+    case StepKind::reduce:
+      binding_.reducer(address(step.left), address(step.right), address(step.out), count);
+      break;
+    case StepKind::scale:
+      scale(address(step.left), address(step.out), count, type, binding_.factor);
+      break;
+    default:
+      divide(address(step.left), address(step.out), count, type, binding_.divisor);
+  }
+}
+
+void Run::complete(std::uint32_t index) {
+  const Step& step = schedule_.steps[index];
+  ++completed_;
+  for (std::uint32_t i = 0; i < step.successor_count; ++i) {
+    const std::uint32_t successor = schedule_.successors[step.first_successor + i];
+    if (--states_[successor].waiting_for == 0) ready_.push_back(successor);
+  }
+}
+
+void Run::message_done(std::uint32_t index, const Status& status) {
+  if (failed_) return;
+  // An operation that threw before its message was lost is the cause that counts: its rank says so to all.
+  if (binding_.reducer.failed()) return fail(*binding_.reducer.failure);
+  if (!status.ok()) return fail(status);
+  complete(index);
+  drain();
+}
+
+void Run::fail(const Status& status) {
+  failed_ = true;
+  binding_.finished(binding_.owner, status);
+}
+
+void Run::cancel(const Status& why) {
+  failed_ = true;
+  for (SendNode& node : sends_) {
+    if (!node.posted) continue;
+    const Step& step = schedule_.steps[node.step];
+    binding_.mesh->cancel(node, binding_.ranks[static_cast<std::size_t>(step.peer)], why);
+  }
+  for (RecvNode& node : recvs_) {
+    if (node.posted) binding_.mesh->cancel(node, why);
+  }
+}
+
+std::vector<int> Run::awaited() const {
+  std::vector<int> ranks;
+  for (const RecvNode& node : recvs_) {
+    if (node.posted) ranks.push_back(schedule_.steps[node.step].peer);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+}  // namespace tutti

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/schedule.h"
+#include "core/reduce.h"
+#include "transport/mesh/mesh.h"
+
+namespace tutti {
+
+// Everything that one execution of a schedule adds to it: pointers, names of messages, who to tell.
+struct RunBinding {
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  Reducer reducer;
+  double factor = 1.0;      // of a premultiplied sum
+  std::size_t divisor = 1;  // of an average
+  std::uint32_t context = 0;
+  std::uint64_t sequence = 0;
+  Fingerprint call;
+  Mesh* mesh = nullptr;
+  std::span<const int> ranks;  // communicator rank -> world rank
+  // Called once, as the last thing a run does; the run may be reused or destroyed in it. A failure is told at
+  // once, while messages are still posted: `cancel` must follow before anything else.
+  void (*finished)(void* owner, const Status& status) = nullptr;
+  void* owner = nullptr;
+};
+
+// The executor: carries out one schedule at a time. Reusable, so that repeated collectives allocate nothing.
+// Everything is called by whoever drives.
+class Run {
+ public:
+  explicit Run(const Schedule& schedule);
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  // `finished` may be called from within.
+  void start(const RunBinding& binding);
+  // Takes everything back that is posted; afterwards no buffer is touched. `finished` is not called any more.
+  void cancel(const Status& why);
+  // The ranks of the communicator whose messages it is waiting for.
+  std::vector<int> awaited() const;
+  std::size_t scratch_bytes() const { return scratch_bytes_; }
+
+ private:
+  struct SendNode : SendOp {
+    Run* run = nullptr;
+    std::uint32_t step = 0;
+    bool posted = false;
+  };
+  struct RecvNode : RecvOp {
+    Run* run = nullptr;
+    std::uint32_t step = 0;
+    bool posted = false;
+  };
+  struct StepState {
+    std::uint32_t waiting_for = 0;  // dependencies still open
+    std::uint32_t node = 0;         // of its kind, if it is a message
+  };
+  struct FreeDelete {
+    void operator()(std::byte* memory) const;
+  };
+
+  std::byte* address(const Slice& slice) const;
+  void provide_scratch();
+  void drain();
+  void execute(std::uint32_t step);
+  void post_send(const Step& step, std::uint32_t index);
+  void post_recv(const Step& step, std::uint32_t index);
+  void compute(const Step& step);
+  void complete(std::uint32_t step);
+  void fail(const Status& status);
+  void message_done(std::uint32_t step, const Status& status);
+
+  const Schedule& schedule_;
+  RunBinding binding_;
+  std::vector<StepState> states_;
+  std::vector<SendNode> sends_;
+  std::vector<RecvNode> recvs_;
+  std::vector<std::uint32_t> ready_;  // every step enters once, so no ring is needed
+  std::size_t next_ready_ = 0;
+  std::size_t completed_ = 0;
+  bool draining_ = false;
+  bool failed_ = false;
+  std::unique_ptr<std::byte[], FreeDelete> scratch_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace tutti

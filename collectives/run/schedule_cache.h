@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "collectives/run/flat_schedule.h"
+#include "collectives/run/run.h"
+#include "collectives/schedule/problem.h"
+#include "collectives/schedule/schedule.h"
+#include "collectives/schedule/selector.h"
+
+namespace tutti {
+
+// A schedule with the idle runs that belong to it.
+class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
+ public:
+  // Made by the algorithm with that id.
+  CachedSchedule(Schedule schedule, std::uint8_t algorithm, std::size_t element_size)
+      : schedule_(std::move(schedule)), flat_(schedule_, element_size), algorithm_(algorithm) {}
+
+  // Gives its run back when it goes.
+  class Lease {
+   public:
+    Lease() = default;
+    Lease(Lease&& other) noexcept = default;
+    Lease& operator=(Lease&& other) noexcept;
+    ~Lease() { reset(); }
+    void reset();
+    Run* operator->() const { return run_.get(); }
+    explicit operator bool() const { return run_ != nullptr; }
+
+   private:
+    friend class CachedSchedule;
+    std::shared_ptr<CachedSchedule> schedule_;
+    std::unique_ptr<Run> run_;
+  };
+
+  // For schedules of messages.
+  Lease lease();
+  const Schedule& schedule() const { return schedule_; }
+  // The same, if it can be had so; or null.
+  const FlatSchedule* flat() const { return flat_.usable() ? &flat_ : nullptr; }
+  std::uint8_t algorithm() const { return algorithm_; }
+  std::size_t step_count() const { return schedule_.steps.size(); }
+
+ private:
+  const Schedule schedule_;
+  const FlatSchedule flat_;
+  const std::uint8_t algorithm_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Run>> idle_;
+};
+
+// Least recently used, bounded by the number of steps kept. Thread-safe.
+class ScheduleCache {
+ public:
+  explicit ScheduleCache(const Selector& selector) : selector_(selector) {}
+
+  // The schedule for a problem; builds it if need be. `algorithm` 0: the selector's choice.
+  Result<std::shared_ptr<CachedSchedule>> get(const Problem& problem, std::uint8_t algorithm);
+
+ private:
+  struct Key {
+    Problem problem;  // its spans point into `counts`
+    std::uint8_t algorithm = 0;
+    std::vector<std::uint64_t> counts;
+  };
+  struct Entry {
+    Key key;
+    std::uint64_t hash = 0;
+    std::size_t steps = 0;
+    std::shared_ptr<CachedSchedule> schedule;
+  };
+
+  static std::uint64_t hash(const Problem& problem, std::uint8_t algorithm);
+  static bool matches(const Key& key, const Problem& problem, std::uint8_t algorithm);
+  std::shared_ptr<CachedSchedule> find(const Problem& problem, std::uint8_t algorithm,
+                                       std::uint64_t hash_value);
+  void evict();
+
+  const Selector& selector_;
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // most recently used first
+  std::unordered_multimap<std::uint64_t, std::list<Entry>::iterator> index_;
+  std::size_t steps_ = 0;
+};
+
+}  // namespace tutti

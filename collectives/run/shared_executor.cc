@@ -1,0 +1,508 @@
+#include "collectives/run/shared_executor.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+
+#include "collectives/schedule/algorithm.h"
+#include "core/relax.h"
+#include "core/stream_copy.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr std::uint64_t compare_every = 16;
+
+}  // namespace
+
+void SharedExecutor::FreeDelete::operator()(std::byte* memory) const { std::free(memory); }
+
+SharedExecutor::SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, std::span<const int> ranks,
+                               const Registry& registry, bool patient)
+    : board_(std::move(board)),
+      mesh_(mesh),
+      ranks_(ranks),
+      registry_(registry),
+      patient_(patient),
+      next_((board_->rank() + 1) % board_->size()),
+      inputs_(static_cast<std::size_t>(board_->size())),
+      outputs_(static_cast<std::size_t>(board_->size())) {}
+
+bool SharedExecutor::submit(SharedRun& run) {
+  run.next = nullptr;
+  if (first_ != nullptr) {
+    last_->next = &run;
+    last_ = &run;
+    return false;
+  }
+  first_ = last_ = &run;
+  if (advancing_) {
+    begin();
+    return false;
+  }
+  if (run.flat != nullptr && run_flat(run)) {
+    first_ = nullptr;
+    return true;
+  }
+  if (stage_ == Stage::idle) begin();
+  submitted_ = &run;
+  advance();
+  return std::exchange(submitted_, nullptr) == nullptr;
+}
+
+bool SharedExecutor::advance() {
+  if (advancing_) return false;
+  bool did = false;
+  advancing_ = true;
+  while (stage_ != Stage::idle && stage_ != Stage::failed) {
+    const std::uint32_t before = cursor_;
+    const bool moved = go_on();
+    did |= moved || cursor_ != before;
+    if (!moved) break;
+  }
+  advancing_ = false;
+  if (due_) {
+    due_ = false;
+    board_->pulse();
+  }
+  return did;
+}
+
+void SharedExecutor::halt() {
+  if (first_ == nullptr) first_ = last_ = &halted_;
+  stage_ = Stage::failed;
+}
+
+void SharedExecutor::cancel() {
+  first_ = last_ = nullptr;
+  stage_ = Stage::failed;
+}
+
+void SharedExecutor::begin() {
+  ++number_;
+  prepare();
+  stage_ = Stage::room;
+}
+
+void SharedExecutor::prepare() {
+  signalled_ = false;
+  element_size_ = size_of(first_->binding->reducer.type);
+  area_ = area_for(*first_);
+}
+
+// True if the operation moved on to another stage, or to the next one.
+bool SharedExecutor::go_on() {
+  switch (stage_) {
+    case Stage::room:
+      if (!room()) return false;
+      // Before a slot is used anew, what was called there must have been compared.
+      if (compared_ + Board::slots < number_) {
+        if (const Status agreed = compare(number_ - 1); !agreed.ok()) {
+          end(agreed);
+          return true;
+        }
+      }
+      enter();
+      return true;
+    case Stage::vote:
+      for (; cursor_ < static_cast<std::uint32_t>(board_->size()); ++cursor_) {
+        const int peer = static_cast<int>(cursor_);
+        if (peer != board_->rank() && !patiently_arrived(peer, 1)) return stage_ == Stage::failed;
+      }
+      count_votes();
+      return true;
+    case Stage::steps:
+      return run_steps();
+    case Stage::agree:
+      if (!board_->all_finished(number_)) return false;
+      finish();
+      return true;
+    default:
+      return false;
+  }
+}
+
+SharedExecutor::Area SharedExecutor::area_for(const SharedRun& run) const {
+  const std::uint64_t bytes = run.schedule->window_count * element_size_;
+  if (run.votes || bytes > Board::page_bytes) return Area::window;
+  return bytes > Board::payload_bytes ? Area::page : Area::slot;
+}
+
+// The operation that all ranks must have finished before what this one writes to is used anew.
+std::uint64_t SharedExecutor::needs_finished() const {
+  const std::uint64_t distance = area_ == Area::page ? Board::pages : Board::slots;
+  const std::uint64_t before = number_ > distance ? number_ - distance : 0;
+  return area_ == Area::window ? std::max(before, windows_used_) : before;
+}
+
+bool SharedExecutor::room() const { return board_->all_finished(needs_finished()); }
+
+void SharedExecutor::enter() {
+  board_->slot(board_->rank(), number_).enter(first_->binding->call);
+  cursor_ = 0;
+  if (first_->votes) {
+    show();
+    signals_before_ = 0;
+    signal(1);
+    board_->pulse();  // whoever sleeps until all have come is to wake up before this rank works, not after
+    stage_ = Stage::vote;
+    return;
+  }
+  use(*first_->schedule);
+  signals_before_ = 0;
+}
+
+void SharedExecutor::show() {
+  const SharedRun& run = *first_;
+  const Shown shown{registry_.find(run.binding->input, run.input_bytes),
+                    registry_.find(run.binding->output, run.output_bytes)};
+  std::memcpy(board_->slot(board_->rank(), number_).payload, &shown, sizeof shown);
+}
+
+// All ranks judge by the same places, so all come to the same answer.
+bool SharedExecutor::everybody_registered() {
+  const Fingerprint& call = first_->binding->call;
+  const auto resolve = [&](int rank, const Place& place, std::uint64_t bytes) {
+    return place.allocation != 0 && place.bytes == bytes ? registry_.resolve(rank, place) : nullptr;
+  };
+  for (int rank = 0; rank < board_->size(); ++rank) {
+    Shown shown;
+    std::memcpy(&shown, board_->slot(rank, number_).payload, sizeof shown);
+    // The checked copy is the one that is used: the compiler must not read it again.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const Reach needed = reach(call.kind, call.root, rank);
+    const auto at = static_cast<std::size_t>(rank);
+    inputs_[at] = needed.input ? resolve(rank, shown.input, first_->input_bytes) : nullptr;
+    outputs_[at] = needed.output ? resolve(rank, shown.output, first_->output_bytes) : nullptr;
+    if (needed.input && inputs_[at] == nullptr) return false;
+    if (needed.output && outputs_[at] == nullptr) return false;
+  }
+  return true;
+}
+
+void SharedExecutor::count_votes() {
+  const bool registered = everybody_registered();
+  if (registered && first_->registered == nullptr) {
+    // By what stands in shared memory, where any rank can write, this one's buffers are registered, too.
+    end(Status(Code::protocol_error, "the ranks' votes on registered memory are not what they cast"));
+    return;
+  }
+  if (registered) ++registered_operations_;
+  use(registered ? *first_->registered : *first_->schedule);
+  reaches_others_ = registered;
+  signals_before_ = 1;
+}
+
+void SharedExecutor::use(const Schedule& schedule) {
+  schedule_ = &schedule;
+  reaches_others_ = false;
+  cursor_ = 0;
+  repetition_ = 0;
+  shift_ = 0;
+  stage_ = Stage::steps;
+  if (area_ == Area::window) windows_used_ = number_;
+  const std::size_t needed = schedule.scratch_count * element_size_;
+  if (needed <= scratch_bytes_) return;
+  constexpr std::size_t alignment = 64;
+  const std::size_t rounded = (needed + alignment - 1) / alignment * alignment;
+  scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
+  scratch_bytes_ = scratch_ ? rounded : 0;
+  if (scratch_ == nullptr) {
+    end(Status(Code::resource_exhausted, "no memory for the scratch of a collective"));
+  }
+}
+
+bool SharedExecutor::run_steps() {
+  const auto end_of_steps = static_cast<std::uint32_t>(schedule_->steps.size());
+  for (;;) {
+    if (cursor_ == schedule_->repeat.last && repeat()) continue;
+    if (cursor_ == end_of_steps) break;
+    const Step& step = schedule_->steps[cursor_];
+    if (step.kind == StepKind::await) {
+      if (!patiently_arrived(step.peer, step.index)) return stage_ == Stage::failed;
+    } else if (step.kind == StepKind::signal) {
+      signal(signals_before_ + step.index);
+    } else if (has_been_left() || !compute(step)) {
+      const Reducer& reducer = first_->binding->reducer;
+      if (reducer.failed()) end(*reducer.failure);
+      return stage_ == Stage::failed;
+    }
+    ++cursor_;
+  }
+  end(Status());
+  return true;
+}
+
+// At the end of the repeated steps: true if they are to be carried out once more.
+bool SharedExecutor::repeat() {
+  const Schedule::Repeat& repeat = schedule_->repeat;
+  if (repeat.times == 0 || repetition_ == repeat.times) return false;
+  ++repetition_;
+  if (repetition_ == repeat.times) {  // the steps that follow are numbered and placed from the start
+    shift_ = 0;
+    signals_before_ -= static_cast<std::uint32_t>(repeat.times - 1) * repeat.signals;
+    return false;
+  }
+  shift_ += repeat.stride;
+  signals_before_ += repeat.signals;
+  cursor_ = repeat.first;
+  return true;
+}
+
+// False if a rank has left the operation meanwhile: its buffers are its own again, and this one is to fail.
+bool SharedExecutor::compute(const Step& step) {
+  const RunBinding& binding = *first_->binding;
+  const std::size_t count = step.out.count;
+  const std::byte* const left = address(step.left);
+  switch (step.kind) {
+    case StepKind::copy:
+      if (first_->passes_caches && step.out.buffer == BufferId::output) {
+        stream_copy(address(step.out), left, count * element_size_);
+        streamed_ = true;
+      } else {
+        std::memcpy(address(step.out), left, count * element_size_);
+      }
+      break;
+    case StepKind::reduce:
+      if (step.out.owner == everyone) return reduce_for_everyone(step);
+      binding.reducer(left, address(step.right), address(step.out), count);
+      return !binding.reducer.failed();
+    case StepKind::scale:
+      scale(left, address(step.out), count, binding.reducer.type, binding.factor);
+      break;
+    default:
+      assert(step.kind == StepKind::divide);
+      divide(left, address(step.out), count, binding.reducer.type, binding.divisor);
+  }
+  return true;
+}
+
+// What passes the caches goes in tiles that stay in the first level between being combined and being written:
+// small ones, so that reads and writes of memory overlap.
+bool SharedExecutor::reduce_for_everyone(const Step& step) {
+  alignas(64) std::byte tile[1024];
+  const Reducer& reducer = first_->binding->reducer;
+  const std::size_t moved = (step.out.offset + shift_) * element_size_;
+  const std::byte* const left = address(step.left);
+  const std::byte* const right = address(step.right);
+  const auto size = static_cast<std::size_t>(board_->size());
+  const auto rank = static_cast<std::size_t>(board_->rank());
+  const std::size_t bytes = step.out.count * element_size_;
+  const std::size_t most = first_->passes_caches ? sizeof tile : bytes;
+  for (std::size_t at = 0; at < bytes; at += most) {
+    const std::size_t part = std::min(most, bytes - at);
+    std::byte* const combined = first_->passes_caches ? tile : outputs_[rank] + moved;
+    reducer(left + at, right + at, combined, part / element_size_);
+    if (has_been_left() || reducer.failed()) return false;
+    for (std::size_t i = 0; i < size; ++i) {
+      std::byte* const out = outputs_[(rank + i) % size] + moved + at;
+      if (first_->passes_caches) {
+        stream_copy(out, tile, part);
+      } else if (i != 0) {
+        std::memcpy(out, combined, part);
+      }
+    }
+  }
+  streamed_ |= first_->passes_caches;
+  return true;
+}
+
+std::byte* SharedExecutor::address(const Slice& slice) const {
+  const std::size_t offset = slice.offset * element_size_;
+  const std::size_t moved = offset + shift_ * element_size_;
+  const auto owner = static_cast<std::size_t>(slice.owner);
+  switch (slice.buffer) {
+    case BufferId::input:
+      if (slice.owner != own) return inputs_[owner] + moved;
+      return const_cast<std::byte*>(first_->binding->input) +
+             moved;  // only ever read, or equal to the output
+    case BufferId::output:
+      return (slice.owner != own ? outputs_[owner] : first_->binding->output) + moved;
+    case BufferId::scratch:
+      return scratch_.get() + moved;
+    case BufferId::window:
+      break;
+  }
+  switch (area_) {
+    case Area::slot:
+      return board_->slot(slice.owner, number_).payload + offset;
+    case Area::page:
+      return board_->page(slice.owner, number_) + offset;
+    default:
+      return board_->window(slice.owner) + offset;
+  }
+}
+
+void SharedExecutor::signal(std::uint32_t index) {
+  signalled_ = true;
+  if (streamed_) stream_fence();
+  streamed_ = false;
+  board_->slot(board_->rank(), number_).phase.store(phase(index), std::memory_order_release);
+  due_ = true;
+}
+
+// Whether a peer has given a signal. It has called something else: that fails the operation.
+bool SharedExecutor::arrived(int peer, std::uint32_t index) {
+  const std::uint32_t wanted = signals_before_ + index;
+  if (wanted == 0) return true;
+  const Board::Slot& slot = board_->slot(peer, number_);
+  const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);
+  if (theirs >> Board::phase_bits != number_) return false;
+  const RunBinding& binding = *first_->binding;
+  if (!board_->calls(peer, number_, binding.call)) {
+    end(mismatch(peer, number_));
+    return false;
+  }
+  if (peer == next_ && compared_ + 1 == number_) compared_ = number_;
+  return theirs >= phase(wanted);
+}
+
+Status SharedExecutor::mismatch(int peer, std::uint64_t number) {
+  disputed_ = number;
+  const int world_rank = ranks_[static_cast<std::size_t>(peer)];
+  return Status(Code::mismatch,
+                mesh_.peer(world_rank).describe() + " called " + describe(board_->call(peer, number)) +
+                    ", where " + mesh_.peer(mesh_.rank()).describe() + " called " +
+                    describe(board_->call(board_->rank(), number)),
+                world_rank);
+}
+
+std::optional<Fingerprint> SharedExecutor::called(int rank, std::uint64_t number) const {
+  const Board::Slot& slot = board_->slot(rank, number);
+  const auto there = [&] {
+    return rank == board_->rank() ||
+           slot.phase.load(std::memory_order_acquire) >> Board::phase_bits == number;
+  };
+  if (!there()) return std::nullopt;
+  const Fingerprint call = board_->call(rank, number);
+  return there() ? std::optional(call) : std::nullopt;
+}
+
+Status SharedExecutor::compare() { return stage_ == Stage::idle ? compare(number_) : Status(); }
+
+// Not every operation has every rank look at every other: two roots of a broadcast await nobody. So each rank
+// compares its calls with those of the next one, as far as that has made them; any two that differ are told
+// apart by some rank, at the latest when they do something together.
+Status SharedExecutor::compare(std::uint64_t last) {
+  for (; compared_ < last; ++compared_) {
+    const std::uint64_t number = compared_ + 1;
+    const Board::Slot& slot = board_->slot(next_, number);
+    const std::uint64_t entered = slot.phase.load(std::memory_order_acquire) >> Board::phase_bits;
+    if (entered < number) break;
+    const Fingerprint ours = board_->call(board_->rank(), number);
+    if (board_->calls(next_, number, ours)) continue;
+    Status differs = mismatch(next_, number);
+    const bool gone_on = slot.phase.load(std::memory_order_relaxed) >> Board::phase_bits != number;
+    if (!gone_on) return differs;
+  }
+  return Status();
+}
+
+// As `arrived`, without acting on it; true also if the peer has called something else.
+bool SharedExecutor::seen(int peer, std::uint32_t index) const {
+  const Board::Slot& slot = board_->slot(peer, number_);
+  const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);
+  if (theirs >> Board::phase_bits != number_) return signals_before_ + index == 0;
+  return !board_->calls(peer, number_, first_->binding->call) || theirs >= phase(signals_before_ + index);
+}
+
+bool SharedExecutor::patiently_arrived(int peer, std::uint32_t index) {
+  if (arrived(peer, index)) return true;
+  for (int looks = 0; patient_ && looks < patient_looks && stage_ != Stage::failed; ++looks) {
+    if (looks >= eager_looks) relax();
+    if (arrived(peer, index)) return true;
+  }
+  return false;
+}
+
+// `finished` may destroy the run, and submit others.
+void SharedExecutor::end(const Status& status) {
+  const RunBinding& binding = *first_->binding;
+  if (streamed_) stream_fence();
+  streamed_ = false;
+  if (status.ok() && !signalled_) signal(0);
+  const Status agreed = status.ok() && must_compare(binding.call) ? compare(number_) : status;
+  if (!agreed.ok()) {
+    stage_ = Stage::failed;
+    binding.finished(binding.owner, agreed);
+    return;
+  }
+  called_ = binding.call;
+  board_->finish(number_);
+  due_ = false;
+  if (first_->agrees && !board_->all_finished(number_)) {
+    stage_ = Stage::agree;
+  } else {
+    finish();
+  }
+}
+
+void SharedExecutor::finish() {
+  const RunBinding& binding = *first_->binding;
+  stage_ = Stage::idle;
+  const bool within_submit = first_ == std::exchange(submitted_, nullptr);
+  first_ = first_->next;
+  if (first_ != nullptr) begin();
+  if (!within_submit) binding.finished(binding.owner, Status());
+}
+
+// To look at what another rank calls costs a line of cache that it is about to need. So what is called again
+// and again is compared many at a time.
+bool SharedExecutor::must_compare(const Fingerprint& call) const {
+  return number_ - compared_ >= compare_every || call != called_;
+}
+
+bool SharedExecutor::could_go_on() const {
+  switch (stage_) {
+    case Stage::room:
+      return room();
+    case Stage::vote:
+      return seen(static_cast<int>(cursor_), 1);
+    case Stage::steps: {  // stopped at a step that awaits, or by a failure
+      const Step& step = schedule_->steps[cursor_];
+      return step.kind != StepKind::await || seen(step.peer, step.index);
+    }
+    case Stage::agree:
+      return board_->all_finished(number_);
+    default:
+      return false;
+  }
+}
+
+bool SharedExecutor::prepare_sleep() {
+  if (stage_ == Stage::idle || stage_ == Stage::failed) return false;
+  board_->sleep();
+  asleep_ = true;
+  for (int rank = 0; rank < board_->size(); ++rank) static_cast<void>(board_->finished(rank));
+  return could_go_on();
+}
+
+void SharedExecutor::cancel_sleep() {
+  if (asleep_) board_->wake();
+  asleep_ = false;
+}
+
+std::vector<int> SharedExecutor::awaited() const {
+  std::vector<int> ranks;
+  if (stage_ == Stage::steps) {  // stopped at a step that awaits, often the first of several
+    for (std::size_t i = cursor_; i < schedule_->steps.size(); ++i) {
+      const Step& step = schedule_->steps[i];
+      if (step.kind != StepKind::await) break;
+      if (!seen(step.peer, step.index)) ranks.push_back(step.peer);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+  }
+  if (stage_ != Stage::room && stage_ != Stage::vote && stage_ != Stage::agree) return ranks;
+  const std::uint64_t finished = stage_ == Stage::room ? needs_finished() : number_;
+  for (int rank = 0; rank < board_->size(); ++rank) {
+    if (rank == board_->rank()) continue;
+    const bool missing = stage_ == Stage::vote ? !seen(rank, 1) : board_->finished(rank) < finished;
+    if (missing) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+}  // namespace tutti

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "collectives/run/board.h"
+#include "collectives/run/flat_schedule.h"
+#include "collectives/run/run.h"
+#include "collectives/schedule/registered.h"
+#include "collectives/schedule/schedule.h"
+
+namespace tutti {
+
+// One shared schedule to be carried out; a node owned by the caller until it is over.
+struct SharedRun {
+  const Schedule* schedule = nullptr;
+  const FlatSchedule* flat = nullptr;  // the same, if it can be had so
+  const RunBinding* binding = nullptr;
+  bool passes_caches = false;  // outputs are written past the caches
+  // Equal on all ranks: combining may fail, so that nobody is done before all ranks have combined.
+  bool agrees = false;
+  // Equal on all ranks: they vote, and run `registered` if all buffers that others reach into are registered.
+  bool votes = false;
+  const Schedule* registered = nullptr;
+  std::uint64_t input_bytes = 0;  // of a rank that has an input, and of one that has an output
+  std::uint64_t output_bytes = 0;
+  SharedRun* next = nullptr;
+};
+
+// Carries out shared schedules, one after the other, in the order of `submit`, which is the same on all
+// ranks. Everything is called by whoever drives.
+//
+// Some operations have a registered form, which reads and writes the other ranks' buffers in place. Whether
+// all ranks' buffers are registered is not known beforehand, so such an operation starts with a vote: every
+// rank shows where its buffers are and awaits what the others show; then all run the same form.
+class SharedExecutor {
+ public:
+  // `patient`: each rank has a processor to itself, so that it pays to look again a few times.
+  // `ranks`: the world ranks of the board's, kept by the caller as are `mesh` and `registry`.
+  SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, std::span<const int> ranks,
+                 const Registry& registry, bool patient);
+
+  Board& board() { return *board_; }
+  // True if it could be carried out at once: it is over, and `finished` is not called. A failure is told at
+  // once; then `cancel` must follow.
+  bool submit(SharedRun& run);
+  // Goes on; true if anything was done.
+  bool advance();
+  // When nothing is under way: whether the next rank's calls were the same, as far as it has made them.
+  Status compare();
+  // The operation, counted among those that are shared, of which `compare` or `finished` has told a mismatch.
+  std::uint64_t disputed() const { return disputed_; }
+  // The operation under way, or the last one.
+  std::uint64_t number() const { return number_; }
+  // The call that a rank makes as that operation, as far as it can be seen.
+  std::optional<Fingerprint> called(int rank, std::uint64_t number) const;
+  bool busy() const { return stage_ != Stage::idle && stage_ != Stage::failed; }
+  // Goes no further, and begins nothing that is submitted from now on, until `cancel`.
+  void halt();
+  // Drops everything; `finished` is not called any more.
+  void cancel();
+  // The ranks that the operation under way is waiting for.
+  std::vector<int> awaited() const;
+  // How many were carried out in the registered form.
+  std::uint64_t registered_operations() const { return registered_operations_; }
+
+  // Between the two, peers ring when they have signalled. True if there is something to do after all.
+  bool prepare_sleep();
+  void cancel_sleep();
+
+ private:
+  enum class Stage : std::uint8_t { idle, room, vote, steps, agree, failed };
+  enum class Area : std::uint8_t { slot, page, window };  // where an operation's data moves
+  struct Shown {                                          // in a slot's payload, for the vote
+    Place input;
+    Place output;
+  };
+  struct FreeDelete {
+    void operator()(std::byte* memory) const;
+  };
+
+  void begin();
+  void prepare();
+  bool go_on();
+  Area area_for(const SharedRun& run) const;
+  std::uint64_t needs_finished() const;
+  bool room() const;
+  void enter();
+  void show();
+  bool everybody_registered();
+  void count_votes();
+  void use(const Schedule& schedule);
+  bool run_flat(const SharedRun& run);
+  bool flat_arrived(const FlatSchedule::Step& step, const Fingerprint& call);
+  void go_on_at(std::ptrdiff_t cursor, bool signalled);
+  bool run_steps();
+  bool has_been_left() const { return reaches_others_ && board_->any_failed(); }
+  bool compute(const Step& step);
+  bool reduce_for_everyone(const Step& step);
+  bool repeat();
+  void signal(std::uint32_t index);
+  bool arrived(int peer, std::uint32_t index);
+  bool patiently_arrived(int peer, std::uint32_t index);
+  // How often a signal is looked for before the driver is given a chance to look at other things: what comes,
+  // comes within a few hundred nanoseconds. Only the first looks are made back to back: each takes the cache
+  // line away from the peer that is about to write it.
+  static constexpr int eager_looks = 8;
+  static constexpr int patient_looks = 96;
+  bool seen(int peer, std::uint32_t index) const;
+  bool could_go_on() const;
+  std::byte* address(const Slice& slice) const;
+  void end(const Status& status);
+  void finish();
+  bool must_compare(const Fingerprint& call) const;
+  Status compare(std::uint64_t last);
+  Status mismatch(int peer, std::uint64_t number);
+  std::uint64_t phase(std::uint32_t index) const { return number_ << Board::phase_bits | index; }
+
+  const std::unique_ptr<Board> board_;
+  const Mesh& mesh_;
+  const std::span<const int> ranks_;
+  const Registry& registry_;
+  const bool patient_;
+  const int next_;              // the rank whose calls this one compares with its own
+  SharedRun* first_ = nullptr;  // the operation under way, and those that follow
+  SharedRun* last_ = nullptr;
+  SharedRun halted_;                // stands in the place of the operation under way, if there is none
+  SharedRun* submitted_ = nullptr;  // while `submit` carries it out, and it is not over
+
+  Stage stage_ = Stage::idle;
+  std::uint64_t number_ = 0;  // of the operation under way, or of the last one
+  std::uint64_t registered_operations_ = 0;
+  std::uint64_t windows_used_ = 0;  // the last operation that moved data through the windows
+  const Schedule* schedule_ = nullptr;
+  bool reaches_others_ = false;  // it is the registered form
+  std::uint32_t cursor_ = 0;
+  std::uint64_t repetition_ = 0;
+  std::uint64_t shift_ = 0;  // elements that slices of input, output and scratch are moved on by
+  std::uint32_t signals_before_ = 0;
+  std::size_t element_size_ = 1;
+  Area area_ = Area::slot;
+  std::uint64_t disputed_ = 0;
+  std::uint64_t compared_ = 0;  // operations that the next rank is known to have called alike
+  Fingerprint called_;          // by the last operation
+  bool signalled_ = false;
+  bool streamed_ = false;  // has copied past the caches since the last signal
+  bool due_ = false;       // has signalled, and not looked for sleepers since
+  bool advancing_ = false;
+  bool asleep_ = false;
+  std::vector<std::byte*> inputs_;  // of each rank, in the registered form
+  std::vector<std::byte*> outputs_;
+  std::unique_ptr<std::byte[], FreeDelete> scratch_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,84 @@
+#include <cassert>
+#include <cstring>
+#include <iterator>
+
+#include "collectives/run/shared_executor.h"
+#include "core/relax.h"
+
+// Operations of a few bytes, which are over in the time of some hundred instructions.
+namespace tutti {
+
+// Carries out the whole operation if nothing keeps it from that: true. Otherwise it is not begun yet, or left
+// where it stopped, to go on step by step.
+bool SharedExecutor::run_flat(const SharedRun& run) {
+  const std::uint64_t number = number_ + 1;
+  if (number > Board::slots && !board_->all_finished(number - Board::slots)) return false;
+  if (compared_ + Board::slots < number) return false;
+  const RunBinding& binding = *run.binding;
+  Board::Slot& mine = board_->slot(board_->rank(), number);
+  mine.enter(binding.call);
+  std::byte* const bases[] = {const_cast<std::byte*>(binding.input), binding.output, nullptr,
+                              board_->payloads(number)};
+  const auto address = [&](const FlatSchedule::Place& place) { return bases[place.base] + place.offset; };
+  bool signalled = false;
+  number_ = number;
+  for (const FlatSchedule::Step& step : run.flat->steps()) {
+    switch (step.kind) {
+      case StepKind::copy:
+        std::memcpy(address(step.out), address(step.left), step.bytes);
+        break;
+      case StepKind::reduce:
+        binding.reducer(address(step.left), address(step.right), address(step.out), step.count);
+        break;
+      case StepKind::scale:
+        scale(address(step.left), address(step.out), step.count, binding.reducer.type, binding.factor);
+        break;
+      case StepKind::divide:
+        divide(address(step.left), address(step.out), step.count, binding.reducer.type, binding.divisor);
+        break;
+      case StepKind::signal:
+        mine.phase.store(phase(step.index), std::memory_order_release);
+        signalled = true;
+        break;
+      default:
+        assert(step.kind == StepKind::await);
+        if (flat_arrived(step, binding.call)) break;
+        go_on_at(&step - run.flat->steps().data(), signalled);
+        return false;
+    }
+  }
+  if (must_compare(binding.call)) {
+    go_on_at(std::ssize(run.flat->steps()), signalled);
+    return false;
+  }
+  if (!signalled) mine.phase.store(phase(0), std::memory_order_release);
+  board_->finish(number);
+  return true;
+}
+
+// As `patiently_arrived`; also false if the peer has called something else.
+bool SharedExecutor::flat_arrived(const FlatSchedule::Step& step, const Fingerprint& call) {
+  if (step.index == 0) return true;
+  const Board::Slot& slot = board_->slot(step.peer, number_);
+  const std::uint64_t wanted = phase(step.index);
+  for (int looks = 0;; ++looks) {
+    const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);
+    if (theirs >= wanted && theirs >> Board::phase_bits == number_) break;
+    if (!patient_ || looks == patient_looks) return false;
+    if (looks >= eager_looks) relax();
+  }
+  if (!slot.calls(call)) return false;
+  if (step.peer == next_ && compared_ + 1 == number_) compared_ = number_;
+  return true;
+}
+
+// Steps before `cursor` of the operation have been carried out.
+void SharedExecutor::go_on_at(std::ptrdiff_t cursor, bool signalled) {
+  prepare();
+  use(*first_->schedule);
+  signals_before_ = 0;
+  cursor_ = static_cast<std::uint32_t>(cursor);
+  signalled_ = due_ = signalled;
+}
+
+}  // namespace tutti

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "collectives/schedule/cost_model.h"
+#include "collectives/schedule/problem.h"
+#include "collectives/schedule/schedule_builder.h"
+#include "core/collective_args.h"
+
+namespace tutti {
+
+// Which fields of Tuning make a difference to an algorithm.
+enum Knob : std::uint8_t { radix_knob = 1, segment_knob = 2, window_knob = 4 };
+
+// One way to carry out one kind of collective. `emit` and `cost` are pure functions of their arguments.
+struct Algorithm {
+  std::uint8_t id;        // unique, neither 0 nor a Composite, stable: travels in fingerprints
+  std::string_view name;  // "ring", "recursive_doubling", ...; unique within a kind
+  CollectiveKind kind;
+  bool rank_order;  // combines strictly in rank order: fit for non-commutative operations
+  unsigned knobs;   // sum of Knob
+  // Whether it can do this problem at all (besides `rank_order`); depends only on what all ranks know.
+  bool (*applies)(const Problem& problem);
+  // Estimated seconds until the last rank has finished, in closed form; must not look at `problem.rank`.
+  double (*cost)(const Problem& problem, const Tuning& tuning, const CostModel& model);
+  void (*emit)(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning);
+  bool shared = false;  // makes shared schedules; `applies` asks for a window
+};
+
+// Every algorithm.
+std::span<const Algorithm> algorithms();
+// By kind and name, or by id; null if there is none.
+const Algorithm* find_algorithm(CollectiveKind kind, std::string_view name);
+const Algorithm* find_algorithm(std::uint8_t id);
+// A call as errors, dumps and traces have it: in the user's words, an algorithm by its name.
+std::string describe(const Fingerprint& call);
+// The names of all of that kind, for errors: "recursive_doubling, ring".
+std::string algorithm_names(CollectiveKind kind);
+
+// The complete schedule: scaling before and dividing after are added around what the algorithm emits.
+Schedule build_schedule(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning);
+
+}  // namespace tutti

@@ -1,0 +1,60 @@
+#include "collectives/schedule/algorithms/circulant.h"
+
+namespace tutti {
+namespace {
+
+// The blocks first, first + 1, ... (modulo `size`) as contiguous pieces.
+template <class Function>
+void for_runs(const Blocks& blocks, int size, int first, int count, Function function) {
+  first %= size;
+  const int straight = std::min(count, size - first);
+  function(sub_slice({}, blocks.offset(first), blocks.offset(first + straight) - blocks.offset(first)));
+  if (straight < count) function(sub_slice({}, 0, blocks.offset(count - straight)));
+}
+
+}  // namespace
+
+void circulant_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Blocks& blocks,
+                              const Slice& work, const Slice& result) {
+  const int p = problem.size;
+  const int r = problem.rank;
+  if (p == 1) builder.copy(blocks.in_input(0), result);
+  const Slice all = input(0, blocks.total());
+  for (int span = p; span > 1; span = (span + 1) / 2) {
+    const Slice& source = span == p ? all : work;
+    const int skip = (span + 1) / 2;
+    const int to = shifted(r, skip, p);
+    const int from = shifted(r, -skip, p);
+    for_runs(blocks, p, r + skip, span - skip,
+             [&](const Slice& run) { builder.send(to, sub_slice(source, run.offset, run.count)); });
+    for_runs(blocks, p, r, span - skip, [&](const Slice& run) {
+      const Slice target = span == 2 ? result : sub_slice(work, run.offset, run.count);
+      builder.recv_reduce(from, sub_slice(source, run.offset, run.count), target, MessageSide::left);
+    });
+    // Of an odd number of blocks one is neither sent nor combined; later rounds look for it in `work`.
+    if (span == p && span % 2 == 1) {
+      const int middle = shifted(r, skip - 1, p);
+      builder.copy(blocks.of(all, middle), blocks.of(work, middle));
+    }
+  }
+}
+
+void circulant_all_gather(ScheduleBuilder& builder, const Problem& problem, const Blocks& blocks,
+                          const Slice& whole) {
+  const int p = problem.size;
+  const int r = problem.rank;
+  // One round's messages at a time: pieces of later rounds, sent ahead because they are at hand, would hold
+  // up what others wait for (twice the time in the simulator).
+  builder.limit_in_flight(2);
+  for (int have = 1; have < p; have *= 2) {
+    const int more = std::min(have, p - have);
+    for_runs(blocks, p, r, more, [&](const Slice& run) {
+      builder.send(shifted(r, -have, p), sub_slice(whole, run.offset, run.count));
+    });
+    for_runs(blocks, p, r + have, more, [&](const Slice& run) {
+      builder.recv(shifted(r, have, p), sub_slice(whole, run.offset, run.count));
+    });
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,182 @@
+#pragma once
+
+#include <algorithm>
+
+#include "collectives/schedule/algorithms/layout.h"
+#include "collectives/schedule/algorithms/tree.h"
+#include "collectives/schedule/cost_model.h"
+#include "collectives/schedule/topology.h"
+
+// The terms that closed-form costs are made of. Only + - * / and comparisons on values that all ranks share,
+// and compiled without contraction to fused operations, so that every rank gets the same bits and chooses
+// alike.
+namespace tutti {
+
+// A connection as it looks to one rank while many use the machine in one pattern.
+struct Path {
+  double alpha = 0;         // as in LinkCost
+  double gap = 0;           // port seconds a message
+  double beta = 0;          // port seconds a byte, with what others send through the same port meanwhile
+  double core = 0;          // seconds a message that the cores take for all ranks that share them
+  double core_byte = 0;     // the same a byte moved
+  double combine_byte = 0;  // and a byte combined
+  double gamma = 0;         // seconds a byte combined, by a rank that has a core to itself
+  double handshake = 0;
+  std::uint64_t eager = 0;
+
+  double arrival(double n) const {
+    return alpha + n * beta + (n > static_cast<double>(eager) ? handshake : 0);
+  }
+  // Seconds from one message to the next, each combined on arrival or not.
+  double pace(double n, bool combining) const {
+    const double cores = core + n * (core_byte + (combining ? combine_byte : 0));
+    return std::max({gap + n * beta, cores, combining ? n * gamma : 0});
+  }
+};
+
+class Terms {
+ public:
+  Terms(const Problem& problem, const Tuning& tuning, const CostModel& model)
+      : problem_(problem),
+        tuning_(tuning),
+        model_(model),
+        hosts_(problem.topology == nullptr ? 1 : problem.topology->hosts()),
+        crowd_(problem.topology == nullptr ? problem.size : problem.topology->most()) {}
+
+  double p() const { return problem_.size; }
+  double bytes() const { return static_cast<double>(problem_.count) * problem_.element_size; }
+  int depth(int radix) const { return tree_depth(problem_.size, radix); }
+  double gamma(double n) const { return model_.gamma * n * share(crowd_); }
+
+  // Every rank sends to the rank `distance` further, and receives as much.
+  Path shift(int distance) const { return shift(distance, distance); }
+  // The same for several messages, to ranks from `distance` on, on average `reach` further.
+  Path shift(int distance, int reach) const {
+    // Where the ranks of a host do not follow each other, all of them send away.
+    const bool in_order = hosts_ > 1 && problem_.topology->regular();
+    return path(hosts_ > 1, in_order ? std::min(reach, crowd_) : crowd_, distance, crowd_, 2);
+  }
+  // Ranks exchange whose numbers differ by `distance`, a power of two, or those of a pattern as local.
+  Path exchange(int distance) const {
+    const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
+    return exchange(distance, within);
+  }
+  // The same for whoever knows whether they are all `within` a host.
+  Path exchange(int distance, bool within) const { return path(!within, crowd_, distance, crowd_, 2); }
+  // One round of a tree: in each range of `span` ranks one sends to others.
+  Path tree(int span, int fanout) const {
+    return tree(span, fanout, hosts_ == 1 || (problem_.topology->regular() && crowd_ % span == 0));
+  }
+  // The same for whoever knows whether each range is `within` a host.
+  Path tree(int span, int fanout, bool within) const {
+    const int ranges = (problem_.size + span - 1) / std::max(span, 1);
+    const int active = std::min(problem_.size, ranges * fanout);
+    return path(!within, 1, span / 2, std::min(active, crowd_), 1);
+  }
+  // All others send to one rank, or one to all others.
+  Path rooted() const { return path(hosts_ > 1, 1, 2, std::min(2, crowd_), 1); }
+
+  // `messages` of n bytes each, one after the other through one port, until the last has arrived.
+  double burst(double messages, double n, const Path& path) const {
+    if (messages <= 0) return 0;
+    return std::max(path.arrival(n) + (messages - 1) * (path.gap + n * path.beta),
+                    messages * (path.core + n * path.core_byte));
+  }
+  // The same, each combined on arrival: the slower of wire and kernel sets the pace.
+  double reducing_burst(double messages, double n, const Path& path) const {
+    if (messages <= 0) return 0;
+    const double pace = std::max(path.gap + n * path.beta, path.gamma * n);
+    return std::max(path.arrival(n) + (messages - 1) * pace + path.gamma * n, messages * path.pace(n, true));
+  }
+  // A pipeline of `hops` hops between neighbours, each handling `slices` slices of at most `n` bytes in
+  // segments, combining at every hop or not: until the last segment has passed the last hop.
+  double pipeline(double hops, double slices, double n, bool combining) const {
+    const double segment = segment_bytes(n, slices);
+    const double segments = slices * pieces(n, segment);
+    if (hops <= 0 || segments <= 0) return 0;
+    return hops * hop(segment, combining) + (segments - 1) * shift(1).pace(segment, combining);
+  }
+  // A ring of `steps` steps, each a block of n bytes in segments: bound by the ports, or by the way around.
+  double ring(double steps, double n, bool combining) const {
+    const double segment = segment_bytes(n, 4 * p());
+    const double segments = pieces(n, segment);
+    if (steps <= 0 || segments <= 0) return 0;
+    const double around = hop(segment, combining);
+    const double pace = shift(1).pace(segment, combining);
+    return std::max(steps * segments * pace + around, steps * around + (segments - 1) * pace);
+  }
+  // One round in which neighbours exchange n bytes.
+  double turn(double n) const {
+    const Path path = shift(1);
+    return std::max(hop(0, false) + path.arrival(n) - path.alpha, path.core + n * path.core_byte);
+  }
+  // From one rank to the next, on average: where hosts' ranks follow each other few hops leave a host.
+  double hop(double n, bool combining) const {
+    const double far = shift(1).arrival(n) + (combining ? model_.gamma * n : 0);
+    if (hosts_ == 1 || !problem_.topology->regular()) return far;
+    const double near = path(false, 1, 1, crowd_, 2).arrival(n) + (combining ? model_.gamma * n : 0);
+    return near + (far - near) / crowd_;
+  }
+  // The rounds of circulant.h over a vector of n bytes, combining or not: up to two messages each.
+  double circulant(double n, bool combining) const {
+    double seconds = 0;
+    for (int span = problem_.size; span > 1; span = (span + 1) / 2) {
+      const int blocks = span / 2;
+      const double piece = n * blocks / p() / (blocks > 1 ? 2 : 1);
+      const double messages = blocks > 1 ? 2 : 1;
+      const Path path = shift((span + 1) / 2);
+      seconds += combining ? reducing_burst(messages, piece, path) : burst(messages, piece, path);
+    }
+    return seconds;
+  }
+  // A vector of n bytes down a binomial tree by halves, or up.
+  double halving_tree(double n) const {
+    double seconds = 0;
+    for (int ranks = problem_.size; ranks > 1; ranks = (ranks + 1) / 2) {
+      n /= 2;
+      seconds += burst(1, n, tree(ranks, 2));
+    }
+    return seconds;
+  }
+
+ private:
+  // Ranks at work on a host for every core that it has.
+  double share(int active) const {
+    return model_.cores == 0 ? 1 : std::max(1.0, static_cast<double>(active) / model_.cores);
+  }
+  // `through`: messages that pass a host's port at the same time; `active`: ranks of a host at work at the
+  // same time, each at `ends` ends of messages.
+  Path path(bool far, int through, int distance, int active, int ends) const {
+    const LinkCost& link = far ? model_.far : model_.near;
+    const double shared = far ? std::max(through, 1) : 1;
+    const double load = share(active) * ends;
+    return {.alpha = link.alpha,
+            .gap = link.gap,
+            .beta = link.beta * shared * (distance > 1 ? model_.congestion : 1.0),
+            .core = link.busy * load,
+            .core_byte = link.busy_byte * load,
+            .combine_byte = model_.gamma * share(active),
+            .gamma = model_.gamma,
+            .handshake = link.handshake,
+            .eager = model_.eager};
+  }
+  static double pieces(double n, double segment) {
+    return n > 0 ? static_cast<double>(static_cast<long>((n + segment - 1) / segment)) : 0;
+  }
+  double segment_bytes(double n, double passes) const {
+    const auto elements = static_cast<std::uint64_t>(n / problem_.element_size);
+    const Segments segments(problem_, tuning_, elements, static_cast<std::uint64_t>(passes));
+    return std::min(std::max(n, 1.0), static_cast<double>(segments.unit()) * problem_.element_size);
+  }
+
+  const Problem& problem_;
+  const Tuning& tuning_;
+  const CostModel& model_;
+  int hosts_;
+  int crowd_;  // ranks on the host that has most
+};
+
+inline bool always(const Problem&) { return true; }
+inline bool power_of_two_ranks(const Problem& problem) { return (problem.size & (problem.size - 1)) == 0; }
+
+}  // namespace tutti

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collectives/schedule/problem.h"
+#include "collectives/schedule/schedule_builder.h"
+
+// How algorithms cut vectors into slices.
+namespace tutti {
+
+inline Slice input(std::uint64_t offset, std::uint64_t count) { return {BufferId::input, offset, count}; }
+inline Slice output(std::uint64_t offset, std::uint64_t count) { return {BufferId::output, offset, count}; }
+inline Slice sub_slice(const Slice& whole, std::uint64_t offset, std::uint64_t count) {
+  return {whole.buffer, whole.offset + offset, count, whole.owner};
+}
+
+// Ranks on a circle; `shift` may be negative, by at most `size`.
+inline int shifted(int rank, int shift, int size) { return (rank + shift + size) % size; }
+
+// The k of k-nomial patterns, within what makes sense (and keeps products with p in an int).
+inline int radix_of(const Tuning& tuning) {
+  return static_cast<int>(std::clamp<std::uint32_t>(tuning.radix, 2, 64));
+}
+
+// A vector as one block per rank, packed in rank order.
+class Blocks {
+ public:
+  static Blocks uniform(std::uint64_t count, int size);
+  // `total` elements as evenly as possible, the larger blocks first; blocks may be empty.
+  static Blocks balanced(std::uint64_t total, int size);
+  static Blocks packed(std::span<const std::uint64_t> counts);
+
+  std::uint64_t offset(int i) const { return offsets_[static_cast<std::size_t>(i)]; }
+  std::uint64_t count(int i) const { return offset(i + 1) - offset(i); }
+  std::uint64_t total() const { return offsets_.back(); }
+  std::uint64_t largest() const;
+
+  // Block i, or the blocks [first, last), of a slice that holds all of them.
+  Slice of(const Slice& whole, int i) const { return sub_slice(whole, offset(i), count(i)); }
+  Slice of(const Slice& whole, int first, int last) const {
+    return sub_slice(whole, offset(first), offset(last) - offset(first));
+  }
+  Slice in_input(int i) const { return input(offset(i), count(i)); }
+  Slice in_output(int i) const { return output(offset(i), count(i)); }
+
+ private:
+  std::vector<std::uint64_t> offsets_ = {0};
+};
+
+// Cuts slices into the units of a pipeline.
+class Segments {
+ public:
+  // Units of tuning.segment_bytes for slices of at most `largest` elements of which a rank handles `passes`.
+  // Units are enlarged so that a schedule stays within some 4,096 steps, however long the vectors are.
+  Segments(const Problem& problem, const Tuning& tuning, std::uint64_t largest, std::uint64_t passes = 1);
+
+  std::uint64_t unit() const { return unit_; }
+  std::uint64_t count(const Slice& whole) const {
+    return whole.count / unit_ + (whole.count % unit_ != 0 ? 1 : 0);
+  }
+  Slice at(const Slice& whole, std::uint64_t i) const {
+    return sub_slice(whole, i * unit_, std::min(unit_, whole.count - i * unit_));
+  }
+
+ private:
+  std::uint64_t unit_;
+};
+
+// Scratch that a pipeline uses over and over: waiting for a slot to be free is left to the derived
+// dependencies.
+class Slots {
+ public:
+  Slots(ScheduleBuilder& builder, std::uint64_t count, std::uint64_t slots);
+  Slice next(std::uint64_t count);
+
+ private:
+  std::vector<Slice> slots_;
+  std::size_t next_ = 0;
+};
+
+// The buffers of an algorithm that replaces its whole vector `stages` times, sending the old value while it
+// receives into the new one, so that no receive has to wait for a send: starts at the input, ends in the
+// output.
+class Alternation {
+ public:
+  Alternation(ScheduleBuilder& builder, const Problem& problem, int stages);
+  const Slice& current() const { return current_; }
+  // Where the next stage must write; `advance` once its steps are emitted.
+  const Slice& next() const { return next_; }
+  void advance();
+
+ private:
+  ScheduleBuilder& builder_;
+  std::uint64_t count_;
+  int left_;
+  Slice current_;
+  Slice next_;
+  Slice spare_;
+};
+
+}  // namespace tutti

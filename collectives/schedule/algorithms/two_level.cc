@@ -1,0 +1,434 @@
+#include <array>
+#include <cassert>
+
+#include "collectives/schedule/algorithms/circulant.h"
+#include "collectives/schedule/algorithms/costs.h"
+#include "collectives/schedule/algorithms/families.h"
+
+// Several hosts with several ranks each: what ranks of one host can do among themselves they do before
+// anything goes to another host, after it, or both. Träff, Hunold, "Decomposing MPI collectives for
+// exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in parallel computer
+// networks to optimize collective operation performance" (2000). Hosts may have different numbers of ranks,
+// in any placement.
+namespace tutti {
+namespace {
+
+bool several_of_both(const Problem& problem) {
+  return problem.topology != nullptr && problem.topology->hosts() > 1 && problem.topology->most() > 1;
+}
+
+// This rank's place among the hosts. A host's leader is its first rank, on the root's host the root.
+struct Position {
+  explicit Position(const Problem& problem, bool rooted = false)
+      : topology(*problem.topology),
+        host(topology.host_of(problem.rank)),
+        place(topology.place_of(problem.rank)),
+        local(topology.members(host)) {
+    for (int h = 0; h < topology.hosts(); ++h) leaders.push_back(topology.members(h).front());
+    if (rooted) leaders[static_cast<std::size_t>(topology.host_of(problem.root))] = problem.root;
+  }
+  int local_size() const { return static_cast<int>(local.size()); }
+  int leader() const { return leaders[static_cast<std::size_t>(host)]; }
+  int leader_place() const { return topology.place_of(leader()); }
+
+  const Topology& topology;
+  const int host;
+  const int place;
+  const std::span<const int> local;
+  std::vector<int> leaders;  // by host
+};
+
+// The same operation over `count` elements, or another kind of it, among some of the ranks.
+Problem part_of(const Problem& problem, CollectiveKind kind, int rank, int size, int root,
+                std::uint64_t count) {
+  Problem part;
+  part.kind = kind;
+  part.rank = rank;
+  part.size = size;
+  part.root = root;
+  part.count = count;
+  part.element_size = problem.element_size;
+  return part;
+}
+
+void emit(ScheduleBuilder& builder, std::string_view name, const Problem& part, const Tuning& tuning) {
+  const Algorithm* algorithm = find_algorithm(part.kind, name);
+  assert(algorithm != nullptr);
+  algorithm->emit(builder, part, tuning);
+}
+
+// Small pieces go through trees; in a pipeline, whose unit is then cut already, everybody handles each byte
+// once.
+std::string_view tree_or_chain(const Tuning& tuning) {
+  return tuning.segment_bytes == 0 ? "binomial" : "chain";
+}
+Tuning uncut(Tuning tuning) {
+  tuning.segment_bytes = 0;
+  return tuning;
+}
+
+// --- all_reduce ---
+
+// Reduce-scatter inside the host, one all-reduce for each local rank between the hosts, all-gather inside; in
+// segments, which overlap. Cost: 2 ceil(log2 q) + 2 ceil(log2 H) rounds for H hosts of q ranks; 2 (H-1)/H n
+// bytes out of each host.
+void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
+  const Position at(problem);
+  const int hosts = at.topology.hosts();
+  const int width = at.topology.fewest();
+  std::vector<int> lane;
+  for (int h = 0; h < hosts && at.place < width; ++h)
+    lane.push_back(at.topology.members(h)[static_cast<std::size_t>(at.place)]);
+  const Slice all = output(0, problem.count);
+  const Segments segments(problem, tuning, problem.count,
+                          4 * static_cast<std::uint64_t>(tree_depth(problem.size, 2)));
+  for (std::uint64_t i = 0; i < segments.count(all); ++i) {
+    const Slice whole = segments.at(all, i);
+    const Blocks even = Blocks::balanced(whole.count, width);
+    std::vector<std::uint64_t> counts(at.local.size());
+    for (int j = 0; j < width; ++j) counts[static_cast<std::size_t>(j)] = even.count(j);
+    const Blocks blocks = Blocks::packed(counts);
+    const Problem local = part_of(problem, problem.kind, at.place, at.local_size(), 0, whole.count);
+    {
+      const ScheduleBuilder::Part part(builder, at.local, input(whole.offset, whole.count), whole);
+      circulant_reduce_scatter(builder, local, blocks, output(0, whole.count), blocks.in_output(at.place));
+    }
+    if (at.place < width) {
+      const Slice mine = blocks.of(whole, at.place);
+      Problem between = part_of(problem, problem.kind, at.host, hosts, 0, mine.count);
+      between.in_place = true;
+      const ScheduleBuilder::Part part(builder, lane, mine, mine);
+      emit(builder, "circulant", between, {});
+    }
+    const ScheduleBuilder::Part part(builder, at.local, whole, whole);
+    circulant_all_gather(builder, local, blocks, output(0, whole.count));
+  }
+}
+
+// Down to one rank a host, among these, and out again. Cost: 2 ceil(log_k q) + ceil(log_k H) rounds.
+void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
+  const Position at(problem);
+  const std::uint64_t n = problem.count;
+  const auto local = [&](CollectiveKind kind) {
+    return part_of(problem, kind, at.place, at.local_size(), 0, n);
+  };
+  const Slice all = output(0, n);
+  {
+    const ScheduleBuilder::Part part(builder, at.local, input(0, n), all);
+    emit(builder, "binomial", local(CollectiveKind::reduce), tuning);
+  }
+  if (at.place == 0) {
+    Problem between = part_of(problem, problem.kind, at.host, at.topology.hosts(), 0, n);
+    between.in_place = true;
+    const ScheduleBuilder::Part part(builder, at.leaders, all, all);
+    emit(builder, "recursive_doubling", between, tuning);
+  }
+  const ScheduleBuilder::Part part(builder, at.local, all, all);
+  emit(builder, "binomial", local(CollectiveKind::broadcast), tuning);
+}
+
+// --- broadcast, reduce ---
+
+// From the root to the other hosts' leaders, and from each leader to its host; in segments, which overlap.
+void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
+  const Position at(problem, true);
+  const Slice all = output(0, problem.count);
+  const Segments segments(problem, tuning, problem.count, 4);
+  for (std::uint64_t i = 0; i < segments.count(all); ++i) {
+    const Slice whole = segments.at(all, i);
+    if (problem.rank == at.leader()) {
+      const Problem between = part_of(problem, problem.kind, at.host, at.topology.hosts(),
+                                      at.topology.host_of(problem.root), whole.count);
+      const Slice source = problem.rank == problem.root ? input(whole.offset, whole.count) : whole;
+      const ScheduleBuilder::Part part(builder, at.leaders, source, whole);
+      emit(builder, tree_or_chain(tuning), between, uncut(tuning));
+    }
+    const Problem local =
+        part_of(problem, problem.kind, at.place, at.local_size(), at.leader_place(), whole.count);
+    const ScheduleBuilder::Part part(builder, at.local, whole, whole);
+    emit(builder, tree_or_chain(tuning), local, uncut(tuning));
+  }
+}
+
+// The other way round.
+void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
+  const Position at(problem, true);
+  const bool is_root = problem.rank == problem.root;
+  const bool leads = problem.rank == at.leader();
+  const Slice own = input(0, problem.count);
+  const Segments segments(problem, tuning, problem.count, 6);
+  Slots sums(builder, leads && !is_root ? segments.unit() : 0, 4);
+  for (std::uint64_t i = 0; i < segments.count(own); ++i) {
+    const Slice mine = segments.at(own, i);
+    Slice sum{};  // for those who have none
+    if (is_root) sum = output(mine.offset, mine.count);
+    if (leads && !is_root) sum = sums.next(mine.count);
+    {
+      const Problem local =
+          part_of(problem, problem.kind, at.place, at.local_size(), at.leader_place(), mine.count);
+      const ScheduleBuilder::Part part(builder, at.local, mine, sum);
+      emit(builder, tree_or_chain(tuning), local, uncut(tuning));
+    }
+    if (!leads) continue;
+    Problem between = part_of(problem, problem.kind, at.host, at.topology.hosts(),
+                              at.topology.host_of(problem.root), mine.count);
+    between.in_place = is_root;
+    const ScheduleBuilder::Part part(builder, at.leaders, sum, sum);
+    emit(builder, tree_or_chain(tuning), between, uncut(tuning));
+  }
+}
+
+// --- all_gather, reduce_scatter ---
+
+// Where each host's blocks are when they stand in the order of hosts.
+Blocks host_blocks(const Problem& problem) {
+  std::vector<std::uint64_t> counts;
+  for (int h = 0; h < problem.topology->hosts(); ++h)
+    counts.push_back(problem.topology->members(h).size() * problem.count);
+  return Blocks::packed(counts);
+}
+
+// Whether that is the order of ranks.
+bool in_rank_order(const Topology& topology) {
+  int rank = 0;
+  for (int h = 0; h < topology.hosts(); ++h) {
+    for (const int member : topology.members(h)) {
+      if (member != rank++) return false;
+    }
+  }
+  return true;
+}
+
+// Calls `function(in order of hosts, in order of ranks)` for every rank's block.
+template <class Function>
+void for_blocks(const Problem& problem, const Slice& by_host, const Slice& by_rank, Function function) {
+  const std::uint64_t n = problem.count;
+  std::uint64_t offset = 0;
+  for (int h = 0; h < problem.topology->hosts(); ++h) {
+    for (const int member : problem.topology->members(h)) {
+      function(sub_slice(by_host, offset, n), sub_slice(by_rank, static_cast<std::uint64_t>(member) * n, n));
+      offset += n;
+    }
+  }
+}
+
+// A host's blocks go to its leader, the leaders exchange theirs, and hand out all.
+void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
+  const Position at(problem);
+  const Blocks blocks = host_blocks(problem);
+  const Slice all = output(0, blocks.total());
+  const bool ordered = in_rank_order(at.topology);
+  const Slice held = ordered ? all : builder.scratch(blocks.total());
+  {
+    const ScheduleBuilder::Part part(builder, at.local, input(0, problem.count), blocks.of(held, at.host));
+    emit(builder, "binomial",
+         part_of(problem, CollectiveKind::gather, at.place, at.local_size(), 0, problem.count), tuning);
+  }
+  if (at.place == 0) {
+    const Problem between = part_of(problem, problem.kind, at.host, at.topology.hosts(), 0, 0);
+    const ScheduleBuilder::Part part(builder, at.leaders, held, held);
+    circulant_all_gather(builder, between, blocks, output(0, blocks.total()));
+  }
+  {
+    const ScheduleBuilder::Part part(builder, at.local, held, held);
+    emit(builder, tree_or_chain(tuning),
+         part_of(problem, CollectiveKind::broadcast, at.place, at.local_size(), 0, blocks.total()), tuning);
+  }
+  if (ordered) return;
+  for_blocks(problem, held, all, [&](const Slice& from, const Slice& to) { builder.copy(from, to); });
+}
+
+// The other way round: a host's vectors are combined at its leader, the leaders exchange and combine what
+// each host is due, and hand it out.
+void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
+  const Position at(problem);
+  const Blocks blocks = host_blocks(problem);
+  const std::uint64_t total = blocks.total();
+  const bool leads = at.place == 0;
+  Slice held = builder.scratch(leads ? total : 0);
+  {
+    const ScheduleBuilder::Part part(builder, at.local, input(0, total), held);
+    emit(builder, tree_or_chain(tuning),
+         part_of(problem, CollectiveKind::reduce, at.place, at.local_size(), 0, total), tuning);
+  }
+  if (leads && !in_rank_order(at.topology)) {
+    const Slice by_rank = held;
+    held = builder.scratch(total);
+    for_blocks(problem, held, by_rank, [&](const Slice& to, const Slice& from) { builder.copy(from, to); });
+  }
+  Slice due{};
+  if (leads) {
+    due = blocks.of(held, at.host);
+    const Problem between = part_of(problem, problem.kind, at.host, at.topology.hosts(), 0, 0);
+    const ScheduleBuilder::Part part(builder, at.leaders, held, held);
+    circulant_reduce_scatter(builder, between, blocks, output(0, total), blocks.in_output(at.host));
+  }
+  const ScheduleBuilder::Part part(builder, at.local, due, output(0, problem.count));
+  emit(builder, "binomial",
+       part_of(problem, CollectiveKind::scatter, at.place, at.local_size(), 0, problem.count), tuning);
+}
+
+// --- barrier ---
+
+// Up a tree inside the host, among the leaders, and down again.
+void leaders_barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
+  const Position at(problem);
+  const TreeNode node = range_tree(at.place, at.local_size(), 0, radix_of(tuning));
+  {
+    const ScheduleBuilder::Part part(builder, at.local, {}, {});
+    for (const auto& child : node.children) builder.recv(child.rank, {});
+    builder.fence();
+    if (node.parent >= 0) {
+      builder.send(node.parent, {});
+      builder.recv(node.parent, {});
+      builder.fence();
+    }
+  }
+  if (at.place == 0) {
+    const ScheduleBuilder::Part part(builder, at.leaders, {}, {});
+    emit(builder, "dissemination", part_of(problem, problem.kind, at.host, at.topology.hosts(), 0, 0),
+         tuning);
+  }
+  const ScheduleBuilder::Part part(builder, at.local, {}, {});
+  for (const auto& child : node.children) builder.send(child.rank, {});
+}
+
+// --- costs ---
+
+// What the parts of a composition cost.
+class Parts {
+ public:
+  Parts(const Problem& problem, const Tuning& tuning, const CostModel& model)
+      : problem_(problem), tuning_(tuning), within_(model), between_(model) {
+    between_.near = model.far;
+    within_.far = model.near;
+  }
+  int local_size() const { return problem_.topology->most(); }
+  int hosts() const { return problem_.topology->hosts(); }
+
+  // The part that the ranks of the fullest host do, all hosts at the same time.
+  double within(CollectiveKind kind, std::string_view name, double elements) const {
+    return cost(kind, name, local_size(), elements, within_);
+  }
+  // The part between hosts, by `width` ranks of each at the same time, which share the way out.
+  double between(CollectiveKind kind, std::string_view name, double elements, int width) const {
+    CostModel model = between_;
+    model.near.beta *= width;
+    if (model.cores != 0) model.cores = std::max(1, model.cores * hosts() / width);
+    return cost(kind, name, hosts(), elements, model);
+  }
+
+ private:
+  double cost(CollectiveKind kind, std::string_view name, int size, double elements,
+              const CostModel& model) const {
+    if (size < 2) return 0;
+    const Problem part = part_of(problem_, kind, 0, size, 0, static_cast<std::uint64_t>(elements));
+    return find_algorithm(kind, name)->cost(part, uncut(tuning_), model);
+  }
+
+  const Problem& problem_;
+  const Tuning& tuning_;
+  CostModel within_;
+  CostModel between_;
+};
+
+// Elements of a segment and number of segments.
+std::pair<double, double> cut(const Problem& problem, const Tuning& tuning, std::uint64_t passes) {
+  const Segments segments(problem, tuning, problem.count, passes);
+  const auto number = std::max<std::uint64_t>(segments.count(output(0, problem.count)), 1);
+  return {static_cast<double>(std::min(segments.unit(), problem.count)), static_cast<double>(number)};
+}
+
+double lanes_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
+  const Parts parts(problem, tuning, model);
+  const int width = problem.topology->fewest();
+  const auto [n, segments] =
+      cut(problem, tuning, 4 * static_cast<std::uint64_t>(tree_depth(problem.size, 2)));
+  const double block = n / parts.local_size();
+  // The first stage of all segments goes before the second of any, as all of it is ready at the start: what
+  // overlaps after that is little (simulator).
+  return segments * (parts.within(CollectiveKind::reduce_scatter, "circulant", block) +
+                     parts.between(CollectiveKind::all_reduce, "circulant", n / width, width) +
+                     parts.within(CollectiveKind::all_gather, "circulant", block));
+}
+
+double leaders_all_reduce_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
+  const Parts parts(problem, tuning, model);
+  const auto n = static_cast<double>(problem.count);
+  return parts.within(CollectiveKind::reduce, "binomial", n) +
+         parts.between(CollectiveKind::all_reduce, "recursive_doubling", n, 1) +
+         parts.within(CollectiveKind::broadcast, "binomial", n);
+}
+
+double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
+  const Parts parts(problem, tuning, model);
+  const auto [n, segments] = cut(problem, tuning, problem.kind == CollectiveKind::reduce ? 6 : 4);
+  const auto name = tree_or_chain(tuning);
+  const double within = parts.within(problem.kind, name, n);
+  const double between = parts.between(problem.kind, name, n, 1);
+  if (segments <= 1) return within + between;
+  // In a chain a segment is passed on while the next comes in.
+  const double hop = between / std::max(1, parts.hosts() - 1);
+  const double local_hop = within / std::max(1, parts.local_size() - 1);
+  return within + between + (segments - 1) * std::max(hop, local_hop);
+}
+
+double leaders_all_gather_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
+  const Parts parts(problem, tuning, model);
+  const auto n = static_cast<double>(problem.count);
+  Problem whole = problem;
+  whole.count *= static_cast<std::uint64_t>(problem.size);
+  const auto [segment, pieces] = cut(whole, tuning, 2);
+  const double last = parts.within(CollectiveKind::broadcast, tree_or_chain(tuning), segment);
+  const double rest = last / std::max(1, parts.local_size() - 1);
+  const double hand_out = tuning.segment_bytes == 0
+                              ? parts.within(CollectiveKind::broadcast, "binomial", n * problem.size)
+                              : last + (pieces - 1) * rest;
+  return parts.within(CollectiveKind::gather, "binomial", n) +
+         parts.between(CollectiveKind::all_gather, "circulant", n * parts.local_size(), 1) + hand_out;
+}
+
+double leaders_reduce_scatter_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
+  const Parts parts(problem, tuning, model);
+  const auto n = static_cast<double>(problem.count);
+  Problem whole = problem;
+  whole.count *= static_cast<std::uint64_t>(problem.size);
+  const auto [segment, pieces] = cut(whole, tuning, 2);
+  const double last = parts.within(CollectiveKind::reduce, tree_or_chain(tuning), segment);
+  const double rest = last / std::max(1, parts.local_size() - 1);
+  const double collect = tuning.segment_bytes == 0
+                             ? parts.within(CollectiveKind::reduce, "binomial", n * problem.size)
+                             : last + (pieces - 1) * rest;
+  return collect + parts.between(CollectiveKind::reduce_scatter, "circulant", n * parts.local_size(), 1) +
+         parts.within(CollectiveKind::scatter, "binomial", n);
+}
+
+double leaders_barrier_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
+  const Parts parts(problem, tuning, model);
+  return 2 * parts.within(CollectiveKind::broadcast, "binomial", 0) +
+         parts.between(CollectiveKind::barrier, "dissemination", 0, 1);
+}
+
+constexpr unsigned radix_and_segment = radix_knob | segment_knob;
+constexpr std::array family = {
+    Algorithm{160, "two_level", CollectiveKind::all_reduce, false, segment_knob, several_of_both, lanes_cost,
+              lanes},
+    Algorithm{161, "leaders", CollectiveKind::all_reduce, false, radix_knob, several_of_both,
+              leaders_all_reduce_cost, leaders_all_reduce},
+    Algorithm{162, "leaders", CollectiveKind::broadcast, false, radix_and_segment, several_of_both,
+              leaders_rooted_cost, leaders_broadcast},
+    Algorithm{163, "leaders", CollectiveKind::reduce, false, radix_and_segment, several_of_both,
+              leaders_rooted_cost, leaders_reduce},
+    Algorithm{164, "leaders", CollectiveKind::all_gather, false, radix_and_segment, several_of_both,
+              leaders_all_gather_cost, leaders_all_gather},
+    Algorithm{165, "leaders", CollectiveKind::reduce_scatter, false, radix_and_segment, several_of_both,
+              leaders_reduce_scatter_cost, leaders_reduce_scatter},
+    Algorithm{166, "leaders", CollectiveKind::barrier, false, radix_knob, several_of_both,
+              leaders_barrier_cost, leaders_barrier},
+};
+
+}  // namespace
+
+std::span<const Algorithm> two_level_algorithms() { return family; }
+
+}  // namespace tutti

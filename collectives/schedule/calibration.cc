@@ -1,0 +1,239 @@
+#include "collectives/schedule/calibration.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/reduce.h"
+
+namespace tutti {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// An experiment is repeated until its time is up, or often enough. Six of them make up the few milliseconds
+// that a pair may take; a few rounds there must be also on slow networks, and where others have the cores.
+constexpr std::chrono::microseconds patience{700};
+constexpr int fewest_rounds = 3;
+constexpr int most_rounds = 16;
+// Hosts are alike; networks are not.
+constexpr double factor_within = 20;
+constexpr double factor_between = 1e6;
+constexpr std::size_t burst_length = 16;
+constexpr std::size_t small = 8;
+// Both are sent on request only, and large enough for a slope; the smaller is what pipelines cut.
+constexpr std::size_t medium = 64 << 10;
+constexpr std::size_t large = 320 << 10;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// What the passive rank is to do next: the tag of the first message of a round.
+enum Request : std::uint64_t {
+  answer,       // send the same number of bytes back
+  take_burst,   // more small messages follow; answer the last
+  trade_small,  // a small message in both directions at once
+  trade_large,  // a large message in both directions at once
+  finish,
+  payload,  // belongs to a request made before
+};
+
+// Two ranks that exchange messages; one of them decides, holds the clock, and tells the other what to do.
+class Pair {
+ public:
+  Pair(Communicator& communicator, int peer)
+      : communicator_(communicator), peer_(peer), out_(large), in_(large) {}
+
+  LinkCost lead();
+  void follow();
+
+ private:
+  Transfer leg(Transfer::Direction direction, std::size_t bytes, std::uint64_t tag) {
+    auto& memory = direction == Transfer::Direction::send ? out_ : in_;
+    return {direction, Buffer(memory.data(), bytes, DataType::uint8), peer_, tag};
+  }
+  Transfer sending(std::size_t bytes, std::uint64_t tag) {
+    return leg(Transfer::Direction::send, bytes, tag);
+  }
+  Transfer receiving(std::size_t bytes) { return leg(Transfer::Direction::recv, bytes, payload); }
+  void run(const std::vector<Transfer>& legs) { communicator_.batch(legs).wait(); }
+  // What both ranks do at once, after the follower has heard of it.
+  std::vector<Transfer> trade(std::size_t bytes) { return {receiving(bytes), sending(bytes, payload)}; }
+
+  // Seconds of the best of several rounds: what the machine can do, without what others got in its way.
+  template <class Round>
+  double best_of(Round round) {
+    double best = std::numeric_limits<double>::infinity();
+    const auto begin = Clock::now();
+    for (int i = 0; i < fewest_rounds || (i < most_rounds && Clock::now() - begin < patience); ++i) {
+      const auto start = Clock::now();
+      round();
+      best = std::min(best, seconds_since(start));
+    }
+    return best;
+  }
+  double one_way(std::size_t bytes) {
+    return best_of([&] { run({sending(bytes, answer), receiving(bytes)}); }) / 2;
+  }
+
+  Communicator& communicator_;
+  int peer_;
+  std::vector<std::byte> out_, in_;
+};
+
+LinkCost Pair::lead() {
+  LinkCost link;
+  run({sending(small, answer), receiving(small)});  // connects
+  link.alpha = one_way(small);
+  const double burst = best_of([&] {
+    std::vector<Transfer> legs(burst_length, sending(small, payload));
+    legs.front().tag = take_burst;
+    legs.push_back(receiving(small));
+    run(legs);
+  });
+  link.gap = (burst - 2 * link.alpha) / (burst_length - 1);
+  // Alone, as most messages of a collective are: in a burst a rank wakes up only once.
+  const double traded_small = best_of([&] {
+    run({sending(small, trade_small)});
+    run(trade(small));
+  });
+  link.busy = (traded_small - link.alpha) / 2;
+  const double time_medium = one_way(medium);
+  const double time_large = one_way(large);
+  // The slope, which leaves out what a message costs besides its bytes; where noise has eaten it, the whole.
+  const double slope = (time_large - time_medium) / (large - medium);
+  const double whole = (time_large - link.alpha) / large;
+  link.beta = slope > whole / 4 ? std::min(slope, whole) : whole;
+  link.handshake = time_medium - medium * link.beta - link.alpha;
+  const double traded = best_of([&] {
+    run({sending(small, trade_large)});
+    run(trade(large));
+  });
+  link.busy_byte = (traded - 2 * link.alpha - link.handshake) / (2 * large);
+  run({sending(small, finish)});
+  return link;
+}
+
+void Pair::follow() {
+  for (;;) {
+    Work work = communicator_.recv(Buffer(in_.data(), large, DataType::uint8), peer_);
+    work.wait();
+    const Work::Received request = work.received();
+    const auto bytes = static_cast<std::size_t>(request.bytes);
+    switch (request.tag) {
+      case answer:
+        run({sending(bytes, payload)});
+        break;
+      case take_burst: {
+        run(std::vector<Transfer>(burst_length - 1, receiving(small)));
+        run({sending(small, payload)});
+        break;
+      }
+      case trade_small:
+        run(trade(small));
+        break;
+      case trade_large:
+        run(trade(large));
+        break;
+      default:
+        return;
+    }
+  }
+}
+
+// Seconds a byte summed, in cache, though not in the first level: as when a message is combined.
+double measure_combining() {
+  constexpr std::size_t count = 32768;
+  std::vector<float> left(count, 1), right(count, 1);
+  const Reducer sum(DataType::float32, ReduceOp::sum);
+  double best = 1;
+  for (int round = 0; round < 8; ++round) {
+    const auto begin = Clock::now();
+    sum(left.data(), right.data(), left.data(), count);
+    best = std::min(best, seconds_since(begin));
+  }
+  return best / (count * sizeof(float));
+}
+
+// The two ranks that measure a class of connection; the first leads.
+using Members = std::pair<int, int>;
+
+std::optional<Members> pair_within(const Topology& topology) {
+  for (int host = 0; host < topology.hosts(); ++host) {
+    const auto members = topology.members(host);
+    if (members.size() >= 2) return Members{members[0], members[1]};
+  }
+  return std::nullopt;
+}
+
+std::optional<Members> pair_between(const Topology& topology) {
+  if (topology.hosts() < 2) return std::nullopt;
+  return Members{topology.members(0)[0], topology.members(1)[0]};
+}
+
+constexpr std::uint64_t result_tag = finish + 100;
+
+// Rank 0 gets what the pair has measured.
+void measure(Communicator& communicator, const std::optional<Members>& pair, LinkCost& link, double factor) {
+  if (!pair) return;
+  const auto [leader, follower] = *pair;
+  const int rank = communicator.rank();
+  LinkCost measured;
+  const auto buffer = [&] { return Buffer(&measured, sizeof measured / sizeof(double), DataType::float64); };
+  if (rank == leader) measured = Pair(communicator, follower).lead();
+  if (rank == follower) Pair(communicator, leader).follow();
+  if (rank == leader && rank != 0) communicator.send(buffer(), 0, result_tag).wait();
+  if (rank != 0) return;
+  if (leader != 0) communicator.recv(buffer(), leader, result_tag).wait();
+  link = plausible(measured, link, factor);
+}
+
+}  // namespace
+
+LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double factor) {
+  const auto like = [&](double value, double usual) {
+    return value >= usual / factor && value <= usual * factor;  // not so if it is no number
+  };
+  if (!like(measured.alpha, shipped.alpha) || !like(measured.beta, shipped.beta)) return shipped;
+  LinkCost link = measured;
+  // The others are differences of what was measured, and drown in noise more easily.
+  const auto between = [](double value, double least, double most) {
+    return value >= least ? std::min(value, most) : least;  // also if it is no number
+  };
+  link.gap = between(measured.gap, link.alpha / 20, link.alpha);
+  link.busy = between(measured.busy, link.gap / 4, link.alpha);
+  link.busy_byte = between(measured.busy_byte, link.beta / 4, link.beta);
+  link.handshake = between(measured.handshake, 0.0, 4 * link.alpha);
+  return link;
+}
+
+CostModel agree_on_costs(Communicator& communicator, const Topology& topology, const CostModel& shipped,
+                         bool measuring) {
+  static_assert(sizeof(LinkCost) % sizeof(double) == 0);
+  CostModel model = shipped;
+  if (measuring) {
+    measure(communicator, pair_within(topology), model.near, factor_within);
+    measure(communicator, pair_between(topology), model.far, factor_between);
+    if (communicator.rank() == 0) model.gamma = std::clamp(measure_combining(), 1e-12, 1e-8);
+  }
+  std::array<std::byte, sizeof model> bytes;
+  std::memcpy(bytes.data(), &model, sizeof model);
+  communicator.broadcast(Buffer(bytes.data(), bytes.size(), DataType::uint8), 0, {.algorithm = "binomial"})
+      .wait();
+  std::memcpy(&model, bytes.data(), sizeof model);
+  // All ranks got the same and refuse it alike; with figures of their own they would plan differently.
+  if (!is_possible(model)) {
+    throw Error(Status(Code::protocol_error,
+                       "rank 0 says that messages cost what they cannot: " + describe(model), 0));
+  }
+  return model;
+}
+
+}  // namespace tutti

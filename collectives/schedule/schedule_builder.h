@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "collectives/schedule/problem.h"
+#include "collectives/schedule/schedule.h"
+
+namespace tutti {
+
+// Collects the steps that an algorithm emits in straight-line order, numbers the messages of each pair, and
+// derives the dependencies from the slices that steps read and write (read after write, write after read,
+// write after write), so that independent steps overlap and pipelines form by themselves.
+//
+// Steps over zero elements: local ones are dropped, messages are kept (a receiver cannot know). A copy onto
+// itself is dropped. In-place problems are understood: `input` and `output` then share addresses.
+class ScheduleBuilder {
+ public:
+  explicit ScheduleBuilder(const Problem& problem);
+  ~ScheduleBuilder();
+  ScheduleBuilder(const ScheduleBuilder&) = delete;
+  ScheduleBuilder& operator=(const ScheduleBuilder&) = delete;
+
+  // A fresh slice of scratch.
+  Slice scratch(std::uint64_t count);
+
+  void send(int peer, Slice from);
+  void recv(int peer, Slice to);
+  // out = local op message (side right) or message op local (side left). `out` may be `local`.
+  void recv_reduce(int peer, Slice local, Slice out, MessageSide side);
+  void copy(Slice from, Slice to);
+  void reduce(Slice left, Slice right, Slice out);
+  void scale(Slice from, Slice to);
+  void divide(Slice from, Slice to);
+
+  // --- shared schedules ---
+
+  // Says at the very start that this is one: steps keep the order in which they are emitted.
+  void share() { schedule_.shared = true; }
+  // A slice of the window of rank `owner`.
+  Slice window(int owner, std::uint64_t offset, std::uint64_t count);
+  // Returns the number of this signal: the first is 1.
+  std::uint32_t signal();
+  void await(int peer, std::uint32_t signal);
+  std::uint32_t signals() const { return signals_; }
+  // What is emitted between the two is carried out `times` times (see Schedule::Repeat). Once in a schedule.
+  void begin_repeat(std::uint64_t times, std::uint64_t stride);
+  void end_repeat();
+
+  // From here on, what an algorithm calls `input` is this slice of scratch, and no longer shares addresses
+  // with the output (premultiplied sums; exchanges in place whose blocks overlap).
+  void redirect_input(Slice to);
+  // From here on a send waits for the send emitted `window` sends before it (0: for none): bounds what a rank
+  // has in flight, and keeps messages that are ready early from delaying those that others wait for.
+  void limit_in_flight(std::uint32_t window);
+  // From here on a send waits for every receive emitted so far: for messages without content, which leave no
+  // trace in memory to derive that from.
+  void fence();
+  // From here on a send waits for every step emitted so far.
+  void settle();
+
+  // While it lives, `input` and `output` are the given slices, in the terms from outside of it, and peer i is
+  // ranks[i]: an algorithm can then be carried out as a part of another, among some of the ranks. A limit of
+  // what is in flight, or an input redirected, ends with it. Parts do not nest.
+  class Part {
+   public:
+    Part(ScheduleBuilder& builder, std::span<const int> ranks, Slice input, Slice output);
+    ~Part();
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+
+   private:
+    ScheduleBuilder& builder_;
+    const std::optional<Slice> outer_input_;
+  };
+
+  Schedule finish() &&;
+
+ private:
+  class Hazards;
+  Slice resolve(Slice slice) const;
+  void message(StepKind kind, int peer, Slice left, Slice out, MessageSide side);
+  void local(StepKind kind, Slice left, Slice right, Slice out);
+  void add(Step step);
+
+  std::uint32_t element_size_;
+  Schedule schedule_;
+  std::unique_ptr<Hazards> hazards_;
+  std::unordered_map<int, std::uint32_t> sent_, received_;  // messages numbered so far, by peer
+  std::optional<Slice> input_, output_;                     // where `input` and `output` were redirected to
+  std::span<const int> ranks_;                              // of the part that is being emitted, or empty
+  std::uint32_t window_ = 0;                                // 0: no limit
+  std::vector<std::uint32_t> sends_;                        // steps since the limit
+  std::vector<std::uint32_t> receives_;
+  std::uint32_t signals_ = 0;
+  std::size_t fenced_ = 0;     // how many of `receives_` sends wait for
+  std::uint32_t settled_ = 0;  // how many steps
+};
+
+}  // namespace tutti

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tutti/deadline.h>
+
+#include "control/liveness/address.h"
+#include "control/liveness/overlay.h"
+#include "control/plane.h"
+#include "transport/peer.h"
+
+namespace tutti {
+
+struct LivenessOptions {
+  std::string bind;       // a literal address of this host
+  std::string advertise;  // what the others are told in its place; empty: the same
+  std::uint16_t first_port = 0;
+  std::uint16_t last_port = 0;
+  std::chrono::nanoseconds limit{std::chrono::seconds(10)};
+  security::SharedCredentials credentials = {};  // null: nothing is proved
+};
+
+// The control plane over TCP (docs/protocol.md): a thread of its own around an Overlay.
+class Liveness final : public ControlPlane {
+ public:
+  // Listens from now on.
+  static Result<std::unique_ptr<Liveness>> create(const LivenessOptions& options);
+  ~Liveness() override;
+
+  // For the others, under `liveness::address_name`.
+  std::string address() const { return liveness::format(address_); }
+  // Before `start`: who we are, and who the others are.
+  void meet(int rank, std::vector<PeerInfo> peers);
+  // Waits until this rank is linked with all its neighbours that still live. False: not within that time.
+  bool wait_linked(Deadline deadline);
+
+  void start(ControlEvents& events) override;
+  void stop() override;
+  void publish(std::uint32_t topic, std::uint64_t key, std::string body) override;
+  void send(int rank, std::uint32_t topic, std::string body) override;
+  void give_up(int rank, const Status& why) override;
+  void set_generation(std::uint32_t generation) override;
+
+ private:
+  using Command = std::function<void(liveness::Overlay&)>;
+
+  Liveness(LivenessOptions options, liveness::Descriptor listener);
+  void post(Command command);
+  void run(liveness::Overlay& overlay);
+  bool forked() const;
+
+  const LivenessOptions options_;
+  liveness::Descriptor listener_;
+  liveness::Descriptor wake_;
+  liveness::Address address_;
+  liveness::OverlayOptions overlay_options_;
+  const std::uint32_t born_;
+  std::atomic<std::uint32_t> linked_{0};
+  std::mutex mutex_;
+  std::vector<Command> commands_;
+  std::unique_ptr<liveness::Overlay> overlay_;  // the thread's, once it runs
+  std::thread thread_;
+};
+
+}  // namespace tutti

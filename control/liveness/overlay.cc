@@ -1,0 +1,237 @@
+#include "control/liveness/overlay.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <tutti/log.h>
+
+#include "control/liveness/ring.h"
+
+// What is known of all ranks, and how it is passed on.
+namespace tutti::liveness {
+namespace {
+
+// A routed note that meets a ring in change could go round: it does not for long.
+constexpr std::uint8_t most_hops = 64;
+constexpr std::size_t most_keys = 4096;
+// A neighbour that we have not got through to, however short the limit: ranks start at different times.
+constexpr std::chrono::seconds first_contact{10};
+// One side of a new pair connects; the other one does if nothing has come of that.
+constexpr std::chrono::seconds others_turn{1};
+constexpr std::chrono::milliseconds goodbye_limit{500};
+constexpr int heartbeats_per_limit = 4;
+
+// The finishing steps of splitmix64 (Steele, Lea, Flood, 2014).
+std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  x = (x ^ x >> 27) * 0x94d049bb133111eb;
+  return x ^ x >> 31;
+}
+
+}  // namespace
+
+Overlay::Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events)
+    : options_(std::move(options)),
+      interval_(options_.limit / heartbeats_per_limit),
+      listener_(std::move(listener)),
+      events_(events),
+      presence_(options_.peers.size(), Presence::here),
+      here_(options_.peers.size()) {
+  std::iota(here_.begin(), here_.end(), 0);
+  for (const PeerInfo& peer : options_.peers) {
+    const auto found = peer.addresses.find(address_name);
+    addresses_.push_back(found == peer.addresses.end() ? std::nullopt : parse_address(found->second));
+    job_ = mix(job_ + (addresses_.back() ? addresses_.back()->nonce : 1));
+  }
+}
+
+void Overlay::start(Clock::time_point now) { mend(now, now); }
+
+// The neighbours that the ring has now become contacts. The lower rank of a pair connects.
+void Overlay::mend(Clock::time_point connect_at, Clock::time_point patience_from) {
+  for (const int rank : neighbours(here_, options_.rank)) {
+    const auto [entry, added] = contacts_.try_emplace(rank);
+    if (!added) continue;
+    Contact& contact = entry->second;
+    contact.next_try = options_.rank < rank ? connect_at : patience_from + others_turn;
+    contact.due = patience_from + std::max<std::chrono::nanoseconds>(options_.limit, first_contact);
+    const PeerInfo& peer = options_.peers[static_cast<std::size_t>(rank)];
+    const PeerInfo& self = options_.peers[static_cast<std::size_t>(options_.rank)];
+    const auto& address = addresses_[static_cast<std::size_t>(rank)];
+    if (address && !peer.boot_id.empty() && peer.boot_id == self.boot_id)
+      contact.process = Descriptor(watch_process(static_cast<pid_t>(peer.pid), address->process));
+  }
+}
+
+bool Overlay::linked() const {
+  return fenced_ || std::ranges::all_of(contacts_, [this](const auto& entry) {
+           return entry.second.phase == Phase::open || !is_here(entry.first);
+         });
+}
+
+Frame Overlay::frame(FrameKind kind) const {
+  Frame made;
+  made.kind = kind;
+  made.generation = generation_;
+  made.origin = static_cast<std::uint32_t>(options_.rank);
+  return made;
+}
+
+// --- what comes in ---
+
+void Overlay::take(int from, Frame& frame) {
+  if (frame.kind == FrameKind::heartbeat) return;
+  const bool to_somebody = frame.kind != FrameKind::publish;
+  // Nothing that a rank outside has written counts.
+  if (!is_rank(frame.origin) || (to_somebody && !is_rank(frame.target)) ||
+      presence_[frame.origin] == Presence::lost) {
+    return;
+  }
+  switch (frame.kind) {
+    case FrameKind::lost:
+      return on_lost(frame, from);
+    case FrameKind::left:
+      return on_left(static_cast<int>(frame.target), from);
+    case FrameKind::publish:
+      if (!first_time(frame.topic, frame.key)) return;
+      pass_on(frame, from);
+      return deliver(frame);
+    case FrameKind::send:
+      if (static_cast<int>(frame.target) == options_.rank) return deliver(frame);
+      return route(frame, from);
+    case FrameKind::heartbeat:
+      return;
+  }
+}
+
+void Overlay::deliver(const Frame& frame) {
+  if (stop_at_ != never) return;
+  events_.on_note({static_cast<int>(frame.origin), frame.topic, frame.body});
+}
+
+bool Overlay::first_time(std::uint32_t topic, std::uint64_t key) {
+  const std::uint64_t known = mix(key + topic);
+  if (!known_keys_.insert(known).second) return false;
+  key_order_.push_back(known);
+  if (key_order_.size() > most_keys) {
+    known_keys_.erase(key_order_.front());
+    key_order_.pop_front();
+  }
+  return true;
+}
+
+// --- what goes out ---
+
+void Overlay::pass_on(const Frame& frame, int except) {
+  for (auto& [rank, contact] : contacts_) {
+    if (rank != except && contact.phase == Phase::open) write(contact, frame);
+  }
+}
+
+// Not back to where it came from: while the ring changes that may be the nearest.
+void Overlay::route(Frame& frame, int from) {
+  const int target = static_cast<int>(frame.target);
+  if (frame.hops == 0 || fenced_ || !is_here(target)) return;
+  --frame.hops;
+  std::vector<int> linked;
+  for (const auto& [rank, contact] : contacts_) {
+    if (contact.phase == Phase::open && rank != from) linked.push_back(rank);
+  }
+  const int next = next_hop(here_, target, linked);
+  if (next >= 0) write(contacts_.at(next), frame);
+}
+
+void Overlay::publish(std::uint32_t topic, std::uint64_t key, std::string body) {
+  if (fenced_ || stop_at_ != never || body.size() > max_control_body) return;
+  if (key == 0)
+    key = mix(job_ + static_cast<std::uint64_t>(options_.rank) * 0x9e3779b97f4a7c15 + ++next_key_);
+  if (!first_time(topic, key)) return;
+  Frame made = frame(FrameKind::publish);
+  made.topic = topic;
+  made.key = key;
+  made.body = std::move(body);
+  pass_on(made, -1);
+}
+
+void Overlay::send(int target, std::uint32_t topic, std::string body) {
+  if (body.size() > max_control_body) return;
+  Frame made = frame(FrameKind::send);
+  made.hops = most_hops;
+  made.target = static_cast<std::uint32_t>(target);
+  made.topic = topic;
+  made.body = std::move(body);
+  if (target == options_.rank) return deliver(made);
+  route(made, -1);
+}
+
+// --- who is gone ---
+
+void Overlay::give_up(int rank, const Status& why) {
+  Frame made = frame(FrameKind::lost);
+  made.target = static_cast<std::uint32_t>(rank);
+  made.code = why.code();
+  made.body = why.message();
+  on_lost(made, -1);
+}
+
+void Overlay::on_lost(const Frame& frame, int from) {
+  const int rank = static_cast<int>(frame.target);
+  if (fenced_ || stop_at_ != never || !is_here(rank)) return;
+  if (rank == options_.rank) return fence(frame.body);
+  losses_.push_back({rank, frame});
+  pass_on(frame, from);
+  remove(rank, Presence::lost);
+  const auto now = Clock::now();
+  mend(now, now);
+  events_.on_lost(rank, Status(frame.code, frame.body, rank));
+}
+
+void Overlay::on_left(int rank, int from) {
+  if (fenced_ || !is_here(rank) || rank == options_.rank) return;
+  any_left_ = true;
+  Frame made = frame(FrameKind::left);
+  made.target = static_cast<std::uint32_t>(rank);
+  pass_on(made, from);
+  remove(rank, Presence::left);
+  // Where one leaves the others mostly do so, too.
+  const auto later = Clock::now() + others_turn;
+  if (stop_at_ == never) mend(later, later);
+  events_.on_left(rank);
+}
+
+// The others have given this rank up, so nothing that it still says may reach them.
+void Overlay::fence(const std::string& why) {
+  fenced_ = true;
+  contacts_.clear();
+  strangers_.clear();
+  listener_.close();
+  events_.on_fenced(given_up(describe(options_.rank), options_.rank, why));
+}
+
+void Overlay::remove(int rank, Presence presence) {
+  presence_[static_cast<std::size_t>(rank)] = presence;
+  std::erase(here_, rank);
+  const auto found = contacts_.find(rank);
+  if (found == contacts_.end()) return;
+  if (found->second.phase == Phase::open) close_after(std::move(found->second.stream));
+  contacts_.erase(found);
+}
+
+void Overlay::leave(Clock::time_point now) {
+  stop_at_ = now + goodbye_limit;
+  Frame made = frame(FrameKind::left);
+  made.target = made.origin;
+  strangers_.clear();
+  for (auto& [rank, contact] : contacts_) {
+    if (contact.phase != Phase::open) continue;
+    write(contact, made);
+    close_after(std::move(contact.stream));
+  }
+  contacts_.clear();
+}
+
+bool Overlay::over(Clock::time_point now) const {
+  return stop_at_ != never && (closing_.empty() || now >= stop_at_);
+}
+
+}  // namespace tutti::liveness

@@ -1,0 +1,158 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <poll.h>
+
+#include "control/liveness/address.h"
+#include "control/liveness/frame.h"
+#include "control/liveness/stream.h"
+#include "control/plane.h"
+#include "core/security/refusals.h"
+#include "transport/peer.h"
+
+namespace tutti::liveness {
+
+using Clock = std::chrono::steady_clock;
+
+struct OverlayOptions {
+  int rank = 0;
+  std::vector<PeerInfo> peers;
+  std::chrono::nanoseconds limit{std::chrono::seconds(10)};  // without a sign of life: lost
+  std::uint64_t nonce = 0;                                   // published in our address
+  security::SharedCredentials credentials = {};              // null: nothing is proved
+  // How connections are made.
+  std::function<std::unique_ptr<Stream>(const SocketAddress&, security::Guard)> connect = connect_to;
+};
+
+// The control plane of one rank, as a state machine around poll(): `collect` what to wait for, wait until
+// `next`, `run`. Everything is called by one thread; events come from within.
+//
+// A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected; if
+// nobody says within the grace why that is, it is lost. A neighbour that has been silent for the limit is
+// lost at once. Who finds a rank lost tells all neighbours, who tell theirs, that rank included: if it lives
+// after all it knows that it is outside. Then the ring is closed anew around the gap.
+class Overlay {
+ public:
+  Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);
+
+  void start(Clock::time_point now);
+  void collect(std::vector<pollfd>& waits);
+  Clock::time_point next() const;
+  void run(const std::vector<pollfd>& ready, Clock::time_point now);
+  // Whether every neighbour is linked, or gone.
+  bool linked() const;
+
+  void publish(std::uint32_t topic, std::uint64_t key, std::string body);
+  void send(int target, std::uint32_t topic, std::string body);
+  void give_up(int rank, const Status& why);
+  void set_generation(std::uint32_t generation) { generation_ = generation; }
+  // Says goodbye; `over` when all neighbours have heard it, or time is up.
+  void leave(Clock::time_point now);
+  bool over(Clock::time_point now) const;
+
+ private:
+  enum class Presence : std::uint8_t { here, left, lost };
+  enum class Phase : std::uint8_t { absent, connecting, greeting, open, closing };
+  static constexpr Clock::time_point never = Clock::time_point::max();
+
+  // A rank that we are linked with, or ought to be.
+  struct Contact {
+    Phase phase = Phase::absent;
+    std::unique_ptr<Stream> stream;
+    std::optional<SocketAddress> address;
+    std::optional<Resolution> resolution;  // of its host's name, under way
+    Descriptor process;                    // readable once it has ended
+    Clock::time_point heard = never;       // last sign of life
+    Clock::time_point told = never;        // last sign of ours
+    Clock::time_point due = never;         // to be linked by
+    Clock::time_point next_try = never;
+    Clock::time_point judged = never;  // suspected: lost then
+    std::string evidence;
+    Status refusal;  // of the last attempt that ended because one side had not the proof
+    int refusals = 0;
+    int rejections = 0;
+    std::string failed;  // why the last attempt to connect has; empty: nothing answered
+  };
+  struct Stranger {
+    std::unique_ptr<Stream> stream;
+    Clock::time_point due;
+  };
+  struct Lost {
+    int rank;
+    Frame frame;
+  };
+
+  // overlay.cc: what is known, and passing it on
+  bool is_here(int rank) const { return presence_[static_cast<std::size_t>(rank)] == Presence::here; }
+  bool is_rank(std::uint32_t number) const { return number < presence_.size(); }
+  void take(int from, Frame& frame);
+  void deliver(const Frame& frame);
+  void route(Frame& frame, int from);
+  void pass_on(const Frame& frame, int except);
+  bool first_time(std::uint32_t topic, std::uint64_t key);
+  void on_lost(const Frame& frame, int from);
+  void on_left(int rank, int from);
+  void fence(const std::string& why);
+  void remove(int rank, Presence presence);
+  void mend(Clock::time_point connect_at, Clock::time_point patience_from);
+  Frame frame(FrameKind kind) const;
+
+  // overlay_links.cc: connections
+  void accept(Clock::time_point now);
+  void greet_strangers(Clock::time_point now);
+  bool greet(Stranger& stranger, Clock::time_point now);
+  bool welcome(Stranger& stranger, const Hello& hello, Clock::time_point now);
+  Verdict judge(const Hello& hello) const;
+  void try_connect(int rank, Contact& contact, Clock::time_point now);
+  void locate(int rank, Contact& contact);
+  void advance(int rank, Contact& contact, short ready, Clock::time_point now);
+  void read_answer(int rank, Contact& contact, Clock::time_point now);
+  void read_frames(int rank, Contact& contact, Clock::time_point now);
+  void attempt_failed(int rank, Contact& contact, Clock::time_point now);
+  void open(int rank, Contact& contact, Clock::time_point now);
+  std::string unreached(int rank, const Contact& contact) const;
+  void suspect(Contact& contact, const std::string& evidence, Clock::time_point now);
+  void write(Contact& contact, const Frame& frame);
+  void close_after(std::unique_ptr<Stream> stream);
+  void check_times(Clock::time_point now);
+  void forgive_own_sleep(Clock::time_point now);
+  std::string describe(int rank) const { return options_.peers[static_cast<std::size_t>(rank)].describe(); }
+
+  const OverlayOptions options_;
+  const std::chrono::nanoseconds interval_;  // between heartbeats
+  Descriptor listener_;
+  ControlEvents& events_;
+  std::vector<std::optional<Address>> addresses_;  // by rank
+  std::uint64_t job_ = 0;
+  std::vector<Presence> presence_;
+  std::vector<int> here_;  // ascending
+  std::map<int, Contact> contacts_;
+  std::list<Stranger> strangers_;  // oldest first
+  security::Refusals refusals_;
+  std::list<Stranger> closing_;  // connections that only have to be written to their end
+  std::deque<Lost> losses_;      // told to new neighbours
+  std::unordered_set<std::uint64_t> known_keys_;
+  std::deque<std::uint64_t> key_order_;
+  std::vector<int> waiting_;  // which contact each descriptor of `collect` belongs to
+  std::size_t closing_at_ = 0;
+  Clock::time_point accept_at_{};  // not before, for lack of descriptors
+  Clock::time_point planned_ = never;
+  Clock::time_point stop_at_ = never;
+  std::uint32_t generation_ = 0;
+  std::uint64_t next_key_ = 0;
+  bool fenced_ = false;
+  bool any_left_ = false;
+};
+
+}  // namespace tutti::liveness

@@ -1,0 +1,202 @@
+#include "control/liveness/stream.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/error_text.h"
+#include "transport/driver/fork_guard.h"
+
+namespace tutti::liveness {
+namespace {
+
+constexpr int backlog = 1024;
+// Read in one turn; more is read in the next one.
+constexpr std::size_t read_bytes = 64 * 1024;
+
+int open_socket(int family) { return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+
+void set_no_delay(int descriptor) {
+  const int on = 1;
+  static_cast<void>(setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+}
+
+}  // namespace
+
+Descriptor::Descriptor(int descriptor) : descriptor_(descriptor) {
+  if (descriptor_ >= 0) guard_descriptor(descriptor_);
+}
+
+Descriptor::Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+Descriptor::~Descriptor() { close(); }
+
+void Descriptor::close() {
+  if (descriptor_ < 0) return;
+  release_descriptor(descriptor_);
+  ::close(std::exchange(descriptor_, -1));
+}
+
+short Stream::events() const {
+  if (connected_ && guard_) return guard_writes_ ? POLLOUT : POLLIN;
+  const bool to_write = !connected_ || !unsent_.empty();
+  return static_cast<short>(POLLIN | (to_write ? POLLOUT : 0));
+}
+
+bool Stream::progress(short ready) {
+  if (!connected_) {
+    socklen_t length = sizeof error_;
+    if (error_ == 0 && getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error_, &length) != 0) error_ = errno;
+    if (error_ != 0) return end(error_);
+    if ((ready & POLLOUT) == 0) return true;
+    connected_ = true;
+  }
+  if (guard_ && !pass_guard()) return why_.empty();
+  flush();
+  return receive();
+}
+
+// False if it has not let us through, yet or at all; then `why_` says it.
+bool Stream::pass_guard() {
+  using State = security::Guard::State;
+  const State state = guard_->advance(socket_.get());
+  guard_writes_ = state == State::writing;
+  refused_by_guard_ = state == State::failed;
+  if (refused_by_guard_) why_ = guard_->status().message();
+  if (state != State::done) return false;
+  if (!guard_->is_open()) proved_ = guard_->from();
+  tls_ = guard_->take_tls();
+  guard_.reset();
+  return true;
+}
+
+void Stream::flush() {
+  while (connected() && !unsent_.empty()) {
+    int error = 0;
+    const std::size_t sent = send_some(error);
+    if (sent == 0 && error != EAGAIN) unsent_.clear();  // reading tells why
+    if (sent == 0) return;
+    unsent_.erase(0, sent);
+  }
+  if (!connected() || !finishing_ || finished_ || !unsent_.empty()) return;
+  finished_ = true;
+  shutdown(socket_.get(), SHUT_WR);
+}
+
+bool Stream::receive() {
+  std::array<char, read_bytes> buffer;
+  do {
+    int error = 0;
+    const std::size_t got = receive_some(buffer, error);
+    if (got == 0) return error == EAGAIN || end(error);
+    received_.append(buffer.data(), got);
+  } while (tls_ != nullptr && tls_->has_pending());  // which the socket will not announce again
+  return true;
+}
+
+// Zero with an error.
+std::size_t Stream::send_some(int& error) {
+  if (tls_ != nullptr) {
+    const auto part = std::as_bytes(std::span(unsent_));
+    return tls_->write({&part, 1}, error);
+  }
+  ssize_t sent = 0;
+  do {
+    sent = send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0) error = errno;
+  return sent < 0 ? 0 : static_cast<std::size_t>(sent);
+}
+
+// Zero with an error; zero without: the other side has closed.
+std::size_t Stream::receive_some(std::span<char> place, int& error) {
+  if (tls_ != nullptr) {
+    const std::size_t got = tls_->read(std::as_writable_bytes(place), error);
+    if (error == EPIPE) error = 0;
+    return got;
+  }
+  ssize_t got = 0;
+  do {
+    got = recv(socket_.get(), place.data(), place.size(), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) error = errno;
+  return got < 0 ? 0 : static_cast<std::size_t>(got);
+}
+
+bool Stream::end(int error) {
+  refused_ = error == ECONNREFUSED;
+  why_ = error == 0 ? "its control connection was closed without a goodbye" : error_text(error);
+  return false;
+}
+
+Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port) {
+  int error = EINVAL;
+  for (std::uint32_t port = first_port; port <= std::max(first_port, last_port); ++port) {
+    const auto address = tutti::parse_address(host, static_cast<std::uint16_t>(port));
+    if (!address) break;
+    Descriptor socket(open_socket(address->family()));
+    const int on = 1;
+    if (port != 0) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (address->family() == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (socket && bind(socket.get(), address->raw(), address->length) == 0 &&
+        listen(socket.get(), backlog) == 0) {
+      return socket;
+    }
+    error = errno;
+    if (error != EADDRINUSE && error != EACCES) break;
+  }
+  if (first_port != 0 && last_port >= first_port && error == EADDRINUSE) {
+    return Status(Code::resource_exhausted, "control connections: no port of " + std::to_string(first_port) +
+                                                "-" + std::to_string(last_port) +
+                                                " (TUTTI_PORT_RANGE) is free on " + host);
+  }
+  return Status(error == EMFILE || error == ENFILE ? Code::resource_exhausted : Code::invalid_argument,
+                "control connections: cannot listen on " + host + ": " + error_text(error));
+}
+
+std::uint16_t port_of(const Descriptor& listener) {
+  SocketAddress address;
+  address.length = sizeof address.storage;
+  const auto raw = reinterpret_cast<sockaddr*>(&address.storage);
+  return getsockname(listener.get(), raw, &address.length) == 0 ? address.port() : std::uint16_t{0};
+}
+
+std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard guard, bool& scarce) {
+  int descriptor = -1;
+  do {
+    descriptor = accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  } while (descriptor < 0 && (errno == EINTR || errno == ECONNABORTED));
+  scarce = descriptor < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
+  if (descriptor < 0) return nullptr;
+  set_no_delay(descriptor);
+  return std::make_unique<Stream>(Descriptor(descriptor), std::move(guard), true);
+}
+
+bool Stream::rejected() const {
+  return !connected_ && (error_ == EHOSTUNREACH || error_ == ENETUNREACH || error_ == EHOSTDOWN ||
+                         error_ == ENETDOWN || error_ == EACCES || error_ == EPERM);
+}
+
+std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard) {
+  Descriptor socket(open_socket(address.family()));
+  if (!socket) return nullptr;
+  set_no_delay(socket.get());
+  const bool begun = ::connect(socket.get(), address.raw(), address.length) == 0 || errno == EINPROGRESS ||
+                     errno == EINTR;  // then it goes on by itself
+  return std::make_unique<Stream>(std::move(socket), std::move(guard), false, begun ? 0 : errno);
+}
+
+}  // namespace tutti::liveness

@@ -1,0 +1,36 @@
+#include "core/random.h"
+
+#include <cerrno>
+#include <vector>
+
+#include <sys/random.h>
+
+namespace tutti {
+
+void fill_random(std::span<unsigned char> bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    // Fails only with EINTR for a valid buffer.
+    const ssize_t got = getrandom(bytes.data() + done, bytes.size() - done, 0);
+    if (got > 0) done += static_cast<std::size_t>(got);
+  }
+}
+
+std::string to_hex(std::span<const unsigned char> bytes) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const unsigned char byte : bytes) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+std::string random_hex(std::size_t bytes) {
+  std::vector<unsigned char> buffer(bytes);
+  fill_random(buffer);
+  return to_hex(buffer);
+}
+
+}  // namespace tutti

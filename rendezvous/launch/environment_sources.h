@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/launch/environment.h"
+
+namespace tutti::launch {
+
+// A number and what said so.
+struct Found {
+  int value;
+  std::string from;  // "RANK", "the URL tcp://..."
+};
+
+// What one launcher's variables say: possibly nothing, possibly not everything.
+struct Source {
+  std::optional<Found> rank;
+  std::optional<Found> world_size;
+  std::optional<Found> local_rank;
+  std::optional<Found> local_world_size;
+  StoreLocation store;  // kind none: not known
+  std::string store_from;
+  std::vector<std::string> names;  // of the variables that were found
+  std::string missing;             // "MASTER_PORT is not set"; empty: complete as far as it goes
+  std::string remedy;              // the command that sets it
+  bool is_present() const { return !names.empty(); }
+};
+
+// Reads variables; remembers the first one whose value cannot be.
+class Reader {
+ public:
+  explicit Reader(const Environment& environment) : environment_(environment) {}
+
+  std::optional<std::string> text(const std::string& name);
+  // An integer from `least` on.
+  std::optional<Found> number(const std::string& name, int least);
+  std::optional<std::uint16_t> port(const std::string& name);
+  void fail(const std::string& message);
+  const Status& status() const { return status_; }
+
+ private:
+  const Environment& environment_;
+  Status status_;
+};
+
+// MASTER_ADDR and MASTER_PORT; `fallback_host` and `fallback_port` stand in for what is not set. Adds names,
+// and what is missing, to the source.
+void read_master(Reader& reader, Source& source, const std::string& fallback_host = {},
+                 std::uint16_t fallback_port = 0);
+
+// The launchers, in the order in which they are asked. TUTTI_* is not among them.
+using ReadSource = Source (*)(Reader& reader, const std::vector<std::string>& own_addresses);
+const std::vector<ReadSource>& outer_sources();
+
+// RANK is set but MASTER_PORT is not: "RANK and WORLD_SIZE are set but MASTER_PORT is not".
+std::string describe(const Source& source);
+std::string list_names(const std::vector<std::string>& names);
+
+}  // namespace tutti::launch

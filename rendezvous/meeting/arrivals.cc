@@ -1,0 +1,83 @@
+#include "rendezvous/meeting/arrivals.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include <tutti/config_values.h>
+
+namespace tutti::rendezvous {
+namespace {
+
+constexpr std::size_t most_missing_named = 16;
+
+}  // namespace
+
+std::string rank_key(int rank) { return "rank/" + std::to_string(rank); }
+
+std::string list_ranks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < std::min(ranks.size(), most_missing_named); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  return ranks.size() > most_missing_named ? text + " and more" : text;
+}
+
+// Looks at whole blocks first, so that a large world with few missing ranks is quickly searched.
+std::vector<int> missing_ranks(Store& store, int world_size, Deadline limit) {
+  std::vector<int> missing;
+  for (int first = 0; first < world_size; first += static_cast<int>(ranks_per_request)) {
+    const int last = std::min(world_size, first + static_cast<int>(ranks_per_request));
+    std::vector<std::string> keys;
+    for (int rank = first; rank < last; ++rank) keys.push_back(rank_key(rank));
+    if (limit.expired()) return missing;
+    if (store.wait(keys, Deadline::after(std::chrono::nanoseconds(0))).ok()) continue;
+    for (int rank = first; rank < last; ++rank) {
+      const Result<bool> there = store.exists(keys[static_cast<std::size_t>(rank - first)], limit);
+      if (!there.ok() || limit.expired() || missing.size() > most_missing_named) return missing;
+      if (!*there) missing.push_back(rank);
+    }
+  }
+  return missing;
+}
+
+Status check_gathered(const Introduction& self, const std::vector<std::string>& encoded) {
+  for (std::size_t rank = 0; rank < encoded.size(); ++rank) {
+    const Result<Introduction> peer = decode_introduction(encoded[rank]);
+    if (!peer.ok()) return peer.status().with_context("rank " + std::to_string(rank));
+    if (static_cast<std::size_t>(peer->rank) != rank) {
+      return Status(Code::protocol_error,
+                    "the key of rank " + std::to_string(rank) + " holds " + peer->describe());
+    }
+    if (Status status = check_compatible(self, *peer); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status taken_twice(const Introduction& holder, const Introduction& self) {
+  return Status(Code::mismatch,
+                "rank " + std::to_string(self.rank) + " is taken twice: on host " + holder.host + " by pid " +
+                    std::to_string(holder.pid) + " and on host " + self.host + " by pid " +
+                    std::to_string(self.pid),
+                self.rank);
+}
+
+bool is_alive_beside(const Introduction& self, const Introduction& other) {
+  const bool same_host = !self.boot_id.empty() && self.boot_id == other.boot_id;
+  return same_host && self.pid != other.pid &&
+         (kill(static_cast<pid_t>(other.pid), 0) == 0 || errno == EPERM);
+}
+
+Status not_arrived(Store& store, const Introduction& self, const std::string& place,
+                   std::chrono::milliseconds waited, Deadline limit) {
+  const std::vector<int> missing = missing_ranks(store, self.world_size, limit);
+  const std::string tail = " within " + format_duration(waited) + (place.empty() ? "" : " at " + place) +
+                           " (as seen by " + self.describe() + ", world size " +
+                           std::to_string(self.world_size) + ")";
+  if (missing.empty()) return Status(Code::timeout, "not all ranks met" + tail);
+  return Status(Code::timeout,
+                list_ranks(missing) + (missing.size() == 1 ? " has" : " have") + " not arrived" + tail,
+                missing.front());
+}
+
+}  // namespace tutti::rendezvous

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+#include <tutti/store.h>
+
+#include "rendezvous/meeting/introduction.h"
+
+// Who has come to a meeting and who has not.
+namespace tutti::rendezvous {
+
+inline constexpr std::size_t ranks_per_request = 256;
+
+// Under which a rank introduces itself.
+std::string rank_key(int rank);
+
+// "rank 3", "ranks 3, 5", with "and more" after some.
+std::string list_ranks(const std::vector<int>& ranks);
+
+// Ascending; not all of very many.
+std::vector<int> missing_ranks(Store& store, int world_size, Deadline limit);
+
+// Why those who have come, by rank and encoded, cannot be one world with `self`; or `ok`.
+Status check_gathered(const Introduction& self, const std::vector<std::string>& encoded);
+
+// The `mismatch` of two processes of one rank number.
+Status taken_twice(const Introduction& holder, const Introduction& self);
+
+// Whether `other` is another process of this host that still runs.
+bool is_alive_beside(const Introduction& self, const Introduction& other);
+
+// The `timeout` of a meeting that `self` has waited for.
+Status not_arrived(Store& store, const Introduction& self, const std::string& place,
+                   std::chrono::milliseconds waited, Deadline limit);
+
+}  // namespace tutti::rendezvous

@@ -1,0 +1,380 @@
+#include "rendezvous/meeting/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <thread>
+
+#include <tutti/log.h>
+#include <tutti/store_server.h>
+
+#include "core/random.h"
+#include "core/security/digest.h"
+#include "rendezvous/meeting/introduction.h"
+#include "rendezvous/store/file/session_file.h"
+#include "rendezvous/store/memory/memory_store.h"
+#include "rendezvous/store/tcp/store_client.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+// An earlier session of the same job may take a moment to let go of its port.
+constexpr milliseconds port_patience{1500};
+constexpr milliseconds first_look_pause{20};
+constexpr milliseconds longest_look_pause{250};
+constexpr milliseconds endpoint_limit{2000};
+constexpr milliseconds patience_when_denied{3000};
+constexpr std::size_t token_bytes = 32;
+
+struct Places {
+  std::vector<std::string> addresses;
+  std::string doubt;
+};
+
+bool is_own(const std::string& address, const std::vector<Interface>& interfaces) {
+  return std::ranges::any_of(interfaces, [&](const Interface& interface) {
+    return std::ranges::find(interface.addresses, address, &SocketAddress::host) != interface.addresses.end();
+  });
+}
+
+// What serving on `host` would look like from here.
+Result<Places> places_to_serve(const std::string& host, const SessionOptions& options, Deadline deadline) {
+  if (!options.bind_address.empty()) return Places{{options.bind_address}, {}};
+  // A name that does not resolve here may still do so for the others (a Service that waits for us to be up).
+  Result<std::vector<SocketAddress>> resolved = resolve(host, 0, deadline);
+  if (!resolved.ok()) return resolved.status();
+  Result<std::vector<Interface>> interfaces = list_interfaces();
+  if (!interfaces.ok()) return interfaces.status();
+  std::vector<std::string> addresses = listen_addresses(host, *resolved, *interfaces);
+  if (addresses.front().empty()) {
+    log::debug("the store listens on all addresses, since '", host,
+               "' does not name exactly one of this host");
+  }
+  const bool own = std::ranges::any_of(*resolved, [&](const SocketAddress& address) {
+    return address.is_loopback() || is_own(address.host(), *interfaces);
+  });
+  const std::string doubt =
+      ", which is no address of rank 0's host (it means " + resolved->front().host() + " there)";
+  return Places{std::move(addresses), own ? "" : doubt};
+}
+
+Result<std::unique_ptr<tcp::StoreServer>> serve_on(const tcp::StoreServerOptions& options,
+                                                   Deadline deadline) {
+  const Deadline patience = earlier(deadline, Deadline::after(port_patience));
+  for (;;) {
+    Result<std::unique_ptr<tcp::StoreServer>> server = tcp::StoreServer::create(options);
+    if (server.ok() || server.status().code() != Code::resource_exhausted || patience.expired())
+      return server;
+    std::this_thread::sleep_for(longest_look_pause);
+  }
+}
+
+// The first of the server's endpoints that one can connect to from here.
+Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer& server,
+                                                         const security::SharedCredentials& credentials,
+                                                         Deadline deadline) {
+  const tcp::StoreServer::Endpoint& endpoint = server.endpoints().front();
+  std::string address = endpoint.address;
+  if (address == "::") address = "::1";
+  if (address == "0.0.0.0") address = "127.0.0.1";
+  return tcp::connect_store(address, endpoint.port, deadline,
+                            {.nonce = server.nonce(), .credentials = credentials, .rank = 0});
+}
+
+// What a container or a network namespace may lack.
+std::string loopback_hint(const std::string& address) {
+  const std::optional<SocketAddress> parsed = parse_address(address, 0);
+  const Result<std::vector<Interface>> interfaces = list_interfaces();
+  if (!parsed || !parsed->is_loopback() || !interfaces.ok() || is_own(parsed->host(), *interfaces)) return "";
+  return ", since this host's loopback interface is down or has no address " + parsed->host() +
+         " (`ip link set lo up` brings it up)";
+}
+
+std::optional<SocketAddress> useful_route(const std::string& host, const SocketAddress& local) {
+  if (local.is_loopback() && !names_loopback(host)) return std::nullopt;
+  return local;
+}
+
+std::string session_error(const std::string& path, const Status& last) {
+  return "no session at file://" + path + " within the time given (is rank 0 running?): " + last.message();
+}
+
+}  // namespace
+
+struct Session::Serving {
+  // In the order of their destruction from last to first: nobody should find a file that leads nowhere.
+  std::unique_ptr<tcp::StoreServer> server;
+  std::optional<file::PublishedSession> file;
+};
+
+Session::Session() = default;
+Session::Session(Session&& other) noexcept = default;
+Session& Session::operator=(Session&& other) noexcept = default;
+Session::~Session() { store = nullptr; }
+
+std::string Session::last_refusal() const {
+  return serving_ == nullptr ? std::string() : serving_->server->last_refusal();
+}
+
+void Session::keep_alive() const {
+  if (serving_ != nullptr && serving_->file) serving_->file->restore_if_missing();
+}
+
+std::vector<std::string> listen_addresses(const std::string& host, const std::vector<SocketAddress>& resolved,
+                                          const std::vector<Interface>& interfaces) {
+  std::vector<std::string> addresses;
+  for (const SocketAddress& address : resolved) {
+    if (std::ranges::find(addresses, address.host()) == addresses.end()) addresses.push_back(address.host());
+  }
+  if (names_loopback(host)) {
+    // IPv6 may be off although the name service knows ::1.
+    if (addresses.size() > 1) std::erase(addresses, "::1");
+    return {addresses.front()};
+  }
+  const bool exact =
+      addresses.size() == 1 && !resolved.front().is_loopback() && is_own(addresses.front(), interfaces);
+  return exact ? addresses : std::vector<std::string>{""};
+}
+
+// Makes sessions of each kind.
+class SessionMaker {
+ public:
+  SessionMaker(const Launch& launch, const SessionOptions& options, Deadline deadline)
+      : launch_(launch), options_(options), deadline_(deadline) {}
+
+  Result<Session> make() const {
+    if (launch_.store.kind == StoreLocation::Kind::tcp) {
+      return launch_.rank == 0 && !launch_.store.served ? serve_tcp() : connect_tcp();
+    }
+    if (launch_.store.kind == StoreLocation::Kind::file)
+      return launch_.rank == 0 ? serve_file() : connect_file();
+    if (launch_.world_size > 1) {
+      return Status(Code::invalid_argument, "a world of " + std::to_string(launch_.world_size) +
+                                                " ranks needs a place to meet (a tcp:// or file:// URL)");
+    }
+    return alone();
+  }
+
+ private:
+  Result<Session> alone() const;
+  Result<Session> serve_tcp() const;
+  Result<Session> connect_tcp() const;
+  Result<Session> serve_file() const;
+  Result<Session> connect_file() const;
+  Result<Session> follow_file() const;
+  static Session session_in(std::shared_ptr<tcp::StoreClient> store, security::SharedCredentials credentials);
+  Result<security::SharedCredentials> file_credentials(const file::SessionText& text) const;
+  Result<std::vector<std::string>> file_addresses() const;
+  tcp::StoreClientOptions client_options(security::SharedCredentials credentials,
+                                         const std::string& nonce = {}) const {
+    return {nonce, std::move(credentials), launch_.rank, options_.interrupted};
+  }
+  void describe(const tcp::StoreServer& server, file::SessionText& text) const;
+  static Result<Session> session_of(std::unique_ptr<tcp::StoreServer> server,
+                                    security::SharedCredentials credentials, Deadline deadline);
+
+  const Launch& launch_;
+  const SessionOptions& options_;
+  const Deadline deadline_;
+};
+
+// Nobody has to reach a world of one, which listens all the same.
+Result<Session> SessionMaker::alone() const {
+  Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
+  if (!credentials.ok()) return credentials.status();
+  Session session;
+  session.store = std::make_shared<MemoryStore>();
+  session.credentials = *std::move(credentials);
+  session.route = parse_address("127.0.0.1", 0);
+  return session;
+}
+
+Result<Session> SessionMaker::session_of(std::unique_ptr<tcp::StoreServer> server,
+                                         security::SharedCredentials credentials, Deadline deadline) {
+  Result<std::shared_ptr<tcp::StoreClient>> store = connect_to_own(*server, credentials, deadline);
+  if (!store.ok()) {
+    const std::string hint = loopback_hint(server->endpoints().front().address);
+    const std::string why = "cannot connect to the store that this process serves" + hint;
+    return store.status().with_context(why);
+  }
+  Session session;
+  session.store = *std::move(store);
+  session.single_use = true;
+  session.credentials = std::move(credentials);
+  session.serving_ = std::make_unique<Session::Serving>();
+  session.serving_->server = std::move(server);
+  return session;
+}
+
+Result<Session> SessionMaker::serve_tcp() const {
+  const StoreLocation& place = launch_.store;
+  Result<Places> places = places_to_serve(place.host, options_, deadline_);
+  if (!places.ok()) return places.status();
+  Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
+  if (!credentials.ok()) return credentials.status();
+  tcp::StoreServerOptions server_options;
+  server_options.addresses = std::move(places->addresses);
+  server_options.port = place.port;
+  server_options.credentials = *credentials;
+  Result<std::unique_ptr<tcp::StoreServer>> server = serve_on(server_options, deadline_);
+  if (!server.ok())
+    return server.status().with_context("rank 0 cannot serve the store at " + to_string(place));
+  const std::string bound = (*server)->address();
+  Result<Session> session = session_of(*std::move(server), *std::move(credentials), deadline_);
+  if (!session.ok()) return session;
+  const std::optional<SocketAddress> local = parse_address(bound, 0);
+  const bool is_any = bound == "::" || bound == "0.0.0.0";
+  if (local && !is_any) session->route = useful_route(place.host, *local);
+  session->doubt = std::move(places->doubt);
+  return session;
+}
+
+Result<Session> SessionMaker::connect_tcp() const {
+  const StoreLocation& place = launch_.store;
+  Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
+  if (!credentials.ok()) return credentials.status();
+  Result<std::shared_ptr<tcp::StoreClient>> store =
+      tcp::connect_store(place.host, place.port, deadline_, client_options(*credentials));
+  if (!store.ok()) {
+    return place.served ? store.status()
+                        : store.status().with_context("rank " + std::to_string(launch_.rank) +
+                                                      " waited for rank 0, which serves the store");
+  }
+  Session session;
+  session.route = useful_route(place.host, (*store)->local_address());
+  session.single_use = !place.served;
+  session.credentials = *std::move(credentials);
+  session.store = *std::move(store);
+  return session;
+}
+
+// Loopback for ranks on this host, and one address of each chosen interface for others.
+Result<std::vector<std::string>> SessionMaker::file_addresses() const {
+  if (!options_.bind_address.empty()) return std::vector{options_.bind_address};
+  Result<std::vector<Interface>> all = list_interfaces();
+  if (!all.ok()) return all.status();
+  Result<std::vector<Interface>> chosen = select_interfaces(*all, options_.interfaces, std::nullopt);
+  if (!chosen.ok()) return chosen.status();
+  std::vector<std::string> addresses;
+  for (const Interface& interface : *all) {
+    if (interface.loopback && addresses.empty()) addresses.push_back(interface.addresses.front().host());
+  }
+  for (const Interface& interface : *chosen) {
+    const std::string address = interface.addresses.front().host();
+    if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
+  }
+  return addresses;
+}
+
+// What the file says, except for the token.
+void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& text) const {
+  text.nonce = server.nonce();
+  text.boot_id = boot_id();
+  if (text.boot_id.empty()) text.boot_id = "unknown";
+  for (const tcp::StoreServer::Endpoint& endpoint : server.endpoints()) {
+    const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
+    const bool stays = options_.advertise_address.empty() || (address && address->is_loopback());
+    text.endpoints.push_back({stays ? endpoint.address : options_.advertise_address, endpoint.port});
+  }
+}
+
+// Whoever can read the file belongs to us, if it also has the token that the user has given, if any.
+Result<security::SharedCredentials> SessionMaker::file_credentials(const file::SessionText& text) const {
+  security::Settings settings = options_.security;
+  std::string both;
+  both.reserve(settings.token.reveal().size() + 1 + text.token.size());  // or copies would stay behind
+  both.append(settings.token.reveal()).append("/").append(text.token);
+  settings.token = Secret(both);
+  security::wipe(std::as_writable_bytes(std::span(both)));
+  return security::Credentials::create(settings);
+}
+
+Result<Session> SessionMaker::serve_file() const {
+  Result<std::vector<std::string>> addresses = file_addresses();
+  if (!addresses.ok()) return addresses.status();
+  file::SessionText text;
+  text.token = random_hex(token_bytes);
+  Result<security::SharedCredentials> credentials = file_credentials(text);
+  if (!credentials.ok()) return credentials.status();
+  tcp::StoreServerOptions server_options;
+  server_options.credentials = *credentials;
+  server_options.addresses = *std::move(addresses);
+  server_options.port = options_.first_port;
+  server_options.last_port = options_.last_port;
+  Result<std::unique_ptr<tcp::StoreServer>> server = serve_on(server_options, deadline_);
+  if (!server.ok())
+    return server.status().with_context("rank 0 cannot serve the store of " + to_string(launch_.store));
+  describe(**server, text);
+  Result<Session> session = session_of(*std::move(server), *std::move(credentials), deadline_);
+  if (!session.ok()) return session;
+  Result<file::PublishedSession> published = file::PublishedSession::publish(launch_.store.path, text);
+  if (!published.ok()) return published.status();
+  session->serving_->file.emplace(*std::move(published));
+  return session;
+}
+
+// One attempt: what the file says now, confirmed by the store it leads to.
+Result<Session> SessionMaker::follow_file() const {
+  Result<file::SessionText> text = file::read_session(launch_.store.path);
+  if (!text.ok()) return text.status();
+  Result<security::SharedCredentials> credentials = file_credentials(*text);
+  if (!credentials.ok()) return credentials.status();
+  Status last(Code::unreachable, "it is meant for another host");
+  const bool same_host = text->boot_id == boot_id();
+  for (const file::Endpoint& endpoint : text->endpoints) {
+    const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
+    // Another host's loopback is not ours. An advertised name is resolved.
+    if (address && address->is_loopback() && !same_host) continue;
+    const Deadline limit = earlier(deadline_, Deadline::after(endpoint_limit));
+    Result<std::vector<SocketAddress>> targets = resolve(endpoint.address, endpoint.port, limit);
+    if (!targets.ok()) last = targets.status();
+    if (!targets.ok()) continue;
+    for (const SocketAddress& target : *targets) {
+      Result<std::shared_ptr<tcp::StoreClient>> store =
+          tcp::try_connect_store(target, limit, client_options(*credentials, text->nonce));
+      if (store.ok()) return session_in(*std::move(store), *std::move(credentials));
+      if (store.status().code() == Code::mismatch) return store.status();
+      last = store.status();
+    }
+  }
+  return last.with_context("the session file is of a run that has ended, or its rank 0 cannot be reached");
+}
+
+Session SessionMaker::session_in(std::shared_ptr<tcp::StoreClient> store,
+                                 security::SharedCredentials credentials) {
+  Session session;
+  const SocketAddress local = store->local_address();
+  if (!local.is_loopback()) session.route = local;
+  session.single_use = true;
+  session.credentials = std::move(credentials);
+  session.store = std::move(store);
+  return session;
+}
+
+Result<Session> SessionMaker::connect_file() const {
+  milliseconds pause = first_look_pause;
+  std::optional<Deadline> patience;  // while another job may have the port of a file that is left over
+  for (;;) {
+    Result<Session> session = follow_file();
+    const Code code = session.status().code();
+    const bool denied = code == Code::unauthenticated;
+    if (denied && !patience) patience = Deadline::after(patience_when_denied);
+    if (session.ok() || (code != Code::unreachable && !denied) || (denied && patience->expired()))
+      return session;
+    if (options_.interrupted && options_.interrupted())
+      return Status(Code::aborted, "interrupted while it looked for " + to_string(launch_.store));
+    if (deadline_.remaining() <= pause) {
+      return Status(code, session_error(launch_.store.path, session.status()));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, longest_look_pause);
+  }
+}
+
+Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline) {
+  return SessionMaker(launch, options, deadline).make();
+}
+
+}  // namespace tutti

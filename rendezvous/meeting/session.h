@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <tutti/address.h>
+#include <tutti/credentials.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+#include <tutti/store.h>
+
+#include "rendezvous/launch/environment.h"
+#include "rendezvous/launch/interfaces.h"
+
+namespace tutti {
+
+struct SessionOptions {
+  std::string bind_address;                     // literal; empty: derived from where the ranks meet
+  std::string advertise_address;                // file sessions: told to the others in place of the bound one
+  std::uint16_t first_port = 0, last_port = 0;  // for ports that we may choose; 0: any
+  InterfaceFilter interfaces;                   // file sessions: where to listen besides loopback
+  security::Settings security = {};             // file sessions add a token of their own
+  // Asked again and again while the store is looked for: true ends that with `aborted`.
+  std::function<bool()> interrupted = {};
+};
+
+// The store of one meeting, and what rank 0 needs to serve it: on destruction the server stops and the
+// session file goes. Destroy it only after `exchange`, or the others lose the store.
+class Session {
+ public:
+  Session();
+  Session(Session&& other) noexcept;
+  Session& operator=(Session&& other) noexcept;
+  ~Session();
+
+  std::shared_ptr<Store> store;
+  // The store exists for this meeting only; see ExchangeOptions.
+  bool single_use = false;
+  // What this process proves to the others that it belongs to them; null: nothing.
+  security::SharedCredentials credentials;
+  // The local address of packets to the store, where that says something about which interface reaches the
+  // others: on rank 0, and where a host name means loopback on its own host (Debian's 127.0.1.1), it may not.
+  std::optional<SocketAddress> route;
+
+  // Who serves the store: why the others may not find it; else empty.
+  std::string doubt;
+
+  // Who serves the store: why the last process of ours that wanted to meet here was turned away; else empty.
+  std::string last_refusal() const;
+  // Rank 0, while it waits: puts a vanished session file back.
+  void keep_alive() const;
+
+ private:
+  friend class SessionMaker;
+  struct Serving;
+  std::unique_ptr<Serving> serving_;
+};
+
+// Rank 0 serves the store, unless somebody does; everybody connects to it. Retries until the deadline.
+// A world of one rank gets a store in memory.
+Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline);
+
+// Which addresses rank 0 listens on, given where the others will look for it and what that resolves to: a
+// literal or "localhost" loopback, or the one address of this host; otherwise everything (returned as ""),
+// because the name means something else elsewhere (127.0.1.1, several addresses) or is not ours at all (NAT,
+// a Service).
+std::vector<std::string> listen_addresses(const std::string& host, const std::vector<SocketAddress>& resolved,
+                                          const std::vector<Interface>& interfaces);
+
+}  // namespace tutti

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+
+#include <tutti/store_server.h>
+
+#include "core/security/guard.h"
+#include "core/security/refusals.h"
+#include "rendezvous/store/tcp/store_service.h"
+#include "rendezvous/store/tcp/store_wire.h"
+#include "rendezvous/store/tcp/wire.h"
+
+namespace tutti::store_wire {
+
+// What all connections of a server share. Used by the server's thread only.
+struct ServerState {
+  tcp::StoreServerOptions options;
+  Nonce nonce = {};
+  StoreService service;
+  security::Refusals refusals;
+  std::size_t buffered_bytes = 0;  // of requests; responses are counted by the service
+
+  ServerState(const tcp::StoreServerOptions& server_options, const Nonce& server_nonce)
+      : options(server_options), nonce(server_nonce), service(server_options.max_bytes) {}
+};
+
+// One client, as a cycle: proof (guard.h) and greeting, then wait for a request, read it, park it if need be,
+// write the response. One timer bounds whatever it is at, and until the first request all of it. Lives as
+// long as the server knows it or a handler is under way.
+class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
+ public:
+  // What the server may do with it where room is scarce. Strangers have not made a valid request yet. Idle
+  // clients have none under way, waiting ones are parked, and both hold nothing. All others stay.
+  enum class Standing { stranger, idle, waiting, busy };
+  using Event = std::function<void(StoreConnection&)>;
+
+  // `changed`: its standing has. `closed`: it is over.
+  StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event changed, Event closed);
+
+  Standing standing() const { return standing_; }
+
+  void start();
+  // Drops the client; calls `closed` once.
+  void close();
+
+ private:
+  // What every handler asks first: one that was on its way when the connection was closed comes without an
+  // error.
+  bool is_over(asio::error_code error) const { return error || is_closed_; }
+  void pass_guard();
+  void read_hello();
+  void greet();
+  void await_request();
+  void read_length();
+  void read_body(std::size_t missing);
+  void serve();
+  void park(std::chrono::milliseconds wait);
+  void reply(Frame frame);
+  void write(std::size_t first);
+  // From now on `action` happens after `limit`, unless the timer is set or stopped before.
+  void set_timer(std::chrono::milliseconds limit, void (StoreConnection::*action)());
+  void stop_timer();
+  // Between the parts of a request. A stranger has one limit for all that it says.
+  void await_part();
+  void stand(Standing standing);
+  // It holds keys or has a will, as ranks do.
+  bool takes_part() const { return !parked_.held.empty() || !parked_.will.keys.empty(); }
+  void parked_expired();
+  bool is_over_budget() const;
+  bool reserve(std::size_t bytes);
+  void release();
+
+  StoreWire wire_;
+  asio::steady_timer timer_;
+  std::uint64_t timer_round_ = 0;
+  ServerState& state_;
+  Event changed_;
+  Event closed_;
+  Standing standing_ = Standing::stranger;
+  bool is_closed_ = false;
+  security::Guard guard_;
+  std::size_t reserved_ = 0;
+
+  ClientHello client_hello_;
+  ServerHello server_hello_;
+  std::uint32_t length_ = 0;
+  std::string body_;
+  StoreService::Parked parked_;
+  Frame response_;
+};
+
+}  // namespace tutti::store_wire

@@ -1,0 +1,357 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <list>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <tutti/address.h>
+#include <tutti/log.h>
+#include <tutti/store_server.h>
+
+#include "core/error_text.h"
+#include "core/random.h"
+#include "rendezvous/store/tcp/store_connection.h"
+#include "rendezvous/store/tcp/stream.h"
+
+namespace tutti::tcp {
+namespace {
+
+using store_wire::ServerState;
+using store_wire::StoreConnection;
+using Standing = StoreConnection::Standing;
+
+// A pause instead of a busy loop while the process has no descriptors left.
+constexpr std::chrono::milliseconds accept_pause{100};
+constexpr int accepts_per_turn = 64;
+// Who has said nothing for so long makes room for others where it is scarce.
+constexpr std::chrono::seconds patience_when_scarce{1};
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+struct Bound {
+  Descriptor socket;
+  StoreServer::Endpoint endpoint;
+};
+
+// Ports that the kernel gives to outgoing connections are taken by chance.
+std::string outgoing_hint(std::uint16_t port) {
+  std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
+  unsigned first = 0, last = 0;
+  if (!(range >> first >> last) || port < first || port > last) return "";
+  return ", or an outgoing connection of any process has it, since the kernel gives those the ports from " +
+         std::to_string(first) + " to " + std::to_string(last) +
+         " (net.ipv4.ip_local_port_range): a port outside of these cannot be lost so";
+}
+
+Status bind_failure(const SocketAddress& address, int error) {
+  const std::string where = "port " + std::to_string(address.port()) + " on " + address.host();
+  switch (error) {
+    case EADDRINUSE:
+      return Status(Code::resource_exhausted,
+                    where +
+                        " is in use: another process listens there (an earlier run, or "
+                        "a second rank 0?)" +
+                        outgoing_hint(address.port()) + "; choose another port");
+    case EADDRNOTAVAIL:
+      return Status(Code::invalid_argument,
+                    "cannot listen on " + address.host() + ": it is no address of this host");
+    case EACCES:
+      return Status(Code::invalid_argument, "cannot listen on " + where + ": not permitted");
+    default:
+      return Status(Code::resource_exhausted, "cannot listen on " + where + ": " + error_text(error));
+  }
+}
+
+Result<Bound> bind_one(SocketAddress address, bool both_families) {
+  Descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.get() < 0) return bind_failure(address, errno);
+  const int on = 1, v6_only = both_families ? 0 : 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (address.family() == AF_INET6) {
+    setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
+  }
+  if (::bind(socket.get(), address.raw(), address.length) != 0) return bind_failure(address, errno);
+  if (::listen(socket.get(), SOMAXCONN) != 0) return bind_failure(address, errno);
+  address.length = sizeof(address.storage);
+  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.length);
+  return Bound{std::move(socket), {address.host(), address.port()}};
+}
+
+Result<Bound> bind_port(const std::string& host, std::uint16_t port) {
+  if (host.empty()) {
+    // Hosts without IPv6 refuse the socket or its address, but a port in use is a port in use.
+    Result<Bound> all = bind_one(*parse_address("::", port), true);
+    if (all.ok() || all.status().message().find("is in use") != std::string::npos) return all;
+    return bind_one(*parse_address("0.0.0.0", port), false);
+  }
+  const std::optional<SocketAddress> address = parse_address(host, port);
+  if (!address)
+    return Status(Code::invalid_argument, "cannot listen on '" + host + "': it is not an address");
+  return bind_one(*address, false);
+}
+
+Result<Bound> bind_range(const std::string& host, std::uint16_t first, std::uint16_t last) {
+  if (last <= first) return bind_port(host, first);
+  for (unsigned port = first; port <= last; ++port) {
+    Result<Bound> bound = bind_port(host, static_cast<std::uint16_t>(port));
+    if (bound.ok() || bound.status().code() != Code::resource_exhausted) return bound;
+  }
+  return Status(Code::resource_exhausted, "no port of " + std::to_string(first) + "-" + std::to_string(last) +
+                                              " is free on " + (host.empty() ? "this host" : host));
+}
+
+// So many quarters of the descriptors that this process may have, but no more than `wanted`.
+std::size_t most_connections(std::size_t wanted, std::size_t quarters) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  return std::clamp<std::size_t>(quarters * limit.rlim_cur / 4, 1, wanted);
+}
+
+}  // namespace
+
+class StoreServer::Impl {
+ public:
+  Impl(const StoreServerOptions& options, const store_wire::Nonce& nonce)
+      : state_(options, nonce),
+        most_strangers_(most_connections(options.max_strangers, 1)),
+        most_clients_(most_connections(options.max_connections, 3)) {}
+
+  void listen_on(Descriptor socket);
+  void start();
+  void stop();
+  std::size_t connections() const { return count_.load(std::memory_order_relaxed); }
+  std::string last_refusal() const { return state_.refusals.last(); }
+  bool is_ours() const { return getpid() == owner_; }
+
+ private:
+  struct Listener {
+    explicit Listener(asio::io_context& context) : acceptor(context), pause(context) {}
+    asio::ip::tcp::acceptor acceptor;
+    asio::steady_timer pause;
+  };
+
+  void await_client(Listener& listener);
+  void accept_some(Listener& listener);
+  void pause_accepting(Listener& listener);
+  void adopt(int fd);
+  bool make_room(bool full);
+  void move(StoreConnection& client);
+  void forget(StoreConnection& client);
+  std::list<StoreConnection*>& list_of(Standing standing) {
+    return lists_[static_cast<std::size_t>(standing)];
+  }
+
+  const pid_t owner_ = getpid();
+  asio::io_context context_{1};
+  ServerState state_;
+  const std::size_t most_strangers_;
+  const std::size_t most_clients_;
+  bool scarcity_told_ = false;
+  std::list<Listener> listeners_;
+  struct Client {
+    std::shared_ptr<StoreConnection> connection;
+    std::list<StoreConnection*>* list;
+    std::list<StoreConnection*>::iterator place;
+    std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+  };
+
+  std::unordered_map<StoreConnection*, Client> clients_;
+  std::array<std::list<StoreConnection*>, 4> lists_;  // by standing; who has stood so for longest is first
+  std::atomic<std::size_t> count_ = 0;
+  std::thread thread_;
+};
+
+void StoreServer::Impl::listen_on(Descriptor socket) {
+  Listener& listener = listeners_.emplace_back(context_);
+  listener.acceptor.assign(asio::ip::tcp::v4(),
+                           socket.get());  // the family only matters to calls we do not make
+  socket.release();
+  await_client(listener);
+}
+
+void StoreServer::Impl::start() {
+  // The program's signal handlers must not run on our thread.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const auto restore = [&] { pthread_sigmask(SIG_SETMASK, &before, nullptr); };
+  try {
+    thread_ = std::thread([this] { context_.run(); });
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
+}
+
+void StoreServer::Impl::stop() {
+  asio::post(context_, [this] {
+    state_.service.stop();
+    for (Listener& listener : listeners_) {
+      asio::error_code ignored;
+      listener.acceptor.close(ignored);
+      listener.pause.cancel();
+    }
+    const auto clients = std::exchange(clients_, {});
+    for (const auto& [key, client] : clients) client.connection->close();
+  });
+  if (thread_.joinable()) thread_.join();
+}
+
+void StoreServer::Impl::await_client(Listener& listener) {
+  listener.acceptor.async_wait(asio::ip::tcp::acceptor::wait_read, [this, &listener](asio::error_code error) {
+    if (!error) accept_some(listener);
+  });
+}
+
+void StoreServer::Impl::accept_some(Listener& listener) {
+  for (int i = 0; i < accepts_per_turn; ++i) {
+    const int fd = accept4(listener.acceptor.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) {
+      adopt(fd);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      break;
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      if (errno != EMFILE || !make_room(true)) return pause_accepting(listener);
+    }
+    // Anything else is the fate of that one connection.
+  }
+  await_client(listener);
+}
+
+void StoreServer::Impl::pause_accepting(Listener& listener) {
+  if (!std::exchange(scarcity_told_, true)) log::warn("the store lets nobody in: ", error_text(errno));
+  listener.pause.expires_after(accept_pause);
+  listener.pause.async_wait([this, &listener](asio::error_code error) {
+    if (!error) await_client(listener);
+  });
+}
+
+void StoreServer::Impl::adopt(int fd) {
+  Descriptor descriptor(fd);
+  auto& list = list_of(Standing::stranger);
+  // The oldest had the most time; a client that was only slow tries again.
+  if (list.size() >= most_strangers_) list.front()->close();
+  if (clients_.size() >= most_clients_) make_room(clients_.size() >= state_.options.max_connections);
+  if (clients_.size() >= state_.options.max_connections) return;
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  store_wire::set_keepalive(fd);
+  asio::ip::tcp::socket socket(context_);
+  asio::error_code error;
+  socket.assign(asio::ip::tcp::v4(), fd, error);
+  if (error) return;
+  descriptor.release();
+  const auto changed = [this](StoreConnection& connection) { move(connection); };
+  const auto closed = [this](StoreConnection& connection) { forget(connection); };
+  auto client = std::make_shared<StoreConnection>(std::move(socket), state_, changed, closed);
+  clients_.emplace(client.get(), Client{client, &list, list.insert(list.end(), client.get())});
+  count_.store(clients_.size(), std::memory_order_relaxed);
+  client->start();
+}
+
+// What is left belongs to those who take part: whoever waits for an answer, or holds keys as ranks do.
+bool StoreServer::Impl::make_room(bool full) {
+  const auto now = std::chrono::steady_clock::now();
+  for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {
+    if (standing == Standing::waiting && !(full && state_.options.ranks_hold)) break;
+    const auto& list = list_of(standing);
+    if (list.empty() || now - clients_.at(list.front()).since < patience_when_scarce) continue;
+    list.front()->close();
+    return true;
+  }
+  return false;
+}
+
+void StoreServer::Impl::move(StoreConnection& client) {
+  const auto found = clients_.find(&client);
+  if (found == clients_.end()) return;
+  auto& list = list_of(client.standing());
+  list.splice(list.end(), *found->second.list, found->second.place);
+  found->second.list = &list;
+  found->second.since = std::chrono::steady_clock::now();
+}
+
+void StoreServer::Impl::forget(StoreConnection& client) {
+  const auto found = clients_.find(&client);
+  if (found == clients_.end()) return;
+  found->second.list->erase(found->second.place);
+  clients_.erase(found);
+  count_.store(clients_.size(), std::memory_order_relaxed);
+}
+
+Result<std::unique_ptr<StoreServer>> StoreServer::create(const StoreServerOptions& options) {
+  std::vector<Bound> bound;
+  for (const std::string& address : options.addresses) {
+    Result<Bound> one = bind_range(address, options.port, options.last_port);
+    if (!one.ok()) return one.status();
+    bound.push_back(*std::move(one));
+  }
+  if (bound.empty()) return Status(Code::invalid_argument, "a store server needs an address to listen on");
+  store_wire::Nonce nonce;
+  fill_random(nonce);
+  try {
+    auto impl = std::make_unique<Impl>(options, nonce);
+    std::vector<Endpoint> endpoints;
+    for (Bound& one : bound) {
+      endpoints.push_back(one.endpoint);
+      impl->listen_on(std::move(one.socket));
+    }
+    impl->start();
+    return std::unique_ptr<StoreServer>(
+        new StoreServer(std::move(impl), std::move(endpoints), to_hex(nonce)));
+  } catch (const std::system_error& error) {
+    return Status(Code::resource_exhausted,
+                  "cannot start the store's server: " + error_text(error.code().value()));
+  }
+}
+
+StoreServer::StoreServer(std::unique_ptr<Impl> impl, std::vector<Endpoint> endpoints, std::string nonce)
+    : impl_(std::move(impl)), endpoints_(std::move(endpoints)), nonce_(std::move(nonce)) {}
+
+StoreServer::~StoreServer() {
+  if (impl_->is_ours()) {
+    impl_->stop();
+  } else {
+    // A forked child shares the parent's epoll descriptor; tearing down would unregister the parent's
+    // sockets.
+    static_cast<void>(impl_.release());
+  }
+}
+
+std::size_t StoreServer::connections() const { return impl_->connections(); }
+
+std::string StoreServer::last_refusal() const { return impl_->last_refusal(); }
+
+}  // namespace tutti::tcp

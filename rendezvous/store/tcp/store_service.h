@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "rendezvous/store/memory/key_table.h"
+
+namespace tutti::wire {
+class StoreRequest;
+class StoreResponse;
+}  // namespace tutti::wire
+
+namespace tutti::store_wire {
+
+// An encoded response, length included. Shared: thousands of clients may get the same table at once.
+using Frame = std::shared_ptr<const std::string>;
+
+// What the server does with requests, apart from sockets and time. Used by the server's thread only.
+class StoreService {
+ public:
+  struct Will {
+    std::vector<std::string> keys;  // none: there is no will
+    std::string value;
+    bool operator==(const Will& other) const = default;
+    bool operator<(const Will& other) const {
+      return std::tie(keys, value) < std::tie(other.keys, other.value);
+    }
+  };
+
+  // What is known of a connection: a GET or WAIT some of whose keys are missing, what it holds, and its will.
+  // Owned by the connection, which must `leave` before it goes.
+  struct Parked {
+    std::vector<std::string> keys;
+    bool wants_values = false;
+    std::function<void(Frame)> answer;
+
+    std::size_t next = 0;  // the key that it is parked on
+    std::multimap<std::string, Parked*, std::less<>>::iterator position;
+    bool is_parked = false;
+    std::string held;  // a prefix; empty: none
+    Will will;
+  };
+
+  explicit StoreService(std::size_t max_bytes) : table_(max_bytes) {}
+
+  // The response; or null if the request has been parked in `parked`, whose `answer` is called once all keys
+  // are there.
+  Frame handle(const wire::StoreRequest& request, Parked& parked);
+  // Takes it out of the queue; what to answer because its time is over.
+  Frame expire(Parked& parked);
+  void forget(Parked& parked);
+  void leave(Parked& parked);
+  // Connections that end from now on end because the server does.
+  void stop() { wills_.clear(); }
+
+  // The sum of all responses that somebody still holds.
+  std::size_t frame_bytes() const { return *frame_bytes_; }
+
+ private:
+  Frame encode(const wire::StoreResponse& response) const;
+  Frame encode(const Status& status) const;
+  Frame encode_number(std::int64_t number) const;
+  Frame handle_change(const wire::StoreRequest& request);
+  Frame handle_hold(const std::string& prefix, Parked& parked);
+  void let_go(Parked& parked);
+  Frame handle_will(const wire::StoreRequest& request, Parked& parked);
+  void execute_will(Parked& parked);
+  Frame handle_wait(const wire::StoreRequest& request, Parked& parked);
+  // True if all keys are there; otherwise it is parked on one that is not.
+  bool advance(Parked& parked);
+  Frame values_of(const std::vector<std::string>& keys);
+  void key_changed(const std::string& key);
+
+  KeyTable table_;
+  const std::shared_ptr<std::size_t> frame_bytes_ = std::make_shared<std::size_t>(0);
+  std::multimap<std::string, Parked*, std::less<>> waiting_;
+  std::map<std::string, std::size_t> holders_;  // of a prefix, how many
+  std::map<Will, std::size_t> wills_;           // of a will, how many connections that have it
+  // The latest single-key response, until that key changes: all ranks ask for the same few keys.
+  std::string cached_key_;
+  Frame cached_;
+};
+
+// Null if the text is not an acceptable request.
+std::unique_ptr<wire::StoreRequest> parse_request(const std::string& text);
+
+}  // namespace tutti::store_wire

@@ -1,0 +1,169 @@
+#include "rendezvous/store/tcp/stream.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/error_text.h"
+#include "rendezvous/store/tcp/wire.h"
+
+namespace tutti::store_wire {
+namespace {
+
+Status lost(const char* what, int error) {
+  return Status(Code::peer_lost, std::string(what) + ": " + error_text(error));
+}
+
+int poll_milliseconds(Deadline deadline) {
+  using std::chrono::milliseconds;
+  const auto left = std::chrono::ceil<milliseconds>(deadline.remaining());
+  return static_cast<int>(std::min<milliseconds::rep>(left.count(), 60'000));
+}
+
+}  // namespace
+
+void set_keepalive(int fd) {
+  const int on = 1, idle_seconds = 15, interval_seconds = 5, probes = 3;
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof(idle_seconds));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof(interval_seconds));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
+Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline) {
+  const auto failed = [&](int error) {
+    return Status(Code::unreachable, "cannot connect to " + address.text() + ": " + error_text(error));
+  };
+  Stream stream(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!stream.is_open()) return failed(errno);
+  const int on = 1;
+  setsockopt(stream.fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  set_keepalive(stream.fd_);
+  if (::connect(stream.fd_, address.raw(), address.length) != 0) {
+    if (errno != EINPROGRESS && errno != EINTR) return failed(errno);
+    if (!stream.wait_for(POLLOUT, deadline).ok()) return failed(ETIMEDOUT);
+    int error = 0;
+    socklen_t length = sizeof(error);
+    getsockopt(stream.fd_, SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) return failed(error);
+  }
+  // A connect to an ephemeral port of this very host can meet itself (simultaneous open).
+  const SocketAddress local = stream.local_address();
+  if (local.port() == address.port() && local.host() == address.host()) return failed(ECONNREFUSED);
+  return stream;
+}
+
+Status Stream::pass(security::Guard& guard, Deadline deadline) {
+  using State = security::Guard::State;
+  for (;;) {
+    const State state = guard.advance(fd_);
+    if (state == State::done) {
+      tls_ = guard.take_tls();
+      return {};
+    }
+    if (state == State::failed) return guard.status();
+    const short events = state == State::writing ? POLLOUT : POLLIN;
+    if (Status status = wait_for(events, deadline); !status.ok()) return status;
+  }
+}
+
+void Stream::close() {
+  tls_.reset();
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+Status Stream::wait_for(short events, Deadline deadline) const {
+  pollfd entry = {fd_, events, 0};
+  for (;;) {
+    const int ready = ::poll(&entry, 1, poll_milliseconds(deadline));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return lost("poll", errno);
+    if (deadline.expired()) return Status(Code::timeout, "the other side does not answer");
+  }
+}
+
+ssize_t Stream::send_some(const void* data, std::size_t bytes, int& error) {
+  if (tls_ != nullptr) {
+    const std::span<const std::byte> part(static_cast<const std::byte*>(data), bytes);
+    const auto sent = static_cast<ssize_t>(tls_->write({&part, 1}, error));
+    return sent == 0 && error != 0 ? -1 : sent;
+  }
+  const ssize_t sent = ::send(fd_, data, bytes, MSG_NOSIGNAL);
+  error = sent < 0 ? errno : 0;
+  return sent;
+}
+
+ssize_t Stream::receive_some(void* data, std::size_t bytes, int& error) {
+  if (tls_ != nullptr) {
+    const auto got = static_cast<ssize_t>(tls_->read({static_cast<std::byte*>(data), bytes}, error));
+    return error == 0 || error == EPIPE ? got : -1;
+  }
+  const ssize_t got = ::recv(fd_, data, bytes, 0);
+  error = got < 0 ? errno : 0;
+  return got;
+}
+
+Status Stream::send(const void* data, std::size_t bytes, Deadline deadline) {
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    int error = 0;
+    const ssize_t sent = send_some(next, bytes, error);
+    if (sent >= 0) {
+      next += sent;
+      bytes -= static_cast<std::size_t>(sent);
+    } else if (error == EAGAIN) {
+      if (Status status = wait_for(POLLOUT, deadline); !status.ok()) return status;
+    } else if (error != EINTR) {
+      return lost("send", error);
+    }
+  }
+  return {};
+}
+
+Status Stream::receive(void* data, std::size_t bytes, Deadline deadline) {
+  char* next = static_cast<char*>(data);
+  while (bytes > 0) {
+    int error = 0;
+    const ssize_t got = receive_some(next, bytes, error);
+    if (got > 0) {
+      next += got;
+      bytes -= static_cast<std::size_t>(got);
+    } else if (got == 0) {
+      return Status(Code::peer_lost, "the connection was closed by the other side");
+    } else if (error == EAGAIN) {
+      if (Status status = wait_for(POLLIN, deadline); !status.ok()) return status;
+    } else if (error != EINTR) {
+      return lost("receive", error);
+    }
+  }
+  return {};
+}
+
+Status Stream::receive(std::string& data, std::size_t bytes, Deadline deadline) {
+  while (bytes > 0) {
+    const std::size_t step = std::min(bytes, receive_step);
+    const std::size_t before = data.size();
+    data.resize(before + step);
+    if (Status status = receive(data.data() + before, step, deadline); !status.ok()) return status;
+    bytes -= step;
+  }
+  return {};
+}
+
+SocketAddress Stream::local_address() const {
+  SocketAddress address;
+  address.length = sizeof(address.storage);
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) return {};
+  return address;
+}
+
+}  // namespace tutti::store_wire

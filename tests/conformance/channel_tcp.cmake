@@ -1,1 +1,0 @@
-list(APPEND TUTTI_CHANNEL_CONFORMANCE channel_tcp_test.cc)

@@ -1,4 +1,0 @@
-# Somebody between the ranks.
-tutti_test(faults_proxy SOURCES job.cc proxy_test.cc ../support/sockets_of.cc ../support/tcp_proxy.cc
-  LIBS tutti_test_process LABELS sanitize TIMEOUT 300)
-add_dependencies(faults_proxy busy_rank)

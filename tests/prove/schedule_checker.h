@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/algorithm.h"
+
+namespace tutti::test {
+
+// One collective as all ranks see it, with the counts that the _v kinds need.
+class ScheduleCase {
+ public:
+  // `count`: as in Problem; for the _v kinds blocks are of 0 to 2 * count elements.
+  ScheduleCase(CollectiveKind kind, int size, std::uint64_t count, int root, bool in_place);
+
+  Problem base;  // may be changed, but for kind, size and counts; `rank` is ignored
+
+  Problem at(int rank) const;
+  // "all_reduce p=3 count=7 root=0 in place".
+  std::string describe() const;
+  // all_to_all_v: what `from` sends to `to`.
+  std::uint64_t sent(int from, int to) const { return counts_[index(from, to)]; }
+
+ private:
+  std::size_t index(int from, int to) const {
+    return static_cast<std::size_t>(from) * static_cast<std::size_t>(base.size) +
+           static_cast<std::size_t>(to);
+  }
+  std::vector<std::uint64_t> counts_;  // all_to_all_v: [from][to]; otherwise the first row holds every rank's
+  std::vector<std::vector<std::uint64_t>> input_counts_, output_counts_;  // as rank r is told
+};
+
+// Proves an algorithm on one case, without a network and without data: every element is an expression over
+// (rank, element) contributions. Checks that
+//   - every message is sent and received once, with the same length, and all steps are carried out with
+//   synchronous
+//     sends in a random order of what is eligible, drawn from `seed`;
+//   - steps stay within their buffers, read nothing undefined, and overlap only exactly;
+//   - any two steps that conflict are ordered by the dependencies, whatever happens in between;
+//   - every rank ends with what the collective defines: each contribution once, in rank order if the
+//   algorithm or
+//     the operation demands it; for all_reduce the same expression tree on every rank, hence the same bits;
+//   - inputs are unchanged (in place: all that is not output), a barrier makes every rank hear of every
+//   other.
+// Returns what is wrong, or nothing. Shared schedules: see check_shared_schedules.
+std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test, const Tuning& tuning,
+                            std::uint32_t seed);
+
+// The same for given schedules, one per rank.
+std::string check_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test, bool rank_order,
+                            std::uint32_t seed);
+
+// Whether two schedules exchange the same messages in the same numbering (shared ones: the same signals).
+bool same_messages(const Schedule& a, const Schedule& b);
+
+}  // namespace tutti::test

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/prove/expressions.h"
+#include "tests/prove/schedule_checker.h"
+
+namespace tutti::test {
+
+// Cells [begin, end) of a memory.
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// Whether they overlap, but are not the same.
+bool overlap_badly(const Range& a, const Range& b);
+
+// One rank's memory as one array of cells: input and output (which may lie in each other), then scratch, then
+// its window.
+class Memory {
+ public:
+  Memory(const ScheduleCase& test, const Schedule& schedule, int rank, Expressions& expressions);
+
+  // The cells of a slice, whoever its owner; nothing if it leaves its buffer.
+  std::optional<Range> range(const Slice& slice) const;
+
+  Expressions::Id& operator[](std::size_t cell) { return cells_[cell]; }
+  std::size_t size() const { return cells_.size(); }
+  const Range& input() const { return ranges_[0]; }
+  const Range& output() const { return ranges_[1]; }
+  Expressions::Id initial(std::size_t cell) const { return initial_[cell]; }
+
+  // Whether the caller's memory is as it was, but for the output.
+  bool rest_unchanged() const;
+
+ private:
+  void place(const Problem& problem, std::size_t in, std::size_t out);
+
+  std::array<Range, 4> ranges_;  // by BufferId
+  std::vector<Expressions::Id> cells_;
+  std::vector<Expressions::Id> initial_;
+};
+
+// "rank 3 step 12: " and what.
+std::string at(int rank, std::size_t step, const std::string& what);
+
+// What a step makes of an element of its operands; `message`: of what it receives.
+Expressions::Id value_of(const Step& step, Expressions::Id left, Expressions::Id right,
+                         Expressions::Id message, Expressions& expressions);
+// What is wrong with such a value, if it is `undefined` or `wrong`.
+std::string fault(Expressions::Id value, std::size_t element);
+
+// What is wrong with one rank's schedule by itself: slices outside their buffers or overlapping in part,
+// conflicting steps that the dependencies do not order.
+std::string check_structure(const Schedule& schedule, const Memory& memory, int rank);
+
+}  // namespace tutti::test

@@ -1,0 +1,269 @@
+// The control plane's state machine, with its other ends and its clock in our hands.
+#include "control/liveness/overlay.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <tutti/log.h>
+
+#include "tests/support/scratch_folder.h"
+
+namespace {
+
+// A name service that answers when it is allowed to.
+struct NameService {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool answers = false;
+  int asked = 0;
+};
+
+NameService& name_service() {
+  static NameService service;
+  return service;
+}
+
+struct Entry {
+  addrinfo info{};
+  sockaddr_in address{};
+};
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int getaddrinfo(const char*, const char*, const addrinfo*, addrinfo** list) {
+  NameService& service = name_service();
+  std::unique_lock lock(service.mutex);
+  ++service.asked;
+  service.changed.notify_all();
+  service.changed.wait(lock, [&] { return service.answers; });
+  auto* const entry = new Entry;
+  entry->address.sin_family = AF_INET;
+  entry->address.sin_addr.s_addr = htonl(0x0a000007);
+  entry->info.ai_family = AF_INET;
+  entry->info.ai_addr = reinterpret_cast<sockaddr*>(&entry->address);
+  entry->info.ai_addrlen = sizeof entry->address;
+  *list = &entry->info;
+  return 0;
+}
+
+extern "C" void freeaddrinfo(addrinfo* list) { delete reinterpret_cast<Entry*>(list); }
+
+namespace tutti::liveness {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+class NoEvents final : public ControlEvents {
+ public:
+  void on_lost(int rank, const Status& why) override { ADD_FAILURE() << rank << ": " << why.to_string(); }
+  void on_left(int rank) override { ADD_FAILURE() << rank; }
+  void on_fenced(const Status& why) override { ADD_FAILURE() << why.to_string(); }
+  void on_note(const ControlNote&) override {}
+};
+
+// Rank 0 of three, which connects to the others: rank 1 is at a literal address, rank 2 has a name.
+class World {
+ public:
+  explicit World(security::SharedCredentials credentials = nullptr) {
+    OverlayOptions options;
+    for (int rank = 0; rank < 3; ++rank) {
+      PeerInfo peer;
+      peer.rank = rank;
+      peer.addresses[address_name] = format(Address{rank == 2 ? "two.example" : "10.0.0.1", 4711, 1, {}});
+      options.peers.push_back(peer);
+    }
+    options.nonce = 1;
+    options.credentials = std::move(credentials);
+    options.connect = [this](const SocketAddress& address, security::Guard guard) {
+      int both[2];
+      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
+      connected.push_back(address.text());
+      ends.emplace_back(both[1]);
+      return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false);
+    };
+    auto listener = listen_on("127.0.0.1", 0, 0).take();
+    port = port_of(listener);
+    overlay = std::make_unique<Overlay>(std::move(options), std::move(listener), events);
+    overlay->start(now);
+  }
+  void turn(milliseconds passed = milliseconds(0)) {
+    now += passed;
+    std::vector<pollfd> waits;
+    overlay->collect(waits);
+    poll(waits.data(), waits.size(), 0);
+    overlay->run(waits, now);
+  }
+  std::string hear(std::size_t end) {
+    std::string bytes(4096, '\0');
+    const ssize_t got = recv(ends[end].get(), bytes.data(), bytes.size(), 0);
+    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return bytes;
+  }
+
+  NoEvents events;
+  Clock::time_point now = Clock::now();
+  std::vector<std::string> connected;
+  std::vector<Descriptor> ends;
+  std::uint16_t port = 0;
+  std::unique_ptr<Overlay> overlay;
+};
+
+TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
+  World world;
+  world.turn();
+  ASSERT_EQ(world.connected, std::vector<std::string>{"10.0.0.1:4711"});
+  world.turn();
+  EXPECT_EQ(world.hear(0).size(), hello_bytes);
+  const std::string answer = encode(Answer{});
+  ASSERT_EQ(send(world.ends[0].get(), answer.data(), answer.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(answer.size()));
+  world.turn();
+  // Some seconds by its own clock, in which it looks for the other's address again and again: if it waited
+  // for the name service, it would do so dozens of times.
+  const auto begin = Clock::now();
+  int heartbeats = 0;
+  for (int i = 0; i < 150; ++i) {
+    world.turn(milliseconds(50));
+    std::string heard = world.hear(0);
+    std::string_view rest = heard;
+    for (Frame frame; take_frame(rest, frame) == Parsed::whole;) ++heartbeats;
+    const std::string alive = encode(Frame{});
+    EXPECT_GT(send(world.ends[0].get(), alive.data(), alive.size(), MSG_NOSIGNAL), 0);
+  }
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_GE(heartbeats, 2);
+  EXPECT_EQ(world.connected.size(), 1u);
+  {
+    NameService& service = name_service();
+    std::unique_lock lock(service.mutex);
+    service.changed.wait(lock, [&] { return service.asked > 0; });
+    EXPECT_EQ(service.asked, 1);
+    service.answers = true;
+    service.changed.notify_all();
+  }
+  for (int i = 0; i < 10'000 && world.connected.size() == 1; ++i) {
+    usleep(1000);
+    world.turn();
+    world.turn(milliseconds(10 * (i % 10 == 0)));
+  }
+  ASSERT_EQ(world.connected.size(), 2u);
+  EXPECT_EQ(world.connected[1], "10.0.0.7:4711");
+}
+
+// What the log says of a stranger that says `text`.
+std::string log_about(const std::string& text, security::SharedCredentials credentials) {
+  const test::ScratchFolder folder;
+  const std::string file = folder.path() + "/log";
+  EXPECT_TRUE(log::configure(log::Level::debug, file).ok());
+  World world(std::move(credentials));
+  const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
+  EXPECT_EQ(connect(stranger, address.raw(), address.length), 0);
+  EXPECT_EQ(send(stranger, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+  std::string logged;
+  for (int i = 0; i < 10'000 && logged.find("a connection") == logged.npos; ++i) {
+    world.turn();
+    std::ifstream input(file);
+    logged.assign(std::istreambuf_iterator<char>(input), {});
+    usleep(1000);
+  }
+  close(stranger);
+  EXPECT_TRUE(log::configure(log::Level::warn).ok());
+  return logged;
+}
+
+TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
+  EXPECT_THAT(log_about("GET / HTTP/1.1\r\n\r\n", nullptr),
+              HasSubstr("control: a connection was closed before it was one of ours"));
+  security::Settings settings;
+  settings.token = Secret("a token");
+  const auto credentials = security::Credentials::create(settings).take();
+  EXPECT_THAT(log_about("GET / HTTP/1.1\r\n\r\n", credentials), HasSubstr("control: refused a connection"));
+  const std::string without = log_about(encode(Hello{.from = 1}), credentials);
+  EXPECT_THAT(without, HasSubstr("warn"));
+  EXPECT_THAT(without, HasSubstr("control: refused a connection: "));
+  EXPECT_THAT(without, HasSubstr("has no token"));
+}
+
+class Losses final : public ControlEvents {
+ public:
+  void on_lost(int rank, const Status& why) override { lost[rank] = why; }
+  void on_left(int rank) override { ADD_FAILURE() << rank; }
+  void on_fenced(const Status& why) override { ADD_FAILURE() << why.to_string(); }
+  void on_note(const ControlNote&) override {}
+
+  std::map<int, Status> lost;
+};
+
+// Rank 0 of two, where the other is at that address: what it says of it, and when by its own clock.
+std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silent) {
+  OverlayOptions options;
+  for (int rank = 0; rank < 2; ++rank) {
+    PeerInfo peer;
+    peer.rank = rank;
+    peer.addresses[address_name] = format(Address{host, 4711, 1, {}});
+    options.peers.push_back(peer);
+  }
+  std::vector<Descriptor> ends;
+  const auto unanswered = [&](const SocketAddress&, security::Guard guard) {
+    int both[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
+    ends.emplace_back(both[1]);
+    return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false);
+  };
+  if (silent) options.connect = unanswered;
+  Losses events;
+  Overlay overlay(std::move(options), listen_on("127.0.0.1", 0, 0).take(), events);
+  const auto begin = Clock::now();
+  auto now = begin;
+  overlay.start(now);
+  for (; events.lost.empty() && now < begin + std::chrono::minutes(1); now += milliseconds(10)) {
+    std::vector<pollfd> waits;
+    overlay.collect(waits);
+    poll(waits.data(), waits.size(), 0);
+    overlay.run(waits, now);
+  }
+  return {events.lost[1].message(), std::chrono::duration_cast<milliseconds>(now - begin)};
+}
+
+TEST(Overlay, WhereTheNetworkDoesNotLeadIsSaidSoon) {
+  const auto [text, after] = loss_of("255.255.255.255", false);  // no TCP leads there
+  EXPECT_THAT(text, HasSubstr("no control connection with it could be made at 255.255.255.255:4711: "));
+  EXPECT_THAT(text, HasSubstr("unreachable"));
+  EXPECT_THAT(text, HasSubstr("TUTTI_PORT_RANGE"));
+  EXPECT_LT(after, milliseconds(5000));
+}
+
+TEST(Overlay, WhereNothingAnswersIsNamed) {
+  EXPECT_THAT(loss_of("10.0.0.1", true).first, HasSubstr("made at 10.0.0.1:4711: nothing answered"));
+}
+
+TEST(Listener, APortRangeThatIsUsedUpIsNamed) {
+  const auto holder = listen_on("127.0.0.1", 0, 0).take();
+  const std::uint16_t port = port_of(holder);
+  const auto listener = listen_on("127.0.0.1", port, port);
+  ASSERT_FALSE(listener.ok());
+  EXPECT_EQ(listener.status().code(), Code::resource_exhausted);
+  const std::string range = std::to_string(port) + "-" + std::to_string(port);
+  EXPECT_THAT(listener.status().message(),
+              HasSubstr("no port of " + range + " (TUTTI_PORT_RANGE) is free on 127.0.0.1"));
+}
+
+}  // namespace
+}  // namespace tutti::liveness

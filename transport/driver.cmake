@@ -1,2 +1,0 @@
-list(APPEND TUTTI_TRANSPORT_SOURCES driver.cc driver_background.cc fork_guard.cc futex.cc poller.cc
-     wait_queue.cc)

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <thread>
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <tutti/log.h>
+
+#include "transport/driver/futex.h"
+#include "transport/driver/signals_blocked.h"
+#include "transport/driver/state.h"
+
+// The thread that drives when no caller does.
+//
+// It sleeps in poll() on the driver's epoll descriptor, not in epoll_wait: so it takes no event and no bell
+// away from a caller that sleeps there, and it does not hold the baton meanwhile. As soon as a caller has
+// driven, it leaves that sleep and watches instead: it looks once in a grace period whether callers still
+// come. While one of them keeps the baton for long, it parks until that one leaves.
+namespace tutti {
+namespace {
+
+// Callers that drive this often between two looks come without pause.
+constexpr std::uint64_t busy_callers = 16;
+constexpr int longest_pauses = 16;
+// A program that closes all its descriptors closes the kick, too. So the background thread wakes now and then
+// by itself, to see that it is to stop.
+constexpr std::chrono::milliseconds longest_sleep{1000};
+
+void poll_until(int descriptor, int kick, Deadline deadline) {
+  pollfd watched[] = {{descriptor, POLLIN, 0}, {kick, POLLIN, 0}};
+  std::chrono::milliseconds timeout = longest_sleep;
+  if (!deadline.is_never()) {
+    timeout = std::min(timeout, std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()));
+  }
+  if (poll(watched, 2, static_cast<int>(timeout.count())) <= 0) return;
+  if ((watched[1].revents & POLLNVAL) != 0)
+    std::this_thread::sleep_for(timeout);  // closed: polling it never waits
+  if ((watched[1].revents & POLLIN) == 0) return;
+  std::uint64_t kicks = 0;
+  while (read(kick, &kicks, sizeof kicks) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+Driver::Driver(DriverOptions options) : state_(std::make_unique<State>(options)) {
+  State& state = *state_;
+  state.dozing.store(true);  // a host may sleep on the descriptor before anybody has driven
+  if (!options.background || !status().ok()) return;
+  state.kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (state.kick >= 0) guard_descriptor(state.kick);
+  state.dozing.store(false);
+  state.has_background.store(state.kick >= 0);
+  try {
+    const SignalsBlocked blocked;
+    if (state.kick >= 0) state.thread = std::thread([this] { run_background(); });
+  } catch (const std::system_error& error) {
+    log::warn("no background thread (", error.what(), "): operations progress only while a caller waits");
+    state.has_background.store(false);
+  }
+  if (!state.has_background.load()) state.dozing.store(true);
+}
+
+Driver::~Driver() {
+  if (forked()) {
+    // The thread does not exist here, and locks may be held by threads that do not either.
+    static_cast<void>(state_.release());
+    return;
+  }
+  stop();
+  if (state_->kick < 0) return;
+  release_descriptor(state_->kick);
+  close(state_->kick);
+}
+
+void Driver::stop() {
+  State& state = *state_;
+  if (forked()) return;
+  state.stopping.store(true);
+  state.rouse_background();
+  if (!state.thread.joinable() || state.thread.get_id() == std::this_thread::get_id()) return;
+  state.thread.join();
+  state.has_background.store(false);
+  const DriverGuard guard(*this);  // leaving prepares the descriptor for hosts that sleep on it
+}
+
+void Driver::State::rouse_background() {
+  switch (background.exchange(background_busy)) {
+    case background_sleeping: {
+      const std::uint64_t one = 1;
+      while (write(kick, &one, sizeof one) < 0 && errno == EINTR) {
+      }
+      break;
+    }
+    case background_watching:
+    case background_parked:
+      futex_wake(background);
+      break;
+    default:
+      break;
+  }
+}
+
+void Driver::run_background() TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // a loop around try_enter
+  pthread_setname_np(pthread_self(), "tutti");
+  State& state = *state_;
+  bool callers_came = false;
+  while (!state.stopping.load()) {
+    if (callers_came) watch_callers();
+    callers_came = !try_enter();
+    if (callers_came) continue;
+    const std::uint64_t mine = state.drives.load(std::memory_order_relaxed) + 1;
+    const Deadline until = drive_background();
+    state.background.store(background_sleeping);
+    callers_came = !state.free() || state.drives.load(std::memory_order_relaxed) != mine;
+    if (!callers_came && !state.pending() && !state.stopping.load()) {
+      poll_until(state.poller.descriptor(), state.kick, until);
+      callers_came = !state.free() || state.drives.load(std::memory_order_relaxed) != mine;
+    }
+    state.background.store(background_busy);
+  }
+}
+
+Deadline Driver::drive_background() {
+  pass(true);
+  // More passes are for callers to make: what is still ready ends the sleep at once.
+  const Deadline until = arm() ? Deadline::after({}) : next_deadline();
+  leave();
+  return until;
+}
+
+void Driver::watch_callers() {
+  State& state = *state_;
+  const auto wanted = [&state] { return state.stopping.load() || (state.pending() && state.free()); };
+  auto pause = state.options.grace;
+  for (;;) {
+    const std::uint64_t seen = state.drives.load(std::memory_order_relaxed);
+    state.background.store(background_watching);
+    if (wanted()) break;
+    futex_wait(state.background, background_watching, Deadline::after(pause));
+    if (wanted()) break;
+    const std::uint64_t drives = state.drives.load(std::memory_order_relaxed) - seen;
+    // Looking takes the processor away from a caller, so the busier they are the longer it waits.
+    pause = drives < busy_callers ? state.options.grace
+                                  : std::min(2 * pause, longest_pauses * state.options.grace);
+    if (state.free()) {
+      if (drives == 0) break;
+      continue;
+    }
+    state.background.store(background_parked);
+    if (!state.free() && !state.stopping.load()) {
+      futex_wait(state.background, background_parked, Deadline::never());
+    }
+  }
+  state.background.store(background_busy);
+}
+
+}  // namespace tutti

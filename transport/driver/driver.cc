@@ -1,0 +1,376 @@
+#include "transport/driver/driver.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include <sched.h>
+
+#include "core/relax.h"
+#include "transport/driver/futex.h"
+#include "transport/driver/state.h"
+
+namespace tutti {
+namespace {
+
+// While spinning, the kernel is asked for readiness once in so many passes, a power of two: pollables look at
+// what is expected.
+constexpr unsigned passes_per_look = 4;
+// The same while something is expected in memory.
+constexpr unsigned memory_passes_per_look = 16;
+// While a waiter has the processor for itself, it looks at the clock once in so many passes.
+constexpr unsigned idle_passes_per_clock = 8;
+// A driver that is always busy still looks at the clock once in so many passes.
+constexpr unsigned passes_per_clock = 64;
+// A peer that has a processor of its own answers within this. Later the processor is offered to others at
+// every pass: the peer may wait for this very one.
+constexpr std::chrono::nanoseconds spin_alone = std::chrono::microseconds(5);
+// Nobody else ran during an offer that took less.
+constexpr std::chrono::nanoseconds unused_offer = std::chrono::microseconds(3);
+// A waiter that finds somebody else driving spins at most this long before it sleeps.
+constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
+
+thread_local char this_thread_mark;
+
+// Offers the processor to others; true if one of them took it. Then it is better to sleep: two that want the
+// same processor stay there for many milliseconds, but who is woken may be put on an idle one.
+bool others_ran_meanwhile(Deadline::Clock::time_point now) {
+  sched_yield();
+  return Deadline::Clock::now() - now > unused_offer;
+}
+
+bool is_set(const std::atomic<std::uint32_t>& done) { return done.load(std::memory_order_acquire) != 0; }
+
+}  // namespace
+
+// --- the baton ---
+
+bool Driver::try_enter() TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // this *is* the acquisition
+  if (forked()) return false;
+  const void* expected = nullptr;
+  return state_->holder.compare_exchange_strong(expected, &this_thread_mark);
+}
+
+void Driver::enter() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+  if (forked()) {  // whoever held it does not exist here
+    state_->holder.store(&this_thread_mark);
+    return;
+  }
+  if (try_enter()) return;
+  assert(!driven_by_this_thread());
+  state_->claimants.fetch_add(1);
+  state_->ring_if_dozing();
+  while (!await_turn(nullptr, Deadline::never())) {
+  }
+  state_->claimants.fetch_sub(1);
+}
+
+void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+  State& state = *state_;
+  if (forked()) {
+    state.holder.store(nullptr);
+    return;
+  }
+  if (state.tasks.load(std::memory_order_relaxed) != nullptr && run_tasks() && state.armed) {
+    // A task may have brought work to pollables that were asked before it ran: nobody may sleep on their
+    // answers.
+    state.attention.store(true);
+  }
+  if (!state.has_background.load(std::memory_order_relaxed)) {
+    // The host may go to sleep on our descriptor now.
+    state.dozing.store(true);
+    if (arm()) state.ring_if_dozing();
+    state.poller.set_alarm(next_deadline());
+  }
+  state.drives.store(state.drives.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  state.holder.store(nullptr);
+
+  if (state.sleepers.load() != 0) state.queue.wake_next();
+  const bool pending = state.pending();
+  if (!state.has_background.load(std::memory_order_relaxed)) {
+    if (pending) state.ring_if_dozing();
+    return;
+  }
+  const std::uint32_t background = state.background.load();
+  // Its sleep was prepared by pollables that callers have touched since: from now on it watches, and prepares
+  // anew.
+  if (background == background_sleeping || background == background_parked ||
+      (pending && background == background_watching)) {
+    state.rouse_background();
+  }
+}
+
+bool Driver::driven_by_this_thread() const {
+  return state_->holder.load(std::memory_order_relaxed) == &this_thread_mark;
+}
+
+void Driver::assert_driven() const { assert(driven_by_this_thread()); }
+
+bool Driver::forked() const { return state_->born != fork_generation(); }
+
+const Status& Driver::status() const { return state_->poller.status(); }
+
+int Driver::descriptor() const { return state_->poller.descriptor(); }
+
+// --- handing work over ---
+
+void Driver::post(DriverTask& task) {
+  DriverTask* top = state_->tasks.load(std::memory_order_relaxed);
+  do {
+    task.next = top;
+  } while (!state_->tasks.compare_exchange_weak(top, &task));
+  alert();
+}
+
+void Driver::wake() {
+  state_->attention.store(true);
+  alert();
+}
+
+void Driver::alert() {
+  State& state = *state_;
+  if (state.ring_if_dozing()) return;
+  // Whoever holds the baton looks before or after leaving; so does the background thread before it sleeps.
+  if (state.free() && state.has_background.load(std::memory_order_relaxed)) state.rouse_background();
+}
+
+void Driver::notify(const std::atomic<std::uint32_t>& done) {
+  State& state = *state_;
+  // A read-modify-write, so that either a waiter's own increment sees `done` set, or we see the waiter.
+  if (state.sleepers.fetch_add(0) == 0) return;
+  if (forked()) return;  // The sleepers are not here, nor is the thread that may hold the queue's lock.
+  state.queue.wake_owners(done);
+  if (!driven_by_this_thread()) state.ring_if_dozing();
+}
+
+// --- waiting ---
+
+bool Driver::wait(const std::atomic<std::uint32_t>& done,
+                  Deadline deadline) TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // holds the baton now and then
+  if (is_set(done)) return true;
+  if (forked() || !status().ok()) return false;
+  assert(!driven_by_this_thread());
+  bool mine = state_->claimants.load() == 0 && try_enter();
+  for (;;) {
+    if (mine) {
+      drive(done, deadline);
+      leave();
+    }
+    if (is_set(done)) return true;
+    if (deadline.expired()) return false;
+    mine = await_turn(&done, deadline);
+  }
+}
+
+bool Driver::await_turn(const std::atomic<std::uint32_t>* done,
+                        Deadline deadline) TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // conditional acquisition
+  State& state = *state_;
+  const bool polite = done != nullptr;  // lets those in `enter` go first
+  WaitQueue::Waiter waiter;
+  waiter.done = done;
+  const auto spin = std::min(state.options.spin, longest_spin_beside);
+  for (const Deadline end = Deadline::after(spin); spin.count() > 0 && !end.expired(); relax()) {
+    if (waiter.is_done()) return false;
+    if (state.free() && (!polite || state.claimants.load() == 0) && try_enter()) return true;
+  }
+
+  state.queue.enter(waiter);
+  state.sleepers.fetch_add(1);
+  bool mine = false;
+  for (;;) {
+    waiter.signal.exchange(0);
+    if (waiter.is_done()) break;
+    if ((!polite || state.claimants.load() == 0) && try_enter()) {
+      mine = true;
+      break;
+    }
+    if (deadline.expired()) break;
+    futex_wait(waiter.signal, 0, deadline);
+  }
+  state.queue.leave(waiter);
+  state.sleepers.fetch_sub(1);
+  // We may have been woken to take the baton and do not need it: pass it on.
+  if (!mine && state.free() && state.sleepers.load() != 0) state.queue.wake_next();
+  return mine;
+}
+
+// --- driving ---
+
+void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
+  State& state = *state_;
+  const auto over = [&] { return is_set(done) || state.claimants.load(std::memory_order_relaxed) != 0; };
+  Deadline::Clock::time_point idle_since;
+  std::chrono::nanoseconds spin{0};  // of this time without work
+  std::chrono::nanoseconds yield{0};
+  bool idle = false;
+  bool alone = false;  // it spins, and nobody else is offered the processor yet
+  bool yielding = false;
+  for (unsigned passes = 1;; ++passes) {
+    const bool spinning = idle && spin.count() > 0 && !yielding;
+    const unsigned per_look = state.expects_memory ? memory_passes_per_look : spinning ? passes_per_look : 1;
+    const bool did = pass((passes & (per_look - 1)) == 0);
+    if (did && spinning) state.spin.end(true, Deadline::Clock::now() - idle_since);
+    if (did && idle && yielding && yield.count() > 0) {
+      state.yield.end(true, Deadline::Clock::now() - idle_since - spin);
+    }
+    if (over()) return;
+    if (did) {
+      idle = false;
+      if (passes % passes_per_clock == 0 && deadline.expired()) return;
+      continue;
+    }
+    if (idle && alone && passes % idle_passes_per_clock != 0) {
+      relax();
+      continue;
+    }
+    const auto now = Deadline::Clock::now();
+    if (now >= deadline.when()) return;
+    if (!idle) {
+      idle = true;
+      state.expects_memory = expects_memory();
+      idle_since = now;
+      yielding = false;
+      spin = state.spin.begin();
+    }
+    const auto waited = now - idle_since;
+    alone = !state.crowded && waited < std::min(spin, spin_alone);
+    if (alone) {
+      relax();
+    } else if (!state.crowded && waited < spin) {
+      state.crowded = others_ran_meanwhile(now);
+    } else if (!state.crowded && (!yielding || waited < spin + yield)) {
+      if (!yielding) yield = state.yield.begin();
+      yielding = true;
+      if (yield.count() > 0) sched_yield();
+    } else {
+      if (spin.count() > 0 && !state.crowded) state.spin.end(false, waited);
+      if (yielding && yield.count() > 0) state.yield.end(false, waited - spin);
+      state.crowded = false;
+      sleep(done, deadline);
+      idle = false;
+      if (over()) return;
+    }
+  }
+}
+
+void Driver::sleep(const std::atomic<std::uint32_t>& done, Deadline deadline) {
+  State& state = *state_;
+  state.sleepers.fetch_add(1);
+  state.dozing.store(true);
+  const bool work = arm() || is_set(done) || state.pending() || state.claimants.load() != 0;
+  if (!work) state.poller.sleep(earlier(deadline, next_deadline()));
+  state.dozing.store(false);
+  state.sleepers.fetch_sub(1);
+  disarm();
+  state.poller.deliver();
+}
+
+bool Driver::pass(bool ask_kernel) {
+  State& state = *state_;
+  if (state.armed) disarm();
+  if (state.attention.load(std::memory_order_relaxed)) state.attention.exchange(false);
+  bool did = run_tasks();
+  // By index: whoever is polled may add others.
+  for (std::size_t i = 0; i < state.pollables.size(); ++i) {
+    if (state.pollables[i] != nullptr) did |= state.pollables[i]->poll();
+  }
+  // Where pollables have work, the kernel is not asked every time.
+  if (ask_kernel && (!did || ++state.unasked % passes_per_look == 0)) {
+    state.poller.look();
+    did |= state.poller.deliver();
+  }
+  if (state.pollables_removed) {
+    std::erase(state.pollables, nullptr);
+    state.pollables_removed = false;
+  }
+  return did;
+}
+
+bool Driver::expects_memory() const {
+  return std::ranges::any_of(state_->pollables, [](const Pollable* pollable) {
+    return pollable != nullptr && pollable->expects_memory();
+  });
+}
+
+bool Driver::run_tasks() {
+  if (state_->tasks.load(std::memory_order_relaxed) == nullptr) return false;
+  DriverTask* task = state_->tasks.exchange(nullptr);
+  DriverTask* in_order = nullptr;
+  while (task != nullptr) {
+    DriverTask* const following = task->next;
+    task->next = in_order;
+    in_order = task;
+    task = following;
+  }
+  while (in_order != nullptr) {
+    DriverTask* const following = in_order->next;  // read first: the task may go away by running
+    in_order->run(*in_order);
+    in_order = following;
+  }
+  return true;
+}
+
+bool Driver::arm() {
+  if (state_->armed) disarm();
+  state_->armed = true;
+  bool work = false;
+  for (Pollable* pollable : state_->pollables) {
+    if (pollable != nullptr) work |= pollable->prepare_sleep();
+  }
+  return work;
+}
+
+void Driver::disarm() {
+  state_->armed = false;
+  for (Pollable* pollable : state_->pollables) {
+    if (pollable != nullptr) pollable->cancel_sleep();
+  }
+}
+
+Deadline Driver::next_deadline() const {
+  Deadline next = Deadline::never();
+  for (const Pollable* pollable : state_->pollables) {
+    if (pollable != nullptr) next = earlier(next, pollable->next_deadline());
+  }
+  return next;
+}
+
+bool Driver::progress() {
+  if (!status().ok() || !try_enter()) return false;
+  const bool did = pass(true);
+  leave();
+  return did;
+}
+
+// --- what is driven ---
+
+void Driver::add(Pollable& pollable) {
+  if (state_->armed) disarm();  // the new one was not told to prepare
+  state_->pollables.push_back(&pollable);
+}
+
+void Driver::remove(Pollable& pollable) {
+  const auto at = std::find(state_->pollables.begin(), state_->pollables.end(), &pollable);
+  if (at == state_->pollables.end()) return;
+  *at = nullptr;
+  state_->pollables_removed = true;
+}
+
+Status Driver::watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+  if (!status().ok()) return status();
+  return state_->poller.watch(descriptor, events, handler);
+}
+
+void Driver::rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+  state_->poller.rewatch(descriptor, events, handler);
+}
+
+void Driver::unwatch(int descriptor) { state_->poller.unwatch(descriptor); }
+
+// The analysis does not know that `driver_` is the constructor's argument.
+DriverGuard::DriverGuard(Driver& driver) TUTTI_NO_THREAD_SAFETY_ANALYSIS : driver_(driver) {
+  driver_.enter();
+}
+
+DriverGuard::~DriverGuard() TUTTI_NO_THREAD_SAFETY_ANALYSIS { driver_.leave(); }
+
+}  // namespace tutti

@@ -1,0 +1,87 @@
+#include "transport/driver/fork_guard.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace tutti {
+
+constinit std::atomic<std::uint32_t> forks_so_far{0};
+
+namespace {
+
+// fork() is process-wide, and so is this. Never destroyed: threads may still use it while the process exits.
+struct Registry {
+  std::mutex
+      mutex;  // held for a push or an erase only, never across a call that could wait for a forking thread
+  std::vector<int> descriptors;
+  std::map<void*, std::size_t> memory;  // start -> bytes
+
+  Registry();
+};
+
+Registry& registry() {
+  static Registry* const instance = new Registry;
+  return *instance;
+}
+
+void after_fork_in_child() {
+  Registry& all = registry();
+  forks_so_far.fetch_add(1, std::memory_order_relaxed);
+  const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere >= 0) {
+    for (const int descriptor : all.descriptors) dup3(nowhere, descriptor, O_CLOEXEC);
+    close(nowhere);
+  }
+  all.descriptors.clear();
+  for (const auto& [start, bytes] : all.memory) {
+    // In the place of a mapping that exists: it takes nothing that could be missing.
+    static_cast<void>(
+        mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+  }
+  all.mutex.unlock();
+}
+
+Registry::Registry() {
+  // Fails only without memory; children then merely keep our sockets.
+  static_cast<void>(pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                                   after_fork_in_child));
+}
+
+}  // namespace
+
+void guard_descriptor(int descriptor) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.descriptors.push_back(descriptor);
+}
+
+void release_descriptor(int descriptor) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const auto at = std::find(all.descriptors.begin(), all.descriptors.end(), descriptor);
+  if (at == all.descriptors.end()) return;  // in a child, where the list was emptied
+  *at = all.descriptors.back();
+  all.descriptors.pop_back();
+}
+
+void guard_memory(void* start, std::size_t bytes) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.memory.emplace(start, bytes);
+}
+
+void release_memory(void* start) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.memory.erase(start);
+}
+
+}  // namespace tutti

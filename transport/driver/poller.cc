@@ -1,0 +1,153 @@
+#include "transport/driver/poller.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "core/error_text.h"
+#include "transport/driver/fork_guard.h"
+
+namespace tutti {
+namespace {
+
+std::uint64_t name_of(int descriptor, std::uint32_t serial) {
+  return static_cast<std::uint64_t>(serial) << 32 | static_cast<std::uint32_t>(descriptor);
+}
+
+Status system_failure(const char* call) {
+  const int error = errno;
+  const bool scarce = error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOSPC;
+  return {scarce ? Code::resource_exhausted : Code::internal, std::string(call) + ": " + error_text(error)};
+}
+
+void swallow(int descriptor) {
+  std::uint64_t count = 0;
+  while (read(descriptor, &count, sizeof count) < 0 && errno == EINTR) {
+  }
+}
+
+int milliseconds(Deadline deadline) {
+  if (deadline.is_never()) return -1;
+  // Rounded up: waking just before the deadline would turn the last millisecond into a busy loop.
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
+  return static_cast<int>(std::min<decltype(left)>(left, INT_MAX));
+}
+
+}  // namespace
+
+Poller::Poller() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (epoll_ < 0) {
+    status_ = system_failure("epoll_create1");
+    return;
+  }
+  guard_descriptor(epoll_);
+  bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (bell_ < 0) {
+    status_ = system_failure("eventfd");
+    return;
+  }
+  guard_descriptor(bell_);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = name_of(bell_, 0);
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, bell_, &event) != 0) status_ = system_failure("epoll_ctl");
+}
+
+Poller::~Poller() {
+  for (const int descriptor : {alarm_, bell_, epoll_}) {
+    if (descriptor < 0) continue;
+    release_descriptor(descriptor);
+    close(descriptor);
+  }
+}
+
+Status Poller::watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+  const std::uint32_t serial = next_serial_++;
+  if (next_serial_ == 0) next_serial_ = 1;
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = name_of(descriptor, serial);
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) return system_failure("epoll_ctl");
+  slots_[descriptor] = Slot{&handler, serial};
+  guard_descriptor(descriptor);
+  return {};
+}
+
+void Poller::rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+  const auto slot = slots_.find(descriptor);
+  if (slot == slots_.end()) return;
+  slot->second.handler = &handler;
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = name_of(descriptor, slot->second.serial);
+  // Cannot fail for a descriptor that is being watched.
+  static_cast<void>(epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event));
+}
+
+void Poller::unwatch(int descriptor) {
+  if (slots_.erase(descriptor) == 0) return;
+  release_descriptor(descriptor);
+  static_cast<void>(epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr));
+}
+
+void Poller::look() { fetch(0); }
+
+void Poller::sleep(Deadline deadline) { fetch(milliseconds(deadline)); }
+
+void Poller::fetch(int timeout_ms) {
+  found_count_ = epoll_wait(epoll_, found_.data(), static_cast<int>(found_.size()), timeout_ms);
+}
+
+bool Poller::deliver() {
+  bool any = false;
+  for (int i = 0; i < found_count_; ++i) any |= call_handler(found_[static_cast<std::size_t>(i)]);
+  found_count_ = 0;
+  return any;
+}
+
+bool Poller::call_handler(const epoll_event& event) {
+  const auto descriptor = static_cast<int>(static_cast<std::uint32_t>(event.data.u64));
+  const auto serial = static_cast<std::uint32_t>(event.data.u64 >> 32);
+  if (serial == 0) {
+    if (descriptor == alarm_) alarm_at_ = Deadline::never();
+    swallow(descriptor);
+    return false;
+  }
+  const auto slot = slots_.find(descriptor);
+  if (slot == slots_.end() || slot->second.serial != serial) return false;
+  slot->second.handler->on_ready(event.events);
+  return true;
+}
+
+void Poller::ring() {
+  const std::uint64_t one = 1;
+  // EAGAIN: it is ringing already.
+  while (write(bell_, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+void Poller::set_alarm(Deadline deadline) {
+  if (deadline.when() == alarm_at_.when()) return;
+  if (alarm_ < 0) {
+    alarm_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (alarm_ < 0) return;  // the host's next event will do
+    guard_descriptor(alarm_);
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = name_of(alarm_, 0);
+    static_cast<void>(epoll_ctl(epoll_, EPOLL_CTL_ADD, alarm_, &event));
+  }
+  alarm_at_ = deadline;
+  itimerspec when{};  // all zero: disarmed
+  if (!deadline.is_never()) {
+    const auto left = std::max<std::int64_t>(1, deadline.remaining().count());
+    when.it_value = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+  }
+  static_cast<void>(timerfd_settime(alarm_, 0, &when, nullptr));
+}
+
+}  // namespace tutti

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+
+#include <sys/epoll.h>
+
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "transport/driver/driver.h"
+
+namespace tutti {
+
+// An epoll instance with a bell. A part of the Driver: everything but `ring` and `descriptor` is called by
+// whoever drives.
+class Poller {
+ public:
+  Poller();
+  ~Poller();
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  // Ok, or why there is no epoll here (no descriptors left).
+  const Status& status() const { return status_; }
+
+  Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler);
+  void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler);
+  void unwatch(int descriptor);
+
+  // Asks the kernel what is ready; does not sleep.
+  void look();
+  // Sleeps until something is ready, the bell rings or the deadline has passed (rounded up to milliseconds);
+  // or a signal arrives.
+  void sleep(Deadline deadline);
+  // Calls the handlers of what the last `look` or `sleep` found. True if there were any.
+  bool deliver();
+
+  // Ends the present or else the next sleep. Any thread.
+  void ring();
+  // Readable when `look` would find something.
+  int descriptor() const { return epoll_; }
+  // Also makes the descriptor readable at that time: for hosts that sleep on it and know no deadlines of
+  // ours.
+  void set_alarm(Deadline deadline);
+
+ private:
+  // Events fetched before a descriptor was unwatched (and its number reused) must not reach the wrong
+  // handler, so every watch has a serial number, which the kernel hands back.
+  struct Slot {
+    DescriptorHandler* handler;
+    std::uint32_t serial;
+  };
+
+  void fetch(int timeout_ms);
+  bool call_handler(const epoll_event& event);
+
+  int epoll_ = -1;
+  int bell_ = -1;
+  int alarm_ = -1;  // made by the first set_alarm
+  Deadline alarm_at_ = Deadline::never();
+  Status status_;
+  std::uint32_t next_serial_ = 1;  // 0: our own descriptors
+  std::array<epoll_event, 64> found_;
+  int found_count_ = 0;
+  std::unordered_map<int, Slot> slots_;
+};
+
+}  // namespace tutti

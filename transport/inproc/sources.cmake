@@ -1,1 +1,0 @@
-list(APPEND TUTTI_TRANSPORT_SOURCES inproc/channel.cc inproc/factory.cc inproc/hub.cc inproc/transport.cc)

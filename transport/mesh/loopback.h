@@ -1,0 +1,21 @@
+#pragma once
+
+#include "transport/stream/stream_channel.h"
+
+namespace tutti {
+
+// The channel from a rank to itself: what is sent is received within the same call.
+class LoopbackChannel final : public StreamChannel {
+ public:
+  LoopbackChannel(TransportOwner& owner, const MessageLimits& limits)
+      : StreamChannel(owner.rank(), owner, limits) {}
+
+ protected:
+  void kick() override;
+  void close_pipe() override { closed_ = true; }
+
+ private:
+  bool closed_ = false;
+};
+
+}  // namespace tutti

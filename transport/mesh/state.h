@@ -1,0 +1,74 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "transport/mesh/context_table.h"
+#include "transport/mesh/mesh.h"
+
+namespace tutti {
+
+struct Mesh::State {
+  struct Peer {
+    std::unique_ptr<Channel> channel;
+    Transport* transport = nullptr;  // once chosen
+    Status status;
+    bool awaited = false;  // a receive has asked for a connection
+  };
+  // An abort that came before its context was attached.
+  struct EarlyAbort {
+    std::uint32_t context;
+    int peer;
+    Status why;
+  };
+  static constexpr std::size_t max_early_aborts = 64;
+
+  explicit State(std::size_t& early_messages) : early(early_messages) {}
+
+  std::size_t& early;  // counts messages kept for operations not issued yet
+
+  std::vector<Peer> peers;
+  std::vector<std::unique_ptr<Channel>> replaced;  // by another transport's; they may still be on the stack
+  std::vector<const Transport*> passed_over;       // the log says why, once each
+  std::unordered_map<std::uint32_t, std::unique_ptr<ContextTable>> contexts;
+  ContextRanges closed;
+  std::vector<EarlyAbort> early_aborts;
+  IntrusiveList<RecvOp> failing;  // receives from lost peers on their way to `done`
+  bool started = false;
+  bool shut = false;
+
+  // The last one found: nearly always the next one asked for.
+  std::uint32_t recent_number = 0;
+  ContextTable* recent = nullptr;
+
+  ContextTable* find(std::uint32_t context) {
+    if (recent != nullptr && recent_number == context) return recent;
+    const auto found = contexts.find(context);
+    if (found == contexts.end()) return nullptr;
+    recent_number = context;
+    recent = found->second.get();
+    return recent;
+  }
+  // The context if it is attached and in use.
+  ContextTable* attached(std::uint32_t context) {
+    ContextTable* table = find(context);
+    return table != nullptr && table->events != nullptr ? table : nullptr;
+  }
+  // The context, made now if messages for it are to be kept; null if they are not wanted.
+  ContextTable* find_or_make(std::uint32_t context) {
+    if (ContextTable* table = find(context)) return table->detaching ? nullptr : table;
+    if (shut || closed.contains(context)) return nullptr;
+    return (contexts[context] = std::make_unique<ContextTable>(early)).get();
+  }
+  void erase(std::uint32_t context) {
+    recent = nullptr;
+    contexts.erase(context);
+  }
+};
+
+inline constexpr std::uint32_t context_of(const MessageTag& tag) { return tag.context & ~user_context_bit; }
+
+}  // namespace tutti

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tutti/status.h>
+
+#include "core/intrusive_list.h"
+#include "transport/channel.h"
+#include "transport/stream/limits.h"
+#include "transport/stream/stream_channel.h"
+
+namespace tutti {
+
+// The sending half of a StreamChannel: decides which frame is next.
+//
+// Control frames go first; then announcements (eager messages, requests) in the order of `push`, as far as
+// credit and the bound on unanswered requests permit; then the fragments of large messages, one of each in
+// turn. After a run of announcements one fragment is let through, so that a stream of small messages cannot
+// starve them.
+class StreamSender {
+ public:
+  StreamSender(const StreamLimits& limits, ChannelCounters& counters)
+      : limits_(limits), counters_(counters) {}
+  StreamSender(const StreamSender&) = delete;
+  StreamSender& operator=(const StreamSender&) = delete;
+
+  void push(SendOp& op);
+  // Unlinks the operation in whatever state it is and completes it with `why`. False as for `control`.
+  [[nodiscard]] bool cancel(SendOp& op, const Status& why);
+
+  // Queues a clear, cancel or refuse. False: too many wait already; the peer does not read.
+  [[nodiscard]] bool control(FrameType type, std::uint32_t id, Code code = Code::ok);
+  void abort(std::uint32_t context, const Status& why);
+  void goodbye() { goodbye_ = Goodbye::queued; }
+  bool goodbye_written() const { return goodbye_ == Goodbye::written; }
+  // Credit to hand back to the peer; a frame is made of it when half the window has come together.
+  void return_credit(std::uint32_t units) { credit_owed_ += units; }
+
+  // What the peer sent; null or what is wrong with it. Answers to messages that have ended meanwhile are not
+  // wrong.
+  const char* on_clear(std::uint32_t id);
+  const char* on_refuse(std::uint32_t id, const Status& why);
+  const char* on_credit(std::uint64_t units);
+
+  // Nothing has been taken by `next_frame` yet: gives everything to another channel instead.
+  void hand_over(Channel& to);
+
+  bool urgent() const { return control_first_ != control_.size() || !aborts_.empty() || credit_is_due(); }
+  bool has_frames() const;
+  OutgoingFrame* next_frame();
+  void frame_written(OutgoingFrame& frame);
+
+  // Completes everything with `why`. Frames that the pipe holds go on with a copy of their payload if
+  // `keep_frames`, else they are void.
+  void fail_all(const Status& why, bool keep_frames);
+
+ private:
+  enum OpState : std::uint32_t { idle, queued, requested, active, leaving };
+  enum class Goodbye : std::uint8_t { none, queued, taken, written };
+  struct Frame : OutgoingFrame {
+    Frame* next = nullptr;
+    Frame* previous = nullptr;
+    bool goodbye = false;
+    std::unique_ptr<std::byte[]> copy;
+  };
+  struct Slot {
+    SendOp* op = nullptr;
+    std::uint16_t generation = 1;
+  };
+  struct Control {
+    FrameType type;
+    Code code;
+    std::uint32_t id;
+  };
+  struct Abort {
+    std::uint32_t context;
+    Status why;
+  };
+
+  bool is_eager(const SendOp& op) const { return op.header.bytes <= limits_.eager; }
+  bool credit_is_due() const { return credit_owed_ >= limits_.credit / 2; }
+  bool can_announce() const;
+  Frame& take_frame(const FrameHeader& header);
+  OutgoingFrame* next_control();
+  OutgoingFrame* next_abort();
+  OutgoingFrame* next_announcement();
+  OutgoingFrame* next_fragment();
+  std::uint32_t take_slot(SendOp& op);
+  void release_slot(std::uint32_t id);
+  bool in_pipe(const SendOp& op) const;
+  void detach_frames(SendOp& op, bool keep);
+  static void finish(SendOp& op, const Status& status);
+
+  const StreamLimits limits_;
+  ChannelCounters& counters_;
+
+  IntrusiveList<SendOp> queue_;   // not announced yet
+  IntrusiveList<SendOp> active_;  // cleared, fragments left
+  std::uint32_t announced_in_a_row_ = 0;
+  std::uint64_t credit_used_ = 0;
+  std::uint64_t credit_owed_ = 0;
+  std::uint32_t unanswered_ = 0;
+
+  std::vector<Slot> slots_;
+  std::vector<std::uint16_t> free_slots_;
+
+  std::vector<Control> control_;  // consumed from control_first_
+  std::size_t control_first_ = 0;
+  std::deque<Abort> aborts_;
+  Goodbye goodbye_ = Goodbye::none;
+
+  std::deque<Frame> frames_;  // storage
+  Frame* free_frames_ = nullptr;
+  IntrusiveList<Frame> in_pipe_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,242 @@
+#include "transport/stream/stream_channel.h"
+
+#include <cassert>
+
+#include "transport/stream/limits.h"
+#include "transport/stream/receiver.h"
+#include "transport/stream/sender.h"
+
+namespace tutti {
+
+struct StreamChannel::State {
+  State(StreamChannel& channel, int peer, TransportOwner& owner, const MessageLimits& limits)
+      : sender(StreamLimits(limits), counters),
+        receiver(channel, peer, owner, StreamLimits(limits), sender, counters) {}
+
+  ChannelCounters counters;
+  StreamSender sender;
+  StreamReceiver receiver;
+  Status status;
+  bool kicking = false;
+  bool kick_again = false;
+  bool peer_left = false;  // its goodbye is here
+  bool pipe_over = false;  // close_pipe was called
+  bool begun = false;      // frames have been taken, or have come
+};
+
+StreamChannel::StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits)
+    : peer_(peer),
+      owner_(owner),
+      limits_(limits),
+      state_(std::make_unique<State>(*this, peer, owner, limits)) {}
+
+StreamChannel::~StreamChannel() = default;
+
+// Lets the pipe write. An operation completed by that may send again: the loop here replaces a recursion.
+void StreamChannel::flush() {
+  State& state = *state_;
+  if (state.kicking) {
+    state.kick_again = true;
+    return;
+  }
+  state.kicking = true;
+  do {
+    state.kick_again = false;
+    if (state.pipe_over || !state.sender.has_frames()) break;
+    kick();
+  } while (state.kick_again);
+  state.kicking = false;
+}
+
+void StreamChannel::connect() {
+  const State& state = *state_;
+  if (state.status.ok() && !state.pipe_over && !state.kicking) kick();
+}
+
+void StreamChannel::send(SendOp& op) {
+  State& state = *state_;
+  if (!state.status.ok()) {
+    op.done(op, state.status);
+    return;
+  }
+  state.sender.push(op);
+  flush();
+}
+
+void StreamChannel::cancel_send(SendOp& op, const Status& why) { judge(state_->sender.cancel(op, why)); }
+
+void StreamChannel::claim(Arrival& arrival, RecvOp& op) {
+  judge(state_->receiver.claim(arrival, op, state_->status));
+}
+
+void StreamChannel::discard(Arrival& arrival) { judge(state_->receiver.discard(arrival, state_->status)); }
+
+void StreamChannel::cancel_recv(RecvOp& op, const Status& why) { judge(state_->receiver.cancel(op, why)); }
+
+void StreamChannel::judge(bool room_for_control) {
+  if (!state_->status.ok()) return;
+  if (room_for_control) {
+    flush();
+  } else {
+    fail(violation("nothing: it does not read our control frames"));
+  }
+}
+
+void StreamChannel::send_abort(std::uint32_t context, const Status& why) {
+  if (!state_->status.ok()) return;
+  state_->sender.abort(context, why);
+  flush();
+}
+
+void StreamChannel::close(const Status& why, bool clean) {
+  State& state = *state_;
+  if (!state.status.ok()) {
+    if (!clean) end_pipe();
+    return;
+  }
+  state.status = why;
+  if (clean) state.sender.goodbye();
+  state.receiver.fail_all(why);
+  state.sender.fail_all(why, clean);
+  if (clean) {
+    flush();
+  } else {
+    end_pipe();
+  }
+}
+
+bool StreamChannel::has_begun() const { return state_->begun; }
+
+void StreamChannel::hand_over(Channel& to) {
+  State& state = *state_;
+  assert(!state.begun);
+  if (state.status.ok()) state.status = Status(Code::aborted, "another transport is used instead", peer_);
+  end_pipe();
+  state.sender.hand_over(to);
+}
+
+bool StreamChannel::drained() const { return state_->pipe_over; }
+const Status& StreamChannel::status() const { return state_->status; }
+const ChannelCounters& StreamChannel::counters() const { return state_->counters; }
+
+bool StreamChannel::has_frames() const { return !state_->pipe_over && state_->sender.has_frames(); }
+
+bool StreamChannel::has_urgent_frames() const { return !state_->pipe_over && state_->sender.urgent(); }
+
+OutgoingFrame* StreamChannel::next_frame() {
+  if (state_->pipe_over) return nullptr;
+  state_->begun = true;
+  return state_->sender.next_frame();
+}
+
+void StreamChannel::frame_written(OutgoingFrame& frame) { state_->sender.frame_written(frame); }
+
+Status StreamChannel::begin_frame(const FrameHeader& header) {
+  State& state = *state_;
+  state.begun = true;
+  if (state.peer_left) {
+    fail(violation("something after its goodbye"));
+    return state.status;
+  }
+  if (header.type == FrameType::goodbye) {
+    if (header.payload != 0) {
+      fail(violation("a goodbye with a payload"));
+      return state.status;
+    }
+    state.peer_left = true;
+    end_if_peer_left();
+    return Status();
+  }
+  if (!state.status.ok()) {
+    state.receiver.begin_ignored(header);
+    return Status();
+  }
+  if (const char* wrong = state.receiver.begin(header)) {
+    fail(violation(wrong));
+    return state.status;
+  }
+  after_receiving();
+  return Status();
+}
+
+std::span<std::byte> StreamChannel::direct() { return state_->receiver.direct(); }
+
+void StreamChannel::direct_filled(std::size_t bytes) {
+  state_->receiver.direct_filled(bytes);
+  after_receiving();
+}
+
+std::size_t StreamChannel::consume(std::span<const std::byte> bytes) {
+  const std::size_t taken = state_->receiver.consume(bytes);
+  after_receiving();
+  return taken;
+}
+
+std::size_t StreamChannel::payload_left() const { return state_->receiver.payload_left(); }
+
+std::span<std::byte> StreamChannel::side_direct(std::uint8_t side) {
+  return state_->receiver.side_direct(side);
+}
+
+void StreamChannel::side_filled(std::uint8_t side, std::size_t bytes) {
+  state_->receiver.side_filled(side, bytes);
+  after_receiving();
+  end_if_peer_left();
+}
+
+std::size_t StreamChannel::side_consume(std::uint8_t side, std::span<const std::byte> bytes) {
+  const std::size_t taken = state_->receiver.side_consume(side, bytes);
+  after_receiving();
+  end_if_peer_left();
+  return taken;
+}
+
+std::size_t StreamChannel::side_left(std::uint8_t side) const { return state_->receiver.side_left(side); }
+
+// A goodbye can overtake what went before it on side connections.
+void StreamChannel::end_if_peer_left() {
+  if (!state_->peer_left || (state_->status.ok() && state_->receiver.expects_sides())) return;
+  end(Status(Code::aborted, owner_.peer(peer_).describe() + " has left", peer_));
+}
+
+// What a frame has set free: clears, credit, fragments that were waiting for either.
+void StreamChannel::after_receiving() {
+  if (state_->status.ok() && state_->sender.has_frames()) flush();
+}
+
+Status StreamChannel::violation(const char* what) const {
+  return Status(Code::protocol_error, owner_.peer(peer_).describe() + " broke the protocol: it sent " + what,
+                peer_);
+}
+
+void StreamChannel::pipe_failed(const Status& why) { end(why); }
+
+void StreamChannel::end_pipe() {
+  if (state_->pipe_over) return;
+  state_->pipe_over = true;
+  close_pipe();
+}
+
+// The peer is gone, or we are and it has noticed.
+void StreamChannel::end(const Status& why) {
+  if (state_->status.ok()) {
+    fail(why);
+  } else {
+    end_pipe();
+  }
+}
+
+void StreamChannel::fail(const Status& why) {
+  State& state = *state_;
+  if (!state.status.ok()) {
+    end_pipe();
+    return;
+  }
+  state.status = why;
+  end_pipe();
+  owner_.on_channel_down(peer_, why);
+  state.receiver.fail_all(why);
+  state.sender.fail_all(why, false);
+}
+
+}  // namespace tutti

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "transport/channel.h"
+#include "transport/stream/frame.h"
+#include "transport/transport.h"
+
+namespace tutti {
+
+// A frame on its way out: an encoded header and the payload it stands before. Between two writes the payload
+// may be moved elsewhere (its operation was cancelled), so the pipe must look at `payload` anew each time.
+struct OutgoingFrame {
+  EncodedFrameHeader header;
+  std::span<const std::byte> payload;
+  SendOp* op = nullptr;     // whose payload this is; null for control frames and when the operation is gone
+  std::size_t written = 0;  // for the pipe: header and payload bytes that have left
+  // A piece of a large message: may be put onto a side connection (`set_side`), if the pipe has such.
+  bool fragment = false;
+  std::uint8_t side = 0;
+  std::size_t side_written = 0;  // for the pipe: payload bytes that have left there
+};
+
+// The message protocol over any ordered pipe of frames (a socket, a ring in shared memory, a queue): eager
+// messages under credit, request and clear to send above, fragments of large messages taken in turn, drained
+// aborts. A transport derives from it, moves frames, and is done.
+class StreamChannel : public Channel {
+ public:
+  StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits);
+  ~StreamChannel() override;
+
+  void connect() final;
+  void send(SendOp& op) final;
+  void cancel_send(SendOp& op, const Status& why) final;
+  void claim(Arrival& arrival, RecvOp& op) final;
+  void discard(Arrival& arrival) final;
+  void cancel_recv(RecvOp& op, const Status& why) final;
+  void send_abort(std::uint32_t context, const Status& why) final;
+  void close(const Status& why, bool clean) final;
+  bool drained() const final;
+  bool has_begun() const final;
+  void hand_over(Channel& to) final;
+  const Status& status() const final;
+  const ChannelCounters& counters() const final;
+
+ protected:
+  // --- the pipe implements ---
+
+  // There are frames to take: connect if need be, and write what can be written now. Never called from within
+  // itself, but possibly from within any of the calls below, the writing ones included (an operation's `done`
+  // sends something): a pipe that is writing already returns at once and asks `next_frame` again later.
+  virtual void kick() = 0;
+  // Release the pipe: nothing will be sent or received any more. Called at most once, possibly from within
+  // any of the calls below; the pipe must stop its loops then. Frames that it holds are void.
+  virtual void close_pipe() = 0;
+
+  // --- the pipe calls, to send ---
+
+  bool has_frames() const;
+  // Whether the peer must be told something besides messages and goodbye: why a context has failed, say.
+  bool has_urgent_frames() const;
+  // The next frame to write, or null. It stays valid until `frame_written`; the pipe may hold several and
+  // must write them in order. Asking for the next one is what makes large messages take turns.
+  OutgoingFrame* next_frame();
+  void frame_written(OutgoingFrame& frame);
+
+  // --- the pipe calls, to receive; frames in order ---
+
+  // A frame begins. Not ok: the peer broke the protocol; the channel has failed and closed the pipe.
+  Status begin_frame(const FrameHeader& header);
+  // Where the next payload bytes belong, so that the pipe may read straight into place; empty if they must be
+  // looked at first (reductions, control frames, drained payloads).
+  std::span<std::byte> direct();
+  void direct_filled(std::size_t bytes);
+  // Hands over payload bytes from the pipe's own memory. Returns how many were taken: all of them, except
+  // that a reduction leaves a last incomplete element until the rest of it has come.
+  std::size_t consume(std::span<const std::byte> bytes);
+  std::size_t payload_left() const;
+
+  // The same for the payloads on side connection `side`, from 1 on, in the order in which `begin_frame` saw
+  // their headers: what has not been announced must not be read yet.
+  std::span<std::byte> side_direct(std::uint8_t side);
+  void side_filled(std::uint8_t side, std::size_t bytes);
+  std::size_t side_consume(std::uint8_t side, std::span<const std::byte> bytes);
+  std::size_t side_left(std::uint8_t side) const;
+
+  // --- the pipe calls, at the end ---
+
+  // The pipe broke or was closed by the peer, or could not be made. After a goodbye of either side this is a
+  // clean end. Calls `close_pipe`.
+  void pipe_failed(const Status& why);
+
+  int peer() const { return peer_; }
+  TransportOwner& owner() const { return owner_; }
+  const MessageLimits& limits() const { return limits_; }
+
+ private:
+  struct State;
+  void flush();
+  void judge(bool room_for_control);
+  void after_receiving();
+  void end_if_peer_left();
+  Status violation(const char* what) const;
+  void end(const Status& why);
+  void end_pipe();
+  void fail(const Status& why);
+
+  int peer_;
+  TransportOwner& owner_;
+  MessageLimits limits_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tutti
