@@ -157,10 +157,11 @@ class Run:
         sections = {}
         found = micro.read(self.options.out / "micro.json")
         if found:
-            sections["micro"] = report.micro(found)
+            sections["micro"] = f"On {report.machine()}.\n\n{report.micro(found)}"
         counts = self.options.out / "instructions.json"
         if counts.exists():
-            sections["instructions"] = report.instructions(json.loads(counts.read_text()))
+            counted = report.instructions(json.loads(counts.read_text()))
+            sections["instructions"] = f"On {report.machine()}.\n\n{counted}"
         if self.results.exists():
             sections.update(self._evaluate_peers())
         return sections

@@ -112,7 +112,7 @@ def ratios(figures):
             for ranks in sorted({cell.ranks for cell in figures.times}):
                 found = _ratio_table(figures, ours, peer, ranks)
                 if found:
-                    text += f"\n#### {ours} / {peer}, {ranks} ranks\n\n{found}"
+                    text += f"\n### {ours} / {peer}, {ranks} ranks\n\n{found}"
     return text
 
 
