@@ -1,5 +1,6 @@
 // What is particular to ranks that share memory: who sleeps is woken, who calls something else is told.
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <random>
@@ -157,9 +158,13 @@ TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
 // Also a rank that does nothing hears of a failure.
 TEST_P(SharedMemory, ATimeoutNamesAllWhoAreMissingAndTheyLearnOfIt) {
   Cluster ranks(GetParam(), {.transport = "shared"});
-  ranks.run([](Communicator& comm) {
+  std::atomic<int> together{0};
+  ranks.run([&](Communicator& comm) {
     std::vector<float> data(4, 1.0f);
     comm.all_reduce(data, ReduceOp::sum).wait();
+    ++together;
+    for (int i = 0; i < 60'000 && together < comm.size(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (comm.rank() == 0) {
       const Status status =
           outcome(comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::milliseconds(100)}));

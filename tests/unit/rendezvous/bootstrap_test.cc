@@ -12,7 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tutti/log.h>
+#include <tutti/rendezvous/bootstrap.h>
+#include <tutti/rendezvous/file/session_file.h>
+#include <tutti/rendezvous/random.h>
 #include <tutti/store_server.h>
+#include <tutti/tests/unit/rendezvous/scratch_folder.h>
 
 #include "core/random.h"
 #include "rendezvous/store/file/session_file.h"
@@ -291,8 +296,7 @@ TEST(Join, FileErrorsAreClear) {
     EXPECT_EQ(is_folder.code(), Code::invalid_argument);
     EXPECT_SAYS(is_folder.message(), "is a folder");
   }
-  const Status alone =
-      join_as(1, 2, file_at(folder / "session"), Deadline::after(milliseconds(200))).status();
+  const Status alone = join_as(1, 2, file_at(folder / "session"), Deadline::after(seconds(1))).status();
   EXPECT_EQ(alone.code(), Code::unreachable);
   EXPECT_SAYS(alone.message(), "is rank 0 running?");
 }
@@ -309,11 +313,10 @@ TEST(Join, TcpErrorsAreClear) {
   const Status in_use = join_as(0, 2, tcp_at("127.0.0.1", other->port())).status();
   EXPECT_SAYS(in_use.message(), "port " + std::to_string(other->port()) + " on 127.0.0.1 is in use");
   const std::uint16_t port = free_port();
-  const Status alone = join_as(1, 2, tcp_at("127.0.0.1", port), Deadline::after(milliseconds(200))).status();
+  const Status alone = join_as(1, 2, tcp_at("127.0.0.1", port), Deadline::after(seconds(1))).status();
   EXPECT_EQ(alone.code(), Code::unreachable);
   EXPECT_SAYS(alone.message(), "rank 1 waited for rank 0");
-  const Status missing =
-      join_as(0, 2, tcp_at("127.0.0.1", port), Deadline::after(milliseconds(200))).status();
+  const Status missing = join_as(0, 2, tcp_at("127.0.0.1", port), Deadline::after(seconds(4))).status();
   EXPECT_EQ(missing.code(), Code::timeout);
   EXPECT_SAYS(missing.message(), "rank 1 has not arrived");
   EXPECT_SAYS(missing.message(), " at tcp://127.0.0.1:" + std::to_string(port) + " (as seen by rank 0");
@@ -333,6 +336,8 @@ TEST(Join, DifferentWorldSizesAreToldToBoth) {
 }
 
 TEST(Join, TheDeathOfRankZeroIsToldAtOnce) {
+  const ScratchFolder folder;
+  const std::string log = folder / "log";
   const StoreLocation store = tcp_at("127.0.0.1", free_port());
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -340,13 +345,21 @@ TEST(Join, TheDeathOfRankZeroIsToldAtOnce) {
     const Outcome never = join_as(0, 3, store);
     _exit(never.ok() ? 0 : 1);
   }
+  EXPECT_TRUE(log::configure(log::Level::debug, log).ok());
   Outcome one = Status(Code::internal, "not run");
   std::thread first([&] { one = join_as(1, 3, store); });
-  std::this_thread::sleep_for(milliseconds(300));
+  const auto has_arrived = [&] {
+    std::ifstream input(log);
+    const std::string text(std::istreambuf_iterator<char>(input), {});
+    return text.find("this rank has arrived") != text.npos;
+  };
+  for (int i = 0; i < 5000 && !has_arrived(); ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_TRUE(has_arrived());
   kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   first.join();
+  EXPECT_TRUE(log::configure(log::Level::warn).ok());
   EXPECT_EQ(one.status().code(), Code::peer_lost) << one.status().to_string();
   EXPECT_EQ(one.status().peer(), 0);
   EXPECT_SAYS(one.status().message(), "pid " + std::to_string(child));

@@ -11,9 +11,9 @@
 #include "core/security/keys.h"
 #include "rendezvous/launch/environment.h"
 #include "rendezvous/meeting/session.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/unit/core/guard_ends.h"
 #include "tests/unit/rendezvous/freed_memory.h"
-#include "tests/support/scratch_folder.h"
 
 namespace tutti::security {
 namespace {

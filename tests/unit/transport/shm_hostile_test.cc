@@ -319,7 +319,7 @@ TEST_F(ShmLeader, ThatIsSilentIsGivenUp) {
 
 class ShmStranger : public ::testing::Test {
  protected:
-  World world{2, {}, Options{.handshake_timeout = std::chrono::milliseconds(100)}};
+  World world{2, {}, Options{.handshake_timeout = std::chrono::hours(1)}};
   std::string address = world.peers[0].addresses["shm"];
 
   void expect_service() {
@@ -358,7 +358,8 @@ TEST_F(ShmStranger, WhoTalksNonsenseIsClosed) {
 }
 
 TEST_F(ShmStranger, WhoSaysNothingIsClosed) {
-  RawPeer raw(address);
+  World impatient{2, {}, Options{.handshake_timeout = std::chrono::milliseconds(100)}};
+  RawPeer raw(impatient.peers[0].addresses["shm"]);
   EXPECT_TRUE(raw.is_closed());
 }
 
