@@ -1,0 +1,137 @@
+// Stores that do what none should.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tutti/rendezvous/exchange.h>
+#include <tutti/rendezvous/memory/memory_store.h>
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Outcome = Result<std::vector<PeerInfo>>;
+
+Deadline ample() { return Deadline::after(seconds(60)); }
+
+Introduction rank_of(int rank, int world_size) {
+  Introduction self = describe_this_process();
+  self.rank = rank;
+  self.world_size = world_size;
+  return self;
+}
+
+// A store of somebody else's, with whatever is wrong in those who derive from it.
+class UsersStore : public Store {
+ public:
+  Status set(std::string_view key, std::string_view value, Deadline deadline) override {
+    return store_.set(key, value, deadline);
+  }
+  Result<std::string> get(std::string_view key, Deadline deadline) override {
+    return store_.get(key, deadline);
+  }
+  Status wait(std::span<const std::string> keys, Deadline deadline) override {
+    return store_.wait(keys, deadline);
+  }
+  Result<std::int64_t> add(std::string_view key, std::int64_t delta, Deadline deadline) override {
+    return store_.add(key, delta, deadline);
+  }
+  Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired,
+                                  Deadline deadline) override {
+    return store_.compare_set(key, expected, desired, deadline);
+  }
+  Result<bool> delete_key(std::string_view key, Deadline deadline) override {
+    return store_.delete_key(key, deadline);
+  }
+  Result<bool> exists(std::string_view key, Deadline deadline) override {
+    return store_.exists(key, deadline);
+  }
+
+ private:
+  MemoryStore store_;
+};
+
+// It answers with this rank's own nonce, and forgets what it is told.
+class ForgetfulStore final : public UsersStore {
+ public:
+  Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired,
+                                  Deadline deadline) override {
+    if (!key.starts_with("rank/")) return UsersStore::compare_set(key, expected, desired, deadline);
+    Introduction holder = *decode_introduction(desired);
+    holder.addresses["tcp"] = "another one";
+    return encode_introduction(holder);
+  }
+};
+
+TEST(Exchange, AStoreThatAnswersWithOurNonceIsNotAskedForEver) {
+  ForgetfulStore store;
+  const Outcome outcome = exchange(store, rank_of(1, 2), {}, Deadline::after(milliseconds(300)));
+  EXPECT_EQ(outcome.status().code(), Code::timeout) << outcome.status().to_string();
+}
+
+// It does not wait for keys, and says at once that time is over.
+class HastyStore final : public UsersStore {
+ public:
+  Result<std::string> get(std::string_view key, Deadline) override {
+    ++asked;
+    return UsersStore::get(key, Deadline::after(milliseconds(0)));
+  }
+  Status wait(std::span<const std::string> keys, Deadline) override {
+    ++asked;
+    return UsersStore::wait(keys, Deadline::after(milliseconds(0)));
+  }
+
+  int asked = 0;
+};
+
+TEST(Exchange, AStoreThatDoesNotWaitIsNotAskedWithoutPause) {
+  for (const int rank : {0, 1}) {
+    HastyStore store;
+    const Outcome outcome = exchange(store, rank_of(rank, 2), {}, Deadline::after(seconds(1)));
+    EXPECT_EQ(outcome.status().code(), Code::timeout) << outcome.status().to_string();
+    EXPECT_LT(store.asked, 300);
+  }
+}
+
+// From the first wait on its server is gone, of which it says only that time is over, as torch's stores do.
+class DyingStore final : public UsersStore {
+ public:
+  Result<std::string> get(std::string_view, Deadline) override { return end(); }
+  Status wait(std::span<const std::string>, Deadline) override { return end(); }
+  Result<bool> exists(std::string_view key, Deadline deadline) override {
+    if (dead_) return Status(Code::unreachable, "connection reset by peer");
+    return UsersStore::exists(key, deadline);
+  }
+
+ private:
+  Status end() {
+    dead_ = true;
+    return Status(Code::timeout, "wait timeout");
+  }
+
+  bool dead_ = false;
+};
+
+TEST(Exchange, AStoreThatDiesIsNotWaitedFor) {
+  for (const int rank : {0, 1}) {
+    DyingStore store;
+    const Outcome outcome = exchange(store, rank_of(rank, 2), {}, Deadline::after(seconds(20)));
+    EXPECT_EQ(outcome.status().code(), Code::unreachable) << outcome.status().to_string();
+  }
+}
+
+TEST(Exchange, GarbageInTheKeysIsAnErrorNotACrash) {
+  MemoryStore store;
+  ASSERT_TRUE(store.set("session", "\xff\xff garbage", ample()).ok());
+  EXPECT_EQ(exchange(store, rank_of(0, 2), {}, ample()).status().code(), Code::protocol_error);
+  MemoryStore other;
+  ASSERT_TRUE(other.set("table", "\xff\xff garbage", ample()).ok());
+  EXPECT_EQ(exchange(other, rank_of(1, 2), {}, ample()).status().code(), Code::protocol_error);
+  EXPECT_EQ(exchange(other, rank_of(2, 2), {}, ample()).status().code(), Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace tutti
