@@ -1,5 +1,6 @@
 // Stores that do what none should.
 #include <chrono>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,28 @@ TEST(Exchange, GarbageInTheKeysIsAnErrorNotACrash) {
   ASSERT_TRUE(other.set("table", "\xff\xff garbage", ample()).ok());
   EXPECT_EQ(exchange(other, rank_of(1, 2), {}, ample()).status().code(), Code::protocol_error);
   EXPECT_EQ(exchange(other, rank_of(2, 2), {}, ample()).status().code(), Code::invalid_argument);
+}
+
+// The key that says how a meeting ended holds garbage, or what belongs elsewhere.
+TEST(Exchange, ADamagedEndIsAnErrorOnlyForThoseWhoFail) {
+  for (const std::string& end : {std::string("\xff\xff garbage"), encode_table({}), std::string("0"),
+                                 encode_table({encode_introduction(rank_of(0, 2))})}) {
+    for (const bool fails : {true, false}) {
+      MemoryStore store;
+      ASSERT_TRUE(store.set("done", end, ample()).ok());
+      ExchangeOptions options;
+      options.single_use = true;
+      options.connect = [&](const std::vector<PeerInfo>&) {
+        return fails ? Status(Code::unreachable, "no way leads there") : Status();
+      };
+      const auto meet = [&](int rank) { return exchange(store, rank_of(rank, 2), options, ample()); };
+      auto other = std::async(std::launch::async, meet, 1);
+      for (const Outcome& outcome : {meet(0), other.get()}) {
+        EXPECT_EQ(outcome.ok(), !fails) << outcome.status().to_string();
+        EXPECT_EQ(outcome.status().ok(), !fails);
+      }
+    }
+  }
 }
 
 }  // namespace
