@@ -2,6 +2,7 @@
 #include <chrono>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -154,6 +155,38 @@ TEST(Exchange, ADamagedEndIsAnErrorOnlyForThoseWhoFail) {
       }
     }
   }
+}
+
+// It stalls when ranks that have met take leave.
+class StallingStore final : public UsersStore {
+ public:
+  Result<bool> delete_key(std::string_view, Deadline deadline) override {
+    std::this_thread::sleep_for(deadline.remaining());
+    return Status(Code::timeout, "it does not answer");
+  }
+};
+
+// Who has met does not wait until its time is over for a rank that stays, or for a store that stalls.
+TEST(Exchange, TakingLeaveHasALimitOfItsOwn) {
+  const auto begin = Deadline::Clock::now();
+  auto stalled = std::async(std::launch::async, [] {
+    StallingStore store;
+    return exchange(store, rank_of(0, 1), {}, ample()).ok();
+  });
+  MemoryStore store;
+  std::promise<void> stay;
+  auto staying = std::async(std::launch::async, [&, over = stay.get_future()] {
+    const auto connect = [&](const std::vector<PeerInfo>&) {
+      over.wait();
+      return Status();
+    };
+    return exchange(store, rank_of(1, 2), {.single_use = true, .connect = connect}, ample()).ok();
+  });
+  EXPECT_TRUE(exchange(store, rank_of(0, 2), {.single_use = true}, ample()).ok());
+  EXPECT_TRUE(stalled.get());
+  EXPECT_LT(Deadline::Clock::now() - begin, seconds(40));
+  stay.set_value();
+  EXPECT_TRUE(staying.get());
 }
 
 }  // namespace
