@@ -13,6 +13,7 @@
 #include <tutti/rendezvous/bootstrap.h>
 #include <tutti/rendezvous/file/session_file.h>
 #include <tutti/rendezvous/random.h>
+#include <tutti/rendezvous/tcp/store_client.h>
 #include <tutti/rendezvous/tcp/store_server.h>
 #include <tutti/tests/unit/rendezvous/scratch_folder.h>
 
@@ -334,17 +335,16 @@ TEST(Join, TheDeathOfRankZeroIsToldAtOnce) {
   const StoreLocation store = tcp_at("127.0.0.1", free_port());
   const pid_t child = fork();
   ASSERT_GE(child, 0);
-  if (child == 0) {
-    const Outcome never = join_as(0, 3, store);
-    _exit(never.ok() ? 0 : 1);
-  }
+  if (child == 0) _exit(join_as(0, 3, store).ok() ? 0 : 1);
   Outcome one = Status(Code::internal, "not run");
   std::thread first([&] { one = join_as(1, 3, store); });
-  std::this_thread::sleep_for(milliseconds(300));
+  const std::string arrived = "tutti/rank/1";
+  EXPECT_TRUE(tcp::connect_store(store.host, store.port, ample()).take()->wait({&arrived, 1}, ample()).ok());
+  const auto killed = Deadline::Clock::now();
   kill(child, SIGKILL);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
   first.join();
+  EXPECT_LT(Deadline::Clock::now() - killed, seconds(20));  // where a minute was given
   EXPECT_EQ(one.status().code(), Code::peer_lost) << one.status().to_string();
   EXPECT_EQ(one.status().peer(), 0);
   EXPECT_SAYS(one.status().message(), "pid " + std::to_string(child));
