@@ -350,6 +350,32 @@ TEST(Join, TheDeathOfRankZeroIsToldAtOnce) {
   EXPECT_SAYS(one.status().message(), "pid " + std::to_string(child));
 }
 
+// Rank 1 of two, interrupted before it has found the others.
+Status interrupted_at(const StoreLocation& store) {
+  JoinOptions options;
+  options.session.interrupted = [] { return true; };
+  return join(launch_of(1, 2, store), options, Deadline::after(seconds(20))).status();
+}
+
+TEST(Join, WhoIsInterruptedLooksForNobody) {
+  const ScratchFolder folder;
+  for (const StoreLocation& store : {tcp_at("127.0.0.1", free_port()), file_at(folder / "session")}) {
+    const Status status = interrupted_at(store);
+    EXPECT_EQ(status.code(), Code::aborted) << status.to_string();
+    EXPECT_SAYS(status.message(), "interrupted while it looked for ");
+  }
+}
+
+// The others have met without it, and it tries again until there is another meeting.
+TEST(Join, WhoIsInterruptedDoesNotTryAgain) {
+  const StoreLocation store = tcp_at("127.0.0.1", free_port());
+  const std::vector<Outcome> met = join_all(2, store);
+  expect_complete(met);
+  const Status late = interrupted_at(store);
+  EXPECT_EQ(late.code(), Code::aborted) << late.to_string();
+  EXPECT_EQ(late.peer(), 1);
+}
+
 // Rank 0 stops serving at once; the others have what they came for.
 TEST(Join, AgainAndAgainOnOnePort) {
   const StoreLocation store = tcp_at("127.0.0.1", free_port());

@@ -258,6 +258,19 @@ TEST(Exchange, ARankThatIsInterruptedEndsTheMeeting) {
   }
 }
 
+TEST(Exchange, WhoIsInterruptedDoesNotWaitForAnEarlierMeetingToEnd) {
+  MemoryStore store;
+  const std::string table =
+      encode_table({encode_introduction(rank_of(0, 2)), encode_introduction(rank_of(1, 2))});
+  ASSERT_TRUE(store.set("table", table, ample()).ok());
+  ASSERT_TRUE(store.add("present", 1, ample()).ok());  // who has not left yet
+  ExchangeOptions options;
+  options.interrupted = [] { return true; };
+  const Outcome outcome = exchange(store, rank_of(1, 2), options, Deadline::after(seconds(20)));
+  EXPECT_EQ(outcome.status().code(), Code::aborted) << outcome.status().to_string();
+  EXPECT_EQ(outcome.status().peer(), 1);
+}
+
 TEST(Exchange, AMissingRankZeroIsNamed) {
   MemoryStore store;
   std::vector<Introduction> ranks = world_of(3);
