@@ -389,8 +389,8 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
   std::vector<std::string> keys;
   for (int rank = first; rank < last; ++rank) keys.push_back(rank_key(rank));
   for (;;) {
-    Result<std::vector<std::string>> values =
-        store_.get_many(keys, earlier(waiting_, Deadline::after(poll_interval)));
+    const Deadline piece = earlier(waiting_, Deadline::after(poll_interval));
+    Result<std::vector<std::string>> values = store_.get_many(keys, piece);
     if (values.ok()) {
       std::ranges::move(*values, std::back_inserter(encoded));
       return std::string();
@@ -401,6 +401,7 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
     speak_of_wait();
     Result<std::string> table = current_table();
     if (!table.ok() || !table->empty()) return table;
+    if (!piece.expired()) std::this_thread::sleep_for(first_pause);
   }
 }
 

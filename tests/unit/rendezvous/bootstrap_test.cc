@@ -13,14 +13,11 @@
 #include <unistd.h>
 
 #include <tutti/log.h>
-#include <tutti/rendezvous/bootstrap.h>
-#include <tutti/rendezvous/file/session_file.h>
-#include <tutti/rendezvous/random.h>
 #include <tutti/store_server.h>
-#include <tutti/tests/unit/rendezvous/scratch_folder.h>
 
 #include "core/random.h"
 #include "rendezvous/store/file/session_file.h"
+#include "rendezvous/store/tcp/store_client.h"
 #include "tests/support/scratch_folder.h"
 
 namespace tutti {
@@ -336,33 +333,48 @@ TEST(Join, DifferentWorldSizesAreToldToBoth) {
 }
 
 TEST(Join, TheDeathOfRankZeroIsToldAtOnce) {
-  const ScratchFolder folder;
-  const std::string log = folder / "log";
   const StoreLocation store = tcp_at("127.0.0.1", free_port());
   const pid_t child = fork();
   ASSERT_GE(child, 0);
-  if (child == 0) {
-    const Outcome never = join_as(0, 3, store);
-    _exit(never.ok() ? 0 : 1);
-  }
-  EXPECT_TRUE(log::configure(log::Level::debug, log).ok());
+  if (child == 0) _exit(join_as(0, 3, store).ok() ? 0 : 1);
   Outcome one = Status(Code::internal, "not run");
   std::thread first([&] { one = join_as(1, 3, store); });
-  const auto has_arrived = [&] {
-    std::ifstream input(log);
-    const std::string text(std::istreambuf_iterator<char>(input), {});
-    return text.find("this rank has arrived") != text.npos;
-  };
-  for (int i = 0; i < 5000 && !has_arrived(); ++i) std::this_thread::sleep_for(milliseconds(10));
-  EXPECT_TRUE(has_arrived());
+  const std::string arrived = "tutti/rank/1";
+  EXPECT_TRUE(tcp::connect_store(store.host, store.port, ample()).take()->wait({&arrived, 1}, ample()).ok());
+  const auto killed = Deadline::Clock::now();
   kill(child, SIGKILL);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
   first.join();
-  EXPECT_TRUE(log::configure(log::Level::warn).ok());
+  EXPECT_LT(Deadline::Clock::now() - killed, seconds(20));  // where a minute was given
   EXPECT_EQ(one.status().code(), Code::peer_lost) << one.status().to_string();
   EXPECT_EQ(one.status().peer(), 0);
   EXPECT_SAYS(one.status().message(), "pid " + std::to_string(child));
+}
+
+// Rank 1 of two, interrupted before it has found the others.
+Status interrupted_at(const StoreLocation& store) {
+  JoinOptions options;
+  options.session.interrupted = [] { return true; };
+  return join(launch_of(1, 2, store), options, Deadline::after(seconds(20))).status();
+}
+
+TEST(Join, WhoIsInterruptedLooksForNobody) {
+  const ScratchFolder folder;
+  for (const StoreLocation& store : {tcp_at("127.0.0.1", free_port()), file_at(folder / "session")}) {
+    const Status status = interrupted_at(store);
+    EXPECT_EQ(status.code(), Code::aborted) << status.to_string();
+    EXPECT_SAYS(status.message(), "interrupted while it looked for ");
+  }
+}
+
+// The others have met without it, and it tries again until there is another meeting.
+TEST(Join, WhoIsInterruptedDoesNotTryAgain) {
+  const StoreLocation store = tcp_at("127.0.0.1", free_port());
+  const std::vector<Outcome> met = join_all(2, store);
+  expect_complete(met);
+  const Status late = interrupted_at(store);
+  EXPECT_EQ(late.code(), Code::aborted) << late.to_string();
+  EXPECT_EQ(late.peer(), 1);
 }
 
 // Rank 0 stops serving at once; the others have what they came for.
