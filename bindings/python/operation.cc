@@ -6,7 +6,6 @@
 
 #include <tutti/bindings/python/errors.h>
 #include <tutti/bindings/python/operation.h>
-#include <tutti/bindings/python/reduce_op.h>
 #include <tutti/core/deadline.h>
 
 namespace tutti::python {
@@ -81,13 +80,7 @@ bool Operation::wait(std::optional<double> timeout) {
     }
   }
   kept_ = {};
-  if (const Status status = work_.status(); !status.ok()) {
-    if (take_interrupt()) {
-      PyErr_SetNone(PyExc_KeyboardInterrupt);
-      throw nb::python_error();
-    }
-    throw Error(status);
-  }
+  if (const Status status = work_.status(); !status.ok()) throw Error(status);
   return true;
 }
 
