@@ -6,14 +6,9 @@
 #include <openssl/hmac.h>
 #include <sys/random.h>
 
-#include <tutti/core/secret.h>
 #include <tutti/core/security/digest.h>
 
-namespace tutti {
-
-Secret::~Secret() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
-
-namespace security {
+namespace tutti::security {
 
 Digest hmac(std::span<const std::byte> key, std::initializer_list<std::span<const std::byte>> parts) {
   std::vector<unsigned char> text;
@@ -44,5 +39,4 @@ bool fill_random(std::span<std::byte> bytes) {
   return true;
 }
 
-}  // namespace security
-}  // namespace tutti
+}  // namespace tutti::security
