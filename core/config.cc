@@ -375,7 +375,7 @@ Result<Config> Config::from_environment() {
     values.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   Result<Config> config = from_values(values);
-  for (auto& [name, value] : values) security::wipe(std::as_writable_bytes(std::span(value)));  // a token too
+  for (auto& [name, value] : values) security::wipe(value);  // a token too
   return config;
 }
 

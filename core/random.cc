@@ -5,6 +5,8 @@
 
 #include <sys/random.h>
 
+#include "core/security/digest.h"
+
 namespace tutti {
 
 void fill_random(std::span<unsigned char> bytes) {
@@ -31,6 +33,16 @@ std::string random_hex(std::size_t bytes) {
   std::vector<unsigned char> buffer(bytes);
   fill_random(buffer);
   return to_hex(buffer);
+}
+
+Secret random_secret(std::size_t bytes) {
+  std::vector<unsigned char> buffer(bytes);
+  fill_random(buffer);
+  std::string hex = to_hex(buffer);
+  security::wipe(std::as_writable_bytes(std::span(buffer)));
+  Secret secret(hex);
+  security::wipe(hex);
+  return secret;
 }
 
 }  // namespace tutti

@@ -83,13 +83,7 @@ bool Operation::wait(std::optional<double> timeout) {
     }
   }
   kept_ = {};
-  if (const Status status = work_.status(); !status.ok()) {
-    if (take_interrupt()) {
-      PyErr_SetNone(PyExc_KeyboardInterrupt);
-      throw nb::python_error();
-    }
-    throw Error(status);
-  }
+  if (const Status status = work_.status(); !status.ok()) throw Error(status);
   return true;
 }
 

@@ -1,7 +1,6 @@
 #include "bindings/python/reduce_op.h"
 
 #include <array>
-#include <atomic>
 #include <cctype>
 #include <stdexcept>
 #include <string>
@@ -21,9 +20,6 @@ nb::object bytes_view(const void* data, std::size_t bytes, int flags) {
   return nb::steal(PyMemoryView_FromMemory(memory, static_cast<Py_ssize_t>(bytes), flags));
 }
 
-// Ctrl-C came while a function combined, and the program has not been told.
-std::atomic<bool> interrupted{false};
-
 // On whichever thread drives, which does not have the GIL. An exception fails the operation, as one in C++
 // does: on all ranks, with its text.
 void call_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
@@ -36,10 +32,12 @@ void call_function(const void* left, const void* right, void* out, std::size_t c
     function(bytes_view(left, bytes, PyBUF_READ), bytes_view(right, bytes, PyBUF_READ),
              bytes_view(out, bytes, PyBUF_WRITE), std::string(to_string(type)));
   } catch (const nb::python_error& error) {
-    if (error.matches(PyExc_KeyboardInterrupt)) interrupted = true;
     // Not as it is: it must not outlive the lock.
-    throw std::runtime_error(nb::str(error.type().attr("__name__")).c_str() + std::string(": ") +
-                             nb::str(error.value()).c_str());
+    const std::string text =
+        nb::str(error.type().attr("__name__")).c_str() + std::string(": ") + nb::str(error.value()).c_str();
+    // For the program, once nothing more is made of Python's objects: str() would raise it here.
+    if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+    throw std::runtime_error(text);
   }
 }
 
@@ -48,8 +46,6 @@ Reduction user(const std::string& name, const nb::callable& function, bool commu
 }
 
 }  // namespace
-
-bool take_interrupt() { return interrupted.exchange(false); }
 
 ReduceOp reduction(nb::handle given) {
   if (const Reduction* known = nullptr; nb::try_cast<const Reduction*>(given, known) && known != nullptr)

@@ -17,10 +17,6 @@ struct Reduction {
 // By name or as an object. Throws `invalid_argument` for a name that is none, TypeError for anything else.
 ReduceOp reduction(nb::handle given);
 
-// True once after Ctrl-C has ended a user's function: its operation failed with AbortedError, like on the
-// other ranks, and the program is to be told of the KeyboardInterrupt.
-bool take_interrupt();
-
 void bind_reduce_op(nb::module_& module);
 
 }  // namespace tutti::python

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "collectives/group/group.h"
+#include "collectives/group/odd_one.h"
 
 // Members that call different things: which of them is the odd one.
 //
@@ -14,23 +15,6 @@ namespace {
 constexpr std::chrono::milliseconds hearing_limit{100};
 // Ranks that share memory do not ring for those that only want to know what they call.
 constexpr std::chrono::milliseconds board_pause{2};
-
-using Calls = std::vector<std::optional<Fingerprint>>;
-
-struct Verdict {
-  int odd = -1;    // nobody is
-  int usual = -1;  // a rank of the majority
-};
-
-Verdict find_odd_one(const Calls& calls) {
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (!calls[i] || 2 * std::ranges::count(calls, calls[i]) <= std::ssize(calls)) continue;
-    const auto differs = [&](const auto& call) { return call && *call != *calls[i]; };
-    const auto odd = std::ranges::find_if(calls, differs);
-    if (odd != calls.end()) return Verdict{static_cast<int>(odd - calls.begin()), static_cast<int>(i)};
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -69,20 +53,20 @@ void Group::settle_dispute() {
     auto& call = dispute.calls[static_cast<std::size_t>(rank)];
     if (!call) call = shared_->called(rank, dispute.number);
   }
-  const Verdict verdict = find_odd_one(dispute.calls);
+  const std::optional<OddOne> verdict = find_odd_one(dispute.calls);
   const bool all_known =
       std::ranges::all_of(dispute.calls, [](const auto& call) { return call.has_value(); });
-  if (verdict.odd < 0 && !all_known && !dispute.until.expired()) return;
+  if (!verdict && !all_known && !dispute.until.expired()) return;
   const std::unique_ptr<Dispute> settled = std::move(dispute_);
-  if (verdict.odd < 0) return note_failure(Status(Code::mismatch, settled->noticed.message()));
+  if (!verdict) return note_failure(Status(Code::mismatch, settled->noticed.message()));
   const auto calls = [&](int rank) {
     return describe(rank) + " called " + describe(*settled->calls[static_cast<std::size_t>(rank)]);
   };
   const std::string number =
       settled->sequence ? " as operation " + std::to_string(*settled->sequence) : std::string();
   note_failure(Status(Code::mismatch,
-                      calls(verdict.odd) + number + ", where " + calls(verdict.usual) + ", as most did",
-                      ranks_[static_cast<std::size_t>(verdict.odd)]));
+                      calls(verdict->odd) + number + ", where " + calls(verdict->usual) + ", as most did",
+                      ranks_[static_cast<std::size_t>(verdict->odd)]));
 }
 
 Deadline Group::next_look_at_dispute() const {

@@ -1,4 +1,3 @@
-#include <array>
 #include <atomic>
 #include <cerrno>
 
@@ -34,25 +33,18 @@ Result<Secret> read_token(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return bad_file(path, error_text(errno));
   struct stat info = {};
-  std::array<char, longest_token + 1> text;
-  std::size_t size = 0;
-  ssize_t got = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? 1 : -1;
-  const bool regular = got > 0;
-  while (got > 0 && size < text.size()) {
-    got = read(fd, text.data() + size, text.size() - size);
-    if (got > 0) size += static_cast<std::size_t>(got);
-    if (got < 0 && errno == EINTR) got = 1;
-  }
+  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  Secret text;
+  const int error = regular ? text.read_from(fd, longest_token + 1) : 0;
   close(fd);
-  const std::string_view all(text.data(), size);
-  Secret token(all.substr(0, all.find_first_of("\r\n")));
-  wipe(std::as_writable_bytes(std::span(text)));
   if (!regular) return bad_file(path, "it is not a regular file");
-  if (got < 0) return bad_file(path, "it cannot be read");
+  if (error != 0) return bad_file(path, "it cannot be read");
+  const std::string_view all = text.reveal();
+  Secret token(all.substr(0, all.find_first_of("\r\n")));
   if (token.reveal().find_first_not_of(" \t\v\f") == std::string_view::npos) {
     return bad_file(path, "its first line is empty");
   }
-  if (size > longest_token)
+  if (all.size() > longest_token)
     return bad_file(path, "it is longer than " + std::to_string(longest_token) + " bytes");
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     warn_once(said_readable, "TUTTI_TOKEN_FILE: " + path +

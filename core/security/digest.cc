@@ -10,11 +10,7 @@
 
 #include <tutti/secret.h>
 
-namespace tutti {
-
-Secret::~Secret() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
-
-namespace security {
+namespace tutti::security {
 
 Digest hmac(std::span<const std::byte> key, std::initializer_list<std::span<const std::byte>> parts) {
   std::vector<unsigned char> text;
@@ -45,5 +41,4 @@ bool fill_random(std::span<std::byte> bytes) {
   return true;
 }
 
-}  // namespace security
-}  // namespace tutti
+}  // namespace tutti::security

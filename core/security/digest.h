@@ -22,6 +22,7 @@ Digest hmac(std::span<const std::byte> key, std::initializer_list<std::span<cons
 bool equal(std::span<const std::byte> a, std::span<const std::byte> b);
 // Not optimised away.
 void wipe(std::span<std::byte> bytes);
+inline void wipe(std::span<char> text) { wipe(std::as_writable_bytes(text)); }
 // False if the system has no random numbers.
 bool fill_random(std::span<std::byte> bytes);
 

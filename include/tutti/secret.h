@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +22,11 @@ class TUTTI_API Secret {
     return *this;
   }
   ~Secret();
+
+  // The parts one after the other.
+  static Secret joined(std::initializer_list<std::string_view> parts);
+  // Holds what can be read there from now on, but no more than `most` bytes. 0 or an errno.
+  int read_from(int descriptor, std::size_t most);
 
   bool empty() const { return bytes_.empty(); }
   // For deriving keys and for handing it on to another process; nowhere else.

@@ -301,7 +301,7 @@ Result<Launch> discover(const LaunchArguments& arguments) {
   Environment environment = environment_of_process();
   // No launch is found by the token, so no copy of it is left in memory.
   if (const auto token = environment.find("TUTTI_TOKEN"); token != environment.end())
-    security::wipe(std::as_writable_bytes(std::span(token->second)));
+    security::wipe(token->second);
   return discover(arguments, environment, own);
 }
 

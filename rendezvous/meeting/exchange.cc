@@ -68,6 +68,7 @@ class Exchange {
   Result<Entry> claim(const std::string& key, Status (Exchange::*conflict)(const Introduction& holder) const);
   Status disagreement(const Introduction& first) const { return check_compatible(first, self_); }
   Status duplicate(const Introduction& holder) const { return rendezvous::taken_twice(holder, self_); }
+  bool knows_us(const std::vector<Introduction>& peers) const;
   Status interruption() const;
   Result<std::string> current_table();
   Status publish_failure(const Status& failure);
@@ -173,7 +174,7 @@ Result<Exchange::Round> Exchange::meet() {
   if (!peers.ok()) return peers.status();
   const auto rank = static_cast<std::size_t>(self_.rank);
   if (peers->size() <= rank) return Round{{}, true};
-  if ((*peers)[rank].nonce != self_.nonce) {
+  if (!knows_us(*peers)) {
     if (rendezvous::is_alive_beside(self_, (*peers)[rank])) return duplicate((*peers)[rank]);
     taken_by_ = (*peers)[rank].describe();
     return Round{{}, true};
@@ -284,6 +285,12 @@ Result<Entry> Exchange::claim(const std::string& key,
   }
 }
 
+// Whether the table is of this meeting.
+bool Exchange::knows_us(const std::vector<Introduction>& peers) const {
+  const auto rank = static_cast<std::size_t>(self_.rank);
+  return rank < peers.size() && peers[rank].nonce == self_.nonce;
+}
+
 Status Exchange::interruption() const {
   return Status(Code::aborted, self_.describe() + " was interrupted while the ranks met", self_.rank);
 }
@@ -298,13 +305,16 @@ Result<std::string> Exchange::current_table() {
   return table;
 }
 
-// Returns the failure that all will see: the first one published.
+// Returns the failure that all will see: the first one published. If all have met just now, those who connect
+// will.
 Status Exchange::publish_failure(const Status& failure) {
   const Result<std::string> table = store_.compare_set("table", "", encode_failure(failure), closing());
   if (!table.ok()) return failure;
-  failure_stands_ = true;
   const Result<std::vector<Introduction>> published = decode_table(*table);
-  return published.ok() ? failure : published.status();
+  failure_stands_ = !published.ok();
+  if (failure_stands_) return published.status();
+  connecting_ = knows_us(*published);
+  return connecting_ ? settle(failure) : failure;
 }
 
 // The same for ranks that have met: the others may have noticed something else, which came of it.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <span>
 #include <thread>
 
 #include <tutti/log.h>
@@ -283,11 +282,7 @@ void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& t
 // Whoever can read the file belongs to us, if it also has the token that the user has given, if any.
 Result<security::SharedCredentials> SessionMaker::file_credentials(const file::SessionText& text) const {
   security::Settings settings = options_.security;
-  std::string both;
-  both.reserve(settings.token.reveal().size() + 1 + text.token.size());  // or copies would stay behind
-  both.append(settings.token.reveal()).append("/").append(text.token);
-  settings.token = Secret(both);
-  security::wipe(std::as_writable_bytes(std::span(both)));
+  settings.token = Secret::joined({settings.token.reveal(), "/", text.token.reveal()});
   return security::Credentials::create(settings);
 }
 
@@ -295,7 +290,7 @@ Result<Session> SessionMaker::serve_file() const {
   Result<std::vector<std::string>> addresses = file_addresses();
   if (!addresses.ok()) return addresses.status();
   file::SessionText text;
-  text.token = random_hex(token_bytes);
+  text.token = random_secret(token_bytes);
   Result<security::SharedCredentials> credentials = file_credentials(text);
   if (!credentials.ok()) return credentials.status();
   tcp::StoreServerOptions server_options;

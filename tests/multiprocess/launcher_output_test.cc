@@ -184,6 +184,15 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
   EXPECT_EQ(run_by_shell("tutti run -n 1 -- echo lost > /dev/full 2>&1").err, "status 74\n");
 }
 
+TEST(LauncherOutput, FullDiskAtOneStreamIsSeenWhereTheReaderOfTheOtherHasLeft) {
+  Folder folder;
+  const std::string logs = " tutti run -n 1 --output-filename " + (folder / "logs") + " -- sh -c ";
+  // More than a pipe takes, so that the reader is known to have left before the last words come.
+  const std::string script = "'yes | head -c 1000000; echo lost >&2'";
+  EXPECT_THAT(run_by_shell("{" + logs + script + " 2> /dev/full; echo status $? >&2; } | true").err,
+              HasSubstr("status 74\n"));
+}
+
 TEST(LauncherOutput, LogFileThatMayNotGrowIsNamed) {
   Folder folder;
   const Ended result = run_by_shell("ulimit -f 1; tutti run -n 2 --output-filename " +

@@ -123,10 +123,12 @@ void Output::note_lost(const std::string& name, const std::string& problem) {
 
 // A reader that has gone away wants no more, so that nothing of its is lost.
 void Output::look_at_terminals() {
-  const Terminal& terminal = err_ && out_.problem() == 0 ? *err_ : out_;
-  if (terminal_lost_ || terminal.problem() == 0 || terminal.reader_gone()) return;
-  terminal_lost_ = true;
-  note_lost(terminal.name(), std::strerror(terminal.problem()));
+  for (const Terminal* terminal : {&out_, err_ ? &*err_ : nullptr}) {
+    if (terminal_lost_ || terminal == nullptr) return;
+    if (terminal->problem() == 0 || terminal->reader_gone()) continue;
+    terminal_lost_ = true;
+    note_lost(terminal->name(), std::strerror(terminal->problem()));
+  }
 }
 
 void Output::finish(int rank) {

@@ -171,35 +171,21 @@ void refresh_folder(const std::string& path) {
   if (DIR* folder = opendir(folder_of(path).c_str())) closedir(folder);
 }
 
-// 0 or an errno. Reads at most one byte more than a session may have.
-int read_bounded(int fd, std::string& text) {
-  text.resize(max_session_bytes + 1);
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t got = read(fd, text.data() + size, text.size() - size);
-    if (got == 0) break;
-    if (got > 0) size += static_cast<std::size_t>(got);
-    if (got < 0 && errno != EINTR) return errno;
-  }
-  text.resize(size);
-  return 0;
-}
-
 // What is at the path, if it is ours: empty, or begun like a session.
-Result<std::string> read_ours(const std::string& path) {
+Result<Secret> read_ours(const std::string& path) {
   refresh_folder(path);
   // O_NONBLOCK: a FIFO at that path must not stop us.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
   if (fd < 0) return not_there(path, errno);
   struct stat info = {};
-  std::string text;
+  Secret text;
   int error = fstat(fd, &info) == 0 ? 0 : errno;
   std::string why = error == 0 ? why_not_ours(info) : std::string();
-  if (error == 0 && why.empty()) error = read_bounded(fd, text);
+  if (error == 0 && why.empty()) error = text.read_from(fd, max_session_bytes + 1);
   close(fd);
   if (why.empty() && error != 0) return not_there(path, error);
   if (why.empty() && !text.empty()) {
-    why = text.starts_with(magic)
+    why = text.reveal().starts_with(magic)
               ? why_open_to_others(info)
               : "it holds something else than a session; give the ranks a path of their own";
   }
@@ -209,13 +195,13 @@ Result<std::string> read_ours(const std::string& path) {
 
 }  // namespace
 
-std::string format_session(const SessionText& session) {
-  std::string text(heading);
-  text += "\nnonce " + session.nonce + "\ntoken " + session.token + "\nboot " + session.boot_id + "\n";
+Secret format_session(const SessionText& session) {
+  std::string rest = "\nboot " + session.boot_id + "\n";
   for (const Endpoint& endpoint : session.endpoints) {
-    text += "endpoint " + endpoint.address + " " + std::to_string(endpoint.port) + "\n";
+    rest += "endpoint " + endpoint.address + " " + std::to_string(endpoint.port) + "\n";
   }
-  return text + "end\n";
+  return Secret::joined(
+      {heading, "\nnonce ", session.nonce, "\ntoken ", session.token.reveal(), rest, "end\n"});
 }
 
 Result<SessionText> parse_session(std::string_view text) {
@@ -230,7 +216,7 @@ Result<SessionText> parse_session(std::string_view text) {
   if (!token || !is_hex(*token, token_digits)) return malformed("its token is missing or damaged");
   const auto boot = lines.value_of("boot");
   if (!boot) return malformed("its boot id is missing");
-  SessionText session{std::string(*nonce), std::string(*token), std::string(*boot), {}};
+  SessionText session{std::string(*nonce), Secret(*token), std::string(*boot), {}};
   while (const auto value = lines.value_of("endpoint")) {
     const std::optional<Endpoint> endpoint = parse_endpoint(*value);
     if (!endpoint || session.endpoints.size() == max_endpoints) return malformed("an endpoint is damaged");
@@ -242,9 +228,9 @@ Result<SessionText> parse_session(std::string_view text) {
 }
 
 Result<SessionText> read_session(const std::string& path) {
-  Result<std::string> text = read_ours(path);
+  const Result<Secret> text = read_ours(path);
   if (!text.ok()) return text.status();
-  Result<SessionText> session = parse_session(*text);
+  Result<SessionText> session = parse_session(text->reveal());
   if (session.ok()) return session;
   return Status(Code::unreachable,
                 "the session file " + path + " holds no session yet: " + session.status().message());
@@ -257,9 +243,8 @@ PublishedSession::PublishedSession(PublishedSession&& other) noexcept
     : path_(std::exchange(other.path_, {})), session_(std::move(other.session_)), owner_(other.owner_) {}
 
 Result<PublishedSession> PublishedSession::publish(const std::string& path, const SessionText& session) {
-  const Result<std::string> before = read_ours(path);
-  if (before.status().code() == Code::invalid_argument) return before.status();
-  if (Status status = replace_file(path, format_session(session)); !status.ok()) return status;
+  if (const Status before = read_ours(path).status(); before.code() == Code::invalid_argument) return before;
+  if (Status status = replace_file(path, format_session(session).reveal()); !status.ok()) return status;
   return PublishedSession(path, session);
 }
 
@@ -267,7 +252,7 @@ void PublishedSession::restore_if_missing() const {
   struct stat info = {};
   if (lstat(path_.c_str(), &info) == 0 || errno != ENOENT) return;
   // A failure shows as ranks that do not arrive; the next call tries again.
-  static_cast<void>(replace_file(path_, format_session(session_)).ok());
+  static_cast<void>(replace_file(path_, format_session(session_).reveal()).ok());
 }
 
 PublishedSession::~PublishedSession() {

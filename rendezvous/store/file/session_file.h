@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tutti/secret.h>
 #include <tutti/status.h>
 
 // `file:///path`: the file only says where rank 0's TCP store is. Nothing is ever locked, since shared file
@@ -24,14 +25,14 @@ struct Endpoint {
 // token, boot, endpoint (one or more), "end".
 struct SessionText {
   std::string nonce;    // of rank 0's store server, 32 hex digits
-  std::string token;    // 64 hex digits; the reason for mode 0600
+  Secret token;         // 64 hex digits; the reason for mode 0600
   std::string boot_id;  // of rank 0's host: its loopback endpoint is only meant for the same host
   std::vector<Endpoint> endpoints;
 };
 
 inline constexpr std::size_t max_session_bytes = 4096;
 
-std::string format_session(const SessionText& session);
+Secret format_session(const SessionText& session);
 // `protocol_error` says what is wrong with the text.
 Result<SessionText> parse_session(std::string_view text);
 

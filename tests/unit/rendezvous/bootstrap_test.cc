@@ -221,8 +221,9 @@ TEST(Join, OverAFileWithGarbage) {
   }
   // A session that leads to a store, but to another one.
   const auto other = tcp::StoreServer::create({}).take();
-  write_private(store.path, file::format_session(
-                                {random_hex(16), random_hex(32), boot_id(), {{"127.0.0.1", other->port()}}}));
+  const file::SessionText session{
+      random_hex(16), random_secret(32), boot_id(), {{"127.0.0.1", other->port()}}};
+  write_private(store.path, std::string(file::format_session(session).reveal()));
   expect_complete(join_all(2, store));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -279,6 +280,46 @@ TEST(Exchange, WhoIsInterruptedDoesNotWaitForAnEarlierMeetingToEnd) {
   const Outcome outcome = exchange(store, rank_of(1, 2), options, Deadline::after(seconds(20)));
   EXPECT_EQ(outcome.status().code(), Code::aborted) << outcome.status().to_string();
   EXPECT_EQ(outcome.status().peer(), 1);
+}
+
+// The last rank comes while another is being interrupted, so that the table appears in between.
+TEST(Exchange, ARankThatIsInterruptedAsAllHaveMetEndsItForThoseWhoConnect) {
+  for (const bool single_use : {false, true}) {
+    MemoryStore store;
+    std::promise<void> interrupting, gone;
+    const std::shared_future<void> last_may_come = interrupting.get_future().share();
+    const std::shared_future<void> connection_breaks = gone.get_future().share();
+    ExchangeOptions options;
+    options.single_use = single_use;
+    options.connect = [&](const std::vector<PeerInfo>&) {
+      connection_breaks.wait();
+      return Status(Code::peer_lost, "rank 1's connection is closed", 1);
+    };
+    ExchangeOptions interrupted = options;
+    interrupted.interrupted = [&] {
+      if (!store.exists("rank/1", ample()).take()) return false;
+      interrupting.set_value();
+      return store.get("table", ample()).ok();
+    };
+    std::vector<Outcome> outcomes(3, Status(Code::internal, "not run"));
+    const auto come = [&](int rank, const ExchangeOptions& own) {
+      outcomes[static_cast<std::size_t>(rank)] = exchange(store, rank_of(rank, 3), own, ample());
+    };
+    std::thread zero([&] { come(0, options); });
+    std::thread one([&] {
+      come(1, interrupted);
+      gone.set_value();
+    });
+    last_may_come.wait();
+    come(2, options);
+    zero.join();
+    one.join();
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.status().code(), Code::aborted) << outcome.status().to_string();
+      EXPECT_EQ(outcome.status().peer(), 1);
+      EXPECT_SAYS(outcome.status().message(), "was interrupted while the ranks met");
+    }
+  }
 }
 
 TEST(Exchange, AMissingRankZeroIsNamed) {

@@ -17,7 +17,7 @@ namespace {
 using test::ScratchFolder;
 
 SessionText some_session() {
-  return {random_hex(16), random_hex(32), "0d5c8f2a-boot", {{"127.0.0.1", 4000}, {"fe80::1%eth0", 5000}}};
+  return {random_hex(16), random_secret(32), "0d5c8f2a-boot", {{"127.0.0.1", 4000}, {"fe80::1%eth0", 5000}}};
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -42,15 +42,15 @@ void expect_refused(const std::string& path, const std::string& why) {
 
 TEST(FileSession, FormatAndParse) {
   const SessionText session = some_session();
-  const SessionText parsed = parse_session(format_session(session)).take();
+  const SessionText parsed = parse_session(format_session(session).reveal()).take();
   EXPECT_EQ(parsed.nonce, session.nonce);
-  EXPECT_EQ(parsed.token, session.token);
+  EXPECT_EQ(parsed.token.reveal(), session.token.reveal());
   EXPECT_EQ(parsed.boot_id, session.boot_id);
   EXPECT_EQ(parsed.endpoints, session.endpoints);
 }
 
 TEST(FileSession, EveryDamageIsNoticed) {
-  const std::string text = format_session(some_session());
+  const std::string text(format_session(some_session()).reveal());
   for (std::size_t length = 0; length < text.size(); ++length) {
     EXPECT_FALSE(parse_session(text.substr(0, length)).ok()) << length;
   }
@@ -165,7 +165,7 @@ TEST(FileSession, AFileOfAnotherOwnerIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
   const ScratchFolder folder;
   const std::string path = folder / "session";
-  for (const std::string& text : {format_session(some_session()), std::string()}) {
+  for (const std::string& text : {std::string(format_session(some_session()).reveal()), std::string()}) {
     write_file(path, text);
     ASSERT_EQ(chown(path.c_str(), 1, 1), 0);
     expect_refused(path, "it belongs to user daemon (uid 1), and this process runs as user root (uid 0)");

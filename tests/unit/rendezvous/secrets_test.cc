@@ -8,9 +8,13 @@
 
 #include <tutti/config.h>
 
+#include "core/random.h"
 #include "core/security/keys.h"
 #include "rendezvous/launch/environment.h"
+#include "rendezvous/meeting/introduction.h"
 #include "rendezvous/meeting/session.h"
+#include "rendezvous/store/file/session_file.h"
+#include "scratch_folder.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/core/guard_ends.h"
 #include "tests/unit/rendezvous/freed_memory.h"
@@ -24,6 +28,7 @@ using test::found_in_freed_memory;
 // In no memory that the test itself gives back.
 constexpr char token[] = "a token that is longer than what a string keeps within itself";
 constexpr std::size_t token_bytes = sizeof token - 1;
+constexpr char session_token[] = "00112233445566778899aabbccddeeff0f1e2d3c4b5a69788796a5b4c3d2e1f0";
 
 class Secrets : public ::testing::Test {
  protected:
@@ -33,6 +38,7 @@ class Secrets : public ::testing::Test {
     test::look_for(bytes_of(token));
     test::look_for(master_);
     test::look_for(proof_);
+    test::look_for(bytes_of(session_token));
   }
   void SetUp() override {
     unsetenv("TUTTI_TOKEN");
@@ -92,6 +98,25 @@ TEST_F(Secrets, ATokenThatASessionFileAddsToIsOverwritten) {
   options.security.token = Secret(token);
   const Result<Session> session = serve_or_connect(launch, options, Deadline::after(seconds(60)));
   EXPECT_TRUE(session.ok()) << session.status().to_string();
+  EXPECT_EQ(found_in_freed_memory(), 0u);
+}
+
+// By the rank that writes the file, and by one that follows it to a store that is not there.
+TEST_F(Secrets, TheTokenOfASessionFileIsOverwritten) {
+  const test::ScratchFolder folder;
+  Launch launch;
+  launch.rank = 1;
+  launch.world_size = 2;
+  launch.store.kind = StoreLocation::Kind::file;
+  launch.store.path = folder.path() + "/session";
+  {
+    const file::SessionText text{random_hex(16), Secret(session_token), boot_id(), {{"127.0.0.1", 1}}};
+    const auto published = file::PublishedSession::publish(launch.store.path, text).take();
+    ASSERT_EQ(unlink(launch.store.path.c_str()), 0);
+    published.restore_if_missing();
+    EXPECT_EQ(file::read_session(launch.store.path).take().token.reveal(), session_token);
+    EXPECT_FALSE(serve_or_connect(launch, {}, Deadline::after(std::chrono::milliseconds(200))).ok());
+  }
   EXPECT_EQ(found_in_freed_memory(), 0u);
 }
 
