@@ -19,6 +19,12 @@ sigset_t file_size_signal() {
   return signals;
 }
 
+// Why what was opened may be another file than its name says; empty: it may not.
+std::string why_not_alone(const struct stat& info) {
+  if (!S_ISREG(info.st_mode)) return "it is not a regular file";
+  return info.st_nlink > 1 ? "it is a hard link, a file with other names" : "";
+}
+
 }  // namespace
 
 Result<int> open_new_file(const std::string& path) {
@@ -28,11 +34,11 @@ Result<int> open_new_file(const std::string& path) {
   if (fd < 0 && errno == ELOOP) return Status(Code::invalid_argument, "it is a symbolic link");
   if (fd < 0) return Status(Code::invalid_argument, error_text(errno));
   struct stat info = {};
-  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  if (regular && ftruncate(fd, 0) == 0) return fd;
-  const int error = errno;
+  std::string why = fstat(fd, &info) == 0 ? why_not_alone(info) : error_text(errno);
+  if (why.empty() && ftruncate(fd, 0) != 0) why = error_text(errno);
+  if (why.empty()) return fd;
   close(fd);
-  return Status(Code::invalid_argument, regular ? error_text(error) : "it is not a regular file");
+  return Status(Code::invalid_argument, why);
 }
 
 FileSizeSignalBlocked::FileSizeSignalBlocked() {
