@@ -12,6 +12,11 @@ namespace tutti {
 // `invalid_argument`, and left alone.
 Result<int> open_new_file(const std::string& path);
 
+// The same for a file that is added to, as a log is. A link or a pipe of our own or the system's is meant,
+// and taken; one of another user's, or a pipe that nobody reads, is `invalid_argument`, and waits for
+// nothing.
+Result<int> open_to_append(const std::string& path);
+
 // While this lives, a write beyond the limit on file sizes (`ulimit -f`) is the error EFBIG and nothing else:
 // the signal that comes with it, SIGXFSZ, would end the program, whose handlers are not ours to change. For
 // the thread that makes it.
