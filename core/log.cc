@@ -1,10 +1,12 @@
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 
 #include <spdlog/logger.h>
-#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <unistd.h>
 
@@ -34,6 +36,29 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%f %v");
   return logger;
 }
+
+// A file that is open. spdlog's own sink opens whatever has the name, and waits for who reads a pipe.
+class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit FileSink(int fd) : fd_(fd) {}
+  ~FileSink() override { close(fd_); }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    std::string_view left(line.data(), line.size());
+    while (!left.empty()) {
+      const ssize_t written = ::write(fd_, left.data(), left.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) spdlog::throw_spdlog_ex("cannot write the log", errno);
+      left.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  void flush_() override {}
+
+  const int fd_;
+};
 
 struct Sink {
   std::mutex mutex;
@@ -70,18 +95,20 @@ std::optional<Level> parse_level(std::string_view name) {
 }
 
 Status configure(Level level, const std::string& file) {
-  try {
-    spdlog::sink_ptr target;
-    if (file.empty()) {
-      target = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    } else {
-      target = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
-    }
-    auto logger = make_logger(std::move(target));
+  spdlog::sink_ptr target;
+  if (file.empty()) {
+    target = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  } else {
+    std::error_code ignored;  // then the file cannot be opened
+    std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
+    const Result<int> fd = open_to_append(file);
+    if (!fd.ok()) return fd.status().with_context("cannot log to '" + file + "'");
+    target = std::make_shared<FileSink>(*fd);
+  }
+  auto logger = make_logger(std::move(target));
+  {
     const std::lock_guard lock(sink().mutex);
     sink().logger = std::move(logger);
-  } catch (const std::exception& problem) {
-    return Status(Code::invalid_argument, "cannot log to '" + file + "': " + problem.what());
   }
   threshold.store(level, std::memory_order_relaxed);
   return {};

@@ -20,6 +20,32 @@ sigset_t file_size_signal() {
   return signals;
 }
 
+// Why what was opened may be another file than its name says; empty: it may not.
+std::string why_not_alone(const struct stat& info) {
+  if (!S_ISREG(info.st_mode)) return "it is not a regular file";
+  return info.st_nlink > 1 ? "it is a hard link, a file with other names" : "";
+}
+
+bool is_of_others(const struct stat& info) { return info.st_uid != geteuid() && info.st_uid != 0; }
+
+// The same for what is only added to. A pipe of our own is meant; one of somebody else's may stop us.
+std::string why_not_ours_to_extend(const struct stat& info) {
+  if (S_ISREG(info.st_mode)) return why_not_alone(info);
+  return is_of_others(info) ? "it belongs to another user, and is no file" : "";
+}
+
+// -1 with errno; ELOOP: another user would lead us. Links of our own, and those of the system (/dev/stdout),
+// mean what they say.
+int open_unless_led_astray(const std::string& path, int flags) {
+  const int fd = open(path.c_str(), flags | O_NOFOLLOW, 0644);
+  const int error = errno;
+  struct stat info = {};
+  const bool link = fd < 0 && lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+  if (link && !is_of_others(info)) return open(path.c_str(), flags, 0644);
+  errno = link ? ELOOP : error;
+  return fd;
+}
+
 }  // namespace
 
 Result<int> open_new_file(const std::string& path) {
@@ -29,11 +55,26 @@ Result<int> open_new_file(const std::string& path) {
   if (fd < 0 && errno == ELOOP) return Status(Code::invalid_argument, "it is a symbolic link");
   if (fd < 0) return Status(Code::invalid_argument, error_text(errno));
   struct stat info = {};
-  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  if (regular && ftruncate(fd, 0) == 0) return fd;
-  const int error = errno;
+  std::string why = fstat(fd, &info) == 0 ? why_not_alone(info) : error_text(errno);
+  if (why.empty() && ftruncate(fd, 0) != 0) why = error_text(errno);
+  if (why.empty()) return fd;
   close(fd);
-  return Status(Code::invalid_argument, regular ? error_text(error) : "it is not a regular file");
+  return Status(Code::invalid_argument, why);
+}
+
+Result<int> open_to_append(const std::string& path) {
+  const int fd =
+      open_unless_led_astray(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0 && errno == ELOOP)
+    return Status(Code::invalid_argument, "it is a symbolic link of another user");
+  if (fd < 0 && errno == ENXIO) return Status(Code::invalid_argument, "it is a pipe that nobody reads");
+  if (fd < 0) return Status(Code::invalid_argument, error_text(errno));
+  struct stat info = {};
+  std::string why = fstat(fd, &info) == 0 ? why_not_ours_to_extend(info) : error_text(errno);
+  if (why.empty() && fcntl(fd, F_SETFL, O_APPEND) != 0) why = error_text(errno);
+  if (why.empty()) return fd;
+  close(fd);
+  return Status(Code::invalid_argument, why);
 }
 
 FileSizeSignalBlocked::FileSizeSignalBlocked() {

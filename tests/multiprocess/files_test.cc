@@ -50,6 +50,26 @@ TEST(PlantedFiles, NoLinkIsFollowedAndNothingWaitedFor) {
   EXPECT_EQ(content_of(folder / "victim"), "weeks of work");
 }
 
+// Where the kernel lets others link what they cannot write (fs.protected_hardlinks).
+TEST(PlantedFiles, NoFileWithOtherNamesIsOverwritten) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "victim") << "weeks of work";
+  for (const char* name : {"dump.0.json", "trace.0.json", "stdout"}) {
+    std::filesystem::create_hard_link(folder / "victim", folder / name);
+  }
+  const std::string words =
+      words_of_failing_ranks({{"TUTTI_DUMP", folder / "dump.json"}, {"TUTTI_TRACE", folder / "trace.json"}});
+  for (const char* name : {"dump.0.json", "trace.0.json"}) {
+    EXPECT_THAT(words, HasSubstr(folder / name + ": it is a hard link"));
+  }
+  std::filesystem::create_directories(folder / "out/1/rank.0");
+  std::filesystem::rename(folder / "stdout", folder / "out/1/rank.0/stdout");
+  Process job({tutti_program, "run", "-n", "1", "--output-filename", folder / "out", "echo", "words"});
+  EXPECT_EQ(job.wait(), 1) << job.report();
+  EXPECT_THAT(job.err(), HasSubstr("out/1/rank.0/stdout: it is a hard link"));
+  EXPECT_EQ(content_of(folder / "victim"), "weeks of work");
+}
+
 TEST(PlantedFiles, TheLaunchersLogsFollowNoLink) {
   const TemporaryFolder folder;
   std::ofstream(folder / "victim") << "weeks of work";

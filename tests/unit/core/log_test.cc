@@ -4,8 +4,10 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <tutti/log.h>
@@ -79,6 +81,56 @@ TEST_F(LogTest, AFileThatCannotBeOpenedChangesNothing) {
   EXPECT_FALSE(log::enabled(log::Level::info));
   log::warn("still here");
   EXPECT_EQ(lines().size(), 1u);
+}
+
+TEST_F(LogTest, APipeThatNobodyReadsIsAnErrorAndNoWait) {
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
+  const Status status = log::configure(log::Level::warn, file_);
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_THAT(status.message(), HasSubstr("a pipe that nobody reads"));
+}
+
+TEST_F(LogTest, LinksAndPipesOfOwnAreMeant) {
+  const std::string link = file_ + ".link", pipe = file_ + ".pipe";
+  ASSERT_EQ(symlink(file_.c_str(), link.c_str()), 0);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_TRUE(log::configure(log::Level::warn, link).ok());
+  log::warn("by a link");
+  EXPECT_EQ(lines().size(), 1u);
+  EXPECT_TRUE(log::configure(log::Level::warn, pipe).ok());
+  log::warn("by a pipe");
+  char text[256] = {};
+  EXPECT_GT(read(reader, text, sizeof text - 1), 0);
+  EXPECT_THAT(text, HasSubstr("by a pipe"));
+  EXPECT_TRUE(log::configure(log::Level::warn, "/dev/null").ok());
+  close(reader);
+  unlink(link.c_str());
+  unlink(pipe.c_str());
+}
+
+TEST_F(LogTest, NothingGoesWhereOthersLead) {
+  const std::string victim = file_ + ".victim";
+  std::ofstream(victim) << "weeks of work\n";
+  const auto refused = [&] { return log::configure(log::Level::warn, file_).message(); };
+  ASSERT_EQ(link(victim.c_str(), file_.c_str()), 0);
+  EXPECT_THAT(refused(), HasSubstr("it is a hard link"));
+  unlink(file_.c_str());
+  if (geteuid() == 0) {  // who can give things to another user
+    ASSERT_EQ(symlink(victim.c_str(), file_.c_str()), 0);
+    ASSERT_EQ(lchown(file_.c_str(), 4711, 4711), 0);
+    EXPECT_THAT(refused(), HasSubstr("it is a symbolic link of another user"));
+    unlink(file_.c_str());
+    ASSERT_EQ(mkfifo(file_.c_str(), 0666), 0);
+    ASSERT_EQ(chown(file_.c_str(), 4711, 4711), 0);
+    const int reader = open(file_.c_str(), O_RDONLY | O_NONBLOCK);
+    EXPECT_THAT(refused(), HasSubstr("it belongs to another user"));
+    close(reader);
+  }
+  std::string text;
+  std::getline(std::ifstream(victim), text, '\0');
+  EXPECT_EQ(text, "weeks of work\n");
+  unlink(victim.c_str());
 }
 
 TEST_F(LogTest, WholeLinesFromManyThreads) {
