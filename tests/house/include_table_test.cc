@@ -66,7 +66,7 @@ bool shows_the_insides(const std::string& header) {
 
 bool may_include(const std::string& from, const std::string& header) {
   const std::string to = area_of(header);
-  if (from == "tests") return true;
+  if (from == "tests" || from == "bench") return true;
   if (from == "examples") {
     return header == "include/tutti/tutti.h" || header == "include/tutti/c.h" || to == "examples";
   }
