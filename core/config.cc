@@ -46,17 +46,17 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_STORE",
      .member = &Config::store,
      .default_value = "",
-     .meaning = "host:port of a store that somebody (the launcher, `tutti store`) already serves."},
+     .meaning = "host:port of a store that is served already, by the launcher or by `tutti store`."},
     {.name = "TUTTI_JOB_ID",
      .member = &Config::job_id,
      .default_value = "",
-     .meaning = "A name for the job; keeps jobs that share a store or a folder apart."},
+     .meaning = "A name for the job. It keeps jobs apart that share a store or a folder."},
     {.name = "TUTTI_TOKEN",
      .member = &Config::token,
      .default_value = "",
-     .meaning =
-         "What the processes of a job prove to each other on every connection that they have; never sent or "
-         "shown. Launchers make one for each job. Not set: whoever reaches a port may connect."},
+     .meaning = "The job's secret: on every connection both processes prove that they have it. It is "
+                "never sent or shown. Launchers make one for each job. Not set: everybody who reaches a "
+                "port may connect."},
     {.name = "TUTTI_TOKEN_FILE",
      .member = &Config::token_file,
      .default_value = "",
@@ -64,9 +64,8 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_TLS",
      .member = &Config::tls,
      .default_value = "0",
-     .meaning = "Whether connections are encrypted by TLS 1.3: with keys made of the token, or by the "
-                "certificates below. "
-                "Memory that the ranks of a host share is not.",
+     .meaning = "Whether connections are encrypted by TLS 1.3, with keys made of the token or by the "
+                "certificates below. Memory that the ranks of a host share is not encrypted.",
      .shapes_wire = true},
     {.name = "TUTTI_TLS_CERT",
      .member = &Config::tls_cert,
@@ -79,11 +78,12 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_TLS_CA",
      .member = &Config::tls_ca,
      .default_value = "",
-     .meaning = "For TUTTI_TLS: what the other processes' certificates must be signed by, a PEM file."},
+     .meaning = "For TUTTI_TLS: the authority that must have signed the other processes' certificates, a "
+                "PEM file."},
     {.name = "TUTTI_TIMEOUT",
      .member = &Config::timeout,
      .default_value = "5m",
-     .meaning = "How long an operation may take when the call does not say.",
+     .meaning = "How long an operation may take, unless the call says otherwise.",
      .least = 1},
     {.name = "TUTTI_INIT_TIMEOUT",
      .member = &Config::init_timeout,
@@ -93,9 +93,8 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_HEARTBEAT",
      .member = &Config::heartbeat,
      .default_value = "10s",
-     .meaning =
-         "A process of which nothing was heard for this long, not even by its background thread, counts "
-         "as lost. Computing for long is not silence; being stopped or cut off is.",
+     .meaning = "A process that was not heard of for this long counts as lost. A process that computes "
+                "is still heard of, by its background thread; one that is stopped or cut off is not.",
      .least = 1,
      .shapes_wire = true},
     {.name = "TUTTI_TRANSPORTS",
@@ -107,9 +106,8 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_SOCKET_IFNAME",
      .member = &Config::socket_ifname,
      .default_value = "",
-     .meaning =
-         "Network interfaces: prefixes separated by commas, or a CIDR; a leading ^ excludes, a leading = is "
-         "exact. Not set: the one that routes to the store."},
+     .meaning = "Network interfaces: prefixes separated by commas, or a CIDR; a leading ^ excludes, a "
+                "leading = matches exactly. Not set: the one that routes to the store."},
     {.name = "TUTTI_BIND_ADDRESS",
      .member = &Config::bind_address,
      .default_value = "",
@@ -117,7 +115,8 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_ADVERTISE_ADDRESS",
      .member = &Config::advertise_address,
      .default_value = "",
-     .meaning = "The address that the others are told, where it differs from the one listened on (NAT)."},
+     .meaning = "The address that the other processes are told, if it differs from the one listened on "
+                "(NAT)."},
     {.name = "TUTTI_PORT_RANGE",
      .member = &Config::port_range,
      .default_value = "",
@@ -152,7 +151,8 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_EAGER_CREDIT",
      .member = &Config::eager_credit,
      .default_value = "1M",
-     .meaning = "The most bytes that one peer may send before they are asked for; bounds memory per peer.",
+     .meaning = "The most bytes that one peer may send before a receive asks for them; bounds memory per "
+                "peer.",
      .least = 1024,
      .most = 1 << 30,
      .shapes_wire = true},
@@ -204,15 +204,13 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_DUMP",
      .member = &Config::dump,
      .default_value = "",
-     .meaning =
-         "The file, or the folder, in which a rank says what it did last when a communicator fails. %r "
-         "in it is the rank, %h the host, %p the process, %j the job."},
+     .meaning = "The file, or the folder, to which a rank writes what it did last when a communicator "
+                "fails. %r in it is the rank, %h the host, %p the process, %j the job."},
     {.name = "TUTTI_TRACE",
      .member = &Config::trace,
      .default_value = "",
-     .meaning = "The file, or the folder, to which a rank writes what it does as Chrome trace events, for "
-                "Perfetto; named "
-                "like that of TUTTI_DUMP."},
+     .meaning = "The file, or the folder, to which a rank writes what it does as Chrome trace events, "
+                "for Perfetto. Its name is built as that of TUTTI_DUMP."},
     {.name = "TUTTI_DEBUG",
      .member = &Config::debug,
      .default_value = "1",
