@@ -14,7 +14,6 @@
 #include "rendezvous/meeting/introduction.h"
 #include "rendezvous/meeting/session.h"
 #include "rendezvous/store/file/session_file.h"
-#include "scratch_folder.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/core/guard_ends.h"
 #include "tests/unit/rendezvous/freed_memory.h"
