@@ -17,9 +17,8 @@ bool is_public(std::string_view path) { return path.starts_with("include/tutti/"
 
 // The floor of a public header. `core` has all those that are not listed.
 std::string_view floor_of(std::string_view public_header) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> floors = {
-      {{"address.h", "rendezvous"},
-       {"store.h", "rendezvous"},
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> floors = {
+      {{"store.h", "rendezvous"},
        {"store_server.h", "rendezvous"},
        {"communicator.h", "collectives"},
        {"work.h", "collectives"},

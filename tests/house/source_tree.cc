@@ -41,6 +41,17 @@ const std::vector<SourceFile>& source_tree() {
   return files;
 }
 
+namespace {
+
+// Examples are built against an install, too, so they include what is beside them or in their own folder.
+std::string from_root(const std::string& file, const std::string& included) {
+  if (!file.starts_with("examples/")) return included;
+  const std::string beside = (fs::path(file).parent_path() / included).string();
+  return is_in_the_tree(beside) ? beside : "examples/" + included;
+}
+
+}  // namespace
+
 std::vector<std::string> includes_of(const SourceFile& file) {
   constexpr std::string_view ours = "#include <tutti/";
   constexpr std::string_view quoted = "#include \"";
@@ -49,7 +60,7 @@ std::vector<std::string> includes_of(const SourceFile& file) {
     if (line.starts_with(ours)) {
       paths.push_back("include/tutti/" + line.substr(ours.size(), line.find('>') - ours.size()));
     } else if (line.starts_with(quoted)) {
-      paths.push_back(line.substr(quoted.size(), line.rfind('"') - quoted.size()));
+      paths.push_back(from_root(file.path, line.substr(quoted.size(), line.rfind('"') - quoted.size())));
     }
   }
   return paths;
