@@ -22,18 +22,16 @@ sigset_t file_size_signal() {
 
 }  // namespace
 
-Result<int> open_new_file(const std::string& path) {
+Result<Descriptor> open_new_file(const std::string& path) {
   // O_NONBLOCK: a FIFO without a reader must not stop us.
-  const int fd =
-      open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
-  if (fd < 0 && errno == ELOOP) return Status(Code::invalid_argument, "it is a symbolic link");
-  if (fd < 0) return Status(Code::invalid_argument, error_text(errno));
+  Descriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
+  if (!file && errno == ELOOP) return Status(Code::invalid_argument, "it is a symbolic link");
+  if (!file) return Status(Code::invalid_argument, error_text(errno));
   struct stat info = {};
-  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  if (regular && ftruncate(fd, 0) == 0) return fd;
-  const int error = errno;
-  close(fd);
-  return Status(Code::invalid_argument, regular ? error_text(error) : "it is not a regular file");
+  const bool regular = fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
+  if (regular && ftruncate(file.get(), 0) == 0) return file;
+  return Status(Code::invalid_argument, regular ? error_text(errno) : "it is not a regular file");
 }
 
 FileSizeSignalBlocked::FileSizeSignalBlocked() {

@@ -10,6 +10,7 @@
 #include <tutti/credentials.h>
 #include <tutti/log.h>
 
+#include "core/descriptor.h"
 #include "core/error_text.h"
 #include "core/security/keys.h"
 
@@ -31,19 +32,19 @@ Status bad_file(const std::string& path, const std::string& why) {
 
 // Its first line, so that a file made with `echo` serves as well.
 Result<Secret> read_token(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return bad_file(path, error_text(errno));
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) return bad_file(path, error_text(errno));
   struct stat info = {};
   std::array<char, longest_token + 1> text;
   std::size_t size = 0;
-  ssize_t got = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? 1 : -1;
+  ssize_t got = fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) ? 1 : -1;
   const bool regular = got > 0;
   while (got > 0 && size < text.size()) {
-    got = read(fd, text.data() + size, text.size() - size);
+    got = read(file.get(), text.data() + size, text.size() - size);
     if (got > 0) size += static_cast<std::size_t>(got);
     if (got < 0 && errno == EINTR) got = 1;
   }
-  close(fd);
+  file.reset();
   const std::string_view all(text.data(), size);
   Secret token(all.substr(0, all.find_first_of("\r\n")));
   wipe(std::as_writable_bytes(std::span(text)));
