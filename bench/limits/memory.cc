@@ -17,14 +17,12 @@
 #include "bench/limits/memory.h"
 #include "bench/limits/process.h"
 #include "bench/limits/timing.h"
+#include "core/free_delete.h"
 
 namespace tutti::perf {
 namespace {
 
-struct Free {
-  void operator()(float* memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<float, Free>;
+using Memory = std::unique_ptr<float, FreeDelete>;
 
 // Touched and page-aligned.
 Memory allocate(std::size_t bytes) {
