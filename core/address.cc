@@ -13,7 +13,8 @@
 
 #include <tutti/address.h>
 
-#include "transport/driver/signals_blocked.h"
+#include "core/descriptor.h"
+#include "core/signals_blocked.h"
 
 namespace tutti {
 
@@ -170,15 +171,15 @@ Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_
 }
 
 std::optional<SocketAddress> route_source(const SocketAddress& target) {
-  const int fd = socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return std::nullopt;
+  const Descriptor probe(socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!probe) return std::nullopt;
   SocketAddress destination = target;
   if (destination.port() == 0) destination.set_port(9);  // connect wants some port; "discard" as good as any
   SocketAddress source;
   source.length = sizeof(source.storage);
-  const bool found = connect(fd, destination.raw(), destination.length) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&source.storage), &source.length) == 0;
-  close(fd);
+  const bool found =
+      connect(probe.get(), destination.raw(), destination.length) == 0 &&
+      getsockname(probe.get(), reinterpret_cast<sockaddr*>(&source.storage), &source.length) == 0;
   if (!found) return std::nullopt;
   source.set_port(0);
   return source;

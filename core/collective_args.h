@@ -9,14 +9,13 @@
 #include <string_view>
 #include <type_traits>
 
-#include <tutti/buffer.h>
 #include <tutti/reduce_op.h>
 #include <tutti/types.h>
 
 namespace tutti {
 
-// One rank's view of one collective, as plain data: what algorithms are chosen from, what offloads are asked
-// about, what error messages describe.
+// One rank's view of one collective, as plain data: what algorithms are chosen from, and what error messages
+// describe.
 struct CollectiveArgs {
   CollectiveKind kind = CollectiveKind::barrier;
   DataType type = DataType::uint8;
@@ -27,14 +26,10 @@ struct CollectiveArgs {
   std::uint64_t count = 0;
   const void* input = nullptr;  // equal to `output` when in place
   void* output = nullptr;
-  Memory memory = {};
-  Registration* input_registration = nullptr;
-  Registration* output_registration = nullptr;
   // The _v kinds: elements per rank on the input and on the output side (unused side empty): all_gather_v has
   // only output counts, reduce_scatter_v only input counts.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
-  void* stream = nullptr;      // a CUDA stream to order on, or null
   std::uint8_t algorithm = 0;  // 0: the selector's choice; otherwise the id of `Algorithm`
 };
 

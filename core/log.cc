@@ -12,6 +12,7 @@
 
 #include <tutti/log.h>
 
+#include "core/descriptor.h"
 #include "core/new_file.h"
 #include "core/shown.h"
 
@@ -40,8 +41,7 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
 // A file that is open. spdlog's own sink opens whatever has the name, and waits for who reads a pipe.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  explicit FileSink(int fd) : fd_(fd) {}
-  ~FileSink() override { close(fd_); }
+  explicit FileSink(Descriptor file) : file_(std::move(file)) {}
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -49,7 +49,7 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
     formatter_->format(message, line);
     std::string_view left(line.data(), line.size());
     while (!left.empty()) {
-      const ssize_t written = ::write(fd_, left.data(), left.size());
+      const ssize_t written = ::write(file_.get(), left.data(), left.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) spdlog::throw_spdlog_ex("cannot write the log", errno);
       left.remove_prefix(static_cast<std::size_t>(written));
@@ -57,7 +57,7 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   }
   void flush_() override {}
 
-  const int fd_;
+  const Descriptor file_;
 };
 
 struct Sink {
@@ -101,9 +101,9 @@ Status configure(Level level, const std::string& file) {
   } else {
     std::error_code ignored;  // then the file cannot be opened
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
-    const Result<int> fd = open_to_append(file);
-    if (!fd.ok()) return fd.status().with_context("cannot log to '" + file + "'");
-    target = std::make_shared<FileSink>(*fd);
+    Result<Descriptor> opened = open_to_append(file);
+    if (!opened.ok()) return opened.status().with_context("cannot log to '" + file + "'");
+    target = std::make_shared<FileSink>(std::move(opened).take());
   }
   auto logger = make_logger(std::move(target));
   {

@@ -48,32 +48,29 @@ int open_unless_led_astray(const std::string& path, int flags) {
 
 }  // namespace
 
-Result<int> open_new_file(const std::string& path) {
+Result<Descriptor> open_new_file(const std::string& path) {
   // O_NONBLOCK: a FIFO without a reader must not stop us.
-  const int fd =
-      open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
-  if (fd < 0 && errno == ELOOP) return Status(Code::invalid_argument, "it is a symbolic link");
-  if (fd < 0) return Status(Code::invalid_argument, error_text(errno));
+  Descriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
+  if (!file && errno == ELOOP) return Status(Code::invalid_argument, "it is a symbolic link");
+  if (!file) return Status(Code::invalid_argument, error_text(errno));
   struct stat info = {};
-  std::string why = fstat(fd, &info) == 0 ? why_not_alone(info) : error_text(errno);
-  if (why.empty() && ftruncate(fd, 0) != 0) why = error_text(errno);
-  if (why.empty()) return fd;
-  close(fd);
+  std::string why = fstat(file.get(), &info) == 0 ? why_not_alone(info) : error_text(errno);
+  if (why.empty() && ftruncate(file.get(), 0) != 0) why = error_text(errno);
+  if (why.empty()) return file;
   return Status(Code::invalid_argument, why);
 }
 
-Result<int> open_to_append(const std::string& path) {
-  const int fd =
-      open_unless_led_astray(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0 && errno == ELOOP)
-    return Status(Code::invalid_argument, "it is a symbolic link of another user");
-  if (fd < 0 && errno == ENXIO) return Status(Code::invalid_argument, "it is a pipe that nobody reads");
-  if (fd < 0) return Status(Code::invalid_argument, error_text(errno));
+Result<Descriptor> open_to_append(const std::string& path) {
+  Descriptor file(
+      open_unless_led_astray(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file && errno == ELOOP) return Status(Code::invalid_argument, "it is a symbolic link of another user");
+  if (!file && errno == ENXIO) return Status(Code::invalid_argument, "it is a pipe that nobody reads");
+  if (!file) return Status(Code::invalid_argument, error_text(errno));
   struct stat info = {};
-  std::string why = fstat(fd, &info) == 0 ? why_not_ours_to_extend(info) : error_text(errno);
-  if (why.empty() && fcntl(fd, F_SETFL, O_APPEND) != 0) why = error_text(errno);
-  if (why.empty()) return fd;
-  close(fd);
+  std::string why = fstat(file.get(), &info) == 0 ? why_not_ours_to_extend(info) : error_text(errno);
+  if (why.empty() && fcntl(file.get(), F_SETFL, O_APPEND) != 0) why = error_text(errno);
+  if (why.empty()) return file;
   return Status(Code::invalid_argument, why);
 }
 

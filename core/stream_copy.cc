@@ -1,3 +1,5 @@
+#include "core/stream_copy.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -5,8 +7,6 @@
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
-
-#include "core/stream_copy.h"
 
 namespace tutti {
 

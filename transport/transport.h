@@ -49,8 +49,7 @@ class Transport {
   // Starts answering peers. Called once, by whoever drives.
   virtual Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) = 0;
   // A channel to that peer; returns at once and connects with the first message, or is found by the peer's
-  // connection. Connecting is given up at the deadline that applied to `start`'s owner: see
-  // Mesh::connect_timeout.
+  // connection. Connecting is given up after `connect_timeout`.
   virtual std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) = 0;
   // Whether members that this transport reaches can `share` memory; depends only on the transport's kind.
   virtual bool can_share() const { return false; }

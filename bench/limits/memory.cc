@@ -1,3 +1,5 @@
+#include "bench/limits/memory.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -14,17 +16,14 @@
 #include <immintrin.h>
 #endif
 
-#include "bench/limits/memory.h"
 #include "bench/limits/process.h"
 #include "bench/limits/timing.h"
+#include "core/free_delete.h"
 
 namespace tutti::perf {
 namespace {
 
-struct Free {
-  void operator()(float* memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<float, Free>;
+using Memory = std::unique_ptr<float, FreeDelete>;
 
 // Touched and page-aligned.
 Memory allocate(std::size_t bytes) {

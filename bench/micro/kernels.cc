@@ -1,10 +1,11 @@
 // The reduce kernels, by type, operation and instruction set. GB/s are bytes of one operand.
-#include <cstdlib>
+#include <algorithm>
 #include <memory>
 #include <string>
 
 #include <benchmark/benchmark.h>
 
+#include "core/free_delete.h"
 #include "core/reduce_tables.h"
 
 namespace tutti::perf {
@@ -13,11 +14,8 @@ namespace {
 constexpr std::size_t in_cache = 128 << 10;
 constexpr std::size_t alignment = 64;
 
-struct Free {
-  void operator()(std::byte* memory) const { std::free(memory); }
-};
-std::unique_ptr<std::byte, Free> zeroed(std::size_t bytes) {
-  std::unique_ptr<std::byte, Free> memory(static_cast<std::byte*>(std::aligned_alloc(alignment, bytes)));
+AlignedBytes zeroed(std::size_t bytes) {
+  AlignedBytes memory = aligned_bytes(alignment, bytes);
   std::fill_n(memory.get(), bytes, std::byte{});
   return memory;
 }

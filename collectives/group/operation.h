@@ -16,8 +16,8 @@
 #include "collectives/run/schedule_cache.h"
 #include "collectives/run/shared_executor.h"
 #include "core/collective_args.h"
+#include "core/fork_guard.h"
 #include "transport/driver/driver.h"
-#include "transport/driver/fork_guard.h"
 
 namespace tutti {
 

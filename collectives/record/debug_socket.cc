@@ -19,8 +19,8 @@
 
 #include <tutti/deadline.h>
 
-#include "transport/driver/fork_guard.h"
-#include "transport/driver/signals_blocked.h"
+#include "core/fork_guard.h"
+#include "core/signals_blocked.h"
 
 namespace tutti {
 
@@ -45,13 +45,6 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&socket); }
 };
 
-struct Closing {
-  int descriptor;
-  ~Closing() {
-    if (descriptor >= 0) close(descriptor);
-  }
-};
-
 // The process at the other end, if it is of our user; else 0.
 pid_t same_user(int socket) {
   ucred peer{};
@@ -73,25 +66,22 @@ std::string new_name() {
 
 Result<std::unique_ptr<DebugServer>> DebugServer::create(std::function<std::string()> text) {
   const Address address(new_name());
-  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  const int stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  int error = listener < 0 || stop < 0 ? errno : 0;
-  if (error == 0 && (bind(listener, address.get(), address.length) != 0 || listen(listener, 16) != 0)) {
-    error = errno;
+  auto listener = Descriptor::guarded(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  auto stop = Descriptor::guarded(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!listener || !stop || bind(listener.get(), address.get(), address.length) != 0 ||
+      listen(listener.get(), 16) != 0) {
+    return Status(Code::unsupported, "an abstract unix socket: " + text_of(errno));
   }
-  if (error == 0) {
-    std::unique_ptr<DebugServer> server(new DebugServer(listener, stop, std::move(text)));
-    if (server->thread_.joinable()) return server;
-    return Status(Code::resource_exhausted, "no thread to be had");
-  }
-  const Closing both[] = {{listener}, {stop}};
-  return Status(Code::unsupported, "an abstract unix socket: " + text_of(error));
+  std::unique_ptr<DebugServer> server(new DebugServer(std::move(listener), std::move(stop), std::move(text)));
+  if (server->thread_.joinable()) return server;
+  return Status(Code::resource_exhausted, "no thread to be had");
 }
 
-DebugServer::DebugServer(int listener, int stop, std::function<std::string()> text)
-    : listener_(listener), stop_(stop), generation_(fork_generation()), text_(std::move(text)) {
-  guard_descriptor(listener_);
-  guard_descriptor(stop_);
+DebugServer::DebugServer(Descriptor listener, Descriptor stop, std::function<std::string()> text)
+    : listener_(std::move(listener)),
+      stop_(std::move(stop)),
+      generation_(fork_generation()),
+      text_(std::move(text)) {
   try {
     const SignalsBlocked blocked;
     thread_ = std::thread([this] { run(); });
@@ -102,27 +92,23 @@ DebugServer::DebugServer(int listener, int stop, std::function<std::string()> te
 DebugServer::~DebugServer() {
   if (generation_ == fork_generation()) {
     const std::uint64_t one = 1;
-    while (write(stop_, &one, sizeof one) < 0 && errno == EINTR) {
+    while (write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
     }
     if (thread_.joinable()) thread_.join();
-    release_descriptor(listener_);
-    release_descriptor(stop_);
   } else {
     forget(thread_);
   }
-  close(listener_);
-  close(stop_);
 }
 
 void DebugServer::run() {
   pthread_setname_np(pthread_self(), "tutti-debug");
   for (;;) {
-    pollfd watched[] = {{listener_, POLLIN, 0}, {stop_, POLLIN, 0}};
+    pollfd watched[] = {{listener_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
     poll(watched, 2, -1);
     if (watched[1].revents != 0) return;
-    const Closing client{accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)};
-    if (client.descriptor >= 0) {
-      answer(client.descriptor);
+    const Descriptor client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (client) {
+      answer(client.get());
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
       poll(&watched[1], 1, 100);  // the client keeps waiting, and this would not sleep
     }
@@ -164,17 +150,17 @@ std::vector<DebugEndpoint> debug_endpoints() {
 
 Result<DebugAnswer> ask(const DebugEndpoint& endpoint, std::chrono::milliseconds limit) {
   const Address address(endpoint.name);
-  const Closing client{socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
-  if (client.descriptor < 0 || connect(client.descriptor, address.get(), address.length) != 0) {
+  const Descriptor client(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!client || connect(client.get(), address.get(), address.length) != 0) {
     return Status(Code::unreachable, text_of(errno));
   }
   DebugAnswer answer;
-  answer.pid = same_user(client.descriptor);
+  answer.pid = same_user(client.get());
   if (answer.pid == 0) return Status(Code::unauthenticated, "it belongs to another user");
   const Deadline deadline = Deadline::after(limit);
   while (answer.text.size() < longest_answer) {
     char bytes[65536];
-    const ssize_t received = recv(client.descriptor, bytes, sizeof bytes, 0);
+    const ssize_t received = recv(client.get(), bytes, sizeof bytes, 0);
     if (received > 0) {
       answer.text.append(bytes, static_cast<std::size_t>(received));
       continue;
@@ -184,7 +170,7 @@ Result<DebugAnswer> ask(const DebugEndpoint& endpoint, std::chrono::milliseconds
     if (errno != EAGAIN && errno != EINTR) return Status(Code::unreachable, text_of(errno));
     if (deadline.expired()) return Status(Code::timeout, "no answer: it is stopped");
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
-    pollfd watched{client.descriptor, POLLIN, 0};
+    pollfd watched{client.get(), POLLIN, 0};
     poll(&watched, 1, static_cast<int>(left.count()));
   }
   return Status(Code::protocol_error, "its answer does not end");

@@ -13,6 +13,8 @@
 
 #include <tutti/status.h>
 
+#include "core/descriptor.h"
+
 namespace tutti {
 
 // Answers whoever connects to an abstract unix socket with a text, and closes. Nothing is read from there, so
@@ -30,12 +32,12 @@ class DebugServer {
   DebugServer& operator=(const DebugServer&) = delete;
 
  private:
-  DebugServer(int listener, int stop, std::function<std::string()> text);
+  DebugServer(Descriptor listener, Descriptor stop, std::function<std::string()> text);
   void run();
   void answer(int client) const;
 
-  const int listener_;
-  const int stop_;
+  const Descriptor listener_;
+  const Descriptor stop_;
   const std::uint32_t generation_;
   const std::function<std::string()> text_;
   std::thread thread_;

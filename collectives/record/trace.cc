@@ -17,10 +17,10 @@
 
 #include "collectives/schedule/algorithm.h"
 #include "core/error_text.h"
+#include "core/fork_guard.h"
 #include "core/json.h"
 #include "core/new_file.h"
-#include "transport/driver/fork_guard.h"
-#include "transport/driver/signals_blocked.h"
+#include "core/signals_blocked.h"
 
 namespace tutti {
 
@@ -64,11 +64,10 @@ int write_at(int file, off_t at, std::string_view text) {
 }  // namespace
 
 struct Trace::State {
-  State(int opened, std::string file_name, int world_rank)
-      : file(opened), name(std::move(file_name)), rank(world_rank) {
+  State(Descriptor opened, std::string file_name, int world_rank)
+      : file(std::move(opened)), name(std::move(file_name)), rank(world_rank) {
     pending.reserve(most_events);
   }
-  ~State() { close(file); }
 
   void run();
   void write_out();
@@ -76,7 +75,7 @@ struct Trace::State {
   void describe(std::string& text, const Event& event) const;
   void phase(std::string& text, const Event& event, const char* phase, History::Time at) const;
 
-  const int file;
+  const Descriptor file;
   const std::string name;
   const int rank;
   const std::int64_t offset_ns = wall_clock_offset_ns();
@@ -137,7 +136,8 @@ void Trace::State::append(std::string text) {
   if (broken || text.empty()) return;
   text += end_of_file;
   const FileSizeSignalBlocked no_signal;
-  const int error = end + static_cast<off_t>(text.size()) > longest_file ? EFBIG : write_at(file, end, text);
+  const int error =
+      end + static_cast<off_t>(text.size()) > longest_file ? EFBIG : write_at(file.get(), end, text);
   if (error == 0) {
     end += static_cast<off_t>(text.size() - end_of_file.size());
     return;
@@ -145,8 +145,8 @@ void Trace::State::append(std::string text) {
   broken = true;
   log::warn("the trace ends here: ", name, ": ", error_text(error));
   // What was there before is valid again: its end was overwritten at most.
-  static_cast<void>(write_at(file, end, end_of_file));
-  static_cast<void>(ftruncate(file, end + static_cast<off_t>(end_of_file.size())));
+  static_cast<void>(write_at(file.get(), end, end_of_file));
+  static_cast<void>(ftruncate(file.get(), end + static_cast<off_t>(end_of_file.size())));
 }
 
 void Trace::State::write_out() {
@@ -182,9 +182,9 @@ void Trace::State::run() {
 }
 
 Result<std::unique_ptr<Trace>> Trace::create(const std::string& file, int rank, const std::string& process) {
-  const Result<int> opened = open_new_file(file);
+  Result<Descriptor> opened = open_new_file(file);
   if (!opened.ok()) return opened.status().with_context("cannot write the trace " + file);
-  auto state = std::make_unique<State>(*opened, file, rank);
+  auto state = std::make_unique<State>(*std::move(opened), file, rank);
   JsonWriter json;
   json.begin_object().field("name", "process_name").field("ph", "M").field("pid", rank).field("tid", 0);
   json.key("args").begin_object().field("name", process).end_object().end_object();

@@ -1,7 +1,6 @@
 #include "collectives/run/allocation.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <new>
 #include <utility>
 
@@ -35,8 +34,6 @@ std::optional<Shortage> find_shortage(const std::vector<AllocationVote>& votes, 
   return std::nullopt;
 }
 
-void GroupMemory::FreeDelete::operator()(std::byte* memory) const { std::free(memory); }
-
 std::uint64_t GroupMemory::segment_bytes(const std::vector<std::uint64_t>& parts) {
   std::uint64_t total = page;
   for (const std::uint64_t bytes : parts) total += pages(bytes);
@@ -57,7 +54,7 @@ GroupMemory::GroupMemory(std::unique_ptr<SharedSegment> segment, int rank,
     return;
   }
   const std::uint64_t bytes = std::max(pages(parts[static_cast<std::size_t>(rank)]), page);
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, bytes)));
+  memory_ = aligned_bytes(page, bytes);
   if (memory_ == nullptr) throw std::bad_alloc();
   std::fill_n(memory_.get(), bytes, std::byte{0});
   parts_[static_cast<std::size_t>(rank)] = memory_.get();

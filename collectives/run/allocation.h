@@ -10,6 +10,7 @@
 
 #include "collectives/schedule/registered.h"
 #include "collectives/schedule/topology.h"
+#include "core/free_delete.h"
 #include "core/memory_limit.h"
 #include "transport/driver/driver.h"
 #include "transport/shared_segment.h"
@@ -55,15 +56,11 @@ class GroupMemory {
   bool released_by_all() const;
 
  private:
-  struct FreeDelete {
-    void operator()(std::byte* memory) const;
-  };
-
   const std::unique_ptr<SharedSegment> segment_;
   const int rank_;
   std::vector<std::byte*> parts_;
   std::vector<std::uint64_t> bytes_;
-  std::unique_ptr<std::byte[], FreeDelete> memory_;
+  AlignedBytes memory_;
   std::atomic<std::uint32_t>* releases_ = nullptr;  // in the segment
   std::atomic<bool> released_{false};               // by this rank, whatever others may write there
 };

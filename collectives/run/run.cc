@@ -1,7 +1,6 @@
 #include "collectives/run/run.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -12,8 +11,6 @@ namespace {
 constexpr std::size_t scratch_alignment = 64;
 
 }  // namespace
-
-void Run::FreeDelete::operator()(std::byte* memory) const { std::free(memory); }
 
 Run::Run(const Schedule& schedule) : schedule_(schedule), states_(schedule.steps.size()) {
   std::uint32_t sends = 0;
@@ -31,9 +28,8 @@ Run::Run(const Schedule& schedule) : schedule_(schedule), states_(schedule.steps
 void Run::provide_scratch() {
   const std::size_t bytes = schedule_.scratch_count * size_of(binding_.reducer.type);
   if (bytes <= scratch_bytes_) return;
-  const std::size_t rounded = (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
-  scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(scratch_alignment, rounded)));
-  scratch_bytes_ = scratch_ ? rounded : 0;
+  scratch_ = aligned_bytes(scratch_alignment, bytes);
+  scratch_bytes_ = scratch_ ? bytes : 0;
 }
 
 void Run::start(const RunBinding& binding) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/schedule/schedule.h"
+#include "core/free_delete.h"
 #include "core/reduce.h"
 #include "transport/mesh/mesh.h"
 
@@ -61,9 +62,6 @@ class Run {
     std::uint32_t waiting_for = 0;  // dependencies still open
     std::uint32_t node = 0;         // of its kind, if it is a message
   };
-  struct FreeDelete {
-    void operator()(std::byte* memory) const;
-  };
 
   std::byte* address(const Slice& slice) const;
   void provide_scratch();
@@ -86,7 +84,7 @@ class Run {
   std::size_t completed_ = 0;
   bool draining_ = false;
   bool failed_ = false;
-  std::unique_ptr<std::byte[], FreeDelete> scratch_;
+  AlignedBytes scratch_;
   std::size_t scratch_bytes_ = 0;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstdlib>
 #include <cstring>
 
 #include "collectives/schedule/algorithm.h"
@@ -16,8 +15,6 @@ namespace {
 constexpr std::uint64_t compare_every = 16;
 
 }  // namespace
-
-void SharedExecutor::FreeDelete::operator()(std::byte* memory) const { std::free(memory); }
 
 SharedExecutor::SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, std::span<const int> ranks,
                                const Registry& registry, bool patient)
@@ -205,10 +202,8 @@ void SharedExecutor::use(const Schedule& schedule) {
   if (area_ == Area::window) windows_used_ = number_;
   const std::size_t needed = schedule.scratch_count * element_size_;
   if (needed <= scratch_bytes_) return;
-  constexpr std::size_t alignment = 64;
-  const std::size_t rounded = (needed + alignment - 1) / alignment * alignment;
-  scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
-  scratch_bytes_ = scratch_ ? rounded : 0;
+  scratch_ = aligned_bytes(64, needed);
+  scratch_bytes_ = scratch_ ? needed : 0;
   if (scratch_ == nullptr) {
     end(Status(Code::resource_exhausted, "no memory for the scratch of a collective"));
   }

@@ -12,6 +12,7 @@
 #include "collectives/run/run.h"
 #include "collectives/schedule/registered.h"
 #include "collectives/schedule/schedule.h"
+#include "core/free_delete.h"
 
 namespace tutti {
 
@@ -78,9 +79,6 @@ class SharedExecutor {
   struct Shown {                                          // in a slot's payload, for the vote
     Place input;
     Place output;
-  };
-  struct FreeDelete {
-    void operator()(std::byte* memory) const;
   };
 
   void begin();
@@ -153,7 +151,7 @@ class SharedExecutor {
   bool asleep_ = false;
   std::vector<std::byte*> inputs_;  // of each rank, in the registered form
   std::vector<std::byte*> outputs_;
-  std::unique_ptr<std::byte[], FreeDelete> scratch_;
+  AlignedBytes scratch_;
   std::size_t scratch_bytes_ = 0;
 };
 

@@ -13,10 +13,10 @@
 #include <tutti/log.h>
 
 #include "core/error_text.h"
+#include "core/fork_guard.h"
 #include "core/random.h"
-#include "transport/driver/fork_guard.h"
+#include "core/signals_blocked.h"
 #include "transport/driver/futex.h"
-#include "transport/driver/signals_blocked.h"
 
 namespace tutti {
 
@@ -48,10 +48,10 @@ Result<std::unique_ptr<Liveness>> Liveness::create(const LivenessOptions& option
   return made;
 }
 
-Liveness::Liveness(LivenessOptions options, liveness::Descriptor listener)
+Liveness::Liveness(LivenessOptions options, Descriptor listener)
     : options_(std::move(options)),
       listener_(std::move(listener)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      wake_(Descriptor::guarded(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
       born_(fork_generation()) {
   address_.host = options_.advertise.empty() ? options_.bind : options_.advertise;
   address_.port = liveness::port_of(listener_);

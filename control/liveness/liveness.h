@@ -50,14 +50,14 @@ class Liveness final : public ControlPlane {
  private:
   using Command = std::function<void(liveness::Overlay&)>;
 
-  Liveness(LivenessOptions options, liveness::Descriptor listener);
+  Liveness(LivenessOptions options, Descriptor listener);
   void post(Command command);
   void run(liveness::Overlay& overlay);
   bool forked() const;
 
   const LivenessOptions options_;
-  liveness::Descriptor listener_;
-  liveness::Descriptor wake_;
+  Descriptor listener_;
+  Descriptor wake_;
   liveness::Address address_;
   liveness::OverlayOptions overlay_options_;
   const std::uint32_t born_;

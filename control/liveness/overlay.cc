@@ -59,7 +59,7 @@ void Overlay::mend(Clock::time_point connect_at, Clock::time_point patience_from
     const PeerInfo& self = options_.peers[static_cast<std::size_t>(options_.rank)];
     const auto& address = addresses_[static_cast<std::size_t>(rank)];
     if (address && !peer.boot_id.empty() && peer.boot_id == self.boot_id)
-      contact.process = Descriptor(watch_process(static_cast<pid_t>(peer.pid), address->process));
+      contact.process = watch_process(static_cast<pid_t>(peer.pid), address->process);
   }
 }
 
@@ -204,7 +204,7 @@ void Overlay::fence(const std::string& why) {
   fenced_ = true;
   contacts_.clear();
   strangers_.clear();
-  listener_.close();
+  listener_.reset();
   events_.on_fenced(given_up(describe(options_.rank), options_.rank, why));
 }
 

@@ -18,6 +18,8 @@
 #include "control/liveness/frame.h"
 #include "control/liveness/stream.h"
 #include "control/plane.h"
+#include "core/backoff.h"
+#include "core/descriptor.h"
 #include "core/security/refusals.h"
 #include "transport/peer.h"
 
@@ -65,6 +67,7 @@ class Overlay {
   enum class Presence : std::uint8_t { here, left, lost };
   enum class Phase : std::uint8_t { absent, connecting, greeting, open, closing };
   static constexpr Clock::time_point never = Clock::time_point::max();
+  static constexpr Backoff between_refusals{std::chrono::milliseconds(10), std::chrono::milliseconds(80)};
 
   // A rank that we are linked with, or ought to be.
   struct Contact {
@@ -81,6 +84,7 @@ class Overlay {
     std::string evidence;
     Status refusal;  // of the last attempt that ended because one side had not the proof
     int refusals = 0;
+    Backoff backoff = between_refusals;
     int rejections = 0;
     std::string failed;  // why the last attempt to connect has; empty: nothing answered
   };

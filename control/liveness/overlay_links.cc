@@ -22,10 +22,8 @@ constexpr std::size_t most_strangers = 64;
 // Few of those, so that nobody has to go before it had some turns to prove itself, however many come.
 constexpr int accepts_per_turn = 8;
 constexpr milliseconds scarcity_pause{100};
-// 10, 20, 40, 80 ms between refusals until a rank counts as gone: it listened before anybody knew its
-// address.
+// So many refusals, and a rank counts as gone: it listened before anybody knew its address.
 constexpr int refusals_until_gone = 5;
-constexpr milliseconds first_pause{10};
 constexpr milliseconds retry_pause{200};
 // So often the network may say that it does not lead there.
 constexpr int rejections_until_gone = 10;
@@ -293,7 +291,7 @@ void Overlay::attempt_failed(int rank, Contact& contact, Clock::time_point now) 
   };
   if (rejected && !refused && ++contact.rejections == rejections_until_gone) return unreachable("");
   if (!refused) return;
-  contact.next_try = now + first_pause * (1 << contact.refusals);
+  contact.next_try = now + contact.backoff.next();
   if (++contact.refusals < refusals_until_gone) return;
   // Where ranks have begun to leave, this one will have done so as well, and its goodbye went another way.
   if (any_left_) return on_left(rank, -1);
@@ -326,6 +324,7 @@ void Overlay::open(int rank, Contact& contact, Clock::time_point now) {
   contact.heard = contact.told = now;
   contact.due = contact.next_try = contact.judged = never;
   contact.refusals = contact.rejections = 0;
+  contact.backoff = between_refusals;
   for (const Lost& loss : losses_) write(contact, loss.frame);
   contact.stream->flush();
   log::trace("control: linked with rank ", rank);

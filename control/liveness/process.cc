@@ -33,15 +33,13 @@ std::uint64_t own_namespace() {
 
 ProcessIdentity own_identity() { return {own_namespace(), start_time("self")}; }
 
-int watch_process(pid_t pid, const ProcessIdentity& identity) {
-  if (identity.start_time == 0 || identity.pid_namespace == 0) return -1;
-  if (identity.pid_namespace != own_namespace()) return -1;
-  const auto descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (descriptor < 0) return -1;
+Descriptor watch_process(pid_t pid, const ProcessIdentity& identity) {
+  if (identity.start_time == 0 || identity.pid_namespace == 0) return {};
+  if (identity.pid_namespace != own_namespace()) return {};
+  Descriptor process = Descriptor::guarded(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   // Looked at afterwards: the descriptor keeps to the process that had the number then.
-  if (start_time(std::to_string(pid)) == identity.start_time) return descriptor;
-  close(descriptor);
-  return -1;
+  if (process && start_time(std::to_string(pid)) != identity.start_time) process.reset();
+  return process;
 }
 
 }  // namespace tutti::liveness

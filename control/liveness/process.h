@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include "core/descriptor.h"
+
 namespace tutti::liveness {
 
 // What tells a process from any other that this kernel has ever run: its number means something only within a
@@ -16,8 +18,8 @@ struct ProcessIdentity {
 
 ProcessIdentity own_identity();
 
-// A descriptor that becomes readable when that very process of this host has ended; -1 if it cannot be proved
-// that `pid` means it here. The caller has made sure that it is the same boot of the same host.
-int watch_process(pid_t pid, const ProcessIdentity& identity);
+// A descriptor that becomes readable when that very process of this host has ended; none if it cannot be
+// proved that `pid` means it here. The caller has made sure that it is the same boot of the same host.
+Descriptor watch_process(pid_t pid, const ProcessIdentity& identity);
 
 }  // namespace tutti::liveness

@@ -10,10 +10,8 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "core/error_text.h"
-#include "transport/driver/fork_guard.h"
 
 namespace tutti::liveness {
 namespace {
@@ -22,7 +20,9 @@ constexpr int backlog = 1024;
 // Read in one turn; more is read in the next one.
 constexpr std::size_t read_bytes = 64 * 1024;
 
-int open_socket(int family) { return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+Descriptor open_socket(int family) {
+  return Descriptor::guarded(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
 
 void set_no_delay(int descriptor) {
   const int on = 1;
@@ -30,25 +30,6 @@ void set_no_delay(int descriptor) {
 }
 
 }  // namespace
-
-Descriptor::Descriptor(int descriptor) : descriptor_(descriptor) {
-  if (descriptor_ >= 0) guard_descriptor(descriptor_);
-}
-
-Descriptor::Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
-
-Descriptor::~Descriptor() { close(); }
-
-void Descriptor::close() {
-  if (descriptor_ < 0) return;
-  release_descriptor(descriptor_);
-  ::close(std::exchange(descriptor_, -1));
-}
 
 short Stream::events() const {
   if (connected_ && guard_) return guard_writes_ ? POLLOUT : POLLIN;
@@ -147,7 +128,7 @@ Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, 
   for (std::uint32_t port = first_port; port <= std::max(first_port, last_port); ++port) {
     const auto address = tutti::parse_address(host, static_cast<std::uint16_t>(port));
     if (!address) break;
-    Descriptor socket(open_socket(address->family()));
+    Descriptor socket = open_socket(address->family());
     const int on = 1;
     if (port != 0) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (address->family() == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
@@ -182,7 +163,7 @@ std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard 
   scarce = descriptor < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
   if (descriptor < 0) return nullptr;
   set_no_delay(descriptor);
-  return std::make_unique<Stream>(Descriptor(descriptor), std::move(guard), true);
+  return std::make_unique<Stream>(Descriptor::guarded(descriptor), std::move(guard), true);
 }
 
 bool Stream::rejected() const {
@@ -191,7 +172,7 @@ bool Stream::rejected() const {
 }
 
 std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard) {
-  Descriptor socket(open_socket(address.family()));
+  Descriptor socket = open_socket(address.family());
   if (!socket) return nullptr;
   set_no_delay(socket.get());
   const bool begun = ::connect(socket.get(), address.raw(), address.length) == 0 || errno == EINPROGRESS ||

@@ -11,28 +11,12 @@
 #include <tutti/address.h>
 #include <tutti/status.h>
 
+#include "core/descriptor.h"
 #include "core/security/guard.h"
 
 // The one place of the control plane where sockets are made. Nothing here blocks; all sockets are
 // close-on-exec, and a forked child has /dev/null in their place.
 namespace tutti::liveness {
-
-// Owns a descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int descriptor);
-  Descriptor(Descriptor&& other) noexcept;
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-
-  int get() const { return descriptor_; }
-  explicit operator bool() const { return descriptor_ >= 0; }
-  void close();
-
- private:
-  int descriptor_ = -1;
-};
 
 // A TCP connection, and what is on its way in either direction, once `guard` has let it through.
 class Stream {

@@ -9,6 +9,7 @@
 #include <tutti/credentials.h>
 #include <tutti/log.h>
 
+#include "core/descriptor.h"
 #include "core/error_text.h"
 #include "core/security/keys.h"
 
@@ -30,13 +31,13 @@ Status bad_file(const std::string& path, const std::string& why) {
 
 // Its first line, so that a file made with `echo` serves as well.
 Result<Secret> read_token(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return bad_file(path, error_text(errno));
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) return bad_file(path, error_text(errno));
   struct stat info = {};
-  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  const bool regular = fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
   Secret text;
-  const int error = regular ? text.read_from(fd, longest_token + 1) : 0;
-  close(fd);
+  const int error = regular ? text.read_from(file.get(), longest_token + 1) : 0;
+  file.reset();
   if (!regular) return bad_file(path, "it is not a regular file");
   if (error != 0) return bad_file(path, "it cannot be read");
   const std::string_view all = text.reveal();

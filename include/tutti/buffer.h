@@ -10,19 +10,6 @@
 
 namespace tutti {
 
-enum class MemoryKind : std::uint8_t { host, cuda };
-
-// Where memory lives: the host, or device `device` of a kind.
-struct Memory {
-  MemoryKind kind = MemoryKind::host;
-  std::int16_t device = 0;
-  friend bool operator==(Memory, Memory) = default;
-};
-
-// Memory known to the transports of a communicator (a shared segment, a verbs memory region); a Buffer can
-// carry one past the layers that do not look at it.
-class Registration;
-
 template <class T>
 struct DataTypeOf;
 template <>
@@ -88,8 +75,6 @@ struct Buffer {
   void* data = nullptr;
   std::size_t count = 0;
   DataType type = DataType::uint8;
-  Memory memory = {};
-  Registration* registration = nullptr;
 
   Buffer() = default;
   Buffer(void* pointer, std::size_t elements, DataType data_type)
@@ -108,18 +93,11 @@ struct ConstBuffer {
   const void* data = nullptr;
   std::size_t count = 0;
   DataType type = DataType::uint8;
-  Memory memory = {};
-  Registration* registration = nullptr;
 
   ConstBuffer() = default;
   ConstBuffer(const void* pointer, std::size_t elements, DataType data_type)
       : data(pointer), count(elements), type(data_type) {}
-  ConstBuffer(const Buffer& other)
-      : data(other.data),
-        count(other.count),
-        type(other.type),
-        memory(other.memory),
-        registration(other.registration) {}
+  ConstBuffer(const Buffer& other) : data(other.data), count(other.count), type(other.type) {}
   template <ElementRange R>
   ConstBuffer(const R& range)
       : data(std::ranges::data(range)),

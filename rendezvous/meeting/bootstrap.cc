@@ -1,11 +1,11 @@
 #include "rendezvous/meeting/bootstrap.h"
 
-#include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include <tutti/log.h>
 
+#include "core/backoff.h"
 #include "rendezvous/store/prefix_store.h"
 
 namespace tutti {
@@ -55,13 +55,13 @@ Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline d
   self.world_size = launch.world_size;
   self.wire_digest = options.wire_digest;
   self.version = options.version;
-  milliseconds pause = first_rejoin_pause;
+  Backoff backoff(first_rejoin_pause, longest_rejoin_pause);
   std::string earlier_failure;
   for (;;) {
     bool connecting = false;
     Result<Joined> joined = attempt(launch, options, self, deadline, connecting);
     if (joined.ok() || connecting || !is_over(joined.status())) return joined;
-    if (deadline.remaining() <= pause) {
+    if (deadline.remaining() <= backoff.pause()) {
       const Status& last = joined.status();
       return earlier_failure.empty() || earlier_failure == last.message()
                  ? last
@@ -71,8 +71,7 @@ Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline d
     earlier_failure = joined.status().message();
     if (options.session.interrupted && options.session.interrupted())
       return Status(Code::aborted, self.describe() + " was interrupted while the ranks met", self.rank);
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, longest_rejoin_pause);
+    std::this_thread::sleep_for(backoff.next());
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <tutti/log.h>
 
+#include "core/backoff.h"
 #include "rendezvous/meeting/arrivals.h"
 #include "rendezvous/store/long_wait.h"
 
@@ -105,7 +106,7 @@ class Exchange {
 };
 
 Result<std::vector<PeerInfo>> Exchange::run() {
-  milliseconds pause = first_pause;
+  Backoff backoff(first_pause, longest_pause);
   for (;;) {
     Result<Round> round = one_round();
     if (!round.ok()) return round.status();
@@ -115,14 +116,13 @@ Result<std::vector<PeerInfo>> Exchange::run() {
                     "the ranks of the session in this store have already come together, without " +
                         self_.describe() + (taken_by_.empty() ? "" : " but with " + taken_by_));
     }
-    if (deadline_.remaining() <= pause) {
+    if (deadline_.remaining() <= backoff.pause()) {
       return Status(Code::timeout,
                     "the store still holds an earlier meeting of the same ranks, which not all of "
                     "them have left");
     }
     if (is_interrupted()) return interruption();
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, longest_pause);
+    std::this_thread::sleep_for(backoff.next());
   }
 }
 

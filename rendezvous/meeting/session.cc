@@ -7,6 +7,7 @@
 #include <tutti/log.h>
 #include <tutti/store_server.h>
 
+#include "core/backoff.h"
 #include "core/random.h"
 #include "core/security/digest.h"
 #include "rendezvous/meeting/introduction.h"
@@ -349,7 +350,7 @@ Session SessionMaker::session_in(std::shared_ptr<tcp::StoreClient> store,
 }
 
 Result<Session> SessionMaker::connect_file() const {
-  milliseconds pause = first_look_pause;
+  Backoff backoff(first_look_pause, longest_look_pause);
   std::optional<Deadline> patience;  // while another job may have the port of a file that is left over
   for (;;) {
     Result<Session> session = follow_file();
@@ -360,11 +361,10 @@ Result<Session> SessionMaker::connect_file() const {
       return session;
     if (options_.interrupted && options_.interrupted())
       return Status(Code::aborted, "interrupted while it looked for " + to_string(launch_.store));
-    if (deadline_.remaining() <= pause) {
+    if (deadline_.remaining() <= backoff.pause()) {
       return Status(code, session_error(launch_.store.path, session.status()));
     }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, longest_look_pause);
+    std::this_thread::sleep_for(backoff.next());
   }
 }
 

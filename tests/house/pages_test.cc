@@ -142,19 +142,15 @@ bool is_excepted(std::string_view word) {
   return std::ranges::any_of(exceptions, [&](const Exception& exception) { return exception.word == word; });
 }
 
-bool is_public_header(const std::string& header) {
-  static const std::vector<std::string> headers = build_list("public_headers.txt");
-  return std::ranges::find(headers, header) != headers.end();
-}
-
-// "<tutti/core/status.h>" as `#include` has it, and any other word that looks like a path.
+// "<tutti/status.h>" as `#include` has it, and any other word that looks like a path.
 bool names_something(const Page& page, const std::string& word) {
   constexpr std::string_view ours = "<tutti/";
   if (word.starts_with(ours) && word.ends_with(">")) {
     const std::string header = word.substr(ours.size(), word.size() - ours.size() - 1);
-    return is_public_header(header) || exists_from(page, header);
+    return is_in_the_tree("include/tutti/" + header);
   }
-  return !looks_like_path(word) || is_excepted(word) || is_public_header(word) || exists_from(page, word);
+  return !looks_like_path(word) || is_excepted(word) || is_in_the_tree("include/tutti/" + word) ||
+         exists_from(page, word);
 }
 
 void expect_something(const Page& page, const std::string& word) {
@@ -185,7 +181,7 @@ TEST(Pages, KnowAPathWhenTheySeeOne) {
        {"Work::wait", "tcp://host:port", "/dev/shm", "build/bench", "$HOME/bin", "-n", "2.5"})
     EXPECT_FALSE(looks_like_path(word)) << word;
   EXPECT_FALSE(names_something(pages().front(), "core/no_such_file.h"));
-  EXPECT_FALSE(names_something(pages().front(), "<tutti/core/no_such_file.h>"));
+  EXPECT_FALSE(names_something(pages().front(), "<tutti/no_such_file.h>"));
 }
 
 // The targets of "[text](target)", without those on the web.

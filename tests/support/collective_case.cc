@@ -1,3 +1,5 @@
+#include "tests/support/collective_case.h"
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>

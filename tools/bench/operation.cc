@@ -1,7 +1,6 @@
 #include "tools/bench/operation.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -49,13 +48,10 @@ const MeasuredInfo* find_measured(std::string_view name) {
   return nullptr;
 }
 
-void BenchOperation::Free::operator()(std::byte* pointer) const { std::free(pointer); }
-
-BenchOperation::Memory BenchOperation::allocate(std::uint64_t bytes) {
-  const std::uint64_t rounded = std::max<std::uint64_t>(1, (bytes + alignment - 1) / alignment) * alignment;
-  void* memory = std::aligned_alloc(alignment, rounded);
+AlignedBytes BenchOperation::allocate(std::uint64_t bytes) {
+  AlignedBytes memory = aligned_bytes(alignment, std::max<std::uint64_t>(1, bytes));
   if (memory == nullptr) throw std::runtime_error("no memory for a buffer of " + format_size(bytes));
-  return Memory(static_cast<std::byte*>(memory));
+  return memory;
 }
 
 BenchOperation::BenchOperation(Communicator& communicator, const MeasuredInfo& info, std::uint64_t bytes,

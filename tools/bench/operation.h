@@ -9,6 +9,7 @@
 
 #include <tutti/communicator.h>
 
+#include "core/free_delete.h"
 #include "tools/bench/pattern.h"
 
 namespace tutti::tools {
@@ -65,11 +66,7 @@ class BenchOperation {
   Buffer whole(std::byte* data) const { return {data, elements_, pattern_.type()}; }
   Buffer block(std::byte* data) const { return {data, count_, pattern_.type()}; }
 
-  struct Free {
-    void operator()(std::byte* pointer) const;
-  };
-  using Memory = std::unique_ptr<std::byte[], Free>;
-  static Memory allocate(std::uint64_t bytes);
+  static AlignedBytes allocate(std::uint64_t bytes);
 
   Communicator& communicator_;
   const MeasuredInfo& info_;
@@ -80,8 +77,8 @@ class BenchOperation {
   const int ranks_;
   std::uint64_t count_;     // elements of the vector, or of one block
   std::uint64_t elements_;  // elements of the vector
-  Memory in_;
-  Memory out_;
+  AlignedBytes in_;
+  AlignedBytes out_;
 };
 
 }  // namespace tutti::tools

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/descriptor.h"
 #include "tools/run/descendants.h"
 
 namespace tutti::tools {
@@ -20,22 +21,13 @@ constexpr std::size_t read_size = 64 * 1024;
 // More than a pipe holds. What a rank's descendants go on writing is read later, in turn.
 constexpr std::size_t most_drained = 1024 * 1024;
 
-// Closes what has not been taken out.
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-  int take() { return std::exchange(fd, -1); }
-};
-
 // A pipe that we read without blocking and a rank writes as if to any other pipe.
 bool open_pipe(Descriptor& ours, Descriptor& theirs) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  ours.fd = ends[0];
-  theirs.fd = ends[1];
-  return fcntl(ours.fd, F_SETFL, O_NONBLOCK) == 0;
+  ours = Descriptor(ends[0]);
+  theirs = Descriptor(ends[1]);
+  return fcntl(ours.get(), F_SETFL, O_NONBLOCK) == 0;
 }
 
 }  // namespace
@@ -79,8 +71,8 @@ int Agent::start_rank(const AgentTask& task, const std::string& path, int local_
   Descriptor theirs[2];
   Descriptor nothing;
   const bool has_input = place.rank == 0 && task.input >= 0;
-  if (!has_input) nothing.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if ((!has_input && nothing.fd < 0) || !open_pipe(ours[0], theirs[0]) ||
+  if (!has_input) nothing = Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if ((!has_input && !nothing) || !open_pipe(ours[0], theirs[0]) ||
       (!task.merge_stderr && !open_pipe(ours[1], theirs[1]))) {
     return errno;
   }
@@ -88,9 +80,9 @@ int Agent::start_rank(const AgentTask& task, const std::string& path, int local_
   request.path = path;
   request.arguments = task.program;
   request.environment = to_strings(environment);
-  request.input = has_input ? task.input : nothing.fd;
-  request.output = theirs[0].fd;
-  request.error = task.merge_stderr ? theirs[0].fd : theirs[1].fd;
+  request.input = has_input ? task.input : nothing.get();
+  request.output = theirs[0].get();
+  request.error = task.merge_stderr ? theirs[0].get() : theirs[1].get();
   const pid_t pid = spawn(request, defaults_);
   if (pid < 0) return -pid;
 
@@ -105,8 +97,8 @@ int Agent::start_rank(const AgentTask& task, const std::string& path, int local_
     pipe.owner = &local;
     pipe.stream = stream;
     Descriptor& end = ours[static_cast<int>(stream)];
-    if (end.fd < 0) continue;
-    pipe.end.assign(end.take());
+    if (!end) continue;
+    pipe.end.assign(end.release());
     await_output(pipe);
   }
   await_exit(local);

@@ -30,25 +30,19 @@ bool same_file(int a, int b) {
 // A log file: the bytes as they come. Once it cannot be written (a full disk) the rest is lost.
 class Output::LogFile {
  public:
-  LogFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-  ~LogFile() {
-    if (fd_ >= 0) close(fd_);
-  }
-  LogFile(const LogFile&) = delete;
-  LogFile& operator=(const LogFile&) = delete;
+  LogFile(std::string path, Descriptor file) : path_(std::move(path)), file_(std::move(file)) {}
 
   const std::string& path() const { return path_; }
   // Empty, or what went wrong just now: told once.
   std::string write(std::string_view bytes) {
     const FileSizeSignalBlocked no_signal;
-    while (fd_ >= 0 && !bytes.empty()) {
-      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    while (file_ && !bytes.empty()) {
+      const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
       if (written >= 0) {
         bytes.remove_prefix(static_cast<std::size_t>(written));
       } else if (errno != EINTR) {
         const std::string problem = std::strerror(errno);
-        close(fd_);
-        fd_ = -1;
+        file_.reset();
         return problem;
       }
     }
@@ -57,7 +51,7 @@ class Output::LogFile {
 
  private:
   const std::string path_;
-  int fd_;
+  Descriptor file_;
 };
 
 Output::Output(asio::io_context& io, const OutputOptions& options)
@@ -91,9 +85,9 @@ Status Output::open_file(RankStream& stream, int rank, const char* name) {
   std::filesystem::create_directories(folder, error);
   if (error) return Status(Code::invalid_argument, "cannot create " + folder + ": " + error.message());
   const std::string path = folder + "/" + name;
-  const Result<int> fd = open_new_file(path);
-  if (!fd.ok()) return fd.status().with_context("cannot write " + path);
-  stream.file = std::make_unique<LogFile>(path, *fd);
+  Result<Descriptor> file = open_new_file(path);
+  if (!file.ok()) return file.status().with_context("cannot write " + path);
+  stream.file = std::make_unique<LogFile>(path, *std::move(file));
   return {};
 }
 

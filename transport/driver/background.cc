@@ -11,8 +11,8 @@
 
 #include <tutti/log.h>
 
+#include "core/signals_blocked.h"
 #include "transport/driver/futex.h"
-#include "transport/driver/signals_blocked.h"
 #include "transport/driver/state.h"
 
 // The thread that drives when no caller does.
@@ -52,13 +52,12 @@ Driver::Driver(DriverOptions options) : state_(std::make_unique<State>(options))
   State& state = *state_;
   state.dozing.store(true);  // a host may sleep on the descriptor before anybody has driven
   if (!options.background || !status().ok()) return;
-  state.kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (state.kick >= 0) guard_descriptor(state.kick);
+  state.kick = Descriptor::guarded(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   state.dozing.store(false);
-  state.has_background.store(state.kick >= 0);
+  state.has_background.store(static_cast<bool>(state.kick));
   try {
     const SignalsBlocked blocked;
-    if (state.kick >= 0) state.thread = std::thread([this] { run_background(); });
+    if (state.kick) state.thread = std::thread([this] { run_background(); });
   } catch (const std::system_error& error) {
     log::warn("no background thread (", error.what(), "): operations progress only while a caller waits");
     state.has_background.store(false);
@@ -73,9 +72,6 @@ Driver::~Driver() {
     return;
   }
   stop();
-  if (state_->kick < 0) return;
-  release_descriptor(state_->kick);
-  close(state_->kick);
 }
 
 void Driver::stop() {
@@ -93,7 +89,7 @@ void Driver::State::rouse_background() {
   switch (background.exchange(background_busy)) {
     case background_sleeping: {
       const std::uint64_t one = 1;
-      while (write(kick, &one, sizeof one) < 0 && errno == EINTR) {
+      while (write(kick.get(), &one, sizeof one) < 0 && errno == EINTR) {
       }
       break;
     }
@@ -119,7 +115,7 @@ void Driver::run_background() TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // a loop aroun
     state.background.store(background_sleeping);
     callers_came = !state.free() || state.drives.load(std::memory_order_relaxed) != mine;
     if (!callers_came && !state.pending() && !state.stopping.load()) {
-      poll_until(state.poller.descriptor(), state.kick, until);
+      poll_until(state.poller.descriptor(), state.kick.get(), until);
       callers_came = !state.free() || state.drives.load(std::memory_order_relaxed) != mine;
     }
     state.background.store(background_busy);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/error_text.h"
-#include "transport/driver/fork_guard.h"
+#include "core/fork_guard.h"
 
 namespace tutti {
 namespace {
@@ -39,30 +39,20 @@ int milliseconds(Deadline deadline) {
 
 }  // namespace
 
-Poller::Poller() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-  if (epoll_ < 0) {
+Poller::Poller() : epoll_(Descriptor::guarded(epoll_create1(EPOLL_CLOEXEC))) {
+  if (!epoll_) {
     status_ = system_failure("epoll_create1");
     return;
   }
-  guard_descriptor(epoll_);
-  bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (bell_ < 0) {
+  bell_ = Descriptor::guarded(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell_) {
     status_ = system_failure("eventfd");
     return;
   }
-  guard_descriptor(bell_);
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.u64 = name_of(bell_, 0);
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, bell_, &event) != 0) status_ = system_failure("epoll_ctl");
-}
-
-Poller::~Poller() {
-  for (const int descriptor : {alarm_, bell_, epoll_}) {
-    if (descriptor < 0) continue;
-    release_descriptor(descriptor);
-    close(descriptor);
-  }
+  event.data.u64 = name_of(bell_.get(), 0);
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, bell_.get(), &event) != 0) status_ = system_failure("epoll_ctl");
 }
 
 Status Poller::watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
@@ -71,7 +61,7 @@ Status Poller::watch(int descriptor, std::uint32_t events, DescriptorHandler& ha
   epoll_event event{};
   event.events = events;
   event.data.u64 = name_of(descriptor, serial);
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) return system_failure("epoll_ctl");
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) return system_failure("epoll_ctl");
   slots_[descriptor] = Slot{&handler, serial};
   guard_descriptor(descriptor);
   return {};
@@ -85,13 +75,13 @@ void Poller::rewatch(int descriptor, std::uint32_t events, DescriptorHandler& ha
   event.events = events;
   event.data.u64 = name_of(descriptor, slot->second.serial);
   // Cannot fail for a descriptor that is being watched.
-  static_cast<void>(epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event));
+  static_cast<void>(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event));
 }
 
 void Poller::unwatch(int descriptor) {
   if (slots_.erase(descriptor) == 0) return;
   release_descriptor(descriptor);
-  static_cast<void>(epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr));
+  static_cast<void>(epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr));
 }
 
 void Poller::look() { fetch(0); }
@@ -99,7 +89,7 @@ void Poller::look() { fetch(0); }
 void Poller::sleep(Deadline deadline) { fetch(milliseconds(deadline)); }
 
 void Poller::fetch(int timeout_ms) {
-  found_count_ = epoll_wait(epoll_, found_.data(), static_cast<int>(found_.size()), timeout_ms);
+  found_count_ = epoll_wait(epoll_.get(), found_.data(), static_cast<int>(found_.size()), timeout_ms);
 }
 
 bool Poller::deliver() {
@@ -113,7 +103,7 @@ bool Poller::call_handler(const epoll_event& event) {
   const auto descriptor = static_cast<int>(static_cast<std::uint32_t>(event.data.u64));
   const auto serial = static_cast<std::uint32_t>(event.data.u64 >> 32);
   if (serial == 0) {
-    if (descriptor == alarm_) alarm_at_ = Deadline::never();
+    if (descriptor == alarm_.get()) alarm_at_ = Deadline::never();
     swallow(descriptor);
     return false;
   }
@@ -126,20 +116,19 @@ bool Poller::call_handler(const epoll_event& event) {
 void Poller::ring() {
   const std::uint64_t one = 1;
   // EAGAIN: it is ringing already.
-  while (write(bell_, &one, sizeof one) < 0 && errno == EINTR) {
+  while (write(bell_.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
 }
 
 void Poller::set_alarm(Deadline deadline) {
   if (deadline.when() == alarm_at_.when()) return;
-  if (alarm_ < 0) {
-    alarm_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (alarm_ < 0) return;  // the host's next event will do
-    guard_descriptor(alarm_);
+  if (!alarm_) {
+    alarm_ = Descriptor::guarded(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (!alarm_) return;  // the host's next event will do
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.u64 = name_of(alarm_, 0);
-    static_cast<void>(epoll_ctl(epoll_, EPOLL_CTL_ADD, alarm_, &event));
+    event.data.u64 = name_of(alarm_.get(), 0);
+    static_cast<void>(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, alarm_.get(), &event));
   }
   alarm_at_ = deadline;
   itimerspec when{};  // all zero: disarmed
@@ -147,7 +136,7 @@ void Poller::set_alarm(Deadline deadline) {
     const auto left = std::max<std::int64_t>(1, deadline.remaining().count());
     when.it_value = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
   }
-  static_cast<void>(timerfd_settime(alarm_, 0, &when, nullptr));
+  static_cast<void>(timerfd_settime(alarm_.get(), 0, &when, nullptr));
 }
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
+#include "core/descriptor.h"
 #include "transport/driver/driver.h"
 
 namespace tutti {
@@ -18,7 +19,6 @@ namespace tutti {
 class Poller {
  public:
   Poller();
-  ~Poller();
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
@@ -40,7 +40,7 @@ class Poller {
   // Ends the present or else the next sleep. Any thread.
   void ring();
   // Readable when `look` would find something.
-  int descriptor() const { return epoll_; }
+  int descriptor() const { return epoll_.get(); }
   // Also makes the descriptor readable at that time: for hosts that sleep on it and know no deadlines of
   // ours.
   void set_alarm(Deadline deadline);
@@ -56,9 +56,9 @@ class Poller {
   void fetch(int timeout_ms);
   bool call_handler(const epoll_event& event);
 
-  int epoll_ = -1;
-  int bell_ = -1;
-  int alarm_ = -1;  // made by the first set_alarm
+  Descriptor epoll_;
+  Descriptor bell_;
+  Descriptor alarm_;  // made by the first set_alarm
   Deadline alarm_at_ = Deadline::never();
   Status status_;
   std::uint32_t next_serial_ = 1;  // 0: our own descriptors

@@ -5,8 +5,9 @@
 #include <thread>
 #include <vector>
 
+#include "core/descriptor.h"
+#include "core/fork_guard.h"
 #include "transport/driver/driver.h"
-#include "transport/driver/fork_guard.h"
 #include "transport/driver/poller.h"
 #include "transport/driver/spin_policy.h"
 #include "transport/driver/wait_queue.h"
@@ -49,7 +50,7 @@ struct Driver::State {
   std::atomic<bool> attention{false};                   // wake() was called
 
   WaitQueue queue;
-  int kick = -1;  // eventfd that ends the background thread's sleep
+  Descriptor kick;  // eventfd that ends the background thread's sleep
   std::thread thread;
 
   // Touched by the holder only.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <new>
 
@@ -96,16 +95,13 @@ void Wire::close(int side) {
   box(1 - side).notify();
 }
 
-void Commons::Free::operator()(std::byte* memory) const { std::free(memory); }
-
 Commons::Commons(std::uint64_t bytes, std::vector<std::shared_ptr<Mailbox>> boxes)
     : boxes_(std::move(boxes)) {
   constexpr std::size_t page = 4096;
-  const std::size_t rounded = (bytes + page - 1) / page * page;
-  owned_.reset(static_cast<std::byte*>(std::aligned_alloc(page, rounded)));
+  owned_ = aligned_bytes(page, bytes);
   if (owned_ == nullptr) throw std::bad_alloc();
   memory_ = {owned_.get(), bytes};
-  std::fill_n(owned_.get(), rounded, std::byte{0});
+  std::fill_n(owned_.get(), bytes, std::byte{0});
 }
 
 void Commons::join() {

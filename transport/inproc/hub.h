@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/free_delete.h"
 #include "transport/driver/driver.h"
 #include "transport/shared_segment.h"
 #include "transport/stream/frame.h"
@@ -103,13 +104,10 @@ class Commons {
   Outcome outcome() const;
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
   void notify_all();
 
   const std::vector<std::shared_ptr<Mailbox>> boxes_;
-  std::unique_ptr<std::byte[], Free> owned_;
+  AlignedBytes owned_;
   std::span<std::byte> memory_;
   mutable std::mutex mutex_;
   std::size_t joined_ = 0;

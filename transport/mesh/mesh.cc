@@ -1,3 +1,5 @@
+#include "transport/mesh/mesh.h"
+
 #include <algorithm>
 #include <cassert>
 

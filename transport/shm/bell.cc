@@ -33,8 +33,8 @@ Status Bell::create() {
   if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return Status(Code::resource_exhausted, "a pair of sockets: " + error_text(errno));
   }
-  ear_ = Descriptor(ends[0]);
-  rope_ = BellRope::from(Descriptor(ends[1]));
+  ear_ = Descriptor::guarded(ends[0]);
+  rope_ = BellRope::from(Descriptor::guarded(ends[1]));
   return {};
 }
 

@@ -5,8 +5,8 @@
 
 #include <tutti/status.h>
 
+#include "core/descriptor.h"
 #include "transport/driver/driver.h"
-#include "transport/shm/descriptor.h"
 
 namespace tutti::shm {
 

@@ -44,7 +44,7 @@ union Control {
 
 Result<Descriptor> listen_local(const std::string& name) {
   const AbstractName address(name);
-  Descriptor listener(socket(AF_UNIX, type, 0));
+  Descriptor listener = Descriptor::guarded(socket(AF_UNIX, type, 0));
   if (!listener || bind(listener.get(), address.get(), address.length) != 0 ||
       listen(listener.get(), backlog) != 0) {
     return Status(Code::unsupported, "an abstract unix socket: " + error_text(errno));
@@ -54,7 +54,7 @@ Result<Descriptor> listen_local(const std::string& name) {
 
 Descriptor connect_local(const std::string& name, int& error) {
   const AbstractName address(name);
-  Descriptor descriptor(socket(AF_UNIX, type, 0));
+  Descriptor descriptor = Descriptor::guarded(socket(AF_UNIX, type, 0));
   error = 0;
   if (!descriptor) {
     error = errno;
@@ -69,7 +69,7 @@ Descriptor connect_local(const std::string& name, int& error) {
 }
 
 Descriptor accept_local(int listener, int& error) {
-  Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  Descriptor socket = Descriptor::guarded(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   error = socket ? 0 : errno;
   if (socket && !is_our_user(socket.get())) {
     error = EACCES;
@@ -121,7 +121,7 @@ int receive_note(int socket, Note& note, std::vector<Descriptor>& descriptors) {
     for (std::size_t i = 0; i < count; ++i) {
       int number;
       std::memcpy(&number, CMSG_DATA(header) + i * sizeof number, sizeof number);
-      descriptors.emplace_back(number);
+      descriptors.push_back(Descriptor::guarded(number));
     }
   }
   if (got == 0) return EPIPE;

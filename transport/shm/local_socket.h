@@ -6,7 +6,7 @@
 
 #include <tutti/status.h>
 
-#include "transport/shm/descriptor.h"
+#include "core/descriptor.h"
 #include "transport/shm/note.h"
 
 namespace tutti::shm {

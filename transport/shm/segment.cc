@@ -42,7 +42,7 @@ Segment::~Segment() {
 
 Status Segment::create(std::size_t bytes) {
   const std::size_t whole = round_up_to_pages(bytes);
-  memfd_ = Descriptor(memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  memfd_ = Descriptor::guarded(memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memfd_) return failure("memfd_create", errno);
   const FileSizeSignalBlocked no_signal;
   if (ftruncate(memfd_.get(), static_cast<off_t>(whole)) != 0) return failure("a memfd's size", errno);

@@ -5,7 +5,7 @@
 
 #include <tutti/status.h>
 
-#include "transport/shm/descriptor.h"
+#include "core/descriptor.h"
 
 namespace tutti::shm {
 

@@ -26,7 +26,7 @@ Status try_segment() {
   Segment made, mapped;
   if (const Status created = made.create(page_bytes()); !created.ok()) return created;
   if (const Status provided = made.provide(0, page_bytes()); !provided.ok()) return provided;
-  Descriptor again(dup(made.descriptor()));
+  Descriptor again = Descriptor::guarded(dup(made.descriptor()));
   if (const Status twice = mapped.map(std::move(again), page_bytes()); !twice.ok()) return twice;
   made.memory().front() = std::byte{1};
   if (mapped.memory().front() == std::byte{1}) return {};

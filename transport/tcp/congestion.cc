@@ -6,7 +6,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
+
+#include "core/descriptor.h"
 
 namespace tutti::tcp {
 namespace {
@@ -15,11 +16,8 @@ namespace {
 constexpr std::chrono::microseconds near_round_trip{2000};
 
 std::string system_default() {
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
-  if (descriptor < 0) return {};
-  std::string name = congestion_of(descriptor);
-  ::close(descriptor);
-  return name;
+  const Descriptor any(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP));
+  return any ? congestion_of(any.get()) : std::string();
 }
 
 // Loopback, private (RFC 1918, RFC 4193) and link-local addresses.

@@ -17,8 +17,6 @@ using std::chrono::milliseconds;
 constexpr int refused_rounds_until_lost = 5;
 // As often, and 160, 320 and 640 ms, the network may say that it does not lead there.
 constexpr int rejected_rounds_until_lost = 8;
-constexpr milliseconds first_pause{10};
-constexpr milliseconds longest_pause{1000};
 // Another connection of the same pair is on its way; this is only in case it never comes.
 constexpr milliseconds pause_for_theirs{100};
 
@@ -240,7 +238,7 @@ void Connector::round_failed() {
                                 text_of(last_error_) + firewall_hint);
     return;
   }
-  pause(std::min(first_pause * (1 << std::min(rounds_++, 7)), longest_pause));
+  pause(backoff_.next());
 }
 
 void Connector::pause(milliseconds delay) {

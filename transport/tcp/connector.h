@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/backoff.h"
 #include "core/security/guard.h"
 #include "transport/tcp/address.h"
 #include "transport/tcp/handshake.h"
@@ -76,7 +77,7 @@ class Connector final : public DescriptorHandler, public Timer {
   int refused_rounds_ = 0;
   std::size_t rejected_in_round_ = 0;
   int rejected_rounds_ = 0;
-  int rounds_ = 0;
+  Backoff backoff_{std::chrono::milliseconds(10), std::chrono::milliseconds(1000)};  // between rounds
   asio::error_code last_error_;
   std::size_t have_ = 0;
   std::array<std::byte, answer_bytes> answer_{};

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include "core/descriptor.h"
 #include "core/error_text.h"
 #include "transport/tcp/congestion.h"
 
@@ -30,36 +31,31 @@ void set_option(int descriptor, int level, int name, T value) {
   static_cast<void>(setsockopt(descriptor, level, name, &value, sizeof value));
 }
 
-int open_socket(const Endpoint& endpoint, const SocketSetup& setup) {
+Descriptor open_socket(const Endpoint& endpoint, const SocketSetup& setup) {
   const int family = endpoint.protocol().family();
-  const int descriptor = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
-  if (descriptor < 0) return descriptor;
+  Descriptor made(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+  if (!made) return made;
   if (setup.buffer > 0) {
-    set_option(descriptor, SOL_SOCKET, SO_SNDBUF, setup.buffer);
-    set_option(descriptor, SOL_SOCKET, SO_RCVBUF, setup.buffer);
+    set_option(made.get(), SOL_SOCKET, SO_SNDBUF, setup.buffer);
+    set_option(made.get(), SOL_SOCKET, SO_RCVBUF, setup.buffer);
   }
-  set_congestion(descriptor, setup.congestion);
-  return descriptor;
+  set_congestion(made.get(), setup.congestion);
+  return made;
 }
 
-void adopt(Socket& socket, const Endpoint& endpoint, int descriptor, asio::error_code& error) {
-  socket.assign(endpoint.protocol(), descriptor, error);
-  if (error) {
-    ::close(descriptor);
-    return;
-  }
-  socket.non_blocking(true, error);
+// Hands the descriptor to a socket or an acceptor of Asio's, which closes it from then on.
+template <class AsioSocket>
+void adopt(AsioSocket& socket, const Endpoint& endpoint, Descriptor descriptor, asio::error_code& error) {
+  socket.assign(endpoint.protocol(), descriptor.get(), error);
+  if (!error) static_cast<void>(descriptor.release());
 }
 
 asio::error_code listen_on(Acceptor& acceptor, const Endpoint& endpoint, const SocketSetup& setup) {
   asio::error_code error;
-  const int descriptor = open_socket(endpoint, setup);
-  if (descriptor < 0) return last_error();
-  acceptor.assign(endpoint.protocol(), descriptor, error);
-  if (error) {
-    ::close(descriptor);
-    return error;
-  }
+  Descriptor made = open_socket(endpoint, setup);
+  if (!made) return last_error();
+  adopt(acceptor, endpoint, std::move(made), error);
+  if (error) return error;
   // A port of an earlier run whose connections linger may be taken; one with a living listener may not.
   acceptor.set_option(Acceptor::reuse_address(endpoint.port() != 0), error);
   if (endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
@@ -91,31 +87,34 @@ Socket accept(asio::io_context& io, Acceptor& acceptor, asio::error_code& error)
   Socket socket(io);
   sockaddr_storage from{};
   socklen_t length = sizeof from;
-  int descriptor = -1;
+  Descriptor accepted;
   do {
     length = sizeof from;
-    descriptor = accept4(acceptor.native_handle(), reinterpret_cast<sockaddr*>(&from), &length,
-                         SOCK_CLOEXEC | SOCK_NONBLOCK);
-  } while (descriptor < 0 && errno == EINTR);
-  if (descriptor < 0) {
+    accepted = Descriptor(accept4(acceptor.native_handle(), reinterpret_cast<sockaddr*>(&from), &length,
+                                  SOCK_CLOEXEC | SOCK_NONBLOCK));
+  } while (!accepted && errno == EINTR);
+  if (!accepted) {
     error = last_error();
     return socket;
   }
   const auto protocol = from.ss_family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4();
-  adopt(socket, Endpoint(protocol, 0), descriptor, error);
+  adopt(socket, Endpoint(protocol, 0), std::move(accepted), error);
+  if (!error) socket.non_blocking(true, error);
   return socket;
 }
 
 Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, const SocketSetup& setup,
                      asio::error_code& error) {
   Socket socket(io);
-  const int descriptor = open_socket(endpoint, setup);
-  if (descriptor < 0) {
+  Descriptor made = open_socket(endpoint, setup);
+  if (!made) {
     error = last_error();
     return socket;
   }
-  adopt(socket, endpoint, descriptor, error);
+  adopt(socket, endpoint, std::move(made), error);
+  if (!error) socket.non_blocking(true, error);
   if (error) return socket;
+  const int descriptor = socket.native_handle();
   if (!setup.local.is_unspecified() && setup.local.is_v4() == endpoint.address().is_v4()) {
     const Endpoint from(setup.local, 0);
     set_option(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);

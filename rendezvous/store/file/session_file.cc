@@ -16,6 +16,7 @@
 #include <tutti/address.h>
 #include <tutti/config_values.h>
 
+#include "core/descriptor.h"
 #include "core/error_text.h"
 #include "core/new_file.h"
 #include "core/random.h"
@@ -133,15 +134,16 @@ Status refused(const std::string& path, const std::string& why) {
 Status replace_file(const std::string& path, std::string_view text) {
   // O_EXCL on a name nobody can guess: ours alone, on every file system.
   const std::string temporary = path + ".tmp-" + random_hex(8);
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return cannot_write(path, errno);
-  int error = write_all(fd, text);
+  Descriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return cannot_write(path, errno);
+  int error = write_all(file.get(), text);
   struct stat info = {};
-  if (error == 0 && fstat(fd, &info) != 0) error = errno;
+  if (error == 0 && fstat(file.get(), &info) != 0) error = errno;
   // Some file systems give files to another user, or know no modes: the other ranks would refuse it.
   std::string unfit = error == 0 ? why_not_ours(info) : std::string();
   if (error == 0 && unfit.empty()) unfit = why_open_to_others(info);
-  if (close(fd) != 0 && error == 0 && errno != EINTR) error = errno;
+  // A network file system may say only here that it could not write.
+  if (close(file.release()) != 0 && error == 0 && errno != EINTR) error = errno;
   if (error == 0 && unfit.empty() && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error == 0 && unfit.empty()) return {};
   unlink(temporary.c_str());
@@ -175,14 +177,14 @@ void refresh_folder(const std::string& path) {
 Result<Secret> read_ours(const std::string& path) {
   refresh_folder(path);
   // O_NONBLOCK: a FIFO at that path must not stop us.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-  if (fd < 0) return not_there(path, errno);
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
+  if (!file) return not_there(path, errno);
   struct stat info = {};
   Secret text;
-  int error = fstat(fd, &info) == 0 ? 0 : errno;
+  int error = fstat(file.get(), &info) == 0 ? 0 : errno;
   std::string why = error == 0 ? why_not_ours(info) : std::string();
-  if (error == 0 && why.empty()) error = text.read_from(fd, max_session_bytes + 1);
-  close(fd);
+  if (error == 0 && why.empty()) error = text.read_from(file.get(), max_session_bytes + 1);
+  file.reset();
   if (why.empty() && error != 0) return not_there(path, error);
   if (why.empty() && !text.empty()) {
     why = text.reveal().starts_with(magic)

@@ -12,6 +12,7 @@
 
 #include <tutti/log.h>
 
+#include "core/backoff.h"
 #include "core/random.h"
 #include "rendezvous/store/long_wait.h"
 #include "rendezvous/store/tcp/stream.h"
@@ -418,7 +419,7 @@ Result<std::shared_ptr<StoreClient>> open_store(Stream stream, const SocketAddre
 
 Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
                                                    Deadline deadline, const StoreClientOptions& options) {
-  milliseconds pause = first_retry;
+  Backoff backoff(first_retry, longest_retry);
   LongWait wait;
   for (int denials = 0;;) {
     Result<std::shared_ptr<StoreClient>> client = try_all(host, port, deadline, options);
@@ -439,12 +440,11 @@ Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std:
                 ": does rank 0 run, or the process that serves it, and is this an address of its host? ",
                 client.status().message());
     }
-    if (deadline.remaining() <= pause) {
+    if (deadline.remaining() <= backoff.pause()) {
       return client.status().with_context("no store at " + format_endpoint(host, port) +
                                           " within the time given");
     }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, longest_retry);
+    std::this_thread::sleep_for(backoff.next());
   }
 }
 

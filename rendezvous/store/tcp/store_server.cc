@@ -16,8 +16,6 @@
 #include <asio/steady_timer.hpp>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,8 +24,10 @@
 #include <tutti/log.h>
 #include <tutti/store_server.h>
 
+#include "core/descriptor.h"
 #include "core/error_text.h"
 #include "core/random.h"
+#include "core/signals_blocked.h"
 #include "rendezvous/store/tcp/store_connection.h"
 #include "rendezvous/store/tcp/stream.h"
 
@@ -43,21 +43,6 @@ constexpr std::chrono::milliseconds accept_pause{100};
 constexpr int accepts_per_turn = 64;
 // Who has said nothing for so long makes room for others where it is scarce.
 constexpr std::chrono::seconds patience_when_scarce{1};
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 struct Bound {
   Descriptor socket;
@@ -95,7 +80,7 @@ Status bind_failure(const SocketAddress& address, int error) {
 
 Result<Bound> bind_one(SocketAddress address, bool both_families) {
   Descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.get() < 0) return bind_failure(address, errno);
+  if (!socket) return bind_failure(address, errno);
   const int on = 1, v6_only = both_families ? 0 : 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (address.family() == AF_INET6) {
@@ -196,23 +181,13 @@ void StoreServer::Impl::listen_on(Descriptor socket) {
   Listener& listener = listeners_.emplace_back(context_);
   listener.acceptor.assign(asio::ip::tcp::v4(),
                            socket.get());  // the family only matters to calls we do not make
-  socket.release();
+  static_cast<void>(socket.release());
   await_client(listener);
 }
 
 void StoreServer::Impl::start() {
-  // The program's signal handlers must not run on our thread.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const auto restore = [&] { pthread_sigmask(SIG_SETMASK, &before, nullptr); };
-  try {
-    thread_ = std::thread([this] { context_.run(); });
-  } catch (...) {
-    restore();
-    throw;
-  }
-  restore();
+  const SignalsBlocked blocked;
+  thread_ = std::thread([this] { context_.run(); });
 }
 
 void StoreServer::Impl::stop() {
@@ -272,7 +247,7 @@ void StoreServer::Impl::adopt(int fd) {
   asio::error_code error;
   socket.assign(asio::ip::tcp::v4(), fd, error);
   if (error) return;
-  descriptor.release();
+  static_cast<void>(descriptor.release());
   const auto changed = [this](StoreConnection& connection) { move(connection); };
   const auto closed = [this](StoreConnection& connection) { forget(connection); };
   auto client = std::make_shared<StoreConnection>(std::move(socket), state_, changed, closed);

@@ -10,7 +10,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "core/error_text.h"
 #include "rendezvous/store/tcp/wire.h"
@@ -42,17 +41,17 @@ Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline) 
   const auto failed = [&](int error) {
     return Status(Code::unreachable, "cannot connect to " + address.text() + ": " + error_text(error));
   };
-  Stream stream(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Stream stream(Descriptor(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
   if (!stream.is_open()) return failed(errno);
   const int on = 1;
-  setsockopt(stream.fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  set_keepalive(stream.fd_);
-  if (::connect(stream.fd_, address.raw(), address.length) != 0) {
+  setsockopt(stream.socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  set_keepalive(stream.socket_.get());
+  if (::connect(stream.socket_.get(), address.raw(), address.length) != 0) {
     if (errno != EINPROGRESS && errno != EINTR) return failed(errno);
     if (!stream.wait_for(POLLOUT, deadline).ok()) return failed(ETIMEDOUT);
     int error = 0;
     socklen_t length = sizeof(error);
-    getsockopt(stream.fd_, SOL_SOCKET, SO_ERROR, &error, &length);
+    getsockopt(stream.socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) return failed(error);
   }
   // A connect to an ephemeral port of this very host can meet itself (simultaneous open).
@@ -64,7 +63,7 @@ Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline) 
 Status Stream::pass(security::Guard& guard, Deadline deadline) {
   using State = security::Guard::State;
   for (;;) {
-    const State state = guard.advance(fd_);
+    const State state = guard.advance(socket_.get());
     if (state == State::done) {
       tls_ = guard.take_tls();
       return {};
@@ -77,12 +76,11 @@ Status Stream::pass(security::Guard& guard, Deadline deadline) {
 
 void Stream::close() {
   tls_.reset();
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
+  socket_.reset();
 }
 
 Status Stream::wait_for(short events, Deadline deadline) const {
-  pollfd entry = {fd_, events, 0};
+  pollfd entry = {socket_.get(), events, 0};
   for (;;) {
     const int ready = ::poll(&entry, 1, poll_milliseconds(deadline));
     if (ready > 0) return {};
@@ -97,7 +95,7 @@ ssize_t Stream::send_some(const void* data, std::size_t bytes, int& error) {
     const auto sent = static_cast<ssize_t>(tls_->write({&part, 1}, error));
     return sent == 0 && error != 0 ? -1 : sent;
   }
-  const ssize_t sent = ::send(fd_, data, bytes, MSG_NOSIGNAL);
+  const ssize_t sent = ::send(socket_.get(), data, bytes, MSG_NOSIGNAL);
   error = sent < 0 ? errno : 0;
   return sent;
 }
@@ -107,7 +105,7 @@ ssize_t Stream::receive_some(void* data, std::size_t bytes, int& error) {
     const auto got = static_cast<ssize_t>(tls_->read({static_cast<std::byte*>(data), bytes}, error));
     return error == 0 || error == EPIPE ? got : -1;
   }
-  const ssize_t got = ::recv(fd_, data, bytes, 0);
+  const ssize_t got = ::recv(socket_.get(), data, bytes, 0);
   error = got < 0 ? errno : 0;
   return got;
 }
@@ -162,7 +160,8 @@ Status Stream::receive(std::string& data, std::size_t bytes, Deadline deadline) 
 SocketAddress Stream::local_address() const {
   SocketAddress address;
   address.length = sizeof(address.storage);
-  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) return {};
+  if (getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0)
+    return {};
   return address;
 }
 

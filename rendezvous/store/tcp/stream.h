@@ -9,6 +9,7 @@
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
+#include "core/descriptor.h"
 #include "core/security/guard.h"
 
 namespace tutti::store_wire {
@@ -23,14 +24,7 @@ class Stream {
  public:
   Stream() = default;
   // Takes over a connected socket that does not block.
-  explicit Stream(int fd) : fd_(fd) {}
-  Stream(Stream&& other) noexcept : fd_(std::exchange(other.fd_, -1)), tls_(std::move(other.tls_)) {}
-  Stream& operator=(Stream&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    std::swap(tls_, other.tls_);
-    return *this;
-  }
-  ~Stream() { close(); }
+  explicit Stream(Descriptor socket) : socket_(std::move(socket)) {}
 
   // `unreachable` with the system's reason if the address cannot be connected to.
   static Result<Stream> connect(const SocketAddress& address, Deadline deadline);
@@ -39,7 +33,7 @@ class Stream {
   // the guard's, and `timeout`.
   Status pass(security::Guard& guard, Deadline deadline);
 
-  bool is_open() const { return fd_ >= 0; }
+  bool is_open() const { return static_cast<bool>(socket_); }
   void close();
 
   // `timeout` or `peer_lost`.
@@ -58,7 +52,7 @@ class Stream {
   ssize_t receive_some(void* data, std::size_t bytes, int& error);
   ssize_t send_some(const void* data, std::size_t bytes, int& error);
 
-  int fd_ = -1;
+  Descriptor socket_;
   std::unique_ptr<security::Tls> tls_;
 };
 

@@ -163,12 +163,10 @@ TEST(LivenessAddress, ComesOutAsItWentIn) {
 TEST(LivenessProcess, IsProvedBeforeItIsWatched) {
   const ProcessIdentity self = own_identity();
   ASSERT_NE(self.start_time, 0u);
-  const int watched = watch_process(getpid(), self);
-  EXPECT_GE(watched, 0);
-  if (watched >= 0) close(watched);
-  EXPECT_EQ(watch_process(getpid(), {self.pid_namespace, self.start_time + 1}), -1);
-  EXPECT_EQ(watch_process(getpid(), {self.pid_namespace + 1, self.start_time}), -1);
-  EXPECT_EQ(watch_process(getpid(), {}), -1);
+  EXPECT_TRUE(watch_process(getpid(), self));
+  EXPECT_FALSE(watch_process(getpid(), {self.pid_namespace, self.start_time + 1}));
+  EXPECT_FALSE(watch_process(getpid(), {self.pid_namespace + 1, self.start_time}));
+  EXPECT_FALSE(watch_process(getpid(), {}));
 }
 
 }  // namespace

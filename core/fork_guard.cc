@@ -1,4 +1,4 @@
-#include "transport/driver/fork_guard.h"
+#include "core/fork_guard.h"
 
 #include <algorithm>
 #include <atomic>

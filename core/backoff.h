@@ -1,0 +1,29 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+namespace tutti {
+
+// A `Backoff` is the pause before the next attempt: twice as long each time, up to a limit.
+class Backoff {
+ public:
+  using Duration = std::chrono::milliseconds;
+
+  constexpr Backoff(Duration first, Duration longest) : pause_(first), longest_(longest) {}
+
+  // The pause that comes next.
+  constexpr Duration pause() const { return pause_; }
+  // Takes it: the one after that is longer.
+  constexpr Duration next() {
+    const Duration taken = pause_;
+    pause_ = std::min(2 * pause_, longest_);
+    return taken;
+  }
+
+ private:
+  Duration pause_;
+  Duration longest_;
+};
+
+}  // namespace tutti
