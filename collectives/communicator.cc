@@ -357,7 +357,7 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   }
   if (color == no_color) return std::nullopt;
   const int in_want = world.window_bytes == 0 || members.size() == 1 ? -1 : first_in_want(votes, members);
-  if (in_want >= 0) say_once_why_not_shared(describe(in_want));
+  if (in_want >= 0 && world.mesh->can_share(ranks)) say_once_why_not_shared(describe(in_want));
   return Communicator(
       make_group(group().shared_world(), static_cast<std::uint32_t>(context), std::move(ranks), in_want < 0));
 }

@@ -60,6 +60,8 @@ class TUTTI_API Store {
   // is gone: whoever dies leaves nothing behind. One prefix for each connection. Stores that do not know who
   // is connected ignore it.
   virtual Status hold(std::string_view prefix, Deadline deadline);
+  // This connection holds nothing any more, as if it had ended.
+  virtual Status release(Deadline deadline);
 
   // What is to be known if this connection ends: each of the keys that is not there then gets `value`. One
   // will for each connection, the last one; no keys: none any more. Stores that do not know who is connected

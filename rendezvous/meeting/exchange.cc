@@ -128,7 +128,8 @@ Result<std::vector<PeerInfo>> Exchange::run() {
 
 // Enters, meets, and leaves whatever came of it: the counter must be right also after a failure.
 Result<Exchange::Round> Exchange::one_round() {
-  // A store that goes on must not keep what ranks leave behind that die while they meet.
+  // A store that goes on must not keep what ranks leave behind that die while they meet: `present` counts
+  // them for ever.
   if (!options_.single_use && !store_.hold("", deadline_).ok())
     log::debug("the store cannot forget dead ranks");
   if (Result<std::int64_t> present = store_.add("present", 1, deadline_); !present.ok())
@@ -359,6 +360,7 @@ void Exchange::leave(bool failed, bool awaits_others) {
   if (!present.ok()) return;
   if (*present == 0) clear();
   static_cast<void>(store_.set_will({}, "", limit).ok());
+  if (!options_.single_use) static_cast<void>(store_.release(limit).ok());
   if (!options_.single_use || self_.rank != 0 || !holds_rank_ || !awaits_others) return;
   const Result<std::string> done = store_.get("done", earlier(limit, Deadline::after(others_limit)));
   if (done.ok() && *done != all_left) linger(decode_table(*done).status());

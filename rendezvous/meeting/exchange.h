@@ -16,7 +16,8 @@ struct ExchangeOptions {
   // The store is served by rank 0 for this one meeting. Then rank 0 returns only after everybody has the
   // table (it may stop serving at once), and the table stays, so that whoever comes too late can tell.
   // Otherwise the last rank to leave removes all keys but the counter `present`, and the same store and keys
-  // serve the next meeting; if ranks die, the store does once nobody is connected.
+  // serve the next meeting; if ranks die, the store does once all others have left. One that does not know
+  // who is connected keeps them.
   bool single_use = false;
   // Called by rank 0 about ten times a second while it waits for ranks.
   std::function<void()> while_waiting = {};

@@ -49,6 +49,8 @@ Status PrefixStore::hold(std::string_view prefix, Deadline deadline) {
   return store_->hold(prefix.empty() ? prefix_.substr(0, prefix_.size() - 1) : full(prefix), deadline);
 }
 
+Status PrefixStore::release(Deadline deadline) { return store_->release(deadline); }
+
 Status PrefixStore::set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline) {
   return store_->set_will(full(keys), value, deadline);
 }

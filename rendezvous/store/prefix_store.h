@@ -24,6 +24,7 @@ class PrefixStore final : public Store {
   Result<bool> exists(std::string_view key, Deadline deadline) override;
   // An empty prefix means all keys of this store.
   Status hold(std::string_view prefix, Deadline deadline) override;
+  Status release(Deadline deadline) override;
   Status set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline) override;
   Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline) override;
 

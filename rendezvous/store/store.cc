@@ -6,6 +6,8 @@ namespace tutti {
 
 Status Store::hold(std::string_view, Deadline) { return {}; }
 
+Status Store::release(Deadline) { return {}; }
+
 Status Store::set_will(std::span<const std::string>, std::string_view, Deadline) { return {}; }
 
 Result<std::vector<std::string>> Store::get_many(std::span<const std::string> keys, Deadline deadline) {

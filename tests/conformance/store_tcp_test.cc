@@ -244,10 +244,23 @@ TEST(TcpStore, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   close(ends[1]);
 }
 
-Introduction introduction(int rank) {
+TEST(TcpStore, HeldKeysGoWhenTheyAreLetGo) {
+  const auto server = serve();
+  const auto one = client_of(*server), other = client_of(*server);
+  ASSERT_TRUE(one->set("job/a", "v", ample()).ok());
+  ASSERT_TRUE(one->hold("job", ample()).ok());
+  ASSERT_TRUE(other->hold("job", ample()).ok());
+  ASSERT_TRUE(one->release(ample()).ok());
+  ASSERT_TRUE(one->release(ample()).ok());  // holds nothing, so nothing happens
+  EXPECT_TRUE(one->exists("job/a", ample()).take());
+  ASSERT_TRUE(other->release(ample()).ok());
+  EXPECT_FALSE(one->exists("job/a", ample()).take());
+}
+
+Introduction introduction(int rank, int world_size = 2) {
   Introduction self = describe_this_process();
   self.rank = rank;
-  self.world_size = 2;
+  self.world_size = world_size;
   return self;
 }
 
@@ -274,6 +287,48 @@ TEST(TcpStore, RanksThatWereKilledWhileTheyMetAreNotInTheWayOfTheNext) {
     });
     PrefixStore keys("job", client_of(*server));
     EXPECT_TRUE(exchange(keys, introduction(0), {}, ample()).ok());
+    second.join();
+  }
+}
+
+// The survivors keep their connections, which may serve for more than to meet.
+TEST(TcpStore, WhatADeadRankHasWrittenGoesWhenTheOthersHaveLeft) {
+  const auto server = serve();
+  const auto watcher = client_of(*server);
+  PrefixStore zero("job", client_of(*server)), one("job", client_of(*server));
+  for (const bool met : {false, true}) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      PrefixStore keys("job", client_of(*server));
+      ExchangeOptions options;
+      options.connect = [&](const std::vector<PeerInfo>&) {
+        static_cast<void>(keys.set("connects", "", ample()).ok());
+        for (;;) pause();
+        return Status();
+      };
+      static_cast<void>(exchange(keys, introduction(1, met ? 2 : 3), options, ample()).ok());
+      _exit(1);
+    }
+    const std::string key = met ? "job/connects" : "job/rank/1";
+    ExchangeOptions options;
+    std::thread killer([&] {
+      EXPECT_TRUE(watcher->wait({&key, 1}, ample()).ok());
+      kill(child, SIGKILL);
+      EXPECT_EQ(waitpid(child, nullptr, 0), child);
+    });
+    options.connect = [&](const std::vector<PeerInfo>&) {
+      EXPECT_TRUE(zero.get("done", ample()).ok());  // the will of rank 1
+      return Status(Code::peer_lost, "a connection was closed");
+    };
+    const Status failure = exchange(zero, introduction(0, met ? 2 : 3), options, ample()).status();
+    EXPECT_EQ(failure.code(), Code::peer_lost) << failure.to_string();
+    EXPECT_EQ(failure.peer(), 1) << failure.to_string();
+    killer.join();
+    for (const std::string name : {"session", "table", "told", "done", "present", "rank/0", "rank/1"})
+      EXPECT_FALSE(watcher->exists("job/" + name, ample()).take()) << name;
+    std::thread second([&] { EXPECT_TRUE(exchange(one, introduction(1), {}, ample()).ok()); });
+    EXPECT_TRUE(exchange(zero, introduction(0), {}, ample()).ok());
     second.join();
   }
 }

@@ -79,6 +79,18 @@ TEST(SharedMemory, CommunicatorsBeyondTheDescriptorsExchangeMessages) {
   }
 }
 
+// Nobody misses what could not be had with any number of descriptors.
+TEST(SharedMemory, ScarceDescriptorsAreOnlySpokenOfWhereMemoryCouldBeShared) {
+  for (const std::string transports : {"tcp", "shm,tcp"}) {
+    Ranks ranks(4, "scarce", {{"TUTTI_LOG_LEVEL", "warn"}, {"TUTTI_TRANSPORTS", transports}});
+    for (Process& process : ranks.processes) {
+      EXPECT_EQ(process.wait(), 0) << process.report();
+      EXPECT_EQ(process.err().find("file descriptors are short") != std::string::npos, transports != "tcp")
+          << process.report();
+    }
+  }
+}
+
 TEST(SharedMemory, RegisteredMemoryIsUnmappedOnceNobodyUsesIt) {
   Ranks ranks(4, "free");
   for (Process& process : ranks.processes) EXPECT_EQ(process.wait(), 0) << process.report();

@@ -1,6 +1,6 @@
 // A program for the ranks of a test that live in odd surroundings: `adversity_rank MODE...`.
 //   alarms SECONDS      an interval timer interrupts all system calls each millisecond, from before `init` on
-//   workers             forks children while a thread is at work, which end in one way or another
+//   workers             forks children while threads are at work, which end in one way or another
 //   clock STOP_FILE     computes until rank 0 sees the file; says "jump N" when the wall clock has jumped
 //   few DESCRIPTORS     has only so many descriptors, from before `init` on
 //   fork                forks while there is a communicator
@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -197,58 +196,65 @@ void let_go(Communicator comm, const std::string& how) {
 }
 
 // What children do with what they find: let go of it, end without a word, or try to use it.
-std::optional<Communicator> used_by_main, used_by_thread;
+std::vector<Communicator> inherited;
 
 [[noreturn]] void worker(int kind) {
   alarm(30);  // one that hangs is killed
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   if (kind == 1) kind = 0;  // their ends of a child wait for threads that it has not
 #endif
-  if (kind == 1) std::exit(0);  // destroys both
+  if (kind == 1) std::exit(0);  // destroys all
   if (kind == 2) {
     std::vector<float> data(1000);
-    for (Communicator* comm : {&*used_by_main, &*used_by_thread}) {
+    for (Communicator& comm : inherited) {
       try {
-        comm->all_reduce(data, ReduceOp::sum).wait();
+        comm.all_reduce(data, ReduceOp::sum).wait();
         _exit(3);
       } catch (const tutti::Error& error) {
         if (error.code() != tutti::Code::unsupported) _exit(4);
       }
-      comm->abort("a child has no say");
+      comm.abort("a child has no say");
     }
   }
-  used_by_thread.reset();
-  used_by_main.reset();
+  inherited.clear();
   _exit(0);
 }
 
-// While another thread is at work, so that a child finds everything half done.
+// Above all small calls, each of which takes and gives back all locks that there are.
+void hurry(Communicator& comm, const std::atomic<bool>& stop) {
+  float sum = 0;
+  char more = 1;
+  for (int round = 0; more != 0; ++round) {
+    compute(comm, round);
+    for (int i = 0; i < 50; ++i) comm.all_reduce(std::span(&sum, 1), ReduceOp::sum).wait();
+    more = stop ? 0 : 1;
+    comm.all_reduce(std::span(&more, 1), ReduceOp::max).wait();
+  }
+}
+
+// While other threads are at work, so that children find everything half done. With one thread that is rare:
+// the lock that a child needs is hardly ever held.
 void forks_at_work() {
-  used_by_main.emplace(tutti::init());
-  used_by_thread = used_by_main->split(0);
+  constexpr int busy_threads = 3;
+  constexpr int forks = 300;
+  inherited.push_back(tutti::init());
+  for (int i = 0; i < busy_threads; ++i) inherited.push_back(*inherited.front().split(0));
   std::atomic<bool> stop{false};
   say("ready");
-  std::thread other([&] {
-    char more = 1;
-    for (int round = 0; more != 0; ++round) {
-      compute(*used_by_thread, round % 20);
-      more = stop ? 0 : 1;
-      used_by_thread->all_reduce(std::span(&more, 1), ReduceOp::max).wait();
-    }
-  });
-  for (int i = 0; i < 90; ++i) {
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < inherited.size(); ++i)
+    threads.emplace_back([&, i] { hurry(inherited[i], stop); });
+  for (int i = 0; i < forks; ++i) {
     const pid_t child = fork();
     if (child == 0) worker(i % 3);
     int status = 0;
     waitpid(child, &status, 0);
     expect(status == 0, "a child of kind " + std::to_string(i % 3) + " ended with " + std::to_string(status));
-    used_by_main->barrier().wait();
   }
   stop = true;
-  other.join();
-  compute(*used_by_main, 19);
-  used_by_thread.reset();
-  used_by_main.reset();
+  for (std::thread& thread : threads) thread.join();
+  compute(inherited.front(), 19);
+  inherited.clear();
 }
 
 void destroys(const std::string& how) {

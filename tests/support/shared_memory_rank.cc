@@ -6,12 +6,15 @@
 //   reduce   takes part in collectives until one fails, or for ever;
 //            in these two the last rank does nothing;
 //   all      takes part in collectives, on every rank;
-//   splits   keeps hundreds of communicators, with few descriptors.
+//   splits   keeps hundreds of communicators, with few descriptors;
+//   scarce   the same with next to none.
 // What fails is printed to stderr, and makes the exit status 1.
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -69,9 +72,14 @@ void allocate_and_free(tutti::Communicator& comm) {
   if (mapped_segments() > before) throw std::runtime_error("still mapped");
 }
 
-void keep_splits(tutti::Communicator& comm) {
+rlim_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<rlim_t>(std::distance(begin(all), end(all)));
+}
+
+void keep_splits(tutti::Communicator& comm, rlim_t descriptors) {
   constexpr int splits = 300;
-  const rlimit few{160, 160};
+  const rlimit few{descriptors, descriptors};
   if (setrlimit(RLIMIT_NOFILE, &few) != 0) throw std::runtime_error("setrlimit");
   std::vector<tutti::Communicator> kept;
   for (int i = 0; i < splits; ++i) {
@@ -88,7 +96,8 @@ void go_on(tutti::Communicator& comm, const std::string& mode) {
   const int last = comm.size() - 1;
   std::vector<std::int32_t> data(1000);
   if (mode == "end") return;
-  if (mode == "splits") return keep_splits(comm);
+  if (mode == "splits") return keep_splits(comm, 160);
+  if (mode == "scarce") return keep_splits(comm, open_descriptors() + 12);
   if (mode == "free") {
     allocate_and_free(comm);
     comm.barrier().wait();

@@ -221,22 +221,28 @@ void Mesh::fail_peer(int peer_rank, const Status& why) {
   if (channel != nullptr) channel->close(peer_status(peer_rank), false);
 }
 
-void Mesh::share(ShareRequest& request) {
+// The first that shares memory and reaches all members.
+Result<Transport*> Mesh::sharing_transport(std::span<const int> members) const {
   std::string reasons;
   for (const auto& transport : options_.transports) {
     if (!transport->can_share()) continue;
     Status reach;
-    for (const int member : request.members) {
+    for (const int member : members) {
       if (member != rank()) reach = transport->can_reach(peer(member));
       if (!reach.ok()) break;
     }
-    if (reach.ok()) {
-      transport->share(request);
-      return;
-    }
+    if (reach.ok()) return transport.get();
     reasons += "; " + std::string(transport->name()) + ": " + reach.message();
   }
-  request.done(request, Status(Code::unsupported, "no transport shares memory among the members" + reasons));
+  return Status(Code::unsupported, "no transport shares memory among the members" + reasons);
+}
+
+bool Mesh::can_share(std::span<const int> members) const { return sharing_transport(members).ok(); }
+
+void Mesh::share(ShareRequest& request) {
+  const Result<Transport*> transport = sharing_transport(request.members);
+  if (!transport.ok()) return request.done(request, transport.status());
+  (*transport)->share(request);
 }
 
 void Mesh::cancel_share(ShareRequest& request, const Status& why) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,8 @@ class Mesh final : public TransportOwner {
   void cancel(RecvOp& op, const Status& why);
   // Somebody else found out that a peer is gone (missed heartbeats, say): as if its connection had broken.
   void fail_peer(int peer, const Status& why);
+  // Whether a transport shares memory and reaches all these ranks. Any thread.
+  bool can_share(std::span<const int> members) const;
   // Asks the first transport that shares memory and reaches all members; unsupported if there is none.
   void share(ShareRequest& request);
   // Gives it up, if it is not over: `done` gets `why` before this returns.
@@ -118,6 +121,7 @@ class Mesh final : public TransportOwner {
   struct State;
   enum OpState : std::uint32_t { idle, posted, failing, claimed };
 
+  Result<Transport*> sharing_transport(std::span<const int> members) const;
   Status choose(int peer);
   Transport* next_after(int peer, const Transport* transport, std::string& reasons);
   bool follows(int peer, const Transport& transport) const;

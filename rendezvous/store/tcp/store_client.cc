@@ -114,6 +114,7 @@ class Client final : public StoreClient {
   Result<bool> delete_key(std::string_view key, Deadline deadline) override;
   Result<bool> exists(std::string_view key, Deadline deadline) override;
   Status hold(std::string_view prefix, Deadline deadline) override;
+  Status release(Deadline deadline) override;
   Status set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline) override;
   Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline) override;
 
@@ -367,6 +368,12 @@ Result<bool> Client::exists(std::string_view key, Deadline deadline) {
 Status Client::hold(std::string_view prefix, Deadline deadline) {
   if (Status status = check_store_key(prefix); !status.ok()) return status;
   return call(request_for(StoreRequest::HOLD, prefix), deadline).status();
+}
+
+Status Client::release(Deadline deadline) {
+  StoreRequest request;
+  request.set_operation(StoreRequest::HOLD);
+  return call(request, deadline).status();
 }
 
 Status Client::set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline) {

@@ -46,7 +46,9 @@ std::unique_ptr<StoreRequest> parse_request(const std::string& text) {
   if (has_too_many_keys(text)) return nullptr;
   auto request = std::make_unique<StoreRequest>();
   if (!request->ParseFromString(text)) return nullptr;
-  if (request->keys_size() == 0 && request->operation() != StoreRequest::WILL) return nullptr;
+  const bool promises =
+      request->operation() == StoreRequest::WILL || request->operation() == StoreRequest::HOLD;
+  if (request->keys_size() == 0 && !promises) return nullptr;
   return request;
 }
 
@@ -86,7 +88,7 @@ Frame StoreService::handle(const StoreRequest& request, Parked& parked) {
     case StoreRequest::EXISTS:
       return encode_number(table_.find(request.keys(0)) != nullptr ? 1 : 0);
     case StoreRequest::HOLD:
-      return handle_hold(request.keys(0), parked);
+      return handle_hold(request, parked);
     case StoreRequest::WILL:
       return handle_will(request, parked);
     default:
@@ -124,8 +126,9 @@ Frame StoreService::handle_change(const StoreRequest& request) {
   return response;
 }
 
-Frame StoreService::handle_hold(const std::string& prefix, Parked& parked) {
-  ++holders_[prefix];
+Frame StoreService::handle_hold(const StoreRequest& request, Parked& parked) {
+  const std::string prefix = request.keys_size() == 0 ? std::string() : request.keys(0);
+  if (!prefix.empty()) ++holders_[prefix];
   let_go(parked);
   parked.held = prefix;
   return encode(Status());

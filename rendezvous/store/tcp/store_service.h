@@ -67,7 +67,7 @@ class StoreService {
   Frame encode(const Status& status) const;
   Frame encode_number(std::int64_t number) const;
   Frame handle_change(const wire::StoreRequest& request);
-  Frame handle_hold(const std::string& prefix, Parked& parked);
+  Frame handle_hold(const wire::StoreRequest& request, Parked& parked);
   void let_go(Parked& parked);
   Frame handle_will(const wire::StoreRequest& request, Parked& parked);
   void execute_will(Parked& parked);
