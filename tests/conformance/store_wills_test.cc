@@ -1,5 +1,6 @@
 // What a TCP store does for those whose connection ends, and what not.
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <future>
@@ -20,6 +21,7 @@ namespace tutti::test {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 // A store in a process of its own, which can be stopped.
 class StoreProcess {
@@ -135,6 +137,61 @@ TEST(TcpStore, HeldKeysOutliveAConnectionThatIsMadeAnew) {
     EXPECT_FALSE(client->exists("job/death", ample()).take());
     std::this_thread::sleep_for(milliseconds(5));
   }
+}
+
+// A rank that meets another one, and is asked again and again whether it is interrupted.
+class Meeting {
+ public:
+  Meeting(const StoreProcess& store, int rank)
+      : outcome_(std::async(std::launch::async, [&store, rank, this] {
+          PrefixStore keys("job", store.client());
+          ExchangeOptions options;
+          options.interrupted = [this] { return ++asked_ > 0 && interrupted_; };
+          return exchange(keys, introduction(rank), options, ample()).status();
+        })) {}
+
+  // It waits for the other rank, or for the store: so many times more than it has.
+  bool goes_on_waiting(int times) {
+    return eventually([this, until = asked_ + times] { return asked_ >= until; });
+  }
+  void interrupt() { interrupted_ = true; }
+  Status outcome() { return outcome_.get(); }
+
+ private:
+  std::atomic<int> asked_ = 0;
+  std::atomic<bool> interrupted_ = false;
+  std::future<Status> outcome_;
+};
+
+// Longer than a rank waits for an answer, and than it then tries to connect anew.
+TEST(TcpStore, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
+  const std::array<StoreProcess, 2> stores;
+  Meeting first[] = {{stores[0], 0}, {stores[1], 1}};
+  for (Meeting& each : first) EXPECT_TRUE(each.goes_on_waiting(1));
+  for (const StoreProcess& each : stores) each.stop();
+  for (Meeting& each : first) EXPECT_TRUE(each.goes_on_waiting(2));
+  for (const StoreProcess& each : stores) each.go_on();
+  Meeting last[] = {{stores[0], 1}, {stores[1], 0}};
+  for (Meeting* const each : {&first[0], &last[0], &first[1], &last[1]}) {
+    const Status status = each->outcome();
+    EXPECT_TRUE(status.ok()) << status.to_string();
+  }
+}
+
+TEST(TcpStore, WhoIsInterruptedDoesNotWaitForAStoreThatStalls) {
+  const std::array<StoreProcess, 2> stores;
+  Meeting meetings[] = {{stores[0], 0}, {stores[1], 1}};
+  for (Meeting& each : meetings) EXPECT_TRUE(each.goes_on_waiting(1));
+  for (const StoreProcess& each : stores) each.stop();
+  for (Meeting& each : meetings) EXPECT_TRUE(each.goes_on_waiting(1));
+  const auto begin = Deadline::Clock::now();
+  for (Meeting& each : meetings) each.interrupt();
+  for (const int rank : {0, 1}) {
+    const Status status = meetings[rank].outcome();
+    EXPECT_EQ(status.code(), Code::aborted) << status.to_string();
+    EXPECT_EQ(status.peer(), rank);
+  }
+  EXPECT_LT(Deadline::Clock::now() - begin, seconds(30));  // where a minute was given
 }
 
 TEST(TcpStore, RanksThatWereKilledWhileTheyMetAreNotInTheWayOfTheNext) {
