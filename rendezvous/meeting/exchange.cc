@@ -19,6 +19,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds poll_interval{50};
 constexpr milliseconds interrupt_interval{200};
+// A store that stalls for so long is asked once more, after a look whether this rank is interrupted.
+constexpr milliseconds stall_limit{3000};
 constexpr milliseconds first_pause{20};
 constexpr milliseconds longest_pause{300};
 // For what is still to be said when all is over.
@@ -60,6 +62,7 @@ class Exchange {
   Result<Round> meet();
   static Deadline without_reserve(Deadline deadline);
   Deadline closing() const;
+  Deadline patience() const;
   bool follows() const { return options_.single_use && self_.rank != 0; }
 
   Result<Entry> enter();
@@ -71,7 +74,7 @@ class Exchange {
   Status duplicate(const Introduction& holder) const { return rendezvous::taken_twice(holder, self_); }
   bool knows_us(const std::vector<Introduction>& peers) const;
   Status interruption() const;
-  Result<std::string> current_table();
+  Result<std::string> current_table(Deadline limit);
   Status publish_failure(const Status& failure);
   Status settle(const Status& failure);
   Status first_cause(const Status& failure) const;
@@ -157,6 +160,11 @@ Deadline Exchange::closing() const {
   return Deadline::after(std::clamp<std::chrono::nanoseconds>(deadline_.remaining(), least_grace, grace));
 }
 
+// With a question that every store answers at once, unless it stalls.
+Deadline Exchange::patience() const {
+  return options_.interrupted ? earlier(deadline_, Deadline::after(stall_limit)) : deadline_;
+}
+
 // The store of a meeting that is not over is gone: so is rank 0, which serves it.
 Status Exchange::first_cause(const Status& failure) const {
   if (failure.code() != Code::peer_lost || failure.peer() >= 0 || server_.empty()) return failure;
@@ -215,7 +223,7 @@ Result<Entry> Exchange::enter_session() {
   const Result<Entry> session = claim("session", &Exchange::disagreement);
   if (!session.ok() || *session == Entry::stale || !follows()) return session;
   // Only if it is not over already, rank 0 is still needed.
-  const Result<std::string> table = current_table();
+  const Result<std::string> table = current_table(deadline_);
   if (!table.ok()) return table.status();
   if (table->empty()) server_ = first_;
   return session;
@@ -273,7 +281,7 @@ Result<Entry> Exchange::claim(const std::string& key,
     if (status.ok()) return Entry::entered;
     // The holder may belong to a meeting that is over. Its table goes after the other keys, so if there is no
     // table and the same holder is still there when we look once more, then it is of this meeting.
-    const Result<std::string> table = current_table();
+    const Result<std::string> table = current_table(deadline_);
     if (!table.ok()) return table.status();
     if (!table->empty()) {
       const Result<std::vector<Introduction>> peers = decode_table(*table);
@@ -297,8 +305,8 @@ Status Exchange::interruption() const {
 }
 
 // Empty if there is none; no table is empty itself.
-Result<std::string> Exchange::current_table() {
-  const Result<bool> there = store_.exists("table", deadline_);
+Result<std::string> Exchange::current_table(Deadline limit) {
+  const Result<bool> there = store_.exists("table", limit);
   if (!there.ok()) return there.status();
   if (!*there) return std::string();
   Result<std::string> table = store_.get("table", Deadline::after(poll_interval));
@@ -411,8 +419,9 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
     if (options_.while_waiting) options_.while_waiting();
     if (is_interrupted()) return publish_failure(interruption());
     speak_of_wait();
-    Result<std::string> table = current_table();
-    if (!table.ok() || !table->empty()) return table;
+    Result<std::string> table = current_table(patience());
+    const bool stalls = table.status().code() == Code::timeout;
+    if (!stalls && (!table.ok() || !table->empty())) return table;
     if (!piece.expired()) std::this_thread::sleep_for(first_pause);
   }
 }
@@ -427,7 +436,7 @@ Result<std::string> Exchange::await_key(const std::string& key) {
     if (value.ok() || value.status().code() != Code::timeout) return value;
     if (is_interrupted()) return publish_failure(interruption());
     speak_of_wait();
-    const Result<bool> there = store_.exists(key, deadline_);
+    const Result<bool> there = store_.exists(key, patience());
     if (!there.ok() && there.status().code() != Code::timeout) return there.status();
     if (!piece.expired()) std::this_thread::sleep_for(first_pause);
   }

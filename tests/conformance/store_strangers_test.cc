@@ -1,4 +1,6 @@
 // Connections that say a hello as clients do, and then little or nothing.
+#include <array>
+#include <future>
 #include <vector>
 
 #include "tests/conformance/store_stranger.h"
@@ -76,6 +78,24 @@ TEST(StoreStrangers, WhoIsIdleMakesRoomAndWhoHoldsKeysDoesNot) {
   EXPECT_FALSE(
       tcp::connect_store(server->address(), server->port(), Deadline::after(milliseconds(1500))).ok());
   for (const auto& client : more) EXPECT_EQ(client->get("k", ample()).take(), "v");
+}
+
+// As ranks do where the store is for one meeting only; also while they wait.
+TEST(StoreStrangers, WhoHasLeftAWillStays) {
+  tcp::StoreServerOptions options;
+  options.max_connections = 4;
+  options.ranks_hold = true;
+  const auto server = serve(options);
+  const std::string death = "death", table = "table";
+  const std::array ranks = {client_of(*server), client_of(*server), client_of(*server), client_of(*server)};
+  for (const auto& rank : ranks) ASSERT_TRUE(rank->set_will({&death, 1}, "gone", ample()).ok());
+  auto waiting = std::async(std::launch::async, [&] { return ranks[0]->get(table, ample()); });
+  EXPECT_FALSE(
+      tcp::connect_store(server->address(), server->port(), Deadline::after(milliseconds(2500))).ok());
+  for (std::size_t i = 1; i < ranks.size(); ++i) EXPECT_TRUE(ranks[i]->set(table, "v", ample()).ok());
+  const Result<std::string> read = waiting.get();
+  ASSERT_TRUE(read.ok()) << read.status().to_string();
+  EXPECT_EQ(*read, "v");
 }
 
 // Waits for many long keys that never come: what they take is counted, and ranks are served all the same.

@@ -14,9 +14,6 @@
 #include <tutti/address.h>
 #include <tutti/store_server.h>
 
-#include "rendezvous/meeting/exchange.h"
-#include "rendezvous/meeting/introduction.h"
-#include "rendezvous/store/prefix_store.h"
 #include "rendezvous/store/tcp/store_client.h"
 #include "rendezvous/store/tcp/wire.h"
 #include "tests/conformance/store_stranger.h"
@@ -145,45 +142,6 @@ TEST(TcpStore, AClientProcessThatDiesWhileItWaits) {
   EXPECT_EQ(client->get("child", ample()).take(), "here");
 }
 
-TEST(TcpStore, HeldKeysGoWithTheLastWhoHoldsThem) {
-  const auto server = serve();
-  const auto watcher = client_of(*server);
-  auto one = client_of(*server), other = client_of(*server);
-  for (const char* key : {"job", "job/a", "job/b/c", "jobs/d", "joa/e"})
-    ASSERT_TRUE(watcher->set(key, "v", ample()).ok());
-  ASSERT_TRUE(one->hold("job", ample()).ok());
-  ASSERT_TRUE(other->hold("job", ample()).ok());
-  ASSERT_TRUE(other->hold("job", ample()).ok());  // counts once
-  one = nullptr;
-  ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));
-  EXPECT_EQ(watcher->get("job/a", ample()).take(), "v");  // cached, too
-  other = nullptr;
-  EXPECT_TRUE(eventually([&] { return !watcher->exists("job/a", ample()).take(); }));
-  EXPECT_FALSE(watcher->exists("job/b/c", ample()).take());
-  EXPECT_EQ(watcher->get("job/a", Deadline::after(milliseconds(0))).status().code(), Code::timeout);
-  for (const char* key : {"job", "jobs/d", "joa/e"}) EXPECT_TRUE(watcher->exists(key, ample()).take()) << key;
-}
-
-TEST(TcpStore, AWillIsDoneWhenItsConnectionEnds) {
-  const auto server = serve();
-  const auto watcher = client_of(*server);
-  auto one = client_of(*server), other = client_of(*server), wise = client_of(*server);
-  const std::vector<std::string> keys = {"there", "missing"};
-  ASSERT_TRUE(watcher->set("there", "before", ample()).ok());
-  ASSERT_TRUE(one->set_will(std::span(keys), "another will", ample()).ok());
-  for (const auto& client : {one, other}) ASSERT_TRUE(client->set_will(keys, "gone", ample()).ok());
-  ASSERT_TRUE(wise->set_will(keys, "changed its mind", ample()).ok());
-  ASSERT_TRUE(wise->set_will({}, "", ample()).ok());
-  wise = one = nullptr;
-  ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));
-  EXPECT_FALSE(watcher->exists("missing", ample()).take());  // another has the same will
-  std::thread last([&] { other = nullptr; });
-  EXPECT_EQ(watcher->get("missing", ample()).take(), "gone");
-  last.join();
-  EXPECT_EQ(watcher->get("there", ample()).take(), "before");
-  EXPECT_EQ(watcher->set_will(keys, std::string(5000, 'x'), ample()).code(), Code::invalid_argument);
-}
-
 TEST(TcpStore, APortThatAnOutgoingConnectionHasIsSaidToBeSo) {
   const auto server = serve();
   const auto client = tcp::connect_store(server->address(), server->port(), ample()).take();
@@ -194,143 +152,6 @@ TEST(TcpStore, APortThatAnOutgoingConnectionHasIsSaidToBeSo) {
   EXPECT_NE(second.status().message().find("is in use"), std::string::npos) << second.status().to_string();
   EXPECT_NE(second.status().message().find("an outgoing connection"), std::string::npos);
   EXPECT_NE(second.status().message().find("ip_local_port_range"), std::string::npos);
-}
-
-// Nobody has died if the store goes.
-TEST(TcpStore, NoWillIsDoneByAStoreThatEnds) {
-  auto server = serve();
-  const auto dying = client_of(*server), waiting = client_of(*server);
-  const std::vector<std::string> keys = {"death"};
-  ASSERT_TRUE(dying->set_will(keys, "gone", ample()).ok());
-  Result<std::string> death = Status(Code::internal, "not run");
-  std::thread wait([&] { death = waiting->get("death", ample()); });
-  std::this_thread::sleep_for(milliseconds(50));
-  server = nullptr;
-  wait.join();
-  EXPECT_EQ(death.status().code(), Code::peer_lost);
-}
-
-// A client that gives up waiting for an answer connects anew for its next call.
-TEST(TcpStore, HeldKeysOutliveAConnectionThatIsMadeAnew) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    const auto server = serve();
-    const std::uint16_t port = server->port();
-    if (write(ends[1], &port, sizeof port) != sizeof port) _exit(1);
-    for (;;) pause();
-  }
-  std::uint16_t port = 0;
-  ASSERT_EQ(read(ends[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
-  const auto client = tcp::connect_store("127.0.0.1", port, ample()).take();
-  ASSERT_TRUE(client->hold("job", ample()).ok());
-  ASSERT_TRUE(client->set("job/a", "v", ample()).ok());
-  const std::vector<std::string> death = {"job/death"};
-  ASSERT_TRUE(client->set_will(death, "gone", ample()).ok());
-  kill(child, SIGSTOP);
-  ASSERT_EQ(waitpid(child, nullptr, WUNTRACED), child);
-  EXPECT_EQ(client->exists("job/a", Deadline::after(milliseconds(0))).status().code(), Code::timeout);
-  kill(child, SIGCONT);
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_TRUE(client->exists("job/a", ample()).take());
-    EXPECT_FALSE(client->exists("job/death", ample()).take());
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  kill(child, SIGKILL);
-  EXPECT_EQ(waitpid(child, nullptr, 0), child);
-  close(ends[0]);
-  close(ends[1]);
-}
-
-TEST(TcpStore, HeldKeysGoWhenTheyAreLetGo) {
-  const auto server = serve();
-  const auto one = client_of(*server), other = client_of(*server);
-  ASSERT_TRUE(one->set("job/a", "v", ample()).ok());
-  ASSERT_TRUE(one->hold("job", ample()).ok());
-  ASSERT_TRUE(other->hold("job", ample()).ok());
-  ASSERT_TRUE(one->release(ample()).ok());
-  ASSERT_TRUE(one->release(ample()).ok());  // holds nothing, so nothing happens
-  EXPECT_TRUE(one->exists("job/a", ample()).take());
-  ASSERT_TRUE(other->release(ample()).ok());
-  EXPECT_FALSE(one->exists("job/a", ample()).take());
-}
-
-Introduction introduction(int rank, int world_size = 2) {
-  Introduction self = describe_this_process();
-  self.rank = rank;
-  self.world_size = world_size;
-  return self;
-}
-
-TEST(TcpStore, RanksThatWereKilledWhileTheyMetAreNotInTheWayOfTheNext) {
-  const auto server = serve();
-  const auto watcher = client_of(*server);
-  for (const int killed : {0, 1}) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      PrefixStore keys("job", client_of(*server));
-      static_cast<void>(exchange(keys, introduction(killed), {}, ample()));
-      _exit(1);
-    }
-    const std::string key = "job/rank/" + std::to_string(killed);
-    ASSERT_TRUE(watcher->wait({&key, 1}, ample()).ok());
-    kill(child, SIGKILL);
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(eventually([&] { return !watcher->exists(key, ample()).take(); }));
-    std::thread second([&] {
-      PrefixStore keys("job", client_of(*server));
-      EXPECT_TRUE(exchange(keys, introduction(1), {}, ample()).ok());
-    });
-    PrefixStore keys("job", client_of(*server));
-    EXPECT_TRUE(exchange(keys, introduction(0), {}, ample()).ok());
-    second.join();
-  }
-}
-
-// The survivors keep their connections, which may serve for more than to meet.
-TEST(TcpStore, WhatADeadRankHasWrittenGoesWhenTheOthersHaveLeft) {
-  const auto server = serve();
-  const auto watcher = client_of(*server);
-  PrefixStore zero("job", client_of(*server)), one("job", client_of(*server));
-  for (const bool met : {false, true}) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      PrefixStore keys("job", client_of(*server));
-      ExchangeOptions options;
-      options.connect = [&](const std::vector<PeerInfo>&) {
-        static_cast<void>(keys.set("connects", "", ample()).ok());
-        for (;;) pause();
-        return Status();
-      };
-      static_cast<void>(exchange(keys, introduction(1, met ? 2 : 3), options, ample()).ok());
-      _exit(1);
-    }
-    const std::string key = met ? "job/connects" : "job/rank/1";
-    ExchangeOptions options;
-    std::thread killer([&] {
-      EXPECT_TRUE(watcher->wait({&key, 1}, ample()).ok());
-      kill(child, SIGKILL);
-      EXPECT_EQ(waitpid(child, nullptr, 0), child);
-    });
-    options.connect = [&](const std::vector<PeerInfo>&) {
-      EXPECT_TRUE(zero.get("done", ample()).ok());  // the will of rank 1
-      return Status(Code::peer_lost, "a connection was closed");
-    };
-    const Status failure = exchange(zero, introduction(0, met ? 2 : 3), options, ample()).status();
-    EXPECT_EQ(failure.code(), Code::peer_lost) << failure.to_string();
-    EXPECT_EQ(failure.peer(), 1) << failure.to_string();
-    killer.join();
-    for (const std::string name : {"session", "table", "told", "done", "present", "rank/0", "rank/1"})
-      EXPECT_FALSE(watcher->exists("job/" + name, ample()).take()) << name;
-    std::thread second([&] { EXPECT_TRUE(exchange(one, introduction(1), {}, ample()).ok()); });
-    EXPECT_TRUE(exchange(zero, introduction(0), {}, ample()).ok());
-    second.join();
-  }
 }
 
 TEST(TcpStore, AParkedClientThatTalksIsDropped) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,9 +48,34 @@ struct Pair {
   std::string what, odd, usual;
 };
 
-// Each of three ranks in turn: all are told of that one, in words that mean the same on every rank. Where all
-// have called in good time the majority is known, and that one is blamed.
-TEST_P(OddOne, IsNamedToAllRanks) {
+// Whom each of three ranks blames where one of them calls something else: that one, or nobody (-1). All are
+// told of it in words that mean the same on every rank.
+std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
+  std::vector<int> blamed;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    SCOPED_TRACE("rank " + std::to_string(rank));
+    const auto failure = world.failure(rank);
+    if (!failure || !world.rank(rank).wait_for_output("\npeer ")) {
+      ADD_FAILURE() << world.report();
+      continue;
+    }
+    EXPECT_EQ(failure->code, "mismatch") << failure->message;
+    const auto called = [&](int who, const std::string& call) {
+      return failure->message.find("pid " + std::to_string(world.rank(who).pid()) + ") called " + call) !=
+             std::string::npos;
+    };
+    EXPECT_TRUE(called(odd, pair.odd)) << failure->message;
+    EXPECT_TRUE(called((odd + 1) % 3, pair.usual) || called((odd + 2) % 3, pair.usual)) << failure->message;
+    const std::string out = world.rank(rank).out();
+    blamed.push_back(std::stoi(out.substr(out.find("\npeer ") + 6)));
+    EXPECT_TRUE(blamed.back() == odd || blamed.back() == -1) << blamed.back() << ": " << failure->message;
+  }
+  return blamed;
+}
+
+// Each of three ranks in turn: where all have called in good time the majority is known, and all blame that
+// one. On a busy machine it takes some runs until they do.
+TEST_P(OddOne, IsBlamedByAllRanks) {
   const std::vector<Pair> pairs = {
       {"kind", "broadcast(count=3000, float32, root=0)", "all_reduce(count=3000, float32, sum)"},
       {"size", "all_reduce(count=999, float32, sum)", "all_reduce(count=1000, float32, sum)"},
@@ -61,32 +87,19 @@ TEST_P(OddOne, IsNamedToAllRanks) {
       {"loop", "all_reduce(count=2, float32, sum)", "barrier()"},
       {"split", "all_reduce(count=3000, float32, sum)", "split()"},
   };
-  int blamed = 0;
   for (const Pair& pair : pairs) {
     for (int odd = 0; odd < 3; ++odd) {
-      FaultWorld world(3, {"differ", pair.what, std::to_string(odd)}, {.transport = GetParam()});
-      ASSERT_TRUE(world.ready());
-      for (int rank = 0; rank < 3; ++rank) {
-        SCOPED_TRACE(pair.what + ", odd one: " + std::to_string(odd) + ", rank " + std::to_string(rank));
-        const auto failure = world.failure(rank);
-        ASSERT_TRUE(failure) << world.report();
-        EXPECT_EQ(failure->code, "mismatch") << failure->message;
-        const auto called = [&](int who, const std::string& call) {
-          return failure->message.find("pid " + std::to_string(world.rank(who).pid()) + ") called " + call) !=
-                 std::string::npos;
-        };
-        EXPECT_TRUE(called(odd, pair.odd)) << failure->message;
-        EXPECT_TRUE(called((odd + 1) % 3, pair.usual) || called((odd + 2) % 3, pair.usual))
-            << failure->message;
-        ASSERT_TRUE(world.rank(rank).wait_for_output("\npeer ")) << world.report();
-        const std::string out = world.rank(rank).out();
-        const int peer = std::stoi(out.substr(out.find("\npeer ") + 6));
-        EXPECT_TRUE(peer == odd || peer == -1) << peer << ": " << failure->message;
-        blamed += peer == odd ? 1 : 0;
+      SCOPED_TRACE(pair.what + ", odd one: " + std::to_string(odd));
+      const std::vector<int> all(3, odd);
+      std::vector<int> blamed;
+      for (int runs = 0; runs < 20 && blamed != all && !HasFailure(); ++runs) {
+        FaultWorld world(3, {"differ", pair.what, std::to_string(odd)}, {.transport = GetParam()});
+        ASSERT_TRUE(world.ready());
+        blamed = blamed_in(world, pair, odd);
       }
+      ASSERT_EQ(blamed, all);
     }
   }
-  EXPECT_GT(blamed, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(, OddOne, testing::Values("tcp", "shm"),

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/faults/fault_world.h"
 #include "tests/support/process.h"
 
 namespace tutti::test {
@@ -40,6 +41,23 @@ TEST(MeetingWithoutLoopback, SaysSo) {
   EXPECT_EQ(rank.wait(), 1) << rank.report();
   EXPECT_NE(rank.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
       << rank.report();
+}
+
+// The ranks meet, and then nothing leads from one to the other: what they do by themselves in `init` has no
+// other name than that.
+TEST(MeetingWithoutAWay, SpeaksOfInit) {
+  FaultWorld world(
+      2, {"idle"},
+      {.transport = "tcp",
+       .more = {{"TUTTI_BIND_ADDRESS", "127.0.0.1"}, {"TUTTI_ADVERTISE_ADDRESS", "127.0.0.99"}}});
+  for (int rank = 0; rank < world.size(); ++rank) {
+    const auto failure = world.failure(rank);
+    ASSERT_TRUE(failure) << world.report();
+    EXPECT_EQ(failure->code, "peer_lost") << failure->message;
+    const std::string self = "rank " + std::to_string(rank) + " (host ";
+    EXPECT_TRUE(failure->message.starts_with(self)) << failure->message;
+    EXPECT_NE(failure->message.find(": init() "), std::string::npos) << failure->message;
+  }
 }
 
 }  // namespace

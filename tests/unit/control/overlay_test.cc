@@ -20,6 +20,8 @@
 
 #include <tutti/log.h>
 
+#include "core/error_text.h"
+#include "scratch_folder.h"
 #include "tests/support/scratch_folder.h"
 
 namespace {
@@ -211,8 +213,9 @@ class Losses final : public ControlEvents {
   std::map<int, Status> lost;
 };
 
-// Rank 0 of two, where the other is at that address: what it says of it, and when by its own clock.
-std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silent) {
+// Rank 0 of two, where the other is at that address: what it says of it, and when by its own clock. `silent`:
+// nothing answers; or every attempt ends with that error.
+std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silent, int error = 0) {
   OverlayOptions options;
   for (int rank = 0; rank < 2; ++rank) {
     PeerInfo peer;
@@ -225,7 +228,7 @@ std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silen
     int both[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
     ends.emplace_back(both[1]);
-    return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false);
+    return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false, error);
   };
   if (silent) options.connect = unanswered;
   Losses events;
@@ -248,6 +251,15 @@ TEST(Overlay, WhereTheNetworkDoesNotLeadIsSaidSoon) {
   EXPECT_THAT(text, HasSubstr("unreachable"));
   EXPECT_THAT(text, HasSubstr("TUTTI_PORT_RANGE"));
   EXPECT_LT(after, milliseconds(5000));
+}
+
+// What the network says ends the attempts soon, and what this host is short of does not.
+TEST(Overlay, AShortageOfThisHostIsNotTakenForTheOthersRejection) {
+  const std::chrono::nanoseconds patience = OverlayOptions{}.limit;
+  for (const int error : {EHOSTUNREACH, ENETUNREACH, EACCES})
+    EXPECT_LT(loss_of("10.0.0.1", true, error).second, patience) << error_text(error);
+  for (const int error : {EADDRNOTAVAIL, ENOBUFS, ENOMEM, EAGAIN})
+    EXPECT_GE(loss_of("10.0.0.1", true, error).second, patience) << error_text(error);
 }
 
 TEST(Overlay, WhereNothingAnswersIsNamed) {
