@@ -3,8 +3,9 @@
 # A GoogleTest program build/<preset>/bin/tests/NAME with one ctest entry per test suite, `NAME.Suite`: finer would
 # cost a process per test, coarser would leave cores idle and hide which part failed. Labels: the area's folder
 # (unit, conformance, ...) and LABELS; "sanitize" means that CI runs it under the sanitizers too. TIMEOUT is for one
-# suite. SERIAL suites run with nothing beside them. A suite in which every test skipped counts as skipped.
-# Sources may use TUTTI_BIN_DIR (where `tutti` and the examples are) and TUTTI_SOURCE_DIR.
+# suite, and for what hangs: far above what a slow machine takes. SERIAL suites run with nothing beside them. A suite
+# in which every test skipped counts as skipped. Sources may use TUTTI_BIN_DIR (where `tutti` and the examples are)
+# and TUTTI_SOURCE_DIR.
 set(TUTTI_TEST_DISCOVER ${CMAKE_CURRENT_LIST_DIR}/discover.cmake)
 set(TUTTI_TEST_SKIP_CODE 77)
 
@@ -20,7 +21,7 @@ function(tutti_test name)
     message(FATAL_ERROR "tutti_test(${name}): unknown arguments: ${TEST_UNPARSED_ARGUMENTS}")
   endif()
   if(NOT TEST_TIMEOUT)
-    set(TEST_TIMEOUT 120)
+    set(TEST_TIMEOUT 300)
   endif()
   if(TUTTI_SANITIZE)
     math(EXPR TEST_TIMEOUT "${TEST_TIMEOUT} * 4")

@@ -34,7 +34,7 @@ TEST(Authentication, AWrongTokenOrNoneIsRefusedAndTheJobGoesOn) {
 }
 
 TEST(Authentication, WhoWaitsInVainHearsWhoWasTurnedAway) {
-  Job job(2, {{"TUTTI_INIT_TIMEOUT", "6s"}}, 1);
+  Job job(2, {{"TUTTI_INIT_TIMEOUT", "15s"}}, 1);
   Process& guarded = job.start(1, {{"TUTTI_TOKEN", token}});
   EXPECT_EQ(guarded.wait(), 1) << guarded.report();
   EXPECT_THAT(guarded.err(), AllOf(HasSubstr("unauthenticated"), HasSubstr("has no token")));
@@ -55,13 +55,13 @@ TEST(Authentication, AFileSessionIsClosedToWhoCannotReadTheFile) {
   const TemporaryFolder folder;
   const std::string path = folder / "session";
   Job job(2, {{"TUTTI_INIT_METHOD", "file://" + path}}, 1);
-  for (int attempt = 0; attempt < 1000 && !std::filesystem::exists(path); ++attempt) usleep(10'000);
+  for (int attempt = 0; attempt < 6000 && !std::filesystem::exists(path); ++attempt) usleep(10'000);
   struct stat info = {};
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777u, 0600u);
   for (const std::uint16_t port : listening_ports(job[0].pid())) {
     Process& stranger = job.start(
-        1, {{"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(port)}, {"TUTTI_INIT_TIMEOUT", "2s"}});
+        1, {{"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(port)}, {"TUTTI_INIT_TIMEOUT", "5s"}});
     EXPECT_EQ(stranger.wait(), 1) << stranger.report();
     job.ranks.pop_back();
   }

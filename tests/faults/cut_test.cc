@@ -26,7 +26,7 @@ class Cut : public testing::Test {
           Process::Environment{{"TUTTI_RANK", std::to_string(rank)},
                                {"TUTTI_WORLD_SIZE", std::to_string(hosts.size())},
                                {"TUTTI_INIT_METHOD", "tcp://" + network_.address(hosts[0]) + ":29620"},
-                               {"TUTTI_HEARTBEAT", "1s"}});
+                               {"TUTTI_HEARTBEAT", "3s"}});
     }
     for (Process& rank : ranks_) ASSERT_TRUE(rank.wait_for_output("ready\n")) << rank.report();
   }

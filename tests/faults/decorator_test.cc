@@ -98,7 +98,7 @@ TEST_P(Decorator, ALostMessageIsATimeout) {
 
 TEST_P(Decorator, ATruncatedMessageIsAMismatchWithItsSender) {
   for (const std::uint64_t at : points()) {
-    const auto outcomes = run({.kind = Kind::truncate, .at = at}, std::chrono::seconds(5));
+    const auto outcomes = run({.kind = Kind::truncate, .at = at}, long_time);
     bool named = false;
     for (const Outcome& outcome : outcomes) {
       const Code code = outcome.status.code();

@@ -136,7 +136,7 @@ TEST(Encryption, CertificatesDoWithoutAToken) {
 
 TEST(Encryption, OneRankWithoutItIsToldOnBothSides) {
   for (const bool first : {false, true}) {
-    Job job(2, {{"TUTTI_TOKEN", token}, {"TUTTI_INIT_TIMEOUT", "6s"}}, 0);
+    Job job(2, {{"TUTTI_TOKEN", token}, {"TUTTI_INIT_TIMEOUT", "15s"}}, 0);
     job.start(0, {{"TUTTI_TLS", first ? "1" : "0"}});
     job.start(1, {{"TUTTI_TLS", first ? "0" : "1"}});
     for (const auto& rank : job.ranks) {

@@ -15,7 +15,7 @@ const std::string program = std::string(TUTTI_BIN_DIR) + "/tests/fault_rank";
 Process rank_zero(const std::vector<std::string>& command) {
   return Process(command, {{"TUTTI_RANK", "0"},
                            {"TUTTI_WORLD_SIZE", "2"},
-                           {"TUTTI_INIT_TIMEOUT", "3s"},
+                           {"TUTTI_INIT_TIMEOUT", "8s"},
                            {"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(unused_port())}});
 }
 

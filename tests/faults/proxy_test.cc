@@ -69,7 +69,7 @@ TEST_F(Proxied, DelayAndLossChangeNoResult) {
 }
 
 TEST_F(Proxied, ACutIsALostPeerAfterTheLimit) {
-  start(2, {{"TUTTI_HEARTBEAT", "1s"}}, 2);
+  start(2, {{"TUTTI_HEARTBEAT", "3s"}}, 2);
   ASSERT_TRUE(job_->are_ready()) << reports();
   weather_.cut = true;
   for (int rank = 0; rank < 2; ++rank) {

@@ -64,7 +64,7 @@ TEST_P(Shrink, TheLeaderDiesMeanwhile) {
 TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   for (const int who : {0, 2}) {
     FaultWorld world(3, {"again", std::to_string(who)},
-                     {.transport = GetParam(), .more = {{"TUTTI_TIMEOUT", "500ms"}}});
+                     {.transport = GetParam(), .more = {{"TUTTI_TIMEOUT", "2s"}}});
     ASSERT_TRUE(world.ready());
     for (const int rank : {0, 1, 2}) ASSERT_TRUE(world.shrunk(rank, 3)) << world.report();
   }
@@ -97,7 +97,7 @@ TEST_P(Shrink, HalfOrLessIsRefused) {
 
 // Stopped for longer than the limit, the others gone on: it does not disturb them.
 TEST_P(Shrink, AStoppedRankIsLeftBehindAndStaysOutside) {
-  FaultWorld world(4, looping("1", "0"), {.transport = GetParam(), .heartbeat = "1s"});
+  FaultWorld world(4, looping("1", "0"), {.transport = GetParam(), .heartbeat = "3s"});
   ASSERT_TRUE(world.ready());
   world.rank(0).signal(SIGSTOP);
   for (const int rank : {1, 2, 3}) ASSERT_TRUE(world.shrunk(rank, 3)) << world.report();

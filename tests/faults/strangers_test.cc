@@ -176,7 +176,7 @@ TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   // Both know only the way to the store; whatever port the first listens on is visited before the second is
   // there.
   std::vector<LoopbackSocket> kept;
-  for (int attempt = 0; attempt < 1000 && kept.empty(); ++attempt) {
+  for (int attempt = 0; attempt < 6000 && kept.empty(); ++attempt) {
     for (const std::uint16_t port : listening_ports(job[0].pid())) kept.emplace_back(port);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

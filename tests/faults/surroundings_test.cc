@@ -113,7 +113,7 @@ TEST(FewDescriptors, AreAClearError) {
 #endif
   std::deque<Ranks> jobs;
   for (int count = 3; count <= 43; count += 4) {
-    const Process::Environment variables = {{"TUTTI_INIT_TIMEOUT", "4s"}, {"TUTTI_TIMEOUT", "4s"}};
+    const Process::Environment variables = {{"TUTTI_INIT_TIMEOUT", "15s"}, {"TUTTI_TIMEOUT", "15s"}};
     jobs.emplace_back(2, std::vector<std::string>{"few", std::to_string(count)}, variables).start_all();
   }
   int refused = 0;
@@ -139,7 +139,7 @@ TEST(FewDescriptors, AreAClearError) {
 
 TEST(UnwritableFolder, IsNamedAtOnce) {
   for (const std::string path : {"/proc/self/session", "/nonexistent/session"}) {
-    Ranks ranks(2, {"alarms", "0"}, {{"TUTTI_INIT_METHOD", "file://" + path}, {"TUTTI_INIT_TIMEOUT", "5s"}});
+    Ranks ranks(2, {"alarms", "0"}, {{"TUTTI_INIT_METHOD", "file://" + path}, {"TUTTI_INIT_TIMEOUT", "60s"}});
     ranks.start(0);
     Process& rank = ranks.all().front();
     EXPECT_EQ(rank.wait(), 1) << rank.report();
@@ -175,8 +175,8 @@ TEST(WallClock, MayJump) {
     set_clock("+0");
     Ranks ranks(3, {"clock", folder / "stop"},
                 {{"TUTTI_TRANSPORTS", transport},
-                 {"TUTTI_HEARTBEAT", "2s"},
-                 {"TUTTI_TIMEOUT", "20s"},
+                 {"TUTTI_HEARTBEAT", "10s"},
+                 {"TUTTI_TIMEOUT", "60s"},
                  {"LD_PRELOAD", library},
                  {"FAKETIME_TIMESTAMP_FILE", folder / "clock"},
                  {"FAKETIME_NO_CACHE", "1"},

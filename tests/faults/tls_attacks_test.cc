@@ -50,7 +50,7 @@ class TlsAttacks : public ::testing::TestWithParam<Service> {
                                                           {"TUTTI_TOKEN", token},
                                                           {"TUTTI_BIND_ADDRESS", listened_on},
                                                           {"TUTTI_ADVERTISE_ADDRESS", advertised},
-                                                          {"TUTTI_INIT_TIMEOUT", "6s"}}) {
+                                                          {"TUTTI_INIT_TIMEOUT", "12s"}}) {
       variables[name] = value;
     }
     job_.emplace(2, std::move(variables), 0);

@@ -79,7 +79,7 @@ std::string merged(Ranks& ranks) {
 // Asks again until the answer says `expected`: who waits for a moment only is not told from who is stuck.
 std::string merged(Ranks& ranks, const std::string& expected) {
   std::string text;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 600; ++i) {
     text = merged(ranks);
     if (text.find(expected) != std::string::npos) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

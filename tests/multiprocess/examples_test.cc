@@ -270,7 +270,7 @@ class WrongSettings : public testing::TestWithParam<Mistake> {};
 
 TEST_P(WrongSettings, GiveOneClearError) {
   Environment environment = GetParam().environment;
-  environment.emplace("TUTTI_INIT_TIMEOUT", "2s");
+  environment.emplace("TUTTI_INIT_TIMEOUT", "5s");
   Process process(command("01_hello", GetParam().arguments), environment);
   expect_error(process, GetParam().words);
 }
@@ -320,14 +320,15 @@ INSTANTIATE_TEST_SUITE_P(, WrongSettings, testing::ValuesIn(mistakes),
 
 TEST(WrongWorld, NobodyAtRankZero) {
   const std::uint16_t port = unused_port();
-  Process process(command("01_hello", by_url(tcp_url(port), 1, 2)), {{"TUTTI_INIT_TIMEOUT", "2s"}});
+  Process process(command("01_hello", by_url(tcp_url(port), 1, 2)), {{"TUTTI_INIT_TIMEOUT", "4s"}});
   expect_error(process, {"127.0.0.1", std::to_string(port)});
 }
 
 TEST(WrongWorld, OneRankMissing) {
   const std::string url = tcp_url(unused_port());
   World world;
-  for (const int rank : {0, 2}) world.start("01_hello", by_url(url, rank, 3), {{"TUTTI_INIT_TIMEOUT", "3s"}});
+  for (const int rank : {0, 2})
+    world.start("01_hello", by_url(url, rank, 3), {{"TUTTI_INIT_TIMEOUT", "10s"}});
   for (int i = 0; i < 2; ++i) expect_error(world[i], {"rank 1 has not arrived"});
 }
 
@@ -335,7 +336,7 @@ TEST(WrongWorld, SameRankTwice) {
   const std::string url = tcp_url(unused_port());
   World world;
   for (const int rank : {0, 1, 1})
-    world.start("01_hello", by_url(url, rank, 3), {{"TUTTI_INIT_TIMEOUT", "5s"}});
+    world.start("01_hello", by_url(url, rank, 3), {{"TUTTI_INIT_TIMEOUT", "30s"}});
   for (int i = 0; i < 3; ++i) expect_error(world[i], {"rank 1 is taken twice", "pid"});
 }
 
@@ -343,7 +344,7 @@ TEST(WrongWorld, RankZeroTwice) {
   const std::uint16_t port = unused_port();
   World world;
   for (int i = 0; i < 2; ++i)
-    world.start("01_hello", by_url(tcp_url(port), 0, 2), {{"TUTTI_INIT_TIMEOUT", "5s"}});
+    world.start("01_hello", by_url(tcp_url(port), 0, 2), {{"TUTTI_INIT_TIMEOUT", "10s"}});
   for (int i = 0; i < 2; ++i) EXPECT_EQ(world[i].wait(), 1) << world[i].report();
   EXPECT_THAT(world[0].err() + world[1].err(), AllOf(HasSubstr(std::to_string(port)), HasSubstr("in use"),
                                                      HasSubstr("rank 1 has not arrived")));
@@ -352,8 +353,8 @@ TEST(WrongWorld, RankZeroTwice) {
 TEST(WrongWorld, DifferentWorldSizes) {
   const std::string url = tcp_url(unused_port());
   World world;
-  world.start("01_hello", by_url(url, 0, 2), {{"TUTTI_INIT_TIMEOUT", "5s"}});
-  world.start("01_hello", by_url(url, 1, 3), {{"TUTTI_INIT_TIMEOUT", "5s"}});
+  world.start("01_hello", by_url(url, 0, 2), {{"TUTTI_INIT_TIMEOUT", "30s"}});
+  world.start("01_hello", by_url(url, 1, 3), {{"TUTTI_INIT_TIMEOUT", "30s"}});
   for (int i = 0; i < 2; ++i) expect_error(world[i], {"world size", "2 on rank 0", "3 on rank 1"});
 }
 
@@ -371,7 +372,7 @@ TEST(WrongWorld, PortInUse) {
     // Both ends of it: who serves cannot, and who joins meets somebody who does not speak our language.
     World world;
     for (int rank = 0; rank < 2; ++rank) {
-      world.start("01_hello", by_url(tcp_url(port), rank, 2), {{"TUTTI_INIT_TIMEOUT", "3s"}});
+      world.start("01_hello", by_url(tcp_url(port), rank, 2), {{"TUTTI_INIT_TIMEOUT", "6s"}});
     }
     expect_error(world[0], {std::to_string(port), "in use"});
     expect_error(world[1], {std::to_string(port)});

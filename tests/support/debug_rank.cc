@@ -97,13 +97,13 @@ void work(Communicator& comm, std::vector<float>& data, const std::string& mode)
   tutti::Work first = comm.all_reduce(data, ReduceOp::sum);
   comm.broadcast(data, 0).wait();
   first.wait();
-  if (comm.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (comm.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   comm.barrier().wait();
   if (comm.rank() == 0) comm.send(data, 1, 5).wait();
   if (comm.rank() == 1) comm.recv(data, 0, 5).wait();
   comm.split(tutti::no_color);
   if (mode == "work") return;
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the trace is written meanwhile
+  std::this_thread::sleep_for(std::chrono::seconds(4));  // the trace is written meanwhile
   if (mode == "abort") std::abort();
   std::_Exit(0);
 }

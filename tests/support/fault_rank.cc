@@ -3,7 +3,7 @@
 //   idle              calls nothing, and looks at the communicator's status until that is not ok
 //   split KIND COUNT  as `loop`, on communicators of half of the ranks each
 //   compute SECONDS   all but rank 0 wait in a barrier while that one computes; then all leave
-//   late WHO          that rank does nothing, the others call all_reduce a little later, for 300 ms at most
+//   late WHO          that rank does nothing, the others call all_reduce a little later, for 2 s at most
 //   leave WHO         that rank leaves while the others are in an all_reduce
 //   differ WHAT [WHO] the last rank, or that one, calls something else than the others, or in another order
 //   hasty WHO         as `late`, but rank 0 aborts while it asks who is late, and tells how busy it is
@@ -149,7 +149,7 @@ void hasty(Communicator& comm, int who) {
 }
 
 void again(Communicator& comm, int who) {
-  if (comm.rank() == who) std::this_thread::sleep_for(std::chrono::milliseconds(800));
+  if (comm.rank() == who) std::this_thread::sleep_for(std::chrono::seconds(3));
   for (int tries = 0; tries < 10; ++tries) {
     try {
       const tutti::Shrunk shrunk = comm.shrink();
@@ -183,7 +183,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     while (comm.rank() == std::stoi(words.at(1)) && comm.status().ok())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // all are ready, or stopped
-    comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::milliseconds(300)}).wait();
+    comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::seconds(2)}).wait();
   }
   if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
   if (mode == "again") again(comm, std::stoi(words.at(1)));
@@ -192,7 +192,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
     for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
     // Shrinking ends what others are still at; the last rank is to be asked before it calls.
-    if (splits > 0) std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 2 ? 1000 : 500));
+    if (splits > 0) std::this_thread::sleep_for(std::chrono::seconds(comm.rank() == 2 ? 4 : 2));
     const tutti::Shrunk shrunk = comm.shrink(1);
     return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");
   }

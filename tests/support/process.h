@@ -12,6 +12,9 @@
 
 namespace tutti::test {
 
+// Also for a sanitizer on a slow machine that has much else to do.
+inline constexpr std::chrono::milliseconds ample = std::chrono::minutes(3);
+
 // A program run as a user would run it. It starts in a process group of its own; whatever is left of that
 // group is killed when this goes away, and the program itself dies with the test.
 class Process {
@@ -30,7 +33,7 @@ class Process {
 
   pid_t pid() const { return pid_; }
   // Its exit status, 128 + n if signal n ended it; nothing if it still runs after `limit`.
-  std::optional<int> wait(std::chrono::milliseconds limit = std::chrono::seconds(60));
+  std::optional<int> wait(std::chrono::milliseconds limit = ample);
   // To the program alone; nothing happens if it has ended.
   void signal(int number);
 
@@ -38,7 +41,7 @@ class Process {
   std::string out() const;
   std::string err() const;
   // Waits until it has written `text` to stdout; false if it ended, or `limit` passed, without.
-  bool wait_for_output(std::string_view text, std::chrono::milliseconds limit = std::chrono::seconds(60));
+  bool wait_for_output(std::string_view text, std::chrono::milliseconds limit = ample);
   // Everything that a failed assertion should show: command, status and both outputs.
   std::string report() const;
 

@@ -287,7 +287,7 @@ def test_sequence_numbers():
 
 def late(rank, size):
     if rank == 1:
-        time.sleep(2)
+        time.sleep(6)
         with pytest.raises(RuntimeError, match="timeout"):
             dist.barrier()
         return None

@@ -35,8 +35,8 @@ tell(add)
 def test_ctrl_c_at_the_terminal_reaches_all_ranks():
     size = 3
     launcher = subprocess.Popen(
-        [os.environ["LAUNCHER"], "run", "-n", str(size), "--", sys.executable, "-c", ADDING], env=ranks.environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        [os.environ["LAUNCHER"], "run", "-n", str(size), "--kill-grace", "60s", "--", sys.executable, "-c", ADDING],
+        env=ranks.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     for _ in range(size):
         assert launcher.stdout.readline() == "ready\n"
     os.killpg(launcher.pid, signal.SIGINT)

@@ -428,6 +428,7 @@ Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std:
                                                    Deadline deadline, const StoreClientOptions& options) {
   Backoff backoff(first_retry, longest_retry);
   LongWait wait;
+  Status before;
   for (int denials = 0;;) {
     Result<std::shared_ptr<StoreClient>> client = try_all(host, port, deadline, options);
     const Code code = client.status().code();
@@ -448,9 +449,11 @@ Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std:
                 client.status().message());
     }
     if (deadline.remaining() <= backoff.pause()) {
-      return client.status().with_context("no store at " + format_endpoint(host, port) +
-                                          " within the time given");
+      // An attempt in which the time was over says less than the one before.
+      const Status& why = deadline.expired() && !before.ok() ? before : client.status();
+      return why.with_context("no store at " + format_endpoint(host, port) + " within the time given");
     }
+    before = client.status();
     std::this_thread::sleep_for(backoff.next());
   }
 }

@@ -105,7 +105,7 @@ tell(add)
 def test_ctrl_c_at_the_terminal_reaches_all_ranks(transport):
     size = 4
     launcher = subprocess.Popen(
-        [os.environ["LAUNCHER"], "run", "-n", str(size), "--", sys.executable, "-c", ADDING],
+        [os.environ["LAUNCHER"], "run", "-n", str(size), "--kill-grace", "60s", "--", sys.executable, "-c", ADDING],
         env={**ENVIRONMENT, "TUTTI_TRANSPORTS": transport}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, start_new_session=True,
     )
