@@ -14,6 +14,7 @@
 
 #include <poll.h>
 
+#include <tutti/core/security/crowd.h>
 #include <tutti/core/security/refusals.h>
 #include <tutti/rendezvous/liveness/address.h>
 #include <tutti/rendezvous/liveness/frame.h>
@@ -87,6 +88,7 @@ class Overlay {
   struct Stranger {
     std::unique_ptr<Stream> stream;
     Clock::time_point due;
+    security::Crowd::Member member = {};
   };
   struct Lost {
     int rank;
@@ -138,6 +140,7 @@ class Overlay {
   std::vector<Presence> presence_;
   std::vector<int> here_;  // ascending
   std::map<int, Contact> contacts_;
+  security::Crowd crowd_;
   std::list<Stranger> strangers_;  // oldest first
   security::Refusals refusals_;
   std::list<Stranger> closing_;  // connections that only have to be written to their end
