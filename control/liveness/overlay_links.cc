@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 // Between a connection's end and the verdict, for whoever knows a better cause.
 constexpr milliseconds grace{50};
-// Who has not said hello by then is closed; so is the oldest of too many.
+// Who has not said hello by then is closed; so is one of too many.
 constexpr milliseconds hello_limit{5000};
 constexpr std::size_t most_strangers = 64;
 // Few of those, so that nobody has to go before it had some turns to prove itself, however many come.
@@ -155,8 +155,12 @@ void Overlay::accept(Clock::time_point now) {
     std::unique_ptr<Stream> stream = accept_from(listener_, std::move(guard), scarce);
     if (scarce) accept_at_ = now + scarcity_pause;
     if (stream == nullptr) return;
-    if (strangers_.size() == most_strangers) strangers_.pop_front();
-    strangers_.push_back({std::move(stream), now + hello_limit});
+    if (strangers_.size() == most_strangers) {
+      const auto member_of = [](const Stranger& stranger) -> const auto& { return stranger.member; };
+      strangers_.erase(crowd_.first_to_go(strangers_, member_of));
+    }
+    security::Crowd::Member member(crowd_, stream->descriptor());
+    strangers_.push_back({std::move(stream), now + hello_limit, std::move(member)});
   }
 }
 

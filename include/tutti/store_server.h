@@ -25,10 +25,10 @@ struct StoreServerOptions {
   security::SharedCredentials credentials = {};
 
   std::size_t max_connections = 16384;
-  // Of those, connections that have not made a valid request; beyond it the oldest one goes. A process that
-  // may have few descriptors gives a quarter of them at most. Where all connections together have three
-  // quarters of them, strangers and clients that hold nothing and have been idle for a second make room for
-  // new ones: what is left is for ranks.
+  // Of those, connections that have not made a valid request; beyond it the oldest one goes of those that
+  // come from where most come from. A process that may have few descriptors gives a quarter of them at most.
+  // Where all connections together have three quarters of them, strangers and clients that hold nothing and
+  // have been idle for a second make room for new ones: what is left is for ranks.
   std::size_t max_strangers = 512;
   // Ranks hold their keys here, as they do at a store that outlives them. Where nothing else makes room,
   // clients go that wait for a key and hold none.

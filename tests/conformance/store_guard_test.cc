@@ -94,5 +94,31 @@ TEST(StoreGuard, HalfOpenConnectionsAreBoundedAndTheOldestGoes) {
   for (const int fd : strangers) close(fd);
 }
 
+// Some round trips lie between the words of a client far away.
+TEST(StoreGuard, ACrowdFromOneAddressDisplacesItselfOnly) {
+  tcp::StoreServerOptions options;
+  options.credentials = holder_of("secret");
+  options.max_strangers = 20;
+  options.greeting_timeout = std::chrono::hours(1);
+  const auto server = tcp::StoreServer::create(options).take();
+  const SocketAddress address = *parse_address(server->address(), server->port());
+  const auto stranger_from = [&](const char* from) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const SocketAddress own = *parse_address(from, 0);
+    EXPECT_EQ(::bind(fd, own.raw(), own.length), 0);
+    EXPECT_EQ(::connect(fd, address.raw(), address.length), 0);
+    return fd;
+  };
+  const int far = stranger_from("127.0.0.9");
+  std::vector<int> crowd;
+  for (int i = 0; i < 200; ++i) crowd.push_back(stranger_from("127.0.0.1"));
+  char none;
+  EXPECT_EQ(recv(crowd.front(), &none, 1, 0), 0);
+  auto guard = guard_of("secret", {security::Service::store, 1, security::nobody});
+  EXPECT_TRUE(pass(guard, far).ok());
+  close(far);
+  for (const int fd : crowd) close(fd);
+}
+
 }  // namespace
 }  // namespace tutti::test

@@ -21,6 +21,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   Stranger(Listener& listener, Socket socket)
       : listener_(listener),
         wire_(std::move(socket)),
+        member_(listener.crowd_, wire_.native_handle()),
         guard_(security::Guard::accepting(listener.hub_.options.credentials, security::Service::data,
                                           static_cast<std::uint32_t>(listener.hub_.owner->rank()),
                                           Deadline::after(listener.hub_.options.handshake_timeout))) {}
@@ -52,6 +53,8 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
     watching_ = false;
     return std::move(wire_);
   }
+
+  const security::Crowd::Member& member() const { return member_; }
 
   std::list<std::unique_ptr<Stranger>>::iterator place;
 
@@ -101,6 +104,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
 
   Listener& listener_;
   Wire wire_;
+  security::Crowd::Member member_;
   security::Guard guard_;
   std::uint32_t events_ = EPOLLIN;
   bool passed_ = false;
@@ -163,7 +167,10 @@ void Listener::pause() {
 void Listener::on_timer() { hub_.rewatch(acceptor_.native_handle(), EPOLLIN, *this); }
 
 void Listener::admit(Socket socket) {
-  if (strangers_.size() >= max_strangers) drop(*strangers_.front(), "too many others came after it");
+  if (strangers_.size() >= max_strangers) {
+    const auto member_of = [](const auto& stranger) -> const auto& { return stranger->member(); };
+    drop(**crowd_.first_to_go(strangers_, member_of), "too many others came after it");
+  }
   strangers_.push_back(std::make_unique<Stranger>(*this, std::move(socket)));
   Stranger& stranger = *strangers_.back();
   stranger.place = std::prev(strangers_.end());

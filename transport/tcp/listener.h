@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/security/crowd.h"
 #include "core/security/guard.h"
 #include "core/security/refusals.h"
 #include "transport/tcp/handshake.h"
@@ -23,8 +24,9 @@ class HelloHandler {
 };
 
 // Accepts, and listens to strangers until they have proved and said who they are. Whoever says something
-// else, or nothing for too long, is closed; there is a limit on their number, beyond which the oldest goes:
-// it had the most time, and a peer whose hello was late tries again.
+// else, or nothing for too long, is closed; there is a limit on their number, beyond which the oldest goes of
+// those that come from where most come from: it had the most time, and a peer whose hello was late tries
+// again.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -54,6 +56,7 @@ class Listener final : public DescriptorHandler, public Timer {
   bool watching_ = false;
   bool scarce_ = false;  // said so already
   security::Refusals refusals_;
+  security::Crowd crowd_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };
 

@@ -27,6 +27,7 @@
 #include "core/descriptor.h"
 #include "core/error_text.h"
 #include "core/random.h"
+#include "core/security/crowd.h"
 #include "core/signals_blocked.h"
 #include "rendezvous/store/tcp/store_connection.h"
 #include "rendezvous/store/tcp/stream.h"
@@ -168,9 +169,11 @@ class StoreServer::Impl {
     std::shared_ptr<StoreConnection> connection;
     std::list<StoreConnection*>* list;
     std::list<StoreConnection*>::iterator place;
+    security::Crowd::Member member;  // while it is a stranger
     std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
   };
 
+  security::Crowd crowd_;
   std::unordered_map<StoreConnection*, Client> clients_;
   std::array<std::list<StoreConnection*>, 4> lists_;  // by standing; who has stood so for longest is first
   std::atomic<std::size_t> count_ = 0;
@@ -237,7 +240,8 @@ void StoreServer::Impl::adopt(int fd) {
   Descriptor descriptor(fd);
   auto& list = list_of(Standing::stranger);
   // The oldest had the most time; a client that was only slow tries again.
-  if (list.size() >= most_strangers_) list.front()->close();
+  const auto member_of = [this](StoreConnection * known) -> const auto& { return clients_.at(known).member; };
+  if (list.size() >= most_strangers_) (*crowd_.first_to_go(list, member_of))->close();
   if (clients_.size() >= most_clients_) make_room(clients_.size() >= state_.options.max_connections);
   if (clients_.size() >= state_.options.max_connections) return;
   const int on = 1;
@@ -251,7 +255,8 @@ void StoreServer::Impl::adopt(int fd) {
   const auto changed = [this](StoreConnection& connection) { move(connection); };
   const auto closed = [this](StoreConnection& connection) { forget(connection); };
   auto client = std::make_shared<StoreConnection>(std::move(socket), state_, changed, closed);
-  clients_.emplace(client.get(), Client{client, &list, list.insert(list.end(), client.get())});
+  clients_.emplace(client.get(), Client{client, &list, list.insert(list.end(), client.get()),
+                                        security::Crowd::Member(crowd_, fd)});
   count_.store(clients_.size(), std::memory_order_relaxed);
   client->start();
 }
@@ -275,6 +280,7 @@ void StoreServer::Impl::move(StoreConnection& client) {
   auto& list = list_of(client.standing());
   list.splice(list.end(), *found->second.list, found->second.place);
   found->second.list = &list;
+  found->second.member = {};
   found->second.since = std::chrono::steady_clock::now();
 }
 

@@ -34,9 +34,10 @@ struct NameService {
   int asked = 0;
 };
 
+// Never destroyed: whoever asks may wait until the process ends.
 NameService& name_service() {
-  static NameService service;
-  return service;
+  static auto* const service = new NameService;
+  return *service;
 }
 
 struct Entry {
@@ -201,6 +202,30 @@ TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(without, HasSubstr("warn"));
   EXPECT_THAT(without, HasSubstr("control: refused a connection: "));
   EXPECT_THAT(without, HasSubstr("has no token"));
+}
+
+// Some round trips lie between the words of a rank far away.
+TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
+  World world;
+  const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
+  const auto stranger_from = [&](const char* from) {
+    Descriptor stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const SocketAddress own = *tutti::parse_address(from, 0);
+    EXPECT_EQ(bind(stranger.get(), own.raw(), own.length), 0);
+    EXPECT_EQ(connect(stranger.get(), address.raw(), address.length), 0);
+    return stranger;
+  };
+  const auto is_closed = [](const Descriptor& stranger) {
+    char none;
+    return recv(stranger.get(), &none, 1, MSG_DONTWAIT) == 0;
+  };
+  const Descriptor far = stranger_from("127.0.0.9");
+  world.turn();
+  std::vector<Descriptor> crowd;
+  for (int i = 0; i < 200; ++i) crowd.push_back(stranger_from("127.0.0.1"));
+  for (int i = 0; i < 10'000 && !is_closed(crowd[100]); ++i) world.turn();
+  EXPECT_TRUE(is_closed(crowd[100]));
+  EXPECT_FALSE(is_closed(far));
 }
 
 class Losses final : public ControlEvents {

@@ -69,6 +69,21 @@ TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   EXPECT_TRUE(recv.wait().ok());
 }
 
+// It would take the rank some round trips to say who it is: time enough for whoever is nearer.
+TEST(TcpStrangers, ACrowdFromOneAddressDisplacesItselfOnly) {
+  Options options;
+  options.handshake_timeout = 1h;
+  Pair world(options);
+  RawSocket far(world.addresses[0], "127.0.0.9");
+  const auto hello = encode(proper_hello(world, 1, 0));
+  far.send(std::span(hello).first(39));
+  std::vector<std::unique_ptr<RawSocket>> crowd;
+  for (int i = 0; i < 600; ++i) crowd.push_back(std::make_unique<RawSocket>(world.addresses[0]));
+  EXPECT_TRUE(crowd.front()->is_closed_silently());
+  far.send(std::span(hello).last(1));
+  EXPECT_TRUE(far.verdict().has_value());
+}
+
 TEST(TcpStrangers, HellosOfTheWrongKindAreRefused) {
   Pair world({}, 3);
   const Hello good = proper_hello(world, 1, 0);

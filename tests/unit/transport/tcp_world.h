@@ -84,8 +84,10 @@ inline void expect_exchange(Node& a, int rank_a, Node& b, int rank_b, std::uint6
 // A stranger's socket.
 class RawSocket {
  public:
-  explicit RawSocket(const std::string& address)
+  explicit RawSocket(const std::string& address, const char* from = "127.0.0.1")
       : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const Endpoint own(asio::ip::make_address(from), 0);
+    static_cast<void>(bind(descriptor_, own.data(), static_cast<socklen_t>(own.size())));
     const Endpoint endpoint = parse_address(address)->endpoints.front();
     connected_ = connect(descriptor_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
   }
