@@ -55,7 +55,7 @@ constexpr Config::Variable table[] = {
      .default_value = "",
      .meaning =
          "What the processes of a job prove to each other on every connection that they have; never sent or "
-         "shown. Launchers make one for each job. Not set: whoever reaches a port may connect."},
+         "shown. `tutti run` makes one for each job. Not set: whoever reaches a port may connect."},
     {.name = "TUTTI_TOKEN_FILE",
      .member = &Config::token_file,
      .default_value = "",
