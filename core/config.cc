@@ -55,7 +55,7 @@ constexpr Config::Variable table[] = {
      .member = &Config::token,
      .default_value = "",
      .meaning = "The job's secret: on every connection both processes prove that they have it. It is "
-                "never sent or shown. Launchers make one for each job. Not set: everybody who reaches a "
+                "never sent or shown. `tutti run` makes one for each job. Not set: everybody who reaches a "
                 "port may connect."},
     {.name = "TUTTI_TOKEN_FILE",
      .member = &Config::token_file,

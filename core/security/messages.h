@@ -33,7 +33,7 @@ inline constexpr std::string_view connector = "connector";
 inline constexpr std::string_view acceptor = "acceptor";
 
 inline constexpr const char* advice =
-    " (TUTTI_TOKEN or TUTTI_TOKEN_FILE; launchers set it for the ranks that they start)";
+    " (TUTTI_TOKEN or TUTTI_TOKEN_FILE, the same on all ranks; `tutti run` sets it for those that it starts)";
 
 inline bool begins_with(std::span<const std::byte> bytes, std::span<const unsigned char> magic) {
   return std::memcmp(bytes.data(), magic.data(), std::min(bytes.size(), magic.size())) == 0;

@@ -1,6 +1,11 @@
+#include <cerrno>
+
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509err.h>
+#include <unistd.h>
 
+#include "core/error_text.h"
 #include "core/security/tls.h"
 
 namespace tutti::security {
@@ -13,19 +18,29 @@ std::string last_reason() {
   return text == nullptr ? "unknown reason" : text;
 }
 
-Status bad_file(const char* variable, const std::string& path) {
-  return Status(Code::invalid_argument, std::string(variable) + ": " + path + ": " + last_reason());
+// OpenSSL's own reasons ("system lib", "PEM lib") help nobody. `thing` is what the file should hold.
+Status bad_file(const char* variable, const std::string& path, const char* thing) {
+  const bool readable = access(path.c_str(), R_OK) == 0;
+  const std::string unreadable = readable ? "" : error_text(errno);
+  const unsigned long error = ERR_peek_last_error();
+  const bool other_key =
+      ERR_GET_LIB(error) == ERR_LIB_X509 && ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH;
+  const std::string reason = last_reason();
+  const std::string why = !readable   ? unreadable
+                          : other_key ? "it is not the key of the certificate in TUTTI_TLS_CERT"
+                                      : std::string("it holds no ") + thing + " in PEM (" + reason + ")";
+  return Status(Code::invalid_argument, std::string(variable) + ": " + path + ": " + why);
 }
 
 Status load_files(SSL_CTX* context, const TlsContext::Options& options) {
   if (SSL_CTX_use_certificate_chain_file(context, options.certificate.c_str()) != 1) {
-    return bad_file("TUTTI_TLS_CERT", options.certificate);
+    return bad_file("TUTTI_TLS_CERT", options.certificate, "certificate");
   }
   if (SSL_CTX_use_PrivateKey_file(context, options.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return bad_file("TUTTI_TLS_KEY", options.key);
+    return bad_file("TUTTI_TLS_KEY", options.key, "private key");
   }
   if (SSL_CTX_load_verify_locations(context, options.authority.c_str(), nullptr) != 1) {
-    return bad_file("TUTTI_TLS_CA", options.authority);
+    return bad_file("TUTTI_TLS_CA", options.authority, "certificate");
   }
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   return {};

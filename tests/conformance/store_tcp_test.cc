@@ -152,6 +152,7 @@ TEST(TcpStore, APortThatAnOutgoingConnectionHasIsSaidToBeSo) {
   EXPECT_NE(second.status().message().find("is in use"), std::string::npos) << second.status().to_string();
   EXPECT_NE(second.status().message().find("an outgoing connection"), std::string::npos);
   EXPECT_NE(second.status().message().find("ip_local_port_range"), std::string::npos);
+  EXPECT_NE(second.status().message().find("choose a port outside that range"), std::string::npos);
 }
 
 TEST(TcpStore, AParkedClientThatTalksIsDropped) {

@@ -51,13 +51,13 @@ struct Bound {
 };
 
 // Ports that the kernel gives to outgoing connections are taken by chance.
-std::string outgoing_hint(std::uint16_t port) {
+std::string other_port_advice(std::uint16_t port) {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   unsigned first = 0, last = 0;
-  if (!(range >> first >> last) || port < first || port > last) return "";
+  if (!(range >> first >> last) || port < first || port > last) return "; choose another port";
   return ", or an outgoing connection of any process has it, since the kernel gives those the ports from " +
          std::to_string(first) + " to " + std::to_string(last) +
-         " (net.ipv4.ip_local_port_range): a port outside of these cannot be lost so";
+         " (net.ipv4.ip_local_port_range); choose a port outside that range";
 }
 
 Status bind_failure(const SocketAddress& address, int error) {
@@ -68,7 +68,7 @@ Status bind_failure(const SocketAddress& address, int error) {
                     where +
                         " is in use: another process listens there (an earlier run, or "
                         "a second rank 0?)" +
-                        outgoing_hint(address.port()) + "; choose another port");
+                        other_port_advice(address.port()));
     case EADDRNOTAVAIL:
       return Status(Code::invalid_argument,
                     "cannot listen on " + address.host() + ": it is no address of this host");

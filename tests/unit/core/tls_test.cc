@@ -210,10 +210,16 @@ TEST_F(TlsFiles, FilesThatAreNoneAreNamed) {
   Settings settings = files("one");
   settings.certificate = folder_ + "/nothing.pem";
   EXPECT_EQ(status(settings).code(), Code::invalid_argument);
-  EXPECT_THAT(status(settings).message(), AllOf(HasSubstr("TUTTI_TLS_CERT"), HasSubstr("nothing.pem")));
+  EXPECT_THAT(status(settings).message(),
+              AllOf(HasSubstr("TUTTI_TLS_CERT"), HasSubstr("nothing.pem: No such file")));
+  settings.certificate = folder_ + "/one.key";
+  EXPECT_THAT(status(settings).message(), HasSubstr("one.key: it holds no certificate in PEM"));
   settings = files("one");
   settings.key = folder_ + "/two.key";  // of another certificate
-  EXPECT_THAT(status(settings).message(), HasSubstr("TUTTI_TLS_KEY"));
+  EXPECT_THAT(status(settings).message(),
+              HasSubstr("two.key: it is not the key of the certificate in TUTTI_TLS_CERT"));
+  settings.key = folder_ + "/one.pem";
+  EXPECT_THAT(status(settings).message(), HasSubstr("one.pem: it holds no private key in PEM"));
   settings = files("one");
   settings.authority = folder_ + "/one.key";
   EXPECT_THAT(status(settings).message(), HasSubstr("TUTTI_TLS_CA"));
