@@ -16,6 +16,9 @@
 
 #include "collectives/arguments.h"
 #include "collectives/group/control_notes.h"
+#include "collectives/group/failure.h"
+#include "collectives/group/journal.h"
+#include "collectives/group/members.h"
 #include "collectives/group/operation.h"
 #include "collectives/group/shrinking.h"
 #include "collectives/group/world.h"
@@ -34,7 +37,10 @@ namespace tutti {
 // A communicator's inside: numbers operations, starts them, watches over them, fails them together.
 //
 // Issuing is for any thread; everything marked "driving" is for whoever drives.
-class Group final : public ContextEvents, public Pollable, private SharedSegmentEvents {
+class Group final : public ContextEvents,
+                    public Pollable,
+                    private SharedSegmentEvents,
+                    private Failure::Actor {
  public:
   // `ranks`: world rank of each member, in order of their rank here.
   Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<int> ranks);
@@ -43,12 +49,12 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   Group& operator=(const Group&) = delete;
 
   std::uint32_t context() const { return context_; }
-  int rank() const { return rank_; }
-  int size() const { return static_cast<int>(ranks_.size()); }
+  int rank() const { return members_.rank(); }
+  int size() const { return members_.size(); }
   World& world() { return *world_; }
   const std::shared_ptr<World>& shared_world() const { return world_; }
-  const std::vector<int>& ranks() const { return ranks_; }
-  const Topology& topology() const { return topology_; }
+  const std::vector<int>& ranks() const { return members_.world_ranks(); }
+  const Topology& topology() const { return members_.topology(); }
 
   // Arguments have been checked; `problem` is filled from them.
   Work collective(const Call& call, const CollectiveArgs& args, const Problem& problem,
@@ -72,7 +78,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   // Driving: fails it for a reason that the control plane has told or is telling all members.
   void fail(const Status& why);
   // Driving, and not from inside a callback of the mesh: ends what is in flight if the group has failed.
-  void act_on_failure();
+  void act_on_failure() { failure_.act(); }
   // Driving: what another member writes over the control plane.
   void on_note(const ControlNote& note);
   // Driving: fails it if an operation has been waiting for a member that has left.
@@ -86,20 +92,18 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void on_loss() const {
     if (shrinking_ != nullptr) shrinking_->work();
   }
-  Status status() const;
-  std::uint64_t operations_issued() const {
-    return issued_.load(std::memory_order_relaxed) + attempted_.load(std::memory_order_relaxed);
-  }
+  Status status() const { return failure_.status(); }
+  std::uint64_t operations_issued() const { return journal_.operations_issued(); }
   // Driving.
   std::uint64_t registered_operations() const {
     return shared_ == nullptr ? 0 : shared_->registered_operations();
   }
-  std::string describe(int rank) const;
+  std::string describe(int rank) const { return members_.describe(rank); }
 
   // For the recorder; any thread.
-  std::uint64_t collectives_issued() const { return next_sequence_.load(std::memory_order_relaxed); }
-  const History& collectives() const { return collectives_; }
-  const History& transfers() const { return transfers_; }
+  std::uint64_t collectives_issued() const { return journal_.next_collective(); }
+  const History& collectives() const { return journal_.collectives(); }
+  const History& transfers() const { return journal_.transfers(); }
   // An operation in flight, by its number in one of the two, since when, and the world ranks that it waits
   // for.
   struct Waiting {
@@ -119,7 +123,7 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   Deadline next_deadline() const override;
 
   // ContextEvents, driving.
-  Known operation(std::uint64_t sequence) const override;
+  Known operation(std::uint64_t sequence) const override { return journal_.find(sequence); }
   std::string describe(const Fingerprint& call) const override;
   void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why) override;
   void on_abort(int peer, const Status& why) override;
@@ -128,6 +132,9 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
  private:
   // SharedSegmentEvents, driving.
   void on_member_lost(int member, const Status& why) override;
+  // Failure::Actor, driving.
+  void spread_failure(const Status& why, bool known) override;
+  void end_operations(const Status& why) override;
 
   Operation* prepare(Operation::Kind kind, const Fingerprint& call, const CallOptions& options);
   void bind(Operation& operation, const CollectiveArgs& args);
@@ -202,28 +209,13 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   void ask_here(int origin, std::uint64_t sequence);
   void answer_asked();
   std::vector<int> awaited(const Operation& operation) const;
-  // The first cause wins; acted upon at the next safe point, never from inside a callback of the mesh.
-  void note_failure(const Status& why);
-  // Driving. The same for what was only seen here: if it is the end of a connection, whoever knows more has a
-  // moment to say why that is.
   void suspect_failure(const Status& why);
-  void judge();
   void listen() {
     if (shared_->board().unheard()) hear();
   }
   void hear();
   Status first_cause(const Status& why);
-  // Without a trace it is only known to some milliseconds, which costs little.
-  History::Time now() const { return trace_ == nullptr ? History::coarse_now() : Trace::now(); }
-  // Whether it takes the time also if it is over at once.
-  bool timed(std::uint64_t number) const { return (number & clock_mask_) == 0; }
-  History& history_of(const Operation& operation);
-  void remember(Operation& operation);
-  void remember_end(Operation& operation, const Status& status);
-  void end_at_once(const Operation& operation, const History::Entry& entry);
-  void trace_end(const Operation& operation, const History::Entry& entry, History::Time ended) const;
   std::vector<int> awaited_in_world(const Operation& operation) const;
-  bool member(int world_rank) const { return position_[static_cast<std::size_t>(world_rank)] >= 0; }
   std::string name(const Operation& operation) const;
   Status explain(const Operation& operation, const Status& why) const;
 
@@ -232,47 +224,27 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   Mesh& mesh_;
   const std::uint32_t context_;
   const Composite part_of_;  // what all its calls are part of
-  const std::vector<int> ranks_;
-  std::vector<int> position_;  // world rank -> rank here, or -1
-  int rank_ = 0;
-  const Topology topology_;  // of `ranks_`
+  const Members members_;
   ScheduleCache cache_;
+  Failure failure_;
+  Journal journal_;
   AllocationTable allocations_;
   std::uint64_t window_bytes_ = 0;          // 0: the members do not share memory
   std::unique_ptr<SharedExecutor> shared_;  // driving
   std::uint32_t shares_ = 0;                // asked for
   std::vector<ShareRequest*> sharing_;      // that somebody waits for; driving
-  std::atomic<std::uint64_t> next_sequence_{0};
-  std::atomic<std::uint64_t> issued_{0};
-  std::atomic<std::uint64_t> attempted_{0};  // and over at once; written by whoever drives
-  std::atomic<std::uint64_t> posted_{0};     // operations handed to the driver and not started yet
+  std::atomic<std::uint64_t> posted_{0};    // operations handed to the driver and not started yet
 
   // Driving.
   Operation* live_ = nullptr;
-  History collectives_;
-  History transfers_;
-  std::uint64_t transfers_started_ = 0;
-  Trace* const trace_;  // null: none
-  const std::uint64_t clock_mask_;
   std::array<Habit, static_cast<std::size_t>(collective_kind_count)> habits_;
   Operation* ready_send_ = nullptr;  // for the next message; null: must be made anew
   std::uint32_t polls_ = 0;
-  bool acting_ = false;
   std::unique_ptr<Inquiry> inquiry_;  // as leader: who has come to an operation whose time is over
   std::unique_ptr<Dispute> dispute_;  // in which this rank has noticed two calls that differ
   std::vector<Asked> asked_;          // what this rank calls, before it has called it
   Shrinking* shrinking_ = nullptr;
   std::uint32_t shrink_attempts_ = 0;
-  std::uint64_t completed_ = std::numeric_limits<std::uint64_t>::max();  // below the first that failed
-  bool suspects_ = false;
-  Status suspicion_;
-  Deadline judged_ = Deadline::never();
-
-  mutable std::mutex failure_mutex_;
-  std::atomic<bool> failed_{false};
-  bool failure_handled_ = false;
-  bool all_know_ = false;  // that this has failed: it came from elsewhere
-  Status failure_;
 };
 
 }  // namespace tutti

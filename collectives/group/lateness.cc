@@ -40,12 +40,12 @@ void Group::check_deadlines() {
     operation->stamp(now);
     if (now >= operation->deadline.when()) return expire(*operation);
     if (!operation->announced && now - operation->issued.load() >= long_wait) announce(*operation);
-    if (failed_.load(std::memory_order_acquire)) return act_on_failure();
+    if (failure_.happened()) return failure_.act();
   }
 }
 
 Deadline Group::next_deadline() const {
-  Deadline first = suspects_ ? judged_ : Deadline::never();
+  Deadline first = failure_.next_deadline();
   if (inquiry_ != nullptr) first = earlier(first, inquiry_->until);
   first = earlier(first, next_look_at_dispute());
   if (live_ == nullptr) return first;
@@ -74,10 +74,10 @@ void Group::expire(Operation& operation) {
   const bool may_ask =
       !operation.expired && operation.kind == Operation::Kind::collective && world_->desk.listens();
   if (!may_ask) {
-    note_failure(operation.expired && judge != rank_
-                     ? Status(why.code(), why.message() + "; " + describe(judge) + " does not answer")
-                     : why);
-    return act_on_failure();
+    failure_.note(operation.expired && judge != members_.rank()
+                      ? Status(why.code(), why.message() + "; " + describe(judge) + " does not answer")
+                      : why);
+    return failure_.act();
   }
   operation.expired = true;
   operation.deadline = Deadline::after(verdict_limit);
@@ -86,8 +86,8 @@ void Group::expire(Operation& operation) {
   note.sequence = operation.sequence;
   note.call = operation.call;
   note.text = why.message();
-  if (judge == rank_) return inquire(note);
-  world_->desk.send(ranks_[static_cast<std::size_t>(judge)], topic_expired, encode(note));
+  if (judge == members_.rank()) return inquire(note);
+  world_->desk.send(members_.world_rank(judge), topic_expired, encode(note));
 }
 
 // The ranks of the communicator that an operation waits for.
@@ -105,20 +105,20 @@ Status Group::timed_out(const Operation& operation) const {
         waiting += (waiting.empty() ? "" : ", ") + mesh_.peer(node.peer).describe();
     }
   }
-  std::string text = describe(rank_) + ": " + operation.describe() + " was not over in time";
+  std::string text = members_.describe_this_rank() + ": " + operation.describe() + " was not over in time";
   if (!waiting.empty()) text += "; still waiting for " + waiting;
   return Status(Code::timeout, text);
 }
 
 // Messages tell that their sender has left; memory does not.
 void Group::look_for_leavers() {
-  if (shared_ == nullptr || failed_.load(std::memory_order_acquire)) return;
+  if (shared_ == nullptr || failure_.happened()) return;
   for (const Operation* operation = live_; operation != nullptr; operation = operation->next) {
     if (!operation->announced || !operation->is_shared()) continue;
     for (const int rank : awaited(*operation)) {
-      const int world_rank = ranks_[static_cast<std::size_t>(rank)];
+      const int world_rank = members_.world_rank(rank);
       if (world_->desk.has_left(world_rank))
-        return note_failure(Status(Code::aborted, describe(rank) + " has left", world_rank));
+        return failure_.note(Status(Code::aborted, describe(rank) + " has left", world_rank));
     }
     return;  // only the first of them is under way
   }
@@ -127,23 +127,23 @@ void Group::look_for_leavers() {
 // --- what members write ---
 
 void Group::on_note(const ControlNote& note) {
-  if (!member(note.origin)) return;
+  if (!members_.contains(note.origin)) return;
   if (note.topic == topic_shrink && shrinking_ != nullptr) {
-    if (const auto said = decode_shrink(note.body))
-      shrinking_->on_note(position_[static_cast<std::size_t>(note.origin)], *said);
+    if (const auto said = decode_shrink(note.body)) shrinking_->on_note(members_.rank_of(note.origin), *said);
   }
-  if (failed_.load(std::memory_order_acquire)) return;
+  if (failure_.happened()) return;
   switch (note.topic) {
     case topic_blocked:
       if (const auto call = decode_call(note.body)) compare(note.origin, *call);
       break;
     case topic_expired:
-      if (const auto expired = decode_expired(note.body); expired && leader() == rank_) inquire(*expired);
+      if (const auto expired = decode_expired(note.body); expired && leader() == members_.rank())
+        inquire(*expired);
       break;
     case topic_where:
       if (const auto call = decode_call(note.body))
         world_->desk.send(note.origin, topic_here,
-                          encode(HereNote{context_, call->sequence, next_sequence_.load()}));
+                          encode(HereNote{context_, call->sequence, journal_.next_collective()}));
       break;
     case topic_differs:
       if (const auto call = decode_call(note.body)) {
@@ -170,23 +170,26 @@ void Group::on_note(const ControlNote& note) {
 // The first member that is there, by its rank here.
 int Group::leader() const {
   for (int rank = 0; rank < size(); ++rank) {
-    const int world_rank = ranks_[static_cast<std::size_t>(rank)];
+    const int world_rank = members_.world_rank(rank);
     if (!world_->desk.is_lost(world_rank) && !world_->desk.has_left(world_rank)) return rank;
   }
-  return rank_;
+  return members_.rank();
 }
 
 void Group::inquire(const ExpiredNote& expired) {
   if (inquiry_ != nullptr) return;
-  inquiry_ = std::make_unique<Inquiry>(
-      Inquiry{expired, Deadline::after(answer_limit), std::vector<bool>(ranks_.size()), {}, ranks_.size()});
-  take_answer(mesh_.rank(), HereNote{context_, expired.sequence, next_sequence_.load()});
+  inquiry_ = std::make_unique<Inquiry>(Inquiry{expired,
+                                               Deadline::after(answer_limit),
+                                               std::vector<bool>(members_.world_ranks().size()),
+                                               {},
+                                               members_.world_ranks().size()});
+  take_answer(mesh_.rank(), HereNote{context_, expired.sequence, journal_.next_collective()});
   world_->desk.publish(topic_where, 0, encode(static_cast<const CallNote&>(expired)));
 }
 
 void Group::take_answer(int origin, const HereNote& answer) {
   if (inquiry_ == nullptr || answer.sequence != inquiry_->about.sequence) return;
-  const auto at = static_cast<std::size_t>(position_[static_cast<std::size_t>(origin)]);
+  const auto at = static_cast<std::size_t>(members_.rank_of(origin));
   if (inquiry_->answered[at]) return;
   inquiry_->answered[at] = true;
   --inquiry_->open;
@@ -209,8 +212,8 @@ void Group::conclude() {
   };
   name(inquiry->late, "late");
   name(silent, "not answering");
-  note_failure(Status(Code::timeout, text));
-  act_on_failure();
+  failure_.note(Status(Code::timeout, text));
+  failure_.act();
 }
 
 }  // namespace tutti

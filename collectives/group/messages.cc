@@ -38,7 +38,7 @@ void Group::bind(Operation::SendLeg& node, const Transfer& leg, const Fingerprin
   node.header.call = call;
   node.header.bytes = leg.buffer.bytes();
   node.data = static_cast<const std::byte*>(leg.buffer.data);
-  node.world_rank = ranks_[static_cast<std::size_t>(leg.peer)];
+  node.world_rank = members_.world_rank(leg.peer);
   node.operation = &owner;
   node.done = [](SendOp& op, const Status& status) {
     auto& self = static_cast<Operation::SendLeg&>(op);
@@ -51,7 +51,7 @@ void Group::bind(Operation::RecvLeg& node, const Transfer& leg, const Fingerprin
   node = {};
   node.tag = {context_ | user_context_bit, 0, leg.tag};
   node.any_tag = leg.tag == any_tag;
-  node.peer = leg.peer == any_rank ? any_source : ranks_[static_cast<std::size_t>(leg.peer)];
+  node.peer = leg.peer == any_rank ? any_source : members_.world_rank(leg.peer);
   node.call = call;
   node.bytes = leg.buffer.bytes();
   node.sink.out = static_cast<std::byte*>(leg.buffer.data);
@@ -61,8 +61,8 @@ void Group::bind(Operation::RecvLeg& node, const Transfer& leg, const Fingerprin
     self.posted = false;
     Operation& operation = *self.operation;
     if (status.ok()) {
-      operation.received = {operation.group->position_[static_cast<std::size_t>(op.source)],
-                            op.received.tag.sequence, op.received.bytes};
+      operation.received = {operation.group->members_.rank_of(op.source), op.received.tag.sequence,
+                            op.received.bytes};
     }
     operation.group->leg_done(operation, status);
   };
@@ -75,7 +75,7 @@ bool Group::send_in_passing(const Transfer& leg, const Fingerprint& call, const 
   // What other threads have issued before must start before.
   if (posted_.load(std::memory_order_acquire) != 0 || !driver_.try_enter()) return false;
   if (shared_ != nullptr) listen();
-  if (failed_.load(std::memory_order_acquire)) {
+  if (failure_.happened()) {
     driver_.leave();
     return false;
   }
@@ -87,30 +87,25 @@ bool Group::send_in_passing(const Transfer& leg, const Fingerprint& call, const 
   operation.kind = Operation::Kind::transfers;
   operation.group = this;
   operation.call = call;
-  operation.sequence = transfers_started_++;
+  operation.sequence = journal_.number_transfer();
   operation.legs_open = 2;  // one more than there are, as in `start_transfers`
   Operation::SendLeg& node = operation.sends.front();
   bind(node, leg, call, operation);
   node.posted = true;
-  const History::Time began = timed(operation.sequence) ? now() : 0;
+  const History::Time began = journal_.beginning(operation.sequence);
   mesh_.send(node.world_rank, node);
   if (operation.legs_open == 1 && operation.leg_failure.ok()) {
-    if (began == 0) {
-      transfers_.at_once(operation.sequence, call, 0);
-    } else {
-      end_at_once(operation, {.number = operation.sequence, .call = call, .tag = leg.tag, .started = began});
-    }
-    attempted_.store(attempted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    journal_.transfer_at_once(operation, leg.tag, began);
   } else {  // it is an operation like any other now
     ready_send_ = nullptr;
     operation.timeout = timeout(options);
-    issued_.fetch_add(1, std::memory_order_relaxed);
+    journal_.count_issued();
     work = Operation::handle(operation);
     enlist(operation);
-    remember(operation);
+    journal_.begin(operation);
     leg_done(operation, Status());
   }
-  act_on_failure();
+  failure_.act();
   driver_.leave();
   return true;
 }
@@ -134,11 +129,7 @@ void Group::leg_done(Operation& operation, const Status& status) {
   if (--operation.legs_open != 0) return;
   if (operation.leg_failure.code() == Code::peer_lost) suspect_failure(operation.leg_failure);
   // What is suspected now ends all operations once it is judged.
-  if (operation.leg_failure.ok() || !suspects_) end(operation, operation.leg_failure);
-}
-
-History& Group::history_of(const Operation& operation) {
-  return operation.kind == Operation::Kind::collective ? collectives_ : transfers_;
+  if (operation.leg_failure.ok() || !failure_.suspects()) end(operation, operation.leg_failure);
 }
 
 }  // namespace tutti

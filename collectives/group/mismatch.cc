@@ -35,12 +35,12 @@ Verdict find_odd_one(const Calls& calls) {
 }  // namespace
 
 void Group::open_dispute(Dispute dispute) {
-  if (dispute_ != nullptr || failed_.load(std::memory_order_acquire)) return;
+  if (dispute_ != nullptr || failure_.happened()) return;
   dispute_ = std::make_unique<Dispute>(std::move(dispute));
   if (shared_ != nullptr) shared_->halt();
   dispute_->until = Deadline::after(hearing_limit);
-  dispute_->calls.resize(ranks_.size());
-  const auto own = static_cast<std::size_t>(rank_);
+  dispute_->calls.resize(members_.world_ranks().size());
+  const auto own = static_cast<std::size_t>(members_.rank());
   if (dispute_->sequence) {
     const Known ours = operation(*dispute_->sequence);
     if (ours.call != nullptr) dispute_->calls[own] = *ours.call;
@@ -74,15 +74,15 @@ void Group::settle_dispute() {
       std::ranges::all_of(dispute.calls, [](const auto& call) { return call.has_value(); });
   if (verdict.odd < 0 && !all_known && !dispute.until.expired()) return;
   const std::unique_ptr<Dispute> settled = std::move(dispute_);
-  if (verdict.odd < 0) return note_failure(Status(Code::mismatch, settled->noticed.message()));
+  if (verdict.odd < 0) return failure_.note(Status(Code::mismatch, settled->noticed.message()));
   const auto calls = [&](int rank) {
     return describe(rank) + " called " + describe(*settled->calls[static_cast<std::size_t>(rank)]);
   };
   const std::string number =
       settled->sequence ? " as operation " + std::to_string(*settled->sequence) : std::string();
-  note_failure(Status(Code::mismatch,
-                      calls(verdict.odd) + number + ", where " + calls(verdict.usual) + ", as most did",
-                      ranks_[static_cast<std::size_t>(verdict.odd)]));
+  failure_.note(Status(Code::mismatch,
+                       calls(verdict.odd) + number + ", where " + calls(verdict.usual) + ", as most did",
+                       members_.world_rank(verdict.odd)));
 }
 
 Deadline Group::next_look_at_dispute() const {
@@ -93,12 +93,12 @@ Deadline Group::next_look_at_dispute() const {
 // The call of a member that has been asked, or that asks itself.
 void Group::hear_call(int origin, const CallNote& theirs) {
   if (dispute_ == nullptr || dispute_->sequence != theirs.sequence) return;
-  dispute_->calls[static_cast<std::size_t>(position_[static_cast<std::size_t>(origin)])] = theirs.call;
+  dispute_->calls[static_cast<std::size_t>(members_.rank_of(origin))] = theirs.call;
   settle_dispute();
 }
 
 void Group::ask_here(int origin, std::uint64_t sequence) {
-  if (asked_.size() < ranks_.size()) asked_.push_back({origin, sequence});
+  if (asked_.size() < members_.world_ranks().size()) asked_.push_back({origin, sequence});
   answer_asked();
 }
 
@@ -113,7 +113,7 @@ void Group::answer_asked() {
 }
 
 void Group::on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why) {
-  if (theirs == nullptr || !member(peer)) return note_failure(why);
+  if (theirs == nullptr || !members_.contains(peer)) return failure_.note(why);
   open_dispute({.sequence = sequence, .noticed = why});
   hear_call(peer, CallNote{context_, sequence, *theirs});
 }
@@ -122,8 +122,8 @@ void Group::compare(int origin, const CallNote& theirs) {
   const Known ours = operation(theirs.sequence);
   if (ours.call == nullptr || *ours.call == theirs.call) return;
   const std::string text = mesh_.peer(origin).describe() + " called " + describe(theirs.call) +
-                           " as operation " + std::to_string(theirs.sequence) + ", where " + describe(rank_) +
-                           " called " + describe(*ours.call);
+                           " as operation " + std::to_string(theirs.sequence) + ", where " +
+                           members_.describe_this_rank() + " called " + describe(*ours.call);
   on_mismatch(origin, theirs.sequence, &theirs.call, Status(Code::mismatch, text));
 }
 

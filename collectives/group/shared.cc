@@ -30,7 +30,7 @@ struct Sharing : ShareRequest {
 Result<std::unique_ptr<SharedSegment>> Group::share(std::uint64_t bytes, Deadline deadline) {
   Sharing sharing(driver_);
   sharing.key = std::uint64_t{context_} << 32 | shares_++;
-  sharing.members = ranks_;
+  sharing.members = members_.world_ranks();
   sharing.bytes = bytes;
   sharing.deadline = deadline;
   sharing.events = this;
@@ -55,13 +55,14 @@ void Group::share_windows(std::uint64_t wanted_bytes, Deadline deadline) {
   Result<std::unique_ptr<SharedSegment>> segment =
       share(Board::segment_bytes(size(), window_bytes), deadline);
   if (!segment.ok()) {
-    log::info(describe(rank_),
+    log::info(members_.describe_this_rank(),
               ": this communicator's ranks do not share memory: ", segment.status().message());
     return;
   }
-  auto board = std::make_unique<Board>(std::move(segment).take(), rank_, size(), window_bytes);
+  auto board = std::make_unique<Board>(std::move(segment).take(), members_.rank(), size(), window_bytes);
   const DriverGuard guard(driver_);
-  shared_ = std::make_unique<SharedExecutor>(std::move(board), mesh_, ranks_, allocations_, world_->patient);
+  shared_ = std::make_unique<SharedExecutor>(std::move(board), mesh_, members_.world_ranks(), allocations_,
+                                             world_->patient);
   window_bytes_ = window_bytes;
 }
 
@@ -75,10 +76,10 @@ std::shared_ptr<GroupMemory> Group::allocate(const std::vector<std::uint64_t>& p
       const Status why = status().ok() ? shared.status() : status();
       // The communicator has failed, or did at a member that has said so here first.
       if (why.code() == Code::aborted || why.code() == Code::peer_lost || !status().ok()) throw Error(why);
-      log::warn(describe(rank_), ": memory is not registered: ", why.message());
+      log::warn(members_.describe_this_rank(), ": memory is not registered: ", why.message());
     }
   }
-  auto memory = std::make_shared<GroupMemory>(std::move(segment), rank_, parts);
+  auto memory = std::make_shared<GroupMemory>(std::move(segment), members_.rank(), parts);
   if (memory->shared()) {
     const DriverGuard guard(driver_);  // segments that nobody uses any more may go
     allocations_.add(memory);
@@ -88,7 +89,7 @@ std::shared_ptr<GroupMemory> Group::allocate(const std::vector<std::uint64_t>& p
 
 void Group::tell_memory_unused() {
   const std::string body = NoteWriter().put(context_).take();
-  for (const int rank : ranks_) world_->desk.send(rank, topic_unused, body);
+  for (const int rank : members_.world_ranks()) world_->desk.send(rank, topic_unused, body);
 }
 
 // Only problems that refer to nobody's counts are kept. Where somebody else drives just now: not this time.
@@ -116,7 +117,7 @@ bool Group::enter_for(const Habit& habit,
   }
   if (habit.schedule != nullptr && !shared_->busy()) {
     listen();
-    if (!failed_.load(std::memory_order_acquire)) return true;
+    if (!failure_.happened()) return true;
   }
   driver_.leave();
   return false;
@@ -159,22 +160,13 @@ bool Group::attempt(const Call& call, const CollectiveArgs& args, const Problem&
 
 void Group::carry_out(Habit& habit, const CallOptions& options, Work& work) {
   Operation& operation = *habit.operation;
-  // Not one atomic step: who issues from several threads must order them anyway.
-  const std::uint64_t sequence = next_sequence_.load(std::memory_order_relaxed);
-  next_sequence_.store(sequence + 1, std::memory_order_relaxed);
+  const std::uint64_t sequence = journal_.number_collective_at_once();
   operation.sequence = operation.binding.sequence = sequence;
-  const History::Time began = timed(sequence) ? now() : 0;
+  const History::Time began = journal_.beginning(sequence);
   if (shared_->submit(operation.shared)) {
-    if (began == 0) {
-      collectives_.at_once(sequence, operation.call, operation.algorithm);
-    } else {
-      end_at_once(
-          operation,
-          {.number = sequence, .call = operation.call, .algorithm = operation.algorithm, .started = began});
-    }
+    journal_.collective_at_once(operation, began);
     mesh_.on_issued(context_, operation.sequence);
-    attempted_.store(attempted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    act_on_failure();
+    failure_.act();
     return;
   }
   keep_on(habit, options, work);
@@ -186,12 +178,12 @@ void Group::keep_on(Habit& habit, const CallOptions& options, Work& work) {
   operation.shared_schedule = habit.schedule;
   operation.issued.store({}, std::memory_order_relaxed);
   operation.timeout = timeout(options);
-  issued_.fetch_add(1, std::memory_order_relaxed);
+  journal_.count_issued();
   work = Operation::handle(operation);
   enlist(operation);
-  remember(operation);
+  journal_.begin(operation);
   mesh_.on_issued(context_, operation.sequence);
-  act_on_failure();
+  failure_.act();
 }
 
 // If the members vote on a registered form, has it ready: all of what others would reach into here may be
@@ -212,7 +204,7 @@ void Group::bind_shared(Operation& operation, const CollectiveArgs& args, const 
   at_root.rank = problem.root;
   run.input_bytes = input_count(at_root) * problem.element_size;
   run.output_bytes = output_count(at_root) * problem.element_size;
-  const Reach needed = reach(problem.kind, problem.root, rank_);
+  const Reach needed = reach(problem.kind, problem.root, members_.rank());
   if (needed.input && allocations_.find(args.input, run.input_bytes).allocation == 0) return;
   if (needed.output && allocations_.find(args.output, run.output_bytes).allocation == 0) return;
   Problem registered = problem;
@@ -226,7 +218,7 @@ void Group::bind_shared(Operation& operation, const CollectiveArgs& args, const 
 bool Group::prepare_sleep() {
   if (shared_ == nullptr) return false;
   const bool more = shared_->prepare_sleep();
-  if (failed_.load(std::memory_order_acquire)) return more || !failure_handled_;
+  if (failure_.happened()) return more || !failure_.is_spread();
   return more || shared_->board().unheard();
 }
 
@@ -239,14 +231,14 @@ void Group::hear() {
   const Status why = shared_->board().heard();
   if (why.ok()) return;
   shared_->advance();  // what that rank had signalled before it failed counts
-  const bool known = why.peer() >= 0 && why.peer() < mesh_.size() && member(why.peer());
-  note_failure(known ? why : Status(why.code(), why.message()));
+  const bool known = why.peer() >= 0 && why.peer() < mesh_.size() && members_.contains(why.peer());
+  failure_.note(known ? why : Status(why.code(), why.message()));
 }
 
 // A rank that fails writes the cause on the board before it leaves.
 Status Group::first_cause(const Status& why) {
-  if (shared_ != nullptr && !failed_.load(std::memory_order_acquire)) listen();
-  return failed_.load(std::memory_order_acquire) ? status() : why;
+  if (shared_ != nullptr && !failure_.happened()) listen();
+  return failure_.happened() ? status() : why;
 }
 
 void Group::on_member_lost(int, const Status& why) { suspect_failure(first_cause(why)); }

@@ -4,7 +4,7 @@
 namespace tutti {
 
 bool Group::reaches(int rank) const {
-  const int world_rank = ranks_[static_cast<std::size_t>(rank)];
+  const int world_rank = members_.world_rank(rank);
   return !world_->desk.is_lost(world_rank) && mesh_.peer_status(world_rank).ok();
 }
 
@@ -17,7 +17,7 @@ ShrinkNote Group::agree_to_shrink(int min_size) {
   if (driver_.driven_by_this_thread())
     throw Error(Status(Code::invalid_argument, "shrink inside a `then` callback"));
   settle();
-  abort(Status(Code::aborted, describe(rank_) + " shrinks the communicator", mesh_.rank()));
+  abort(Status(Code::aborted, members_.describe_this_rank() + " shrinks the communicator", mesh_.rank()));
   Shrinking::Options options;
   options.needed = static_cast<std::uint32_t>(min_size > 0 ? min_size : size() / 2 + 1);
   options.deadline = Deadline::after(world_->default_timeout);
@@ -30,9 +30,9 @@ ShrinkNote Group::agree_to_shrink(int min_size) {
     }
     if (shrinking_ != nullptr)
       throw Error(Status(Code::invalid_argument, "shrink is under way in another thread"));
-    act_on_failure();
+    failure_.act();
     options.attempt = ++shrink_attempts_;
-    options.completed = std::min(completed_, next_sequence_.load());
+    options.completed = journal_.completed();
     options.generation = world_->desk.generation();
     shrinking = std::make_unique<Shrinking>(*this, world_->desk, world_->contexts, options);
     shrinking_ = shrinking.get();
@@ -45,11 +45,11 @@ ShrinkNote Group::agree_to_shrink(int min_size) {
   shrinking_ = nullptr;
   shrink_attempts_ = shrinking->attempt();
   if (!over) throw Error(driver_.status());
-  if (!shrinking->status().ok()) throw Error(shrinking->status().with_context(describe(rank_)));
+  if (!shrinking->status().ok()) throw Error(shrinking->status().with_context(members_.describe_this_rank()));
   const ShrinkNote decision = shrinking->decision();
   // Who is not among them must not come back.
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const int world_rank = ranks_[i];
+  for (std::size_t i = 0; i < members_.world_ranks().size(); ++i) {
+    const int world_rank = members_.world_ranks()[i];
     if (decision.members[i] || decision.spared[i]) continue;
     world_->desk.give_up(
         world_rank, Status(Code::peer_lost, describe(static_cast<int>(i)) + " was left behind", world_rank));
