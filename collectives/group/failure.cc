@@ -36,8 +36,8 @@ void Failure::note_known(const Status& why) {
   note(why);
 }
 
-void Failure::suspect(const Status& why, bool others_may_know) {
-  if (why.code() != Code::peer_lost || !others_may_know) {
+void Failure::suspect(const Status& why) {
+  if (why.code() != Code::peer_lost || !actor_.others_may_know()) {
     note(why);
   } else if (!suspects_ && !happened()) {
     suspects_ = true;

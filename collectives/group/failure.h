@@ -22,6 +22,8 @@ class Failure {
     // Tells the other members. Called once; `known`: all of them have been told by somebody else.
     virtual void spread_failure(const Status& why, bool known) = 0;
     virtual void end_operations(const Status& why) = 0;
+    // Whether others may know more of the end of a connection than is seen here.
+    virtual bool others_may_know() const = 0;
   };
 
   // `rank`: this one in the world, called `name` in messages.
@@ -36,9 +38,8 @@ class Failure {
 
   // Keeps a cause that the control plane has told, or is telling, all members.
   void note_known(const Status& why);
-  // Notes what was only seen here. If it is the end of a connection, and `others_may_know` more, they have a
-  // moment to say why that is.
-  void suspect(const Status& why, bool others_may_know);
+  // Notes what was only seen here. If it is the end of a connection, others have a moment to say why that is.
+  void suspect(const Status& why);
   bool suspects() const { return suspects_; }
   // Notes the suspicion once that moment is over.
   void confirm_suspicion();

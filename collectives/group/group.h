@@ -17,9 +17,15 @@
 #include "collectives/arguments.h"
 #include "collectives/group/control_notes.h"
 #include "collectives/group/failure.h"
+#include "collectives/group/gate.h"
+#include "collectives/group/habits.h"
 #include "collectives/group/journal.h"
+#include "collectives/group/live_operations.h"
 #include "collectives/group/members.h"
 #include "collectives/group/operation.h"
+#include "collectives/group/point_to_point.h"
+#include "collectives/group/segment_sharing.h"
+#include "collectives/group/shared_collectives.h"
 #include "collectives/group/shrinking.h"
 #include "collectives/group/world.h"
 #include "collectives/record/history.h"
@@ -40,7 +46,8 @@ namespace tutti {
 class Group final : public ContextEvents,
                     public Pollable,
                     private SharedSegmentEvents,
-                    private Failure::Actor {
+                    private Failure::Actor,
+                    private OperationOwner {
  public:
   // `ranks`: world rank of each member, in order of their rank here.
   Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<int> ranks);
@@ -61,7 +68,9 @@ class Group final : public ContextEvents,
                   const CallOptions& options);
   // The same for a call that is equal to the last one of its kind, down to the pointers, and small: then
   // nothing need be checked anew. False if it is not for that.
-  bool repeat(const Call& call, const CallOptions& options, Work& work);
+  bool repeat(const Call& call, const CallOptions& options, Work& work) {
+    return habits_.repeat(call, options, work);
+  }
   Work transfers(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options);
   // A handle to an operation that has failed already.
   Work refuse(const Fingerprint& call, const Status& why);
@@ -72,7 +81,7 @@ class Group final : public ContextEvents,
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
   // Lets all members drop what all have released. Any thread.
-  void tell_memory_unused();
+  void tell_memory_unused() { sharing_.tell_unused(); }
 
   void abort(const Status& why);
   // Driving: fails it for a reason that the control plane has told or is telling all members.
@@ -96,7 +105,8 @@ class Group final : public ContextEvents,
   std::uint64_t operations_issued() const { return journal_.operations_issued(); }
   // Driving.
   std::uint64_t registered_operations() const {
-    return shared_ == nullptr ? 0 : shared_->registered_operations();
+    const SharedExecutor* const executor = shared_.executor();
+    return executor == nullptr ? 0 : executor->registered_operations();
   }
   std::string describe(int rank) const { return members_.describe(rank); }
 
@@ -117,9 +127,9 @@ class Group final : public ContextEvents,
 
   // Pollable, driving.
   bool poll() override;
-  bool expects_memory() const override { return shared_ != nullptr && shared_->busy(); }
-  bool prepare_sleep() override;
-  void cancel_sleep() override;
+  bool expects_memory() const override { return shared_.expects_memory(); }
+  bool prepare_sleep() override { return shared_.prepare_sleep(); }
+  void cancel_sleep() override { shared_.cancel_sleep(); }
   Deadline next_deadline() const override;
 
   // ContextEvents, driving.
@@ -135,42 +145,15 @@ class Group final : public ContextEvents,
   // Failure::Actor, driving.
   void spread_failure(const Status& why, bool known) override;
   void end_operations(const Status& why) override;
+  bool others_may_know() const override { return world_->desk.listens(); }
 
-  Operation* prepare(Operation::Kind kind, const Fingerprint& call, const CallOptions& options);
-  void bind(Operation& operation, const CollectiveArgs& args);
-  void bind(Operation::SendLeg& node, const Transfer& leg, const Fingerprint& call, Operation& owner);
-  void bind(Operation::RecvLeg& node, const Transfer& leg, const Fingerprint& call, Operation& owner);
-  bool send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options, Work& work);
-  void bind_shared(Operation& operation, const CollectiveArgs& args, const Problem& problem);
-  Result<std::unique_ptr<SharedSegment>> share(std::uint64_t bytes, Deadline deadline);
-  // What has been found out about the last small collective of a kind over shared memory, so that the next
-  // one costs little.
-  struct Habit {
-    Problem problem;
-    std::shared_ptr<CachedSchedule> schedule;  // null: nothing has been found out yet
-    CallMemory call;                           // that `operation` has been bound to
-    Operation* operation = nullptr;            // ready for the next time; null: must be made anew
-  };
-  // Takes the baton if a collective of that kind can be carried out in passing, now.
-  bool enter_for(const Habit& habit, const CallOptions& options) TUTTI_TRY_ACQUIRE(true, driver_);
-  // Carries out a collective that looks like the last one of its kind. If it is over when this returns,
-  // `work` is left as it was (a default one is done), no clock was read, and nothing was allocated.
-  bool attempt(const Call& call, const CollectiveArgs& args, const Problem& problem,
-               const Fingerprint& fingerprint, const CallOptions& options, Work& work);
-  void carry_out(Habit& habit, const CallOptions& options, Work& work);
-  void keep_on(Habit& habit, const CallOptions& options, Work& work);
-  static void drop(Habit& habit);
-  Work launch(Operation* operation);
-  void enlist(Operation& operation);
-  void form_habit(const Operation& operation, const Problem& problem);
-  std::chrono::nanoseconds timeout(const CallOptions& options) const;
-  void start(Operation& operation);
-  void start_collective(Operation& operation);
-  void collective_done(Operation& operation, const Status& status);
-  void start_transfers(Operation& operation);
-  void leg_done(Operation& operation, const Status& status);
-  void end(Operation& operation, const Status& status);
-  void cancel(Operation& operation, const Status& why);
+  // OperationOwner of collectives, driving.
+  void start(Operation& operation) override;
+  void on_part_over(Operation& operation, const Status& status) override;
+  void cancel(Operation& operation, const Status& why) override;
+  std::vector<int> awaited(const Operation& operation) const override;
+  std::string name_awaited(const Operation& operation) const override;
+
   void check_deadlines();
   Status timed_out(const Operation& operation) const;
   // group_lateness.cc: what becomes of operations that take long.
@@ -187,7 +170,6 @@ class Group final : public ContextEvents,
   void inquire(const ExpiredNote& expired);
   void take_answer(int origin, const HereNote& answer);
   void conclude();
-  void settle();
   int leader() const;
   // group_mismatch.cc: who calls something else than the others.
   struct Dispute {
@@ -208,16 +190,7 @@ class Group final : public ContextEvents,
   void hear_call(int origin, const CallNote& theirs);
   void ask_here(int origin, std::uint64_t sequence);
   void answer_asked();
-  std::vector<int> awaited(const Operation& operation) const;
   void suspect_failure(const Status& why);
-  void listen() {
-    if (shared_->board().unheard()) hear();
-  }
-  void hear();
-  Status first_cause(const Status& why);
-  std::vector<int> awaited_in_world(const Operation& operation) const;
-  std::string name(const Operation& operation) const;
-  Status explain(const Operation& operation, const Status& why) const;
 
   std::shared_ptr<World> world_;
   Driver& driver_;
@@ -228,17 +201,12 @@ class Group final : public ContextEvents,
   ScheduleCache cache_;
   Failure failure_;
   Journal journal_;
-  AllocationTable allocations_;
-  std::uint64_t window_bytes_ = 0;          // 0: the members do not share memory
-  std::unique_ptr<SharedExecutor> shared_;  // driving
-  std::uint32_t shares_ = 0;                // asked for
-  std::vector<ShareRequest*> sharing_;      // that somebody waits for; driving
-  std::atomic<std::uint64_t> posted_{0};    // operations handed to the driver and not started yet
-
-  // Driving.
-  Operation* live_ = nullptr;
-  std::array<Habit, static_cast<std::size_t>(collective_kind_count)> habits_;
-  Operation* ready_send_ = nullptr;  // for the next message; null: must be made anew
+  LiveOperations live_;
+  SegmentSharing sharing_;
+  SharedCollectives shared_;
+  Gate gate_;
+  Habits habits_;
+  PointToPoint point_to_point_;
   std::uint32_t polls_ = 0;
   std::unique_ptr<Inquiry> inquiry_;  // as leader: who has come to an operation whose time is over
   std::unique_ptr<Dispute> dispute_;  // in which this rank has noticed two calls that differ

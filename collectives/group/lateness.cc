@@ -36,7 +36,7 @@ std::uint64_t key_of(const CallNote& note) {
 
 void Group::check_deadlines() {
   const auto now = Deadline::Clock::now();
-  for (Operation* operation = live_; operation != nullptr; operation = operation->next) {
+  for (Operation* operation = live_.newest(); operation != nullptr; operation = operation->next) {
     operation->stamp(now);
     if (now >= operation->deadline.when()) return expire(*operation);
     if (!operation->announced && now - operation->issued.load() >= long_wait) announce(*operation);
@@ -48,10 +48,10 @@ Deadline Group::next_deadline() const {
   Deadline first = failure_.next_deadline();
   if (inquiry_ != nullptr) first = earlier(first, inquiry_->until);
   first = earlier(first, next_look_at_dispute());
-  if (live_ == nullptr) return first;
+  if (live_.empty()) return first;
   const auto now = Deadline::Clock::now();
   const bool announces = world_->desk.listens();
-  for (Operation* operation = live_; operation != nullptr; operation = operation->next) {
+  for (Operation* operation = live_.newest(); operation != nullptr; operation = operation->next) {
     operation->stamp(now);
     first = earlier(first, operation->deadline);
     if (announces && !operation->announced)
@@ -90,21 +90,8 @@ void Group::expire(Operation& operation) {
   world_->desk.send(members_.world_rank(judge), topic_expired, encode(note));
 }
 
-// The ranks of the communicator that an operation waits for.
-std::vector<int> Group::awaited(const Operation& operation) const {
-  return operation.is_shared() ? shared_->awaited() : operation.run->awaited();
-}
-
 Status Group::timed_out(const Operation& operation) const {
-  std::string waiting;
-  if (operation.kind == Operation::Kind::collective) {
-    for (const int rank : awaited(operation)) waiting += (waiting.empty() ? "" : ", ") + describe(rank);
-  } else {
-    for (const auto& node : operation.recvs) {
-      if (node.posted && node.peer != any_source)
-        waiting += (waiting.empty() ? "" : ", ") + mesh_.peer(node.peer).describe();
-    }
-  }
+  const std::string waiting = operation.owner->name_awaited(operation);
   std::string text = members_.describe_this_rank() + ": " + operation.describe() + " was not over in time";
   if (!waiting.empty()) text += "; still waiting for " + waiting;
   return Status(Code::timeout, text);
@@ -112,13 +99,12 @@ Status Group::timed_out(const Operation& operation) const {
 
 // Messages tell that their sender has left; memory does not.
 void Group::look_for_leavers() {
-  if (shared_ == nullptr || failure_.happened()) return;
-  for (const Operation* operation = live_; operation != nullptr; operation = operation->next) {
+  if (shared_.executor() == nullptr || failure_.happened()) return;
+  for (const Operation* operation = live_.newest(); operation != nullptr; operation = operation->next) {
     if (!operation->announced || !operation->is_shared()) continue;
     for (const int rank : awaited(*operation)) {
-      const int world_rank = members_.world_rank(rank);
-      if (world_->desk.has_left(world_rank))
-        return failure_.note(Status(Code::aborted, describe(rank) + " has left", world_rank));
+      if (!world_->desk.has_left(rank)) continue;
+      return failure_.note(Status(Code::aborted, members_.describe_world_rank(rank) + " has left", rank));
     }
     return;  // only the first of them is under way
   }
@@ -155,7 +141,7 @@ void Group::on_note(const ControlNote& note) {
       if (const auto call = decode_call(note.body)) hear_call(note.origin, *call);
       break;
     case topic_unused:
-      allocations_.drop_unused();
+      sharing_.drop_unused();
       break;
     case topic_here:
       if (const auto answer = decode_here(note.body)) take_answer(note.origin, *answer);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@ class Members {
   const std::vector<int>& world_ranks() const { return world_ranks_; }
   int world_rank(int rank) const { return world_ranks_[static_cast<std::size_t>(rank)]; }
   // Whether a rank of the world is a member, and the rank that it has here.
-  bool contains(int world_rank) const { return rank_of(world_rank) >= 0; }
+  bool contains(int world_rank) const {
+    return world_rank >= 0 && world_rank < std::ssize(ranks_) && rank_of(world_rank) >= 0;
+  }
   int rank_of(int world_rank) const { return ranks_[static_cast<std::size_t>(world_rank)]; }
   const Topology& topology() const { return topology_; }
   // How a member is called in messages.

@@ -37,7 +37,7 @@ Verdict find_odd_one(const Calls& calls) {
 void Group::open_dispute(Dispute dispute) {
   if (dispute_ != nullptr || failure_.happened()) return;
   dispute_ = std::make_unique<Dispute>(std::move(dispute));
-  if (shared_ != nullptr) shared_->halt();
+  if (SharedExecutor* const executor = shared_.executor()) executor->halt();
   dispute_->until = Deadline::after(hearing_limit);
   dispute_->calls.resize(members_.world_ranks().size());
   const auto own = static_cast<std::size_t>(members_.rank());
@@ -57,8 +57,9 @@ void Group::open_dispute(Dispute dispute) {
 
 // `operation`: that failed by it, if one did.
 void Group::dispute_on_board(const Operation* operation, const Status& noticed) {
-  Dispute dispute{.number = shared_->disputed(), .noticed = noticed};
-  if (operation != nullptr && shared_->number() == dispute.number) dispute.sequence = operation->sequence;
+  Dispute dispute{.number = shared_.executor()->disputed(), .noticed = noticed};
+  if (operation != nullptr && shared_.executor()->number() == dispute.number)
+    dispute.sequence = operation->sequence;
   open_dispute(std::move(dispute));
 }
 
@@ -67,7 +68,7 @@ void Group::settle_dispute() {
   Dispute& dispute = *dispute_;
   for (int rank = 0; dispute.number != 0 && rank < size(); ++rank) {
     auto& call = dispute.calls[static_cast<std::size_t>(rank)];
-    if (!call) call = shared_->called(rank, dispute.number);
+    if (!call) call = shared_.executor()->called(rank, dispute.number);
   }
   const Verdict verdict = find_odd_one(dispute.calls);
   const bool all_known =

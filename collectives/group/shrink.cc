@@ -16,7 +16,7 @@ ShrinkNote Group::agree_to_shrink(int min_size) {
   if (driver_.forked()) throw Error(forked_child());
   if (driver_.driven_by_this_thread())
     throw Error(Status(Code::invalid_argument, "shrink inside a `then` callback"));
-  settle();
+  gate_.settle();
   abort(Status(Code::aborted, members_.describe_this_rank() + " shrinks the communicator", mesh_.rank()));
   Shrinking::Options options;
   options.needed = static_cast<std::uint32_t>(min_size > 0 ? min_size : size() / 2 + 1);
