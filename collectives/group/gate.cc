@@ -46,6 +46,15 @@ void Gate::start(Operation& operation) {
   }
 }
 
+void Gate::abort(const Status& why) {
+  failure_.note(why);
+  if (driver_.try_enter()) {
+    leave();
+  } else {
+    driver_.wake();
+  }
+}
+
 void Gate::settle() {
   while (waiting_.load(std::memory_order_acquire) != 0 && !driver_.forked()) {
     if (!driver_.progress()) std::this_thread::yield();

@@ -37,6 +37,8 @@ class TUTTI_CAPABILITY("baton") Gate {
     failure_.act();
     driver_.leave();
   }
+  // Fails the communicator, now or as soon as the thread that drives can act.
+  void abort(const Status& why);
   // Returns once all that was handed over has started. For a thread that does not drive.
   void settle();
 

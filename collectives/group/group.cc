@@ -12,12 +12,6 @@
 
 namespace tutti {
 
-namespace {
-
-// A clock is read only at every so many polls: a spinning waiter polls every few hundred nanoseconds.
-constexpr std::uint32_t polls_per_clock = 64;
-}  // namespace
-
 Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<int> ranks)
     : world_(std::move(world)),
       driver_(world_->engine->driver),
@@ -33,7 +27,10 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
       shared_(members_, failure_),
       gate_(driver_, failure_, journal_, live_, shared_),
       habits_(context, members_, mesh_, journal_, live_, shared_, gate_, *this),
-      point_to_point_(context, part_of_, members_, mesh_, failure_, journal_, live_, shared_, gate_) {
+      point_to_point_(context, part_of_, members_, mesh_, failure_, journal_, live_, shared_, gate_),
+      arbitration_(context, members_, world_->desk, failure_, journal_, shared_),
+      watchdog_(context, members_, world_->desk, failure_, journal_, live_),
+      survivors_(context, members_, *world_, failure_, journal_, gate_) {
   const DriverGuard guard(driver_);
   driver_.add(*this);
   world_->desk.add(*this);
@@ -44,10 +41,7 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
 Group::~Group() {
   gate_.settle();
   const DriverGuard guard(driver_);
-  if (dispute_ != nullptr) {
-    dispute_->until = Deadline::after(std::chrono::nanoseconds(0));
-    settle_dispute();
-  }
+  arbitration_.settle_now();
   if (!live_.empty()) {
     failure_.note(Status(Code::aborted, members_.describe_this_rank() +
                                             " destroyed the communicator with operations in flight"));
@@ -110,7 +104,8 @@ void Group::on_part_over(Operation& operation, const Status& status) {
   if (status.ok() && !failure_.happened()) {
     live_.end(operation, status);
   } else {
-    if (status.code() == Code::mismatch && !operation.run) dispute_on_board(&operation, status);
+    if (status.code() == Code::mismatch && !operation.run)
+      arbitration_.on_mismatch_on_board(&operation, status);
     const bool ours = operation.binding.reducer.failed();
     suspect_failure(
         ours ? Status(Code::aborted, members_.describe_this_rank() + ": " + status.message(), mesh_.rank())
@@ -120,7 +115,7 @@ void Group::on_part_over(Operation& operation, const Status& status) {
 
 void Group::start(Operation& operation) {
   mesh_.on_issued(context_, operation.sequence);
-  if (failure_.happened() || dispute_ != nullptr) return;
+  if (failure_.happened() || arbitration_.is_open()) return;
   if (operation.is_shared()) {
     if (shared_.executor()->submit(operation.shared)) on_part_over(operation, Status());
   } else {
@@ -135,13 +130,13 @@ void Group::cancel(Operation& operation, const Status& why) {
 
 // The verdict of an open dispute is the cause, not what opened it.
 void Group::suspect_failure(const Status& why) {
-  if (why.code() == Code::mismatch && dispute_ != nullptr) return;
+  if (why.code() == Code::mismatch && arbitration_.is_open()) return;
   failure_.suspect(why);
 }
 
 void Group::spread_failure(const Status& why, bool known) {
-  inquiry_.reset();  // its time would never be over
-  dispute_.reset();
+  watchdog_.drop();
+  arbitration_.drop();
   sharing_.cancel(why);
   mesh_.abort(context_, members_.world_ranks(), why);
   if (!known) world_->desk.tell_failure(context_, why);
@@ -151,16 +146,6 @@ void Group::spread_failure(const Status& why, bool known) {
 
 void Group::end_operations(const Status& why) {
   while (Operation* operation = live_.newest()) operation->owner->cancel(*operation, why);
-}
-
-void Group::abort(const Status& why) {
-  failure_.note(why);
-  if (driver_.try_enter()) {
-    failure_.act();
-    driver_.leave();
-  } else {
-    driver_.wake();
-  }
 }
 
 bool Group::poll() {
@@ -174,17 +159,14 @@ bool Group::poll() {
   if (SharedExecutor* const executor = shared_.executor()) {
     shared_.listen();
     did = executor->advance();
-    if (const Status agreed = executor->compare(); !agreed.ok()) dispute_on_board(nullptr, agreed);
+    if (const Status agreed = executor->compare(); !agreed.ok())
+      arbitration_.on_mismatch_on_board(nullptr, agreed);
     failure_.act();
   }
-  if (inquiry_ != nullptr) conclude();
-  if (!asked_.empty()) answer_asked();
-  if (dispute_ != nullptr) {
-    settle_dispute();
-    failure_.act();
-    return did;
-  }
-  if (!live_.empty() && ++polls_ % polls_per_clock == 0) check_deadlines();
+  watchdog_.conclude();
+  arbitration_.poll();
+  failure_.act();
+  if (!arbitration_.is_open()) watchdog_.look();
   return did;
 }
 
@@ -220,6 +202,41 @@ void Group::on_peer_down(int peer, const Status& why) {
   // A clean goodbye matters only to operations that still need that peer, and those are failed by the mesh.
   if (!members_.contains(peer) || why.code() == Code::aborted) return;
   suspect_failure(shared_.first_cause(why));
+}
+
+Deadline Group::next_deadline() const {
+  return earlier(failure_.next_deadline(), earlier(watchdog_.next_deadline(), arbitration_.next_deadline()));
+}
+
+void Group::on_note(const ControlNote& note) {
+  if (!members_.contains(note.origin)) return;
+  if (note.topic == topic_shrink) {
+    if (const auto said = decode_shrink(note.body)) survivors_.on_note(note.origin, *said);
+  }
+  if (failure_.happened()) return;
+  if (note.topic == topic_unused) return sharing_.drop_unused();
+  if (note.topic == topic_here) {
+    if (const auto answer = decode_here(note.body)) watchdog_.on_here(note.origin, *answer);
+  } else if (note.topic == topic_expired) {
+    if (const auto expired = decode_expired(note.body)) watchdog_.on_expired(*expired);
+  } else if (const auto call = decode_call(note.body)) {
+    on_call_note(note, *call);
+  }
+}
+
+void Group::on_call_note(const ControlNote& note, const CallNote& call) {
+  switch (note.topic) {
+    case topic_where:
+      return watchdog_.on_where(note.origin, call);
+    case topic_blocked:
+      return arbitration_.on_blocked(note.origin, call);
+    case topic_differs:
+      return arbitration_.on_question(note.origin, call);
+    case topic_called:
+      return arbitration_.on_answer(note.origin, call);
+    default:
+      break;
+  }
 }
 
 void Group::on_member_lost(int, const Status& why) { suspect_failure(shared_.first_cause(why)); }

@@ -1,13 +1,7 @@
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <limits>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +9,7 @@
 #include <tutti/communicator.h>
 
 #include "collectives/arguments.h"
+#include "collectives/group/arbitration.h"
 #include "collectives/group/control_notes.h"
 #include "collectives/group/failure.h"
 #include "collectives/group/gate.h"
@@ -27,6 +22,8 @@
 #include "collectives/group/segment_sharing.h"
 #include "collectives/group/shared_collectives.h"
 #include "collectives/group/shrinking.h"
+#include "collectives/group/survivors.h"
+#include "collectives/group/watchdog.h"
 #include "collectives/group/world.h"
 #include "collectives/record/history.h"
 #include "collectives/record/trace.h"
@@ -83,7 +80,7 @@ class Group final : public ContextEvents,
   // Lets all members drop what all have released. Any thread.
   void tell_memory_unused() { sharing_.tell_unused(); }
 
-  void abort(const Status& why);
+  void abort(const Status& why) { gate_.abort(why); }
   // Driving: fails it for a reason that the control plane has told or is telling all members.
   void fail(const Status& why);
   // Driving, and not from inside a callback of the mesh: ends what is in flight if the group has failed.
@@ -91,16 +88,11 @@ class Group final : public ContextEvents,
   // Driving: what another member writes over the control plane.
   void on_note(const ControlNote& note);
   // Driving: fails it if an operation has been waiting for a member that has left.
-  void look_for_leavers();
-  // Driving: whether a member can be reached, as far as is known here.
-  bool reaches(int rank) const;
-  // By a thread that does not drive: agrees with the other survivors on who goes on, and under which number.
-  // If the communicator has not failed yet, it fails with that. Throws `Error`.
-  ShrinkNote agree_to_shrink(int min_size);
+  void look_for_leavers() { watchdog_.look_for_leavers(); }
+  // By a thread that does not drive; see Survivors.
+  ShrinkNote agree_to_shrink(int min_size) { return survivors_.agree(min_size); }
   // Driving: a rank has been lost.
-  void on_loss() const {
-    if (shrinking_ != nullptr) shrinking_->work();
-  }
+  void on_loss() { survivors_.on_loss(); }
   Status status() const { return failure_.status(); }
   std::uint64_t operations_issued() const { return journal_.operations_issued(); }
   // Driving.
@@ -135,7 +127,9 @@ class Group final : public ContextEvents,
   // ContextEvents, driving.
   Known operation(std::uint64_t sequence) const override { return journal_.find(sequence); }
   std::string describe(const Fingerprint& call) const override;
-  void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why) override;
+  void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why) override {
+    arbitration_.on_mismatch(peer, sequence, theirs, why);
+  }
   void on_abort(int peer, const Status& why) override;
   void on_peer_down(int peer, const Status& why) override;
 
@@ -154,42 +148,7 @@ class Group final : public ContextEvents,
   std::vector<int> awaited(const Operation& operation) const override;
   std::string name_awaited(const Operation& operation) const override;
 
-  void check_deadlines();
-  Status timed_out(const Operation& operation) const;
-  // group_lateness.cc: what becomes of operations that take long.
-  struct Inquiry {  // where the members are, as far as they have answered
-    ExpiredNote about;
-    Deadline until;
-    std::vector<bool> answered;
-    std::vector<std::string> late;
-    std::size_t open;  // answers
-  };
-  void announce(Operation& operation);
-  void expire(Operation& operation);
-  void compare(int origin, const CallNote& theirs);
-  void inquire(const ExpiredNote& expired);
-  void take_answer(int origin, const HereNote& answer);
-  void conclude();
-  int leader() const;
-  // group_mismatch.cc: who calls something else than the others.
-  struct Dispute {
-    std::optional<std::uint64_t> sequence = {};  // of the collective, where it is known
-    std::uint64_t number = 0;                    // of the operation on the board; 0: none
-    Status noticed;                              // by a rank that knows of two calls only
-    Deadline until = Deadline::never();
-    std::vector<std::optional<Fingerprint>> calls = {};  // by rank here, as far as they are known
-  };
-  struct Asked {
-    int origin;  // world rank
-    std::uint64_t sequence;
-  };
-  void open_dispute(Dispute dispute);
-  void settle_dispute();
-  void dispute_on_board(const Operation* operation, const Status& noticed);
-  Deadline next_look_at_dispute() const;
-  void hear_call(int origin, const CallNote& theirs);
-  void ask_here(int origin, std::uint64_t sequence);
-  void answer_asked();
+  void on_call_note(const ControlNote& note, const CallNote& call);
   void suspect_failure(const Status& why);
 
   std::shared_ptr<World> world_;
@@ -207,12 +166,9 @@ class Group final : public ContextEvents,
   Gate gate_;
   Habits habits_;
   PointToPoint point_to_point_;
-  std::uint32_t polls_ = 0;
-  std::unique_ptr<Inquiry> inquiry_;  // as leader: who has come to an operation whose time is over
-  std::unique_ptr<Dispute> dispute_;  // in which this rank has noticed two calls that differ
-  std::vector<Asked> asked_;          // what this rank calls, before it has called it
-  Shrinking* shrinking_ = nullptr;
-  std::uint32_t shrink_attempts_ = 0;
+  Arbitration arbitration_;
+  Watchdog watchdog_;
+  Survivors survivors_;
 };
 
 }  // namespace tutti
