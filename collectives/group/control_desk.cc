@@ -106,7 +106,7 @@ void ControlDesk::lose(int rank, const Status& why) {
   log::info("lost: ", why.message());
   mesh_.fail_peer(rank, why);
   for (Group* group : groups_) group->fail(why);
-  for (const Group* group : groups_) group->on_loss();
+  for (Group* group : groups_) group->on_loss();
 }
 
 void ControlDesk::read_note(const ControlNote& note) {

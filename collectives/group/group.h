@@ -1,13 +1,7 @@
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <limits>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,9 +9,21 @@
 #include <tutti/communicator.h>
 
 #include "collectives/arguments.h"
+#include "collectives/group/arbitration.h"
 #include "collectives/group/control_notes.h"
+#include "collectives/group/failure.h"
+#include "collectives/group/gate.h"
+#include "collectives/group/habits.h"
+#include "collectives/group/journal.h"
+#include "collectives/group/live_operations.h"
+#include "collectives/group/members.h"
 #include "collectives/group/operation.h"
+#include "collectives/group/point_to_point.h"
+#include "collectives/group/segment_sharing.h"
+#include "collectives/group/shared_collectives.h"
 #include "collectives/group/shrinking.h"
+#include "collectives/group/survivors.h"
+#include "collectives/group/watchdog.h"
 #include "collectives/group/world.h"
 #include "collectives/record/history.h"
 #include "collectives/record/trace.h"
@@ -34,7 +40,11 @@ namespace tutti {
 // A communicator's inside: numbers operations, starts them, watches over them, fails them together.
 //
 // Issuing is for any thread; everything marked "driving" is for whoever drives.
-class Group final : public ContextEvents, public Pollable, private SharedSegmentEvents {
+class Group final : public ContextEvents,
+                    public Pollable,
+                    private SharedSegmentEvents,
+                    private Failure::Actor,
+                    private OperationOwner {
  public:
   // `ranks`: world rank of each member, in order of their rank here.
   Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<int> ranks);
@@ -43,19 +53,21 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   Group& operator=(const Group&) = delete;
 
   std::uint32_t context() const { return context_; }
-  int rank() const { return rank_; }
-  int size() const { return static_cast<int>(ranks_.size()); }
+  int rank() const { return members_.rank(); }
+  int size() const { return members_.size(); }
   World& world() { return *world_; }
   const std::shared_ptr<World>& shared_world() const { return world_; }
-  const std::vector<int>& ranks() const { return ranks_; }
-  const Topology& topology() const { return topology_; }
+  const std::vector<int>& ranks() const { return members_.world_ranks(); }
+  const Topology& topology() const { return members_.topology(); }
 
   // Arguments have been checked; `problem` is filled from them.
   Work collective(const Call& call, const CollectiveArgs& args, const Problem& problem,
                   const CallOptions& options);
   // The same for a call that is equal to the last one of its kind, down to the pointers, and small: then
   // nothing need be checked anew. False if it is not for that.
-  bool repeat(const Call& call, const CallOptions& options, Work& work);
+  bool repeat(const Call& call, const CallOptions& options, Work& work) {
+    return habits_.repeat(call, options, work);
+  }
   Work transfers(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options);
   // A handle to an operation that has failed already.
   Work refuse(const Fingerprint& call, const Status& why);
@@ -66,40 +78,34 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
   // Lets all members drop what all have released. Any thread.
-  void tell_memory_unused();
+  void tell_memory_unused() { sharing_.tell_unused(); }
 
-  void abort(const Status& why);
+  void abort(const Status& why) { gate_.abort(why); }
   // Driving: fails it for a reason that the control plane has told or is telling all members.
   void fail(const Status& why);
   // Driving, and not from inside a callback of the mesh: ends what is in flight if the group has failed.
-  void act_on_failure();
+  void act_on_failure() { failure_.act(); }
   // Driving: what another member writes over the control plane.
   void on_note(const ControlNote& note);
   // Driving: fails it if an operation has been waiting for a member that has left.
-  void look_for_leavers();
-  // Driving: whether a member can be reached, as far as is known here.
-  bool reaches(int rank) const;
-  // By a thread that does not drive: agrees with the other survivors on who goes on, and under which number.
-  // If the communicator has not failed yet, it fails with that. Throws `Error`.
-  ShrinkNote agree_to_shrink(int min_size);
+  void look_for_leavers() { watchdog_.look_for_leavers(); }
+  // By a thread that does not drive; see Survivors.
+  ShrinkNote agree_to_shrink(int min_size) { return survivors_.agree(min_size); }
   // Driving: a rank has been lost.
-  void on_loss() const {
-    if (shrinking_ != nullptr) shrinking_->work();
-  }
-  Status status() const;
-  std::uint64_t operations_issued() const {
-    return issued_.load(std::memory_order_relaxed) + attempted_.load(std::memory_order_relaxed);
-  }
+  void on_loss() { survivors_.on_loss(); }
+  Status status() const { return failure_.status(); }
+  std::uint64_t operations_issued() const { return journal_.operations_issued(); }
   // Driving.
   std::uint64_t registered_operations() const {
-    return shared_ == nullptr ? 0 : shared_->registered_operations();
+    const SharedExecutor* const executor = shared_.executor();
+    return executor == nullptr ? 0 : executor->registered_operations();
   }
-  std::string describe(int rank) const;
+  std::string describe(int rank) const { return members_.describe(rank); }
 
   // For the recorder; any thread.
-  std::uint64_t collectives_issued() const { return next_sequence_.load(std::memory_order_relaxed); }
-  const History& collectives() const { return collectives_; }
-  const History& transfers() const { return transfers_; }
+  std::uint64_t collectives_issued() const { return journal_.next_collective(); }
+  const History& collectives() const { return journal_.collectives(); }
+  const History& transfers() const { return journal_.transfers(); }
   // An operation in flight, by its number in one of the two, since when, and the world ranks that it waits
   // for.
   struct Waiting {
@@ -113,166 +119,56 @@ class Group final : public ContextEvents, public Pollable, private SharedSegment
 
   // Pollable, driving.
   bool poll() override;
-  bool expects_memory() const override { return shared_ != nullptr && shared_->busy(); }
-  bool prepare_sleep() override;
-  void cancel_sleep() override;
+  bool expects_memory() const override { return shared_.expects_memory(); }
+  bool prepare_sleep() override { return shared_.prepare_sleep(); }
+  void cancel_sleep() override { shared_.cancel_sleep(); }
   Deadline next_deadline() const override;
 
   // ContextEvents, driving.
-  Known operation(std::uint64_t sequence) const override;
+  Known operation(std::uint64_t sequence) const override { return journal_.find(sequence); }
   std::string describe(const Fingerprint& call) const override;
-  void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why) override;
+  void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why) override {
+    arbitration_.on_mismatch(peer, sequence, theirs, why);
+  }
   void on_abort(int peer, const Status& why) override;
   void on_peer_down(int peer, const Status& why) override;
 
  private:
   // SharedSegmentEvents, driving.
   void on_member_lost(int member, const Status& why) override;
+  // Failure::Actor, driving.
+  void spread_failure(const Status& why, bool known) override;
+  void end_operations(const Status& why) override;
+  bool others_may_know() const override { return world_->desk.listens(); }
 
-  Operation* prepare(Operation::Kind kind, const Fingerprint& call, const CallOptions& options);
-  void bind(Operation& operation, const CollectiveArgs& args);
-  void bind(Operation::SendLeg& node, const Transfer& leg, const Fingerprint& call, Operation& owner);
-  void bind(Operation::RecvLeg& node, const Transfer& leg, const Fingerprint& call, Operation& owner);
-  bool send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options, Work& work);
-  void bind_shared(Operation& operation, const CollectiveArgs& args, const Problem& problem);
-  Result<std::unique_ptr<SharedSegment>> share(std::uint64_t bytes, Deadline deadline);
-  // What has been found out about the last small collective of a kind over shared memory, so that the next
-  // one costs little.
-  struct Habit {
-    Problem problem;
-    std::shared_ptr<CachedSchedule> schedule;  // null: nothing has been found out yet
-    CallMemory call;                           // that `operation` has been bound to
-    Operation* operation = nullptr;            // ready for the next time; null: must be made anew
-  };
-  // Takes the baton if a collective of that kind can be carried out in passing, now.
-  bool enter_for(const Habit& habit, const CallOptions& options) TUTTI_TRY_ACQUIRE(true, driver_);
-  // Carries out a collective that looks like the last one of its kind. If it is over when this returns,
-  // `work` is left as it was (a default one is done), no clock was read, and nothing was allocated.
-  bool attempt(const Call& call, const CollectiveArgs& args, const Problem& problem,
-               const Fingerprint& fingerprint, const CallOptions& options, Work& work);
-  void carry_out(Habit& habit, const CallOptions& options, Work& work);
-  void keep_on(Habit& habit, const CallOptions& options, Work& work);
-  static void drop(Habit& habit);
-  Work launch(Operation* operation);
-  void enlist(Operation& operation);
-  void form_habit(const Operation& operation, const Problem& problem);
-  std::chrono::nanoseconds timeout(const CallOptions& options) const;
-  void start(Operation& operation);
-  void start_collective(Operation& operation);
-  void collective_done(Operation& operation, const Status& status);
-  void start_transfers(Operation& operation);
-  void leg_done(Operation& operation, const Status& status);
-  void end(Operation& operation, const Status& status);
-  void cancel(Operation& operation, const Status& why);
-  void check_deadlines();
-  Status timed_out(const Operation& operation) const;
-  // group_lateness.cc: what becomes of operations that take long.
-  struct Inquiry {  // where the members are, as far as they have answered
-    ExpiredNote about;
-    Deadline until;
-    std::vector<bool> answered;
-    std::vector<std::string> late;
-    std::size_t open;  // answers
-  };
-  void announce(Operation& operation);
-  void expire(Operation& operation);
-  void compare(int origin, const CallNote& theirs);
-  void inquire(const ExpiredNote& expired);
-  void take_answer(int origin, const HereNote& answer);
-  void conclude();
-  void settle();
-  int leader() const;
-  // group_mismatch.cc: who calls something else than the others.
-  struct Dispute {
-    std::optional<std::uint64_t> sequence = {};  // of the collective, where it is known
-    std::uint64_t number = 0;                    // of the operation on the board; 0: none
-    Status noticed;                              // by a rank that knows of two calls only
-    Deadline until = Deadline::never();
-    std::vector<std::optional<Fingerprint>> calls = {};  // by rank here, as far as they are known
-  };
-  struct Asked {
-    int origin;  // world rank
-    std::uint64_t sequence;
-  };
-  void open_dispute(Dispute dispute);
-  void settle_dispute();
-  void dispute_on_board(const Operation* operation, const Status& noticed);
-  Deadline next_look_at_dispute() const;
-  void hear_call(int origin, const CallNote& theirs);
-  void ask_here(int origin, std::uint64_t sequence);
-  void answer_asked();
-  std::vector<int> awaited(const Operation& operation) const;
-  // The first cause wins; acted upon at the next safe point, never from inside a callback of the mesh.
-  void note_failure(const Status& why);
-  // Driving. The same for what was only seen here: if it is the end of a connection, whoever knows more has a
-  // moment to say why that is.
+  // OperationOwner of collectives, driving.
+  void start(Operation& operation) override;
+  void on_part_over(Operation& operation, const Status& status) override;
+  void cancel(Operation& operation, const Status& why) override;
+  std::vector<int> awaited(const Operation& operation) const override;
+  std::string name_awaited(const Operation& operation) const override;
+
+  void on_call_note(const ControlNote& note, const CallNote& call);
   void suspect_failure(const Status& why);
-  void judge();
-  void listen() {
-    if (shared_->board().unheard()) hear();
-  }
-  void hear();
-  Status first_cause(const Status& why);
-  // Without a trace it is only known to some milliseconds, which costs little.
-  History::Time now() const { return trace_ == nullptr ? History::coarse_now() : Trace::now(); }
-  // Whether it takes the time also if it is over at once.
-  bool timed(std::uint64_t number) const { return (number & clock_mask_) == 0; }
-  History& history_of(const Operation& operation);
-  void remember(Operation& operation);
-  void remember_end(Operation& operation, const Status& status);
-  void end_at_once(const Operation& operation, const History::Entry& entry);
-  void trace_end(const Operation& operation, const History::Entry& entry, History::Time ended) const;
-  std::vector<int> awaited_in_world(const Operation& operation) const;
-  bool member(int world_rank) const { return position_[static_cast<std::size_t>(world_rank)] >= 0; }
-  std::string name(const Operation& operation) const;
-  Status explain(const Operation& operation, const Status& why) const;
 
   std::shared_ptr<World> world_;
   Driver& driver_;
   Mesh& mesh_;
   const std::uint32_t context_;
   const Composite part_of_;  // what all its calls are part of
-  const std::vector<int> ranks_;
-  std::vector<int> position_;  // world rank -> rank here, or -1
-  int rank_ = 0;
-  const Topology topology_;  // of `ranks_`
+  const Members members_;
   ScheduleCache cache_;
-  AllocationTable allocations_;
-  std::uint64_t window_bytes_ = 0;          // 0: the members do not share memory
-  std::unique_ptr<SharedExecutor> shared_;  // driving
-  std::uint32_t shares_ = 0;                // asked for
-  std::vector<ShareRequest*> sharing_;      // that somebody waits for; driving
-  std::atomic<std::uint64_t> next_sequence_{0};
-  std::atomic<std::uint64_t> issued_{0};
-  std::atomic<std::uint64_t> attempted_{0};  // and over at once; written by whoever drives
-  std::atomic<std::uint64_t> posted_{0};     // operations handed to the driver and not started yet
-
-  // Driving.
-  Operation* live_ = nullptr;
-  History collectives_;
-  History transfers_;
-  std::uint64_t transfers_started_ = 0;
-  Trace* const trace_;  // null: none
-  const std::uint64_t clock_mask_;
-  std::array<Habit, static_cast<std::size_t>(collective_kind_count)> habits_;
-  Operation* ready_send_ = nullptr;  // for the next message; null: must be made anew
-  std::uint32_t polls_ = 0;
-  bool acting_ = false;
-  std::unique_ptr<Inquiry> inquiry_;  // as leader: who has come to an operation whose time is over
-  std::unique_ptr<Dispute> dispute_;  // in which this rank has noticed two calls that differ
-  std::vector<Asked> asked_;          // what this rank calls, before it has called it
-  Shrinking* shrinking_ = nullptr;
-  std::uint32_t shrink_attempts_ = 0;
-  std::uint64_t completed_ = std::numeric_limits<std::uint64_t>::max();  // below the first that failed
-  bool suspects_ = false;
-  Status suspicion_;
-  Deadline judged_ = Deadline::never();
-
-  mutable std::mutex failure_mutex_;
-  std::atomic<bool> failed_{false};
-  bool failure_handled_ = false;
-  bool all_know_ = false;  // that this has failed: it came from elsewhere
-  Status failure_;
+  Failure failure_;
+  Journal journal_;
+  LiveOperations live_;
+  SegmentSharing sharing_;
+  SharedCollectives shared_;
+  Gate gate_;
+  Habits habits_;
+  PointToPoint point_to_point_;
+  Arbitration arbitration_;
+  Watchdog watchdog_;
+  Survivors survivors_;
 };
 
 }  // namespace tutti

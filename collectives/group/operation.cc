@@ -134,6 +134,27 @@ void Operation::finish(const Status& status) {
   }
 }
 
+void Operation::bind(const CollectiveArgs& args, std::uint32_t context, Mesh& mesh,
+                     std::span<const int> ranks) {
+  binding = RunBinding{};
+  binding.input = static_cast<const std::byte*>(args.input);
+  binding.output = static_cast<std::byte*>(args.output);
+  binding.reducer = Reducer(args.type, op);
+  binding.reducer.failure = &user_failure;
+  binding.factor = args.op.factor();
+  binding.divisor = ranks.size();
+  binding.context = context;
+  binding.sequence = sequence;
+  binding.call = call;
+  binding.mesh = &mesh;
+  binding.ranks = ranks;
+  binding.owner = this;
+  binding.finished = [](void* self, const Status& status) {
+    auto& operation = *static_cast<Operation*>(self);
+    operation.owner->on_part_over(operation, status);
+  };
+}
+
 std::string Operation::name() const {
   const std::string text = tutti::describe(call);
   return kind == Kind::collective ? text + " #" + std::to_string(sequence) : text;

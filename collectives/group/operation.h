@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <tutti/deadline.h>
@@ -21,7 +23,8 @@
 
 namespace tutti {
 
-class Group;
+class Gate;
+class Mesh;
 class Operation;
 class Trace;
 
@@ -59,6 +62,21 @@ struct Engine {
   std::unique_ptr<Trace> trace;  // null, or set before there are operations
 };
 
+// `OperationOwner` carries out operations of one kind, on the driving thread.
+class OperationOwner {
+ public:
+  virtual ~OperationOwner() = default;
+  virtual void start(Operation& operation) = 0;
+  // A part of it is over: its run, or one of its messages.
+  virtual void on_part_over(Operation& operation, const Status& status) = 0;
+  // Takes back what it has posted, and ends it.
+  virtual void cancel(Operation& operation, const Status& why) = 0;
+  // World ranks that it waits for.
+  virtual std::vector<int> awaited(const Operation& operation) const = 0;
+  // Names those whose messages it waits for.
+  virtual std::string name_awaited(const Operation& operation) const = 0;
+};
+
 // One operation in flight: a collective (a run of a schedule) or point-to-point legs. Held by its handles,
 // and by the group until it is over.
 class Operation {
@@ -76,6 +94,7 @@ class Operation {
   };
   struct Task : DriverTask {
     Operation* operation = nullptr;
+    Gate* gate = nullptr;
   };
 
   Operation() = default;
@@ -100,6 +119,8 @@ class Operation {
   // Ends it; wakes waiters and runs callbacks. Once.
   void finish(const Status& status);
   Engine& engine() const { return *engine_; }
+  // Makes `binding` of a collective with these arguments, among `ranks` of the world.
+  void bind(const CollectiveArgs& args, std::uint32_t context, Mesh& mesh, std::span<const int> ranks);
   // "all_reduce(count=4, float32, sum) #17", "send(count=4, float32)"
   std::string name() const;
   // The same with " after 0.123 s".
@@ -107,7 +128,7 @@ class Operation {
 
   // Set by the group when it issues.
   Kind kind = Kind::collective;
-  Group* group = nullptr;
+  OperationOwner* owner = nullptr;
   Fingerprint call;
   std::uint64_t sequence = 0;  // of transfers: their number among the communicator's transfers, once started
   std::uint8_t algorithm = 0;  // that carries it out

@@ -5,8 +5,10 @@
 
 #include "collectives/group/control_desk.h"
 #include "collectives/group/control_notes.h"
-#include "collectives/group/group.h"
+#include "collectives/group/failure.h"
+#include "collectives/group/members.h"
 #include "collectives/group/world.h"
+#include "transport/mesh/mesh.h"
 #include "transport/message.h"
 
 namespace tutti {
@@ -90,12 +92,16 @@ std::optional<ShrinkNote> decode_shrink(std::string_view body) {
   return note;
 }
 
-Shrinking::Shrinking(Group& group, ControlDesk& desk, ContextNumbers& contexts, Options options)
-    : group_(group),
+Shrinking::Shrinking(std::uint32_t context, const Members& members, const Mesh& mesh, const Failure& failure,
+                     ControlDesk& desk, ContextNumbers& contexts, Options options)
+    : context_(context),
+      members_(members),
+      mesh_(mesh),
+      failure_(failure),
       desk_(desk),
       contexts_(contexts),
       options_(options),
-      size_(group.ranks().size()),
+      size_(static_cast<std::size_t>(members.size())),
       attempt_(options.attempt),
       joined_(size_),
       declined_(size_),
@@ -108,20 +114,26 @@ Shrinking::Shrinking(Group& group, ControlDesk& desk, ContextNumbers& contexts, 
 // --- who is there ---
 
 bool Shrinking::gone(int position) const {
-  const int rank = group_.ranks()[static_cast<std::size_t>(position)];
+  const int rank = members_.world_rank(position);
   return declined_[static_cast<std::size_t>(position)] || desk_.is_lost(rank) || desk_.has_left(rank);
+}
+
+// As far as is known here.
+bool Shrinking::reaches(int position) const {
+  const int rank = members_.world_rank(position);
+  return !desk_.is_lost(rank) && mesh_.peer_status(rank).ok();
 }
 
 int Shrinking::leader() const {
   int first = 0;
-  while (first != group_.rank() && gone(first)) ++first;
+  while (first != members_.rank() && gone(first)) ++first;
   return first;
 }
 
 ShrinkNote Shrinking::note(Kind kind) const {
   ShrinkNote made;
   made.kind = kind;
-  made.context = group_.context();
+  made.context = context_;
   made.attempt = attempt_;
   return made;
 }
@@ -133,12 +145,12 @@ ShrinkNote Shrinking::own_join() const {
   join.needed = options_.needed;
   join.completed = options_.completed;
   join.members.resize(size_);
-  for (std::size_t i = 0; i < size_; ++i) join.members[i] = !group_.reaches(static_cast<int>(i));
+  for (std::size_t i = 0; i < size_; ++i) join.members[i] = !reaches(static_cast<int>(i));
   return join;
 }
 
 void Shrinking::send(int position, const ShrinkNote& note) {
-  desk_.send(group_.ranks()[static_cast<std::size_t>(position)], topic_shrink, encode(note));
+  desk_.send(members_.world_rank(position), topic_shrink, encode(note));
 }
 
 // --- time ---
@@ -153,11 +165,11 @@ void Shrinking::work() {
   if (over_) return;
   next_round_ = Deadline::after(pause_);
   pause_ = std::min(2 * pause_, longest_pause);
-  if (desk_.is_fenced()) return finish(group_.status());
+  if (desk_.is_fenced()) return finish(failure_.status());
   if (options_.deadline.expired()) return finish(telling_ ? Status() : late());
   if (telling_) {
     tell(true);
-  } else if (leader() == group_.rank()) {
+  } else if (leader() == members_.rank()) {
     lead(true);
   } else {
     send(leader(), own_join());
@@ -165,14 +177,15 @@ void Shrinking::work() {
 }
 
 Status Shrinking::late() const {
-  if (leader() != group_.rank()) {
-    return Status(Code::timeout, "shrink: " + group_.describe(leader()) +
+  if (leader() != members_.rank()) {
+    return Status(Code::timeout, "shrink: " + members_.describe(leader()) +
                                      ", which leads, has not come to a decision in time");
   }
   std::string missing;
   for (std::size_t i = 0; i < size_; ++i) {
     const int position = static_cast<int>(i);
-    if (!gone(position) && !joined_[i]) missing += (missing.empty() ? "" : ", ") + group_.describe(position);
+    if (!gone(position) && !joined_[i])
+      missing += (missing.empty() ? "" : ", ") + members_.describe(position);
   }
   return Status(Code::timeout, "shrink: not all survivors have called it in time: missing " + missing);
 }
@@ -217,7 +230,7 @@ void Shrinking::on_note(int position, const ShrinkNote& note) {
     case Kind::learned:
       return;
   }
-  if (leader() == group_.rank()) lead(false);
+  if (leader() == members_.rank()) lead(false);
 }
 
 // Somebody has given up the attempt that this rank is at, and calls again: all go on with the later one.
@@ -229,7 +242,7 @@ void Shrinking::begin_anew(std::uint32_t attempt) {
 }
 
 void Shrinking::answer_proposal(int position, const ShrinkNote& proposal) {
-  if (leader() != position || !proposal.members[static_cast<std::size_t>(group_.rank())]) return;
+  if (leader() != position || !proposal.members[static_cast<std::size_t>(members_.rank())]) return;
   if (taken_ != proposal.number && contexts_.take(proposal.number)) taken_ = proposal.number;
   ShrinkNote answer = note(taken_ == proposal.number ? Kind::accept : Kind::object);
   answer.round = proposal.round;
@@ -241,7 +254,7 @@ void Shrinking::answer_proposal(int position, const ShrinkNote& proposal) {
 
 // Notes that have not been answered are only written again when it is time.
 void Shrinking::lead(bool again) {
-  joined_[static_cast<std::size_t>(group_.rank())] = own_join();
+  joined_[static_cast<std::size_t>(members_.rank())] = own_join();
   bool all = true;
   for (std::size_t i = 0; i < size_; ++i) {
     if (gone(static_cast<int>(i)) || joined_[i]) continue;
@@ -281,7 +294,7 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
   next.spared.resize(size_);
   next.completed = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t i = 0; i < size_; ++i) {
-    next.spared[i] = declined_[i] || desk_.has_left(group_.ranks()[i]);
+    next.spared[i] = declined_[i] || desk_.has_left(members_.world_rank(static_cast<int>(i)));
     if (!members[i]) continue;
     next.number = std::max(next.number, joined_[i]->number);
     next.completed = std::min(next.completed, joined_[i]->completed);
@@ -298,7 +311,7 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
     next.round = proposal_.round + 1;
     proposal_ = next;
     accepted_.assign(size_, false);
-    accepted_[static_cast<std::size_t>(group_.rank())] = true;
+    accepted_[static_cast<std::size_t>(members_.rank())] = true;
     again = true;
   }
   bool all = true;
@@ -318,12 +331,13 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
 // Whoever asks from now on is told by the desk.
 void Shrinking::conclude(const ShrinkNote& decision) {
   decision_ = decision;
-  desk_.remember(group_.context(), encode(decision));
-  const bool leads = leader() == group_.rank();
+  desk_.remember(context_, encode(decision));
+  const bool leads = leader() == members_.rank();
   if (leads) tell(true);
   if (decision.kind == Kind::refuse) return finish(too_few(decision.members));
-  if (!decision.members[static_cast<std::size_t>(group_.rank())]) {
-    return finish(Status(Code::aborted, "shrink: the others go on without " + group_.describe(group_.rank()) +
+  if (!decision.members[static_cast<std::size_t>(members_.rank())]) {
+    return finish(Status(Code::aborted, "shrink: the others go on without " +
+                                            members_.describe(members_.rank()) +
                                             ", which not all of them can reach"));
   }
   if (taken_ != decision.number && !contexts_.take(decision.number))
@@ -339,7 +353,7 @@ void Shrinking::tell(bool again) {
   bool all = true;
   for (std::size_t i = 0; i < size_; ++i) {
     const int position = static_cast<int>(i);
-    if (position == group_.rank() || gone(position) || learned_[i]) continue;
+    if (position == members_.rank() || gone(position) || learned_[i]) continue;
     if (decision_.members[i]) all = false;
     if (again) send(position, decision_);
   }

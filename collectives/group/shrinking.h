@@ -16,7 +16,9 @@ namespace tutti {
 
 class ControlDesk;
 class ContextNumbers;
-class Group;
+class Failure;
+class Members;
+class Mesh;
 
 // What members write to each other to agree on who goes on (topic `shrink`).
 struct ShrinkNote {
@@ -65,7 +67,8 @@ class Shrinking final : public Pollable {
     std::uint32_t generation = 0;
     Deadline deadline = Deadline::never();
   };
-  Shrinking(Group& group, ControlDesk& desk, ContextNumbers& contexts, Options options);
+  Shrinking(std::uint32_t context, const Members& members, const Mesh& mesh, const Failure& failure,
+            ControlDesk& desk, ContextNumbers& contexts, Options options);
 
   // Says what there is to say now: first of all, and when more is known of who is gone.
   void work();
@@ -82,6 +85,7 @@ class Shrinking final : public Pollable {
 
  private:
   bool gone(int position) const;
+  bool reaches(int position) const;
   int leader() const;
   void lead(bool again);
   void begin_anew(std::uint32_t attempt);
@@ -97,7 +101,10 @@ class Shrinking final : public Pollable {
   ShrinkNote note(ShrinkNote::Kind kind) const;
   void send(int position, const ShrinkNote& note);
 
-  Group& group_;
+  const std::uint32_t context_;
+  const Members& members_;
+  const Mesh& mesh_;
+  const Failure& failure_;
   ControlDesk& desk_;
   ContextNumbers& contexts_;
   const Options options_;

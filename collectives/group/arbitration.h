@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "collectives/group/control_desk.h"
+#include "collectives/group/control_notes.h"
+#include "collectives/group/failure.h"
+#include "collectives/group/journal.h"
+#include "collectives/group/members.h"
+#include "collectives/group/operation.h"
+#include "collectives/group/shared_collectives.h"
+
+namespace tutti {
+
+// `Arbitration` finds out which member is the odd one when members call different things.
+//
+// The rank that notices knows of two calls only. It asks all members what they call as that operation, and
+// reads on the board what it can; once more than half are known to call the same, the verdict is about one
+// that does not. If that is not known soon, the two calls that were noticed are named, and nobody is blamed.
+//
+// Everything is for the driving thread, also inside a callback of the mesh.
+class Arbitration {
+ public:
+  Arbitration(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
+              const Journal& journal, SharedCollectives& shared);
+
+  // This rank has noticed two calls that differ, and there is no verdict yet.
+  bool is_open() const { return dispute_ != nullptr; }
+  // A member (world rank) calls something else as the collective of that number; see ContextEvents.
+  void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why);
+  // The board shows two calls that differ. `operation`: the one that has failed by it, if one has.
+  void on_mismatch_on_board(const Operation* operation, const Status& noticed);
+  // What another member (world rank) writes: that it has been waiting in a call; that it has noticed another
+  // call than its own, and wants to know this rank's; its call, as it was asked.
+  void on_blocked(int origin, const CallNote& theirs);
+  void on_question(int origin, const CallNote& theirs);
+  void on_answer(int origin, const CallNote& theirs);
+  // Answers, and comes to a verdict, if it is time.
+  void poll();
+  Deadline next_deadline() const;
+  // Comes to a verdict by what is known now.
+  void settle_now();
+  // The communicator has failed.
+  void drop() { dispute_.reset(); }
+
+ private:
+  struct Dispute {
+    std::optional<std::uint64_t> sequence = {};  // of the collective, where it is known
+    std::uint64_t number = 0;                    // of the operation on the board; 0: none
+    Status noticed;                              // by a rank that knows of two calls only
+    Deadline until = Deadline::never();
+    std::vector<std::optional<Fingerprint>> calls = {};  // by rank here, as far as they are known
+  };
+  struct Asked {
+    int origin;  // world rank
+    std::uint64_t sequence;
+  };
+  void open(Dispute dispute);
+  void settle();
+  void answer_asked();
+
+  const std::uint32_t context_;
+  const Members& members_;
+  ControlDesk& desk_;
+  Failure& failure_;
+  const Journal& journal_;
+  SharedCollectives& shared_;
+  std::unique_ptr<Dispute> dispute_;
+  std::vector<Asked> asked_;  // what this rank calls, before it has called it
+};
+
+}  // namespace tutti

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+namespace tutti {
+
+// `Failure` is what a communicator has failed of: the first cause is kept, and all that follow are dropped.
+//
+// A cause may be noted anywhere, also inside a callback of the mesh; it is acted upon at the next safe point,
+// which is a call of `act`. Everything is for the driving thread, except what is marked.
+class Failure {
+ public:
+  // `Actor` ends what a failure leaves in flight.
+  class Actor {
+   public:
+    virtual ~Actor() = default;
+    // Tells the other members. Called once; `known`: all of them have been told by somebody else.
+    virtual void spread_failure(const Status& why, bool known) = 0;
+    virtual void end_operations(const Status& why) = 0;
+    // Whether others may know more of the end of a connection than is seen here.
+    virtual bool others_may_know() const = 0;
+  };
+
+  // `rank`: this one in the world, called `name` in messages.
+  Failure(int rank, std::string name, Actor& actor);
+
+  // Any thread. Keeps the cause, unless there is one.
+  void note(const Status& why);
+  // Any thread.
+  bool happened() const { return happened_.load(std::memory_order_acquire); }
+  // Any thread: the cause; ok as long as there is none.
+  Status status() const;
+
+  // Keeps a cause that the control plane has told, or is telling, all members.
+  void note_known(const Status& why);
+  // Notes what was only seen here. If it is the end of a connection, others have a moment to say why that is.
+  void suspect(const Status& why);
+  bool suspects() const { return suspects_; }
+  // Notes the suspicion once that moment is over.
+  void confirm_suspicion();
+  Deadline next_deadline() const { return suspects_ ? confirmed_at_ : Deadline::never(); }
+
+  // Not from inside a callback of the mesh: lets the actor end what is in flight, if there is a cause.
+  void act() {
+    if (happened() && !acting_) act_now();
+  }
+  // Whether the members have been told.
+  bool is_spread() const { return spread_; }
+
+ private:
+  void act_now();
+
+  const int rank_;
+  const std::string name_;
+  Actor& actor_;
+  mutable std::mutex mutex_;
+  std::atomic<bool> happened_{false};
+  Status cause_;
+  bool known_ = false;
+  bool spread_ = false;
+  bool acting_ = false;
+  bool suspects_ = false;
+  Status suspicion_;
+  Deadline confirmed_at_ = Deadline::never();
+};
+
+}  // namespace tutti

@@ -1,0 +1,64 @@
+#include "collectives/group/gate.h"
+
+#include <thread>
+
+namespace tutti {
+
+Gate::Gate(Driver& driver, Failure& failure, Journal& journal, LiveOperations& live,
+           SharedCollectives& shared)
+    : driver_(driver), failure_(failure), journal_(journal), live_(live), shared_(shared) {}
+
+Work Gate::launch(Operation& operation) {
+  Work work = Operation::handle(operation);
+  if (try_enter()) {
+    start(operation);
+    leave();
+  } else if (driver_.forked()) {
+    live_.refuse(operation, forked_child());
+  } else {
+    hand_over(operation);
+  }
+  return work;
+}
+
+void Gate::hand_over(Operation& operation) {
+  operation.task.operation = &operation;
+  operation.task.gate = this;
+  operation.task.run = [](DriverTask& task) {
+    const auto& handed_over = static_cast<Operation::Task&>(task);
+    Gate& gate = *handed_over.gate;
+    gate.start(*handed_over.operation);
+    gate.waiting_.fetch_sub(1, std::memory_order_release);
+  };
+  operation.queued = journal_.now();
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  driver_.post(operation.task);
+}
+
+void Gate::start(Operation& operation) {
+  if (operation.kind == Operation::Kind::transfers) operation.sequence = journal_.number_transfer();
+  live_.begin(operation);
+  shared_.listen();
+  if (failure_.happened()) {
+    live_.end(operation, failure_.status());
+  } else {
+    operation.owner->start(operation);
+  }
+}
+
+void Gate::abort(const Status& why) {
+  failure_.note(why);
+  if (driver_.try_enter()) {
+    leave();
+  } else {
+    driver_.wake();
+  }
+}
+
+void Gate::settle() {
+  while (waiting_.load(std::memory_order_acquire) != 0 && !driver_.forked()) {
+    if (!driver_.progress()) std::this_thread::yield();
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <tutti/work.h>
+
+#include "collectives/group/failure.h"
+#include "collectives/group/journal.h"
+#include "collectives/group/live_operations.h"
+#include "collectives/group/operation.h"
+#include "collectives/group/shared_collectives.h"
+#include "core/thread_annotations.h"
+#include "transport/driver/driver.h"
+
+namespace tutti {
+
+// `Gate` is the one way by which calls come to the driving thread, in the order in which they were issued:
+// the calling thread drives if it can, and hands its operation over otherwise.
+class TUTTI_CAPABILITY("baton") Gate {
+ public:
+  Gate(Driver& driver, Failure& failure, Journal& journal, LiveOperations& live, SharedCollectives& shared);
+
+  // Starts an operation on this thread if nobody drives; a small message then leaves before this returns.
+  Work launch(Operation& operation);
+  // For a call that may be over at once: takes the baton, unless another thread has it or the communicator
+  // has failed. `leave` follows.
+  bool enter_in_passing() TUTTI_TRY_ACQUIRE(true) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+    if (!try_enter()) return false;
+    shared_.listen();
+    if (!failure_.happened()) return true;
+    driver_.leave();
+    return false;
+  }
+  // Acts on a failure that was noted meanwhile, and gives the baton back.
+  void leave() TUTTI_RELEASE() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+    failure_.act();
+    driver_.leave();
+  }
+  // Fails the communicator, now or as soon as the thread that drives can act.
+  void abort(const Status& why);
+  // Returns once all that was handed over has started. For a thread that does not drive.
+  void settle();
+
+ private:
+  // What other threads have issued before must start before.
+  bool try_enter() TUTTI_TRY_ACQUIRE(true) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+    return waiting_.load(std::memory_order_acquire) == 0 && driver_.try_enter();
+  }
+  void start(Operation& operation);
+  void hand_over(Operation& operation);
+
+  Driver& driver_;
+  Failure& failure_;
+  Journal& journal_;
+  LiveOperations& live_;
+  SharedCollectives& shared_;
+  std::atomic<std::uint64_t> waiting_{0};  // operations that were handed over and have not started
+};
+
+}  // namespace tutti

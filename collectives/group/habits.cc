@@ -1,0 +1,105 @@
+#include "collectives/group/habits.h"
+
+#include <utility>
+
+#include "collectives/schedule/algorithm.h"
+
+namespace tutti {
+
+Habits::Habits(std::uint32_t context, const Members& members, Mesh& mesh, Journal& journal,
+               LiveOperations& live, SharedCollectives& shared, Gate& gate, OperationOwner& owner)
+    : context_(context),
+      members_(members),
+      mesh_(mesh),
+      journal_(journal),
+      live_(live),
+      shared_(shared),
+      gate_(gate),
+      owner_(owner) {}
+
+Habits::~Habits() {
+  for (Habit& habit : habits_) drop(habit);
+}
+
+void Habits::drop(Habit& habit) {
+  if (habit.operation != nullptr) habit.operation->release();
+  habit.operation = nullptr;
+}
+
+// Only problems that refer to nobody's counts are kept. If another thread drives just now, none is.
+void Habits::form(const Operation& operation, const Problem& problem) {
+  if (!problem.input_counts.empty() || !problem.output_counts.empty() || !gate_.enter_in_passing()) return;
+  Habit& habit = of(problem.kind);
+  drop(habit);
+  habit.problem = problem;
+  habit.schedule = operation.shared_schedule;
+  gate_.leave();
+}
+
+bool Habits::enter_for(const Habit& habit,
+                       const CallOptions& options)
+    TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // this *is* the acquisition
+  if (shared_.window_bytes() == 0 || !options.algorithm.empty() || !gate_.enter_in_passing()) return false;
+  if (habit.schedule != nullptr && !shared_.executor()->busy()) return true;
+  gate_.leave();
+  return false;
+}
+
+bool Habits::repeat(const Call& call, const CallOptions& options, Work& work) {
+  Habit& habit = of(call.kind);
+  if (!enter_for(habit, options)) return false;
+  const bool same = habit.operation != nullptr && habit.call.knows(call);
+  if (same) carry_out(habit, options, work);
+  gate_.leave();
+  return same;
+}
+
+bool Habits::attempt(const Call& call, const CollectiveArgs& args, const Problem& problem,
+                     const Fingerprint& fingerprint, const CallOptions& options, Work& work) {
+  Habit& habit = of(problem.kind);
+  if (!enter_for(habit, options)) return false;
+  const bool same = same_schedule(habit.problem, problem);
+  if (same) {
+    bind(habit, call, args, fingerprint);
+    carry_out(habit, options, work);
+  }
+  gate_.leave();
+  return same;
+}
+
+void Habits::bind(Habit& habit, const Call& call, const CollectiveArgs& args,
+                  const Fingerprint& fingerprint) {
+  if (habit.operation == nullptr) habit.operation = live_.make_passing(owner_, Operation::Kind::collective);
+  habit.call = CallMemory(call);
+  Operation& operation = *habit.operation;
+  operation.call = fingerprint;
+  operation.op = args.op;
+  operation.algorithm = habit.schedule->algorithm();
+  operation.bind(args, context_, mesh_, members_.world_ranks());
+  operation.shared = SharedRun{};
+  operation.shared.schedule = &habit.schedule->schedule();
+  operation.shared.flat = habit.schedule->flat();
+  operation.shared.binding = &operation.binding;
+  operation.shared.passes_caches = passes_caches(habit.problem);
+}
+
+void Habits::carry_out(Habit& habit, const CallOptions& options, Work& work) {
+  Operation& operation = *habit.operation;
+  const std::uint64_t number = journal_.number_collective_at_once();
+  operation.sequence = operation.binding.sequence = number;
+  const History::Time began = journal_.beginning(number);
+  if (shared_.executor()->submit(operation.shared)) {
+    journal_.collective_at_once(operation, began);
+  } else {
+    keep(habit, options, work);
+  }
+  mesh_.on_issued(context_, number);
+}
+
+void Habits::keep(Habit& habit, const CallOptions& options, Work& work) {
+  Operation& operation = *std::exchange(habit.operation, nullptr);
+  operation.shared_schedule = habit.schedule;
+  work = live_.keep(operation, options);
+}
+
+}  // namespace tutti

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "collectives/group/control_notes.h"
+
+namespace tutti {
+
+// `Inquiry` collects how far all members have come when an operation's time is over at one of them, and names
+// those who are late.
+class Inquiry {
+ public:
+  // `about`: the operation, and what is known of it where its time is over.
+  Inquiry(ExpiredNote about, int size);
+
+  const CallNote& call() const { return about_; }
+  // The first answer of a rank counts, if it is about this operation.
+  void take_answer(int rank, const HereNote& answer);
+  // All members have answered, or have had time enough to.
+  bool is_over() const { return open_ == 0 || until_.expired(); }
+  Deadline next_deadline() const { return until_; }
+  // Names those who have not come to the operation, and those who have not answered.
+  Status verdict(const std::function<std::string(int rank)>& describe) const;
+
+ private:
+  const ExpiredNote about_;
+  const Deadline until_;
+  std::vector<bool> answered_;
+  std::vector<int> late_;
+  std::size_t open_;  // answers
+};
+
+}  // namespace tutti

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+
+#include <tutti/status.h>
+
+#include "collectives/group/operation.h"
+#include "collectives/record/history.h"
+#include "collectives/record/trace.h"
+#include "transport/mesh/mesh.h"
+
+namespace tutti {
+
+// `Journal` numbers a communicator's operations and remembers what became of the last of them: for messages
+// that come early or late, for the flight recorder, and for the trace.
+class Journal {
+ public:
+  // `trace` null: there is none.
+  Journal(std::uint32_t context, Trace* trace);
+
+  // --- any thread ---
+
+  std::uint64_t number_collective() { return next_collective_.fetch_add(1, std::memory_order_relaxed); }
+  // The same on the driving thread, and not in one atomic step: a program that issues from several threads
+  // must order them anyway.
+  std::uint64_t number_collective_at_once() {
+    const std::uint64_t number = next_collective_.load(std::memory_order_relaxed);
+    next_collective_.store(number + 1, std::memory_order_relaxed);
+    return number;
+  }
+  // The number that the next collective will have.
+  std::uint64_t next_collective() const { return next_collective_.load(std::memory_order_relaxed); }
+  void count_issued() { issued_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t operations_issued() const {
+    return issued_.load(std::memory_order_relaxed) + over_at_once_.load(std::memory_order_relaxed);
+  }
+  const History& collectives() const { return collectives_; }
+  const History& transfers() const { return transfers_; }
+  // Without a trace the time is only known to some milliseconds, which costs little.
+  History::Time now() const { return trace_ == nullptr ? History::coarse_now() : Trace::now(); }
+
+  // --- driving ---
+
+  std::uint64_t number_transfer() { return next_transfer_++; }
+  // When an operation of that number has begun, if its time is taken also if it is over at once; else 0.
+  History::Time beginning(std::uint64_t number) const { return timed(number) ? now() : 0; }
+  void begin(Operation& operation);
+  void end(const Operation& operation, const Status& status);
+  // Of operations that are over when they have begun.
+  void collective_at_once(const Operation& operation, History::Time began) {
+    if (began == 0) {
+      collectives_.at_once(operation.sequence, operation.call, operation.algorithm);
+    } else {
+      end_at_once(operation, 0, began);
+    }
+    count_at_once();
+  }
+  void transfer_at_once(const Operation& operation, std::uint64_t tag, History::Time began) {
+    if (began == 0) {
+      transfers_.at_once(operation.sequence, operation.call, 0);
+    } else {
+      end_at_once(operation, tag, began);
+    }
+    count_at_once();
+  }
+  // A collective, as the mesh asks for it.
+  ContextEvents::Known find(std::uint64_t number) const;
+  // How many collectives are over, from the first, none of which has failed.
+  std::uint64_t completed() const;
+
+ private:
+  bool timed(std::uint64_t number) const { return (number & clock_mask_) == 0; }
+  void count_at_once() {
+    over_at_once_.store(over_at_once_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  History& history_of(const Operation& operation) {
+    return operation.kind == Operation::Kind::collective ? collectives_ : transfers_;
+  }
+  void end_at_once(const Operation& operation, std::uint64_t tag, History::Time began);
+  void trace_end(const Operation& operation, const History::Entry& entry, History::Time ended) const;
+
+  const std::uint32_t context_;
+  Trace* const trace_;
+  const std::uint64_t clock_mask_;
+  std::atomic<std::uint64_t> next_collective_{0};
+  std::atomic<std::uint64_t> issued_{0};
+  std::atomic<std::uint64_t> over_at_once_{0};  // not counted in `issued_`; written by the driving thread
+
+  // Driving.
+  History collectives_;
+  History transfers_;
+  std::uint64_t next_transfer_ = 0;
+  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // collective
+};
+
+}  // namespace tutti

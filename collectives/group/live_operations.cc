@@ -1,0 +1,80 @@
+#include "collectives/group/live_operations.h"
+
+#include <utility>
+
+namespace tutti {
+
+LiveOperations::LiveOperations(std::shared_ptr<Engine> engine, const Members& members, Journal& journal,
+                               std::chrono::nanoseconds default_timeout)
+    : engine_(std::move(engine)), members_(members), journal_(journal), default_timeout_(default_timeout) {}
+
+Operation* LiveOperations::make_passing(OperationOwner& owner, Operation::Kind kind) {
+  Operation* operation = Operation::create(engine_);
+  operation->owner = &owner;
+  operation->kind = kind;
+  operation->algorithm = 0;
+  return operation;
+}
+
+Operation* LiveOperations::make(OperationOwner& owner, Operation::Kind kind, const Fingerprint& call,
+                                const CallOptions& options) {
+  Operation* operation = make_passing(owner, kind);
+  operation->call = call;
+  operation->timeout = timeout(options);
+  journal_.count_issued();
+  return operation;
+}
+
+std::chrono::nanoseconds LiveOperations::timeout(const CallOptions& options) const {
+  return options.timeout.count() > 0 ? options.timeout : default_timeout_;
+}
+
+Work LiveOperations::refuse(OperationOwner& owner, const Fingerprint& call, const Status& why) {
+  Operation* operation = make(owner, Operation::Kind::transfers, call, {});
+  Work work = Operation::handle(*operation);
+  refuse(*operation, why);
+  return work;
+}
+
+void LiveOperations::refuse(Operation& operation, const Status& why) {
+  operation.finish(explain(operation, why));
+  operation.release();
+}
+
+void LiveOperations::begin(Operation& operation) {
+  operation.next = newest_;
+  operation.previous = nullptr;
+  if (newest_ != nullptr) newest_->previous = &operation;
+  newest_ = &operation;
+  journal_.begin(operation);
+}
+
+Work LiveOperations::keep(Operation& operation, const CallOptions& options) {
+  operation.issued.store({}, std::memory_order_relaxed);
+  operation.timeout = timeout(options);
+  journal_.count_issued();
+  Work work = Operation::handle(operation);
+  begin(operation);
+  return work;
+}
+
+void LiveOperations::end(Operation& operation, const Status& status) {
+  journal_.end(operation, status);
+  if (operation.next != nullptr) operation.next->previous = operation.previous;
+  (operation.previous != nullptr ? operation.previous->next : newest_) = operation.next;
+  operation.run.reset();
+  operation.shared_schedule.reset();
+  operation.registered_schedule.reset();
+  operation.finish(explain(operation, status));
+  operation.release();
+}
+
+Status LiveOperations::explain(const Operation& operation, const Status& why) const {
+  if (why.ok()) return why;
+  const std::string here = members_.describe_this_rank() + ": ";
+  // The operation that timed out has said so itself.
+  if (why.message().starts_with(here + operation.name())) return why;
+  return why.with_context(here + operation.describe());
+}
+
+}  // namespace tutti

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <tutti/communicator.h>
+
+#include "collectives/group/journal.h"
+#include "collectives/group/members.h"
+#include "collectives/group/operation.h"
+
+namespace tutti {
+
+// `LiveOperations` makes a communicator's operations, lists those that are under way, and ends them.
+class LiveOperations {
+ public:
+  LiveOperations(std::shared_ptr<Engine> engine, const Members& members, Journal& journal,
+                 std::chrono::nanoseconds default_timeout);
+
+  // --- any thread ---
+
+  // An operation that is about to be issued.
+  Operation* make(OperationOwner& owner, Operation::Kind kind, const Fingerprint& call,
+                  const CallOptions& options);
+  // One that may be over before anybody could ask for it; else `keep` follows.
+  Operation* make_passing(OperationOwner& owner, Operation::Kind kind);
+  // A handle to an operation that has failed already.
+  Work refuse(OperationOwner& owner, const Fingerprint& call, const Status& why);
+  // Ends an operation that has not begun.
+  void refuse(Operation& operation, const Status& why);
+
+  // --- driving ---
+
+  void begin(Operation& operation);
+  // From now on an operation that was carried out in passing is one like any other.
+  Work keep(Operation& operation, const CallOptions& options);
+  void end(Operation& operation, const Status& status);
+  // Null if there is none; `next` of each is an older one.
+  Operation* newest() const { return newest_; }
+  bool empty() const { return newest_ == nullptr; }
+
+ private:
+  std::chrono::nanoseconds timeout(const CallOptions& options) const;
+  Status explain(const Operation& operation, const Status& why) const;
+
+  const std::shared_ptr<Engine> engine_;
+  const Members& members_;
+  Journal& journal_;
+  const std::chrono::nanoseconds default_timeout_;
+  Operation* newest_ = nullptr;
+};
+
+}  // namespace tutti

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/topology.h"
+#include "transport/mesh/mesh.h"
+
+namespace tutti {
+
+// `Members` says who is in a communicator: which rank of the world each of its ranks is, and where that runs.
+class Members {
+ public:
+  // `world_ranks`: of each member, in order of their ranks here. `world`: where all ranks of the world run.
+  Members(const Mesh& mesh, const Topology& world, std::vector<int> world_ranks);
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(world_ranks_.size()); }
+  int own_world_rank() const { return mesh_.rank(); }
+  const std::vector<int>& world_ranks() const { return world_ranks_; }
+  int world_rank(int rank) const { return world_ranks_[static_cast<std::size_t>(rank)]; }
+  // Whether a rank of the world is a member, and the rank that it has here.
+  bool contains(int world_rank) const {
+    return world_rank >= 0 && world_rank < std::ssize(ranks_) && rank_of(world_rank) >= 0;
+  }
+  int rank_of(int world_rank) const { return ranks_[static_cast<std::size_t>(world_rank)]; }
+  const Topology& topology() const { return topology_; }
+  // How a member is called in messages.
+  std::string describe(int rank) const;
+  std::string describe_this_rank() const { return describe(rank_); }
+  std::string describe_world_rank(int world_rank) const { return mesh_.peer(world_rank).describe(); }
+
+ private:
+  const Mesh& mesh_;
+  const std::vector<int> world_ranks_;
+  std::vector<int> ranks_;  // by world rank; -1: no member
+  int rank_ = 0;
+  const Topology topology_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,183 @@
+#include "collectives/group/point_to_point.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tutti {
+
+PointToPoint::PointToPoint(std::uint32_t context, Composite part_of, const Members& members, Mesh& mesh,
+                           Failure& failure, Journal& journal, LiveOperations& live,
+                           SharedCollectives& shared, Gate& gate)
+    : context_(context),
+      part_of_(part_of),
+      members_(members),
+      mesh_(mesh),
+      failure_(failure),
+      journal_(journal),
+      live_(live),
+      shared_(shared),
+      gate_(gate) {}
+
+PointToPoint::~PointToPoint() {
+  if (ready_send_ != nullptr) ready_send_->release();
+}
+
+Work PointToPoint::issue(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options) {
+  Fingerprint call;
+  call.kind = kind;
+  call.algorithm = static_cast<std::uint8_t>(part_of_);
+  if (!legs.empty()) {
+    call.type = legs.front().buffer.type;
+    call.count = legs.front().buffer.count;
+    call.root = legs.front().peer;
+  }
+  if (legs.size() == 1 && legs.front().direction == Transfer::Direction::send) {
+    if (Work work; send_in_passing(legs.front(), call, options, work)) return work;
+  }
+  Operation& operation = *live_.make(*this, Operation::Kind::transfers, call, options);
+  std::size_t sends = 0;
+  for (const Transfer& leg : legs) sends += leg.direction == Transfer::Direction::send ? 1 : 0;
+  operation.sends.resize(sends);
+  operation.recvs.resize(legs.size() - sends);
+  std::size_t next_send = 0;
+  std::size_t next_recv = 0;
+  for (const Transfer& leg : legs) {
+    if (leg.direction == Transfer::Direction::send) {
+      bind(operation.sends[next_send++], leg, call, operation);
+    } else {
+      bind(operation.recvs[next_recv++], leg, call, operation);
+    }
+  }
+  return gate_.launch(operation);
+}
+
+void PointToPoint::bind(Operation::SendLeg& node, const Transfer& leg, const Fingerprint& call,
+                        Operation& owner) {
+  node = {};
+  node.header.tag = {context_ | user_context_bit, 0, leg.tag};
+  node.header.call = call;
+  node.header.bytes = leg.buffer.bytes();
+  node.data = static_cast<const std::byte*>(leg.buffer.data);
+  node.world_rank = members_.world_rank(leg.peer);
+  node.operation = &owner;
+  node.done = [](SendOp& op, const Status& status) {
+    auto& self = static_cast<Operation::SendLeg&>(op);
+    self.posted = false;
+    static_cast<PointToPoint*>(self.operation->owner)->on_part_over(*self.operation, status);
+  };
+}
+
+void PointToPoint::bind(Operation::RecvLeg& node, const Transfer& leg, const Fingerprint& call,
+                        Operation& owner) {
+  node = {};
+  node.tag = {context_ | user_context_bit, 0, leg.tag};
+  node.any_tag = leg.tag == any_tag;
+  node.peer = leg.peer == any_rank ? any_source : members_.world_rank(leg.peer);
+  node.call = call;
+  node.bytes = leg.buffer.bytes();
+  node.sink.out = static_cast<std::byte*>(leg.buffer.data);
+  node.operation = &owner;
+  node.done = [](RecvOp& op, const Status& status) {
+    auto& self = static_cast<Operation::RecvLeg&>(op);
+    self.posted = false;
+    Operation& operation = *self.operation;
+    auto& transfers = *static_cast<PointToPoint*>(operation.owner);
+    if (status.ok()) {
+      operation.received = {transfers.members_.rank_of(op.source), op.received.tag.sequence,
+                            op.received.bytes};
+    }
+    transfers.on_part_over(operation, status);
+  };
+}
+
+// Most small messages leave at once: the operation that was ready for one is ready for the next then, and
+// `work` is left as it was (a default one is done).
+bool PointToPoint::send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options,
+                                   Work& work) {
+  if (!gate_.enter_in_passing()) return false;
+  if (ready_send_ == nullptr) {
+    ready_send_ = live_.make_passing(*this, Operation::Kind::transfers);
+    ready_send_->sends.resize(1);
+  }
+  Operation& operation = *ready_send_;
+  operation.call = call;
+  operation.sequence = journal_.number_transfer();
+  operation.legs_open = 2;  // one more than there are, as in `start`
+  Operation::SendLeg& node = operation.sends.front();
+  bind(node, leg, call, operation);
+  node.posted = true;
+  const History::Time began = journal_.beginning(operation.sequence);
+  mesh_.send(node.world_rank, node);
+  if (operation.legs_open == 1 && operation.leg_failure.ok()) {
+    journal_.transfer_at_once(operation, leg.tag, began);
+  } else {
+    ready_send_ = nullptr;
+    work = live_.keep(operation, options);
+    on_part_over(operation, Status());
+  }
+  gate_.leave();
+  return true;
+}
+
+void PointToPoint::start(Operation& operation) {
+  // One more than there are, so that it cannot end while legs are still being posted.
+  operation.legs_open = operation.sends.size() + operation.recvs.size() + 1;
+  for (auto& node : operation.recvs) {
+    node.posted = true;
+    mesh_.recv(node);
+  }
+  for (auto& node : operation.sends) {
+    node.posted = true;
+    mesh_.send(node.world_rank, node);
+  }
+  on_part_over(operation, Status());
+}
+
+void PointToPoint::on_part_over(Operation& operation, const Status& status) {
+  if (!status.ok() && operation.leg_failure.ok()) operation.leg_failure = shared_.first_cause(status);
+  if (--operation.legs_open != 0) return;
+  if (operation.leg_failure.code() == Code::peer_lost) failure_.suspect(operation.leg_failure);
+  // A suspicion ends all operations once it is confirmed.
+  if (operation.leg_failure.ok() || !failure_.suspects()) live_.end(operation, operation.leg_failure);
+}
+
+void PointToPoint::cancel(Operation& operation, const Status& why) {
+  if (operation.legs_open == 0) {  // over already, but for the cause
+    live_.end(operation, why);
+    return;
+  }
+  // The last leg that is taken back ends the operation.
+  operation.retain();
+  operation.leg_failure = why;
+  for (auto& node : operation.sends) {
+    if (node.posted) mesh_.cancel(node, node.world_rank, why);
+  }
+  for (auto& node : operation.recvs) {
+    if (node.posted) mesh_.cancel(node, why);
+  }
+  operation.release();
+}
+
+std::vector<int> PointToPoint::awaited(const Operation& operation) const {
+  std::vector<int> ranks;
+  for (const auto& node : operation.recvs) {
+    if (node.posted && node.peer != any_source) ranks.push_back(node.peer);
+  }
+  for (const auto& node : operation.sends) {
+    if (node.posted) ranks.push_back(node.world_rank);
+  }
+  std::ranges::sort(ranks);
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+std::string PointToPoint::name_awaited(const Operation& operation) const {
+  std::string names;
+  for (const auto& node : operation.recvs) {
+    if (!node.posted || node.peer == any_source) continue;
+    names += (names.empty() ? "" : ", ") + members_.describe_world_rank(node.peer);
+  }
+  return names;
+}
+
+}  // namespace tutti

@@ -1,0 +1,107 @@
+#include "collectives/group/segment_sharing.h"
+
+#include <atomic>
+#include <utility>
+
+#include <tutti/log.h>
+
+#include "collectives/group/control_notes.h"
+
+namespace tutti {
+
+namespace {
+
+// One attempt to share, and a thread that waits for its outcome.
+struct Sharing : ShareRequest {
+  explicit Sharing(Driver& shared_driver) : driver(shared_driver) {
+    done = [](ShareRequest& request, Result<std::unique_ptr<SharedSegment>> segment) {
+      auto& self = static_cast<Sharing&>(request);
+      self.outcome = std::move(segment);
+      self.over.store(1);
+      self.driver.notify(self.over);
+    };
+  }
+  Driver& driver;
+  std::atomic<std::uint32_t> over{0};
+  Result<std::unique_ptr<SharedSegment>> outcome = Status(Code::internal, "not shared yet");
+};
+
+}  // namespace
+
+SegmentSharing::SegmentSharing(std::uint32_t context, const Members& members, Mesh& mesh, ControlDesk& desk,
+                               Failure& failure, SharedSegmentEvents& events)
+    : context_(context),
+      members_(members),
+      mesh_(mesh),
+      driver_(mesh.driver()),
+      desk_(desk),
+      failure_(failure),
+      events_(events) {}
+
+Result<std::unique_ptr<SharedSegment>> SegmentSharing::share(std::uint64_t bytes, Deadline deadline) {
+  Sharing sharing(driver_);
+  sharing.key = std::uint64_t{context_} << 32 | asked_for_++;
+  sharing.members = members_.world_ranks();
+  sharing.bytes = bytes;
+  sharing.deadline = deadline;
+  sharing.events = &events_;
+  {
+    const DriverGuard guard(driver_);
+    if (const Status failed = failure_.status(); !failed.ok()) return failed;
+    requests_.push_back(&sharing);
+    mesh_.share(sharing);
+  }
+  // Transports keep to the deadline, and a failure ends it at once.
+  const bool over = driver_.wait(sharing.over, Deadline::never());
+  const DriverGuard guard(driver_);
+  std::erase(requests_, &sharing);
+  if (!over) return driver_.status();
+  return std::move(sharing.outcome);
+}
+
+void SegmentSharing::cancel(const Status& why) {
+  for (ShareRequest* request : requests_) mesh_.cancel_share(*request, why);
+}
+
+std::unique_ptr<Board> SegmentSharing::make_board(std::uint64_t window_bytes, Deadline deadline) {
+  Result<std::unique_ptr<SharedSegment>> segment =
+      share(Board::segment_bytes(members_.size(), window_bytes), deadline);
+  if (!segment.ok()) {
+    log::info(members_.describe_this_rank(),
+              ": this communicator's ranks do not share memory: ", segment.status().message());
+    return nullptr;
+  }
+  has_board_ = true;
+  return std::make_unique<Board>(std::move(segment).take(), members_.rank(), members_.size(), window_bytes);
+}
+
+std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uint64_t>& parts,
+                                                      Deadline deadline) {
+  std::unique_ptr<SharedSegment> segment;
+  if (has_board_) {
+    auto shared = share(GroupMemory::segment_bytes(parts), deadline);
+    if (shared.ok()) {
+      segment = std::move(shared).take();
+    } else {
+      const Status why = failure_.happened() ? failure_.status() : shared.status();
+      // The communicator has failed, or did at a member that has said so here first.
+      if (why.code() == Code::aborted || why.code() == Code::peer_lost || failure_.happened()) {
+        throw Error(why);
+      }
+      log::warn(members_.describe_this_rank(), ": memory is not registered: ", why.message());
+    }
+  }
+  auto memory = std::make_shared<GroupMemory>(std::move(segment), members_.rank(), parts);
+  if (memory->shared()) {
+    const DriverGuard guard(driver_);  // segments that nobody uses any more may go
+    allocations_.add(memory);
+  }
+  return memory;
+}
+
+void SegmentSharing::tell_unused() {
+  const std::string body = NoteWriter().put(context_).take();
+  for (const int rank : members_.world_ranks()) desk_.send(rank, topic_unused, body);
+}
+
+}  // namespace tutti

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "collectives/group/control_desk.h"
+#include "collectives/group/failure.h"
+#include "collectives/group/members.h"
+#include "collectives/run/allocation.h"
+#include "collectives/run/board.h"
+#include "transport/driver/driver.h"
+#include "transport/mesh/mesh.h"
+#include "transport/shared_segment.h"
+
+namespace tutti {
+
+// `SegmentSharing` lets a communicator's members share memory: the board of their collectives, and what users
+// allocate.
+class SegmentSharing {
+ public:
+  // `events` hears of members that die while they hold a segment.
+  SegmentSharing(std::uint32_t context, const Members& members, Mesh& mesh, ControlDesk& desk,
+                 Failure& failure, SharedSegmentEvents& events);
+
+  // --- threads that do not drive; all members call these in the same order ---
+
+  // A board with windows of `window_bytes`; null if the members do not share memory. Before anything is
+  // issued.
+  std::unique_ptr<Board> make_board(std::uint64_t window_bytes, Deadline deadline);
+  // See Communicator::allocate.
+  std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts, Deadline deadline);
+
+  // --- any thread ---
+
+  // Lets all members drop the allocations that all have released.
+  void tell_unused();
+
+  // --- driving ---
+
+  const AllocationTable& allocations() const { return allocations_; }
+  void drop_unused() { allocations_.drop_unused(); }
+  // Ends what members are about to share.
+  void cancel(const Status& why);
+  // Lets go of all allocations.
+  void clear() { allocations_.clear(); }
+
+ private:
+  Result<std::unique_ptr<SharedSegment>> share(std::uint64_t bytes, Deadline deadline);
+
+  const std::uint32_t context_;
+  const Members& members_;
+  Mesh& mesh_;
+  Driver& driver_;
+  ControlDesk& desk_;
+  Failure& failure_;
+  SharedSegmentEvents& events_;
+  bool has_board_ = false;
+  std::uint32_t asked_for_ = 0;          // segments
+  std::vector<ShareRequest*> requests_;  // that somebody waits for; driving
+  AllocationTable allocations_;
+};
+
+}  // namespace tutti

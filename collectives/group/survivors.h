@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "collectives/group/failure.h"
+#include "collectives/group/gate.h"
+#include "collectives/group/journal.h"
+#include "collectives/group/members.h"
+#include "collectives/group/shrinking.h"
+#include "collectives/group/world.h"
+
+namespace tutti {
+
+// `Survivors` are the members of a communicator that go on without those that were lost: here they agree on
+// who goes on, one call of `shrink` after the other.
+class Survivors {
+ public:
+  Survivors(std::uint32_t context, const Members& members, World& world, Failure& failure,
+            const Journal& journal, Gate& gate);
+
+  // By a thread that does not drive: agrees with the others on who goes on, and under which number. If the
+  // communicator has not failed yet, it fails with that. Throws `Error`.
+  ShrinkNote agree(int min_size);
+
+  // Driving: what a member (world rank) writes; a rank has been lost.
+  void on_note(int origin, const ShrinkNote& note);
+  void on_loss();
+
+ private:
+  void check(int min_size) const;
+  std::unique_ptr<Shrinking> begin(int min_size);
+  void end(Shrinking& shrinking);
+  void leave_behind(const ShrinkNote& decision);
+
+  const std::uint32_t context_;
+  const Members& members_;
+  World& world_;
+  Driver& driver_;
+  Failure& failure_;
+  const Journal& journal_;
+  Gate& gate_;
+  Shrinking* under_way_ = nullptr;  // driving
+  std::uint32_t attempts_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <tutti/deadline.h>
+
+#include "collectives/group/control_desk.h"
+#include "collectives/group/control_notes.h"
+#include "collectives/group/failure.h"
+#include "collectives/group/inquiry.h"
+#include "collectives/group/journal.h"
+#include "collectives/group/live_operations.h"
+#include "collectives/group/members.h"
+#include "collectives/group/operation.h"
+
+namespace tutti {
+
+// `Watchdog` looks after operations that take long: who has not come to them, and who has left.
+//
+// An operation that has waited for 100 ms is made known to all members, who compare it with what they call as
+// the operation of that number. An operation whose time is over is reported to the leader, the first member
+// that is there; it asks all members how far they are, and fails the communicator in the name of those who
+// are late.
+//
+// Everything is for the driving thread.
+class Watchdog {
+ public:
+  Watchdog(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
+           const Journal& journal, const LiveOperations& live);
+
+  // Looks at the times of all operations under way, once in so many calls.
+  void look();
+  // Ends the inquiry that this rank leads, if there is one and it is time.
+  void conclude();
+  Deadline next_deadline() const;
+  // Notes a failure if an operation over shared memory has been waiting for a member that has left: messages
+  // tell that their sender has left, memory does not.
+  void look_for_leavers();
+  // The communicator has failed.
+  void drop() { inquiry_.reset(); }
+
+  // What another member (world rank) writes: that an operation's time is over there; the leader, to know how
+  // far this rank is; the answer to that.
+  void on_expired(const ExpiredNote& expired);
+  void on_where(int origin, const CallNote& call);
+  void on_here(int origin, const HereNote& answer);
+
+ private:
+  void look_now();
+  void announce(Operation& operation);
+  void expire(Operation& operation);
+  void inquire(const ExpiredNote& expired);
+  Status timed_out(const Operation& operation) const;
+  int leader() const;
+
+  const std::uint32_t context_;
+  const Members& members_;
+  ControlDesk& desk_;
+  Failure& failure_;
+  const Journal& journal_;
+  const LiveOperations& live_;
+  std::uint32_t looks_ = 0;
+  std::optional<Inquiry> inquiry_;  // that this rank leads
+};
+
+}  // namespace tutti
