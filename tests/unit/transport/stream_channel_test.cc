@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include <tutti/buffer.h>
+
 #include "tests/unit/transport/stream_pair.h"
 #include "transport/mesh/loopback.h"
 
