@@ -21,7 +21,6 @@
 #include <tutti/log.h>
 
 #include "core/error_text.h"
-#include "scratch_folder.h"
 #include "tests/support/scratch_folder.h"
 
 namespace {
