@@ -59,7 +59,7 @@ bool Stream::pass_guard() {
   if (refused_by_guard_) why_ = guard_->status().message();
   if (state != State::done) return false;
   if (!guard_->is_open()) proved_ = guard_->from();
-  tls_ = guard_->take_tls();
+  stream_.encrypt(guard_->take_tls());
   guard_.reset();
   return true;
 }
@@ -67,7 +67,7 @@ bool Stream::pass_guard() {
 void Stream::flush() {
   while (connected() && !unsent_.empty()) {
     int error = 0;
-    const std::size_t sent = send_some(error);
+    const std::size_t sent = stream_.write(socket_.get(), std::as_bytes(std::span(unsent_)), error);
     if (sent == 0 && error != EAGAIN) unsent_.clear();  // reading tells why
     if (sent == 0) return;
     unsent_.erase(0, sent);
@@ -81,45 +81,16 @@ bool Stream::receive() {
   std::array<char, read_bytes> buffer;
   do {
     int error = 0;
-    const std::size_t got = receive_some(buffer, error);
+    const std::size_t got = stream_.read(socket_.get(), std::as_writable_bytes(std::span(buffer)), error);
     if (got == 0) return error == EAGAIN || end(error);
     received_.append(buffer.data(), got);
-  } while (tls_ != nullptr && tls_->has_pending());  // which the socket will not announce again
+  } while (stream_.has_pending());  // which the socket will not announce again
   return true;
-}
-
-// Zero with an error.
-std::size_t Stream::send_some(int& error) {
-  if (tls_ != nullptr) {
-    const auto part = std::as_bytes(std::span(unsent_));
-    return tls_->write({&part, 1}, error);
-  }
-  ssize_t sent = 0;
-  do {
-    sent = send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  if (sent < 0) error = errno;
-  return sent < 0 ? 0 : static_cast<std::size_t>(sent);
-}
-
-// Zero with an error; zero without: the other side has closed.
-std::size_t Stream::receive_some(std::span<char> place, int& error) {
-  if (tls_ != nullptr) {
-    const std::size_t got = tls_->read(std::as_writable_bytes(place), error);
-    if (error == EPIPE) error = 0;
-    return got;
-  }
-  ssize_t got = 0;
-  do {
-    got = recv(socket_.get(), place.data(), place.size(), 0);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) error = errno;
-  return got < 0 ? 0 : static_cast<std::size_t>(got);
 }
 
 bool Stream::end(int error) {
   refused_ = error == ECONNREFUSED;
-  why_ = error == 0 ? "its control connection was closed without a goodbye" : error_text(error);
+  why_ = error == EPIPE ? "its control connection was closed without a goodbye" : error_text(error);
   return false;
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,6 +11,7 @@
 #include <tutti/status.h>
 
 #include "core/descriptor.h"
+#include "core/security/byte_stream.h"
 #include "core/security/guard.h"
 
 // The one place of the control plane where sockets are made. Nothing here blocks; all sockets are
@@ -56,15 +56,13 @@ class Stream {
   bool end(int error);
   bool receive();
   bool pass_guard();
-  std::size_t send_some(int& error);
-  std::size_t receive_some(std::span<char> place, int& error);
 
   Descriptor socket_;
   std::optional<security::Guard> guard_;  // until it has let us through
   bool guard_writes_ = false;
   bool refused_by_guard_ = false;
   std::optional<std::uint32_t> proved_;
-  std::unique_ptr<security::Tls> tls_;
+  security::ByteStream stream_;
   bool connected_;
   int error_;
   bool finishing_ = false;

@@ -96,33 +96,18 @@ Guard::State Guard::advance(int socket) {
 
 bool Guard::send_some(int socket) {
   const auto rest = std::span<const std::byte>(out_).subspan(sent_, to_send_ - sent_);
-  if (tls_ != nullptr) {
-    int error = 0;
-    sent_ += tls_->write({&rest, 1}, error);
-    if (error != 0) fail_tls(socket, error);
-    return error == 0;
-  }
-  const ssize_t sent = ::send(socket, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent > 0) sent_ += static_cast<std::size_t>(sent);
-  if (sent < 0) fail_system(errno);
-  return sent > 0;
+  int error = 0;
+  sent_ += stream_.write(socket, rest, error);
+  if (error != 0) fail_stream(socket, error);
+  return error == 0;
 }
 
 bool Guard::receive_some(int socket) {
   const auto place = std::span(in_).subspan(have_, wanted_ - have_);
-  if (tls_ != nullptr) {
-    int error = 0;
-    have_ += tls_->read(place, error);
-    if (error != 0) fail_tls(socket, error);
-    return error == 0;
-  }
-  const ssize_t got = ::recv(socket, place.data(), place.size(), MSG_DONTWAIT);
-  if (got > 0) {
-    have_ += static_cast<std::size_t>(got);
-    return true;
-  }
-  fail_system(got == 0 ? EPIPE : errno);
-  return false;
+  int error = 0;
+  have_ += stream_.read(socket, place, error);
+  if (error != 0) fail_stream(socket, error);
+  return error == 0;
 }
 
 // An error that is none (would block) only counts when time is up.
@@ -286,8 +271,9 @@ std::span<const std::byte> Guard::job() const {
 
 // Inside of TLS a proof is worth something on that very connection only, or a relay could pass it on.
 Digest Guard::proof(std::string_view role) const {
-  const std::span<const std::byte> channel =
-      tls_ == nullptr ? std::span<const std::byte>() : std::span<const std::byte>(tls_->channel());
+  const std::span<const std::byte> channel = stream_.is_encrypted()
+                                                 ? std::span<const std::byte>(stream_.tls()->channel())
+                                                 : std::span<const std::byte>();
   return hmac(credentials_->keys().proof(), {bytes_of(role), opening_, notice_, job(), channel});
 }
 

@@ -12,8 +12,8 @@
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
+#include "core/security/byte_stream.h"
 #include "core/security/digest.h"
-#include "core/security/tls.h"
 
 namespace tutti::security {
 
@@ -68,7 +68,7 @@ class Guard {
   std::uint32_t from() const { return parties_.from; }
   bool is_open() const { return credentials_ == nullptr; }
   // Once done: what everything goes through from now on; null: the socket itself.
-  std::unique_ptr<Tls> take_tls() { return std::move(tls_); }
+  std::unique_ptr<Tls> take_tls() { return stream_.take_tls(); }
 
   static constexpr std::size_t message_bytes = 64;
 
@@ -94,7 +94,7 @@ class Guard {
   std::optional<State> shake(int socket);
   bool hears_tls(int socket);
   void after_tls();
-  void fail_tls(int socket, int error);
+  void fail_stream(int socket, int error);
   void peek(int socket);
   void recognise(int socket);
   void judge_opening(int socket);
@@ -130,7 +130,7 @@ class Guard {
   std::array<std::byte, message_bytes> notice_{};
   std::array<std::byte, message_bytes> in_{};
   std::array<std::byte, message_bytes> out_{};
-  std::unique_ptr<Tls> tls_;  // from its handshake on
+  ByteStream stream_;  // encrypted from when the handshake begins
   std::size_t wanted_ = 0, have_ = 0;
   std::size_t to_send_ = 0, sent_ = 0;
 };

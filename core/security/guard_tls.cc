@@ -25,20 +25,21 @@ bool Guard::hears_tls(int socket) {
 
 // Encrypts what follows. Nothing if it goes on at once.
 std::optional<Guard::State> Guard::shake(int socket) {
-  if (tls_ == nullptr) {
+  if (!stream_.is_encrypted()) {
     if (accepts_ && !hears_tls(socket)) return step_ == Step::broken ? State::failed : State::reading;
     const Keys& keys = credentials_->keys();
     Digest key = keys.connection_key({opening_, notice_, job()});
-    tls_ = accepts_ ? Tls::accepting(*keys.tls(), socket, key) : Tls::connecting(*keys.tls(), socket, key);
+    stream_.encrypt(accepts_ ? Tls::accepting(*keys.tls(), socket, key)
+                             : Tls::connecting(*keys.tls(), socket, key));
     wipe(key);
   }
   int error = 0;
-  switch (tls_->handshake(error)) {
+  switch (stream_.tls()->handshake(error)) {
     case Tls::State::done:
       after_tls();
       return std::nullopt;
     case Tls::State::failed:
-      fail_tls(socket, error);
+      fail_stream(socket, error);
       return std::nullopt;
     case Tls::State::writing:
       fail_system(EAGAIN);
@@ -61,11 +62,11 @@ void Guard::after_tls() {
   }
 }
 
-void Guard::fail_tls(int socket, int error) {
-  if (error != EPROTO) return fail_system(error);
+void Guard::fail_stream(int socket, int error) {
+  if (error != EPROTO || !stream_.is_encrypted()) return fail_system(error);
   const std::string what =
       mode() == Mode::tls_token ? " has another token than " : " cannot make an encrypted connection with ";
-  const std::string why = " (TLS: " + tls_->reason() + ")";
+  const std::string why = " (TLS: " + stream_.tls()->reason() + ")";
   fail(Code::unauthenticated,
        them(socket) + what + us(socket) + why + (mode() == Mode::tls_token ? advice : ""));
 }

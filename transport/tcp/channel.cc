@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include <asio/buffer.hpp>
 #include <sys/epoll.h>
 
 #include "transport/tcp/address.h"
@@ -157,21 +156,20 @@ void TcpChannel::hold_frames() {
 
 // How many bytes the socket took; zero if it is full.
 std::size_t TcpChannel::write_held(asio::error_code& error) {
-  std::array<asio::const_buffer, 2 * max_held> buffers;
+  std::array<std::span<const std::byte>, 2 * max_held> parts;
   std::size_t count = 0;
   for (std::size_t i = 0; i < held_count_; ++i) {
     const OutgoingFrame& frame = *held_[i];
     const std::size_t header_left = frame.header.size() - std::min(frame.written, frame.header.size());
     if (header_left > 0) {
-      buffers[count++] = asio::buffer(frame.header.data() + frame.header.size() - header_left, header_left);
+      parts[count++] = std::span(frame.header).last(header_left);
     }
     const std::size_t payload_written = frame.written + header_left - frame.header.size();
     if (frame.side == 0 && payload_written < frame.payload.size()) {
-      const auto left = frame.payload.subspan(payload_written);
-      buffers[count++] = asio::buffer(left.data(), left.size());
+      parts[count++] = frame.payload.subspan(payload_written);
     }
   }
-  const std::size_t written = wire_.write_some(std::span(buffers).first(count), error);
+  const std::size_t written = wire_.write(std::span(parts).first(count), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) error = {};
   return written;
 }
@@ -272,10 +270,9 @@ std::size_t TcpChannel::read_once(asio::error_code& error, std::size_t& room) {
   if (rest_bytes_ == 0) {
     const std::span<std::byte> place = direct();
     if (place.size() >= direct_bytes) {
-      const std::array<asio::mutable_buffer, 2> buffers = {asio::buffer(place.data(), place.size()),
-                                                           asio::buffer(scratch, behind_direct_bytes)};
+      const std::array<std::span<std::byte>, 2> places = {place, {scratch, behind_direct_bytes}};
       room = place.size() + behind_direct_bytes;
-      const std::size_t got = wire_.read_some(buffers, error);
+      const std::size_t got = wire_.read(places, error);
       const std::size_t placed = std::min(got, place.size());
       bulk_ = true;
       if (placed > 0) direct_filled(placed);
@@ -288,7 +285,7 @@ std::size_t TcpChannel::read_once(asio::error_code& error, std::size_t& room) {
                            : bulk_            ? behind_direct_bytes
                                               : header_read_bytes;
   room = most - rest_bytes_;
-  const std::size_t got = wire_.read_some(asio::buffer(scratch + rest_bytes_, room), error);
+  const std::size_t got = wire_.read(std::span(scratch + rest_bytes_, room), error);
   bulk_ = false;
   if (got > 0) take({scratch, rest_bytes_ + got});
   return got;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include <asio/buffer.hpp>
 #include <sys/epoll.h>
 
 #include <tutti/log.h>
@@ -156,7 +155,7 @@ void Connector::greet() {
   hello.to_nonce = address_.nonce;
   const auto bytes = encode(hello);
   asio::error_code error;
-  const std::size_t sent = wire_.write_some(asio::buffer(bytes), error);
+  const std::size_t sent = wire_.write(std::span<const std::byte>(bytes), error);
   if (!error && sent != bytes.size()) error = asio::error::no_buffer_space;
   if (error) {
     attempt_failed(error);
@@ -170,7 +169,7 @@ void Connector::greet() {
 void Connector::read_answer() {
   asio::error_code error;
   // Not a byte more than the answer: frames may follow.
-  have_ += wire_.read_some(asio::buffer(answer_.data() + have_, answer_.size() - have_), error);
+  have_ += wire_.read(std::span(answer_).subspan(have_), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) return;
   if (error) {
     attempt_failed(error);

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include <asio/buffer.hpp>
 #include <sys/epoll.h>
 
 #include <tutti/log.h>
@@ -82,7 +81,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
     events_ = EPOLLIN;
     asio::error_code error;
     // Not a byte more than the hello: what follows belongs to the channel.
-    have_ += wire_.read_some(asio::buffer(bytes_.data() + have_, bytes_.size() - have_), error);
+    have_ += wire_.read(std::span(bytes_).subspan(have_), error);
     if (error == asio::error::would_block || error == asio::error::interrupted) return true;
     if (error) {
       listener_.drop(*this, "it went away");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 
-#include <asio/buffer.hpp>
 #include <sys/epoll.h>
 
 #include <tutti/log.h>
@@ -63,7 +62,7 @@ void OutgoingSide::write() {
     OutgoingFrame& frame = *held_[0];
     const auto rest = frame.payload.subspan(frame.side_written);
     asio::error_code error;
-    const std::size_t written = wire_.write_some(asio::buffer(rest.data(), rest.size()), error);
+    const std::size_t written = wire_.write(rest, error);
     if (error == asio::error::would_block) {
       full_ = true;
       hub_.rewatch(wire_.native_handle(), EPOLLIN | EPOLLOUT, *this);
@@ -103,7 +102,7 @@ Status IncomingSide::watch() {
 std::size_t IncomingSide::read(std::span<std::byte> place) {
   if (!watching_) return 0;  // closed
   asio::error_code error;
-  const std::size_t got = wire_.read_some(asio::buffer(place.data(), place.size()), error);
+  const std::size_t got = wire_.read(place, error);
   if (error && error != asio::error::would_block && error != asio::error::interrupted) {
     close();
     events_.on_side_lost("a side connection ended: " + error.message());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include <asio/buffer.hpp>
 #include <sys/random.h>
 
 #include <tutti/log.h>
@@ -192,7 +191,7 @@ void TcpTransport::on_hello(const Hello& hello, Wire wire) {
   const auto answer = encode(verdict);
   asio::error_code error;
   // The first bytes on a new connection: if there is no room for them, something is very wrong.
-  const std::size_t sent = wire.write_some(asio::buffer(answer), error);
+  const std::size_t sent = wire.write(std::span<const std::byte>(answer), error);
   if (verdict != Verdict::welcome || error || sent != answer.size()) return;
   tune(wire.socket());
   hub_.congestion.settle(wire.socket(), hub_.same_host(static_cast<int>(hello.from)));

@@ -10,7 +10,7 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/post.hpp>
 
-#include "core/security/tls.h"
+#include "core/security/byte_stream.h"
 
 namespace tutti::store_wire {
 
@@ -24,29 +24,28 @@ class StoreWire {
 
   asio::ip::tcp::socket& socket() { return socket_; }
   executor_type get_executor() { return socket_.get_executor(); }
-  void encrypt(std::unique_ptr<security::Tls> tls) { tls_ = std::move(tls); }
+  void encrypt(std::unique_ptr<security::Tls> tls) { stream_.encrypt(std::move(tls)); }
 
   template <class Buffers, class Handler>
   void async_read_some(const Buffers& buffers, Handler handler) {
-    if (tls_ == nullptr) return socket_.async_read_some(buffers, std::move(handler));
     const asio::mutable_buffer place = *asio::buffer_sequence_begin(buffers);
     attempt(asio::ip::tcp::socket::wait_read, std::move(handler), [this, place](int& error) {
-      return tls_->read({static_cast<std::byte*>(place.data()), place.size()}, error);
+      const std::span<std::byte> whole(static_cast<std::byte*>(place.data()), place.size());
+      return stream_.read(socket_.native_handle(), whole, error);
     });
   }
   template <class Buffers, class Handler>
   void async_write_some(const Buffers& buffers, Handler handler) {
-    if (tls_ == nullptr) return socket_.async_write_some(buffers, std::move(handler));
     const asio::const_buffer first = *asio::buffer_sequence_begin(buffers);
     attempt(asio::ip::tcp::socket::wait_write, std::move(handler), [this, first](int& error) {
       const std::span<const std::byte> part(static_cast<const std::byte*>(first.data()), first.size());
-      return tls_->write({&part, 1}, error);
+      return stream_.write(socket_.native_handle(), part, error);
     });
   }
   // When there is something to read.
   template <class Handler>
   void async_await(Handler handler) {
-    if (tls_ != nullptr && tls_->has_pending()) {
+    if (stream_.has_pending()) {
       asio::post(get_executor(), [handler = std::move(handler)]() mutable { handler(asio::error_code()); });
     } else {
       socket_.async_wait(asio::ip::tcp::socket::wait_read, std::move(handler));
@@ -75,7 +74,7 @@ class StoreWire {
   }
 
   asio::ip::tcp::socket socket_;
-  std::unique_ptr<security::Tls> tls_;
+  security::ByteStream stream_;
 };
 
 }  // namespace tutti::store_wire

@@ -65,7 +65,7 @@ Status Stream::pass(security::Guard& guard, Deadline deadline) {
   for (;;) {
     const State state = guard.advance(socket_.get());
     if (state == State::done) {
-      tls_ = guard.take_tls();
+      stream_.encrypt(guard.take_tls());
       return {};
     }
     if (state == State::failed) return guard.status();
@@ -75,7 +75,7 @@ Status Stream::pass(security::Guard& guard, Deadline deadline) {
 }
 
 void Stream::close() {
-  tls_.reset();
+  stream_.encrypt(nullptr);
   socket_.reset();
 }
 
@@ -89,59 +89,27 @@ Status Stream::wait_for(short events, Deadline deadline) const {
   }
 }
 
-ssize_t Stream::send_some(const void* data, std::size_t bytes, int& error) {
-  if (tls_ != nullptr) {
-    const std::span<const std::byte> part(static_cast<const std::byte*>(data), bytes);
-    const auto sent = static_cast<ssize_t>(tls_->write({&part, 1}, error));
-    return sent == 0 && error != 0 ? -1 : sent;
-  }
-  const ssize_t sent = ::send(socket_.get(), data, bytes, MSG_NOSIGNAL);
-  error = sent < 0 ? errno : 0;
-  return sent;
-}
-
-ssize_t Stream::receive_some(void* data, std::size_t bytes, int& error) {
-  if (tls_ != nullptr) {
-    const auto got = static_cast<ssize_t>(tls_->read({static_cast<std::byte*>(data), bytes}, error));
-    return error == 0 || error == EPIPE ? got : -1;
-  }
-  const ssize_t got = ::recv(socket_.get(), data, bytes, 0);
-  error = got < 0 ? errno : 0;
-  return got;
-}
-
 Status Stream::send(const void* data, std::size_t bytes, Deadline deadline) {
-  const char* next = static_cast<const char*>(data);
-  while (bytes > 0) {
+  std::span<const std::byte> rest(static_cast<const std::byte*>(data), bytes);
+  while (!rest.empty()) {
     int error = 0;
-    const ssize_t sent = send_some(next, bytes, error);
-    if (sent >= 0) {
-      next += sent;
-      bytes -= static_cast<std::size_t>(sent);
-    } else if (error == EAGAIN) {
-      if (Status status = wait_for(POLLOUT, deadline); !status.ok()) return status;
-    } else if (error != EINTR) {
-      return lost("send", error);
-    }
+    rest = rest.subspan(stream_.write(socket_.get(), rest, error));
+    if (error == 0) continue;
+    if (error != EAGAIN) return lost("send", error);
+    if (Status status = wait_for(POLLOUT, deadline); !status.ok()) return status;
   }
   return {};
 }
 
 Status Stream::receive(void* data, std::size_t bytes, Deadline deadline) {
-  char* next = static_cast<char*>(data);
-  while (bytes > 0) {
+  std::span<std::byte> rest(static_cast<std::byte*>(data), bytes);
+  while (!rest.empty()) {
     int error = 0;
-    const ssize_t got = receive_some(next, bytes, error);
-    if (got > 0) {
-      next += got;
-      bytes -= static_cast<std::size_t>(got);
-    } else if (got == 0) {
-      return Status(Code::peer_lost, "the connection was closed by the other side");
-    } else if (error == EAGAIN) {
-      if (Status status = wait_for(POLLIN, deadline); !status.ok()) return status;
-    } else if (error != EINTR) {
-      return lost("receive", error);
-    }
+    rest = rest.subspan(stream_.read(socket_.get(), rest, error));
+    if (error == 0) continue;
+    if (error == EPIPE) return Status(Code::peer_lost, "the connection was closed by the other side");
+    if (error != EAGAIN) return lost("receive", error);
+    if (Status status = wait_for(POLLIN, deadline); !status.ok()) return status;
   }
   return {};
 }

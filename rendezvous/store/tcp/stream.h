@@ -10,6 +10,7 @@
 #include <tutti/status.h>
 
 #include "core/descriptor.h"
+#include "core/security/byte_stream.h"
 #include "core/security/guard.h"
 
 namespace tutti::store_wire {
@@ -48,12 +49,8 @@ class Stream {
  private:
   Status wait_for(short events, Deadline deadline) const;
 
-  // As recv and send, but that the errno is returned.
-  ssize_t receive_some(void* data, std::size_t bytes, int& error);
-  ssize_t send_some(const void* data, std::size_t bytes, int& error);
-
   Descriptor socket_;
-  std::unique_ptr<security::Tls> tls_;
+  security::ByteStream stream_;
 };
 
 }  // namespace tutti::store_wire

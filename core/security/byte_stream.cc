@@ -1,0 +1,99 @@
+#include "core/security/byte_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace tutti::security {
+namespace {
+
+// So few bytes are copied into one buffer: the kernel takes longer to read a list of buffers.
+constexpr std::size_t gathered_bytes = 512;
+constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+
+template <class Spans>
+std::size_t bytes_in(const Spans& spans) {
+  std::size_t bytes = 0;
+  for (const auto& span : spans) bytes += span.size();
+  return bytes;
+}
+
+// What sendmsg() and recvmsg() take.
+class Message {
+ public:
+  template <class Spans>
+  explicit Message(const Spans& spans) {
+    assert(spans.size() <= vector_.size());
+    for (const auto& span : spans) {
+      vector_[header_.msg_iovlen++] = {const_cast<std::byte*>(span.data()), span.size()};
+    }
+    header_.msg_iov = vector_.data();
+  }
+  msghdr* get() { return &header_; }
+
+ private:
+  std::array<iovec, 16> vector_;
+  msghdr header_{};
+};
+
+// The result of a system call, which is made again after a signal.
+template <class Call>
+std::size_t moved(Call call, int& error) {
+  ssize_t result = 0;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  error = result < 0 ? errno : 0;
+  return result < 0 ? 0 : static_cast<std::size_t>(result);
+}
+
+std::size_t send_parts(int socket, ByteStream::Parts parts, int& error) {
+  std::array<std::byte, gathered_bytes> gathered;
+  std::span<const std::byte> whole = parts.front();
+  if (parts.size() > 1) {
+    const std::size_t bytes = bytes_in(parts);
+    if (bytes > gathered.size()) {
+      Message message(parts);
+      return moved([&] { return ::sendmsg(socket, message.get(), flags); }, error);
+    }
+    auto end = gathered.begin();
+    for (const auto& part : parts) end = std::copy(part.begin(), part.end(), end);
+    whole = std::span(gathered).first(bytes);
+  }
+  return moved([&] { return ::send(socket, whole.data(), whole.size(), flags); }, error);
+}
+
+std::size_t receive_into(int socket, ByteStream::Places places, int& error) {
+  if (places.size() == 1) {
+    const std::span<std::byte> place = places.front();
+    return moved([&] { return ::recv(socket, place.data(), place.size(), MSG_DONTWAIT); }, error);
+  }
+  Message message(places);
+  return moved([&] { return ::recvmsg(socket, message.get(), MSG_DONTWAIT); }, error);
+}
+
+}  // namespace
+
+std::size_t ByteStream::read(int socket, Places places, int& error) {
+  error = 0;
+  if (bytes_in(places) == 0) return 0;
+  if (tls_ != nullptr) return tls_->read(places.front(), error);
+  const std::size_t got = receive_into(socket, places, error);
+  if (got == 0 && error == 0) error = EPIPE;
+  return got;
+}
+
+std::size_t ByteStream::write(int socket, Parts parts, int& error) {
+  error = 0;
+  if (bytes_in(parts) == 0) return 0;
+  const std::size_t written = tls_ != nullptr ? tls_->write(parts, error) : send_parts(socket, parts, error);
+  if (written > 0) error = 0;
+  return written;
+}
+
+}  // namespace tutti::security

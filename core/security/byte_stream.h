@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "core/security/tls.h"
+
+namespace tutti::security {
+
+// A `ByteStream` reads and writes a connected socket, which belongs to its caller: plainly, or through TLS
+// from when it is handed over. It never blocks and never raises SIGPIPE.
+//
+// Every call returns how many bytes it moved, and zero with an error: EAGAIN until the socket is ready again,
+// EPIPE from a read if the other side has closed.
+class ByteStream {
+ public:
+  using Places = std::span<const std::span<std::byte>>;
+  using Parts = std::span<const std::span<const std::byte>>;
+
+  // Everything goes through `tls` from now on; null: through the socket itself.
+  void encrypt(std::unique_ptr<Tls> tls) { tls_ = std::move(tls); }
+  bool is_encrypted() const { return tls_ != nullptr; }
+  // Null: not encrypted.
+  Tls* tls() const { return tls_.get(); }
+  std::unique_ptr<Tls> take_tls() { return std::move(tls_); }
+  // Whether it holds bytes that the kernel will not announce again.
+  bool has_pending() const { return tls_ != nullptr && tls_->has_pending(); }
+
+  // The first of at most two places may be all that is filled although there is more: a record of TLS ends.
+  std::size_t read(int socket, Places places, int& error);
+  std::size_t read(int socket, std::span<std::byte> place, int& error) {
+    return read(socket, Places(&place, 1), error);
+  }
+  // Of at most 16 parts. What could not be written must be offered again.
+  std::size_t write(int socket, Parts parts, int& error);
+  std::size_t write(int socket, std::span<const std::byte> part, int& error) {
+    return write(socket, Parts(&part, 1), error);
+  }
+
+ private:
+  std::unique_ptr<Tls> tls_;
+};
+
+}  // namespace tutti::security
