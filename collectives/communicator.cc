@@ -32,7 +32,7 @@ Fingerprint outline(const Call& call) {
   return fingerprint(args);
 }
 
-// Before it would wait for a lock that a thread of the parent held.
+// Calls ask this first: in a forked child they might wait for a lock that a thread of the parent held.
 bool is_forked(Group& group) { return group.world().engine->driver.forked(); }
 
 Work issue_anew(Group& group, const Call& call, const CallOptions& options) {
@@ -289,9 +289,9 @@ std::vector<int> members_of(const std::vector<SplitVote>& votes, std::int64_t co
   return members;
 }
 
-// The first of the members that has not the descriptors for a shared segment, or -1: the leader has a
-// connection with each member, and while the segment is handed round every member holds all members' bells.
-// All members have the same votes, so that none waits for one that cannot come.
+// Returns the first of the members that has too few descriptors for a shared segment, or -1. The leader needs
+// a connection with each member, and every member holds the bells of all while the segment is handed round.
+// All members have the same votes, so they decide alike and none waits for one that cannot come.
 int first_in_want(const std::vector<SplitVote>& votes, const std::vector<int>& members) {
   constexpr std::size_t passing = 8;
   for (const int member : members) {

@@ -45,8 +45,8 @@ struct Fingerprint {
   ReduceOp::Kind op = ReduceOp::Kind::sum;
   std::uint8_t algorithm = 0;  // that the caller asks for, or a Composite
   std::int32_t root = 0;
-  std::uint64_t count =
-      0;  // for all_gather_v and reduce_scatter_v a digest of the counts; 0 for other _v kinds
+  // A digest of the counts for all_gather_v and reduce_scatter_v; 0 for the other _v kinds.
+  std::uint64_t count = 0;
   // It has no padding, so that it can be compared as what it is: sixteen bytes.
   friend bool operator==(const Fingerprint& a, const Fingerprint& b) {
     using Words = std::array<std::uint64_t, 2>;

@@ -21,9 +21,8 @@ enum ControlTopic : std::uint32_t {
   topic_here = 5,     // HereNote, the answer
   topic_shrink = 6,   // ShrinkNote, between members
   topic_unused = 7,   // a context alone: memory that all members shared is used by none any more
-  topic_differs =
-      8,  // CallNote, to all: the sender has noticed another call than its own, and asks for theirs
-  topic_called = 9,  // CallNote, the answer
+  topic_differs = 8,  // CallNote, to all: the sender has noticed a call that differs, and asks for theirs
+  topic_called = 9,   // CallNote, the answer
 };
 
 // Puts fields into a body, one after the other.

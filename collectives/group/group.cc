@@ -73,7 +73,7 @@ Work Group::collective(const Call& made, const CollectiveArgs& args, const Probl
   Fingerprint call = fingerprint(args);
   Problem problem = asked;
   problem.window_bytes = shared_.window_bytes();
-  // What is kept of a call for the next one knows nothing of what the call is part of.
+  // A habit does not remember which composite call it belongs to, so parts of those go the long way.
   const Composite part_of = made.part_of != Composite::none ? made.part_of : part_of_;
   if (part_of != Composite::none) {
     call.algorithm = static_cast<std::uint8_t>(part_of);

@@ -24,7 +24,7 @@ OperationPool::~OperationPool() {
 
 Operation* OperationPool::take() {
   if (Operation* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
-  // In a forked child a thread that it has not may hold the lock.
+  // In a forked child the lock may be held by a thread that does not exist there.
   if (born_ == fork_generation()) {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {

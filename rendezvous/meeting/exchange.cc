@@ -23,15 +23,15 @@ constexpr milliseconds interrupt_interval{200};
 constexpr milliseconds stall_limit{3000};
 constexpr milliseconds first_pause{20};
 constexpr milliseconds longest_pause{300};
-// For what is still to be said when all is over.
+// The last requests, which tell others how the meeting has ended, may take so long.
 constexpr milliseconds grace{2000};
 constexpr milliseconds least_grace{100};
-// How long ranks that have not come yet can still learn of a failure; and of a death.
+// Ranks that have not come yet can learn of a failure, or of a death, for so long.
 constexpr milliseconds told_within{2000};
 constexpr milliseconds death_told_within{800};
-// How long rank 0 waits for those who are still connecting when it is done.
+// Rank 0, when it is done, waits for so long for those who are still connecting.
 constexpr milliseconds others_limit{10'000};
-// Of the time given, what is kept for saying who has not come.
+// This much of the time given is kept for finding out who has not come.
 constexpr milliseconds most_reserved{500};
 
 // What `done` holds if nothing went wrong.
@@ -103,9 +103,9 @@ class Exchange {
   bool introduced_ = false;
   bool failure_stands_ = false;  // in the store, for all to see
   bool connecting_ = false;      // all have met
-  std::string first_;            // to come
-  std::string server_;           // rank 0, if the store is its own and ends only with it
-  std::string taken_by_;         // who is us in an earlier meeting
+  std::string first_;            // the first rank that has come
+  std::string server_;           // rank 0, if it serves the store and the store ends with it
+  std::string taken_by_;         // the process that had our rank in an earlier meeting
 };
 
 Result<std::vector<PeerInfo>> Exchange::run() {
@@ -142,7 +142,7 @@ Result<Exchange::Round> Exchange::one_round() {
   failure_stands_ = connecting_ = false;
   Result<Round> round = meet();
   if (!round.ok()) round = first_cause(round.status());
-  // Who is late, and so not told in time, is what a timeout is about, unless all have met.
+  // A timeout is about ranks that are late, whom nobody can tell in time; unless all have met.
   const bool lingers =
       !round.ok() && failure_stands_ && (connecting_ || round.status().code() != Code::timeout);
   if (lingers) linger(round.status());
@@ -222,7 +222,7 @@ Result<Entry> Exchange::enter() {
 Result<Entry> Exchange::enter_session() {
   const Result<Entry> session = claim("session", &Exchange::disagreement);
   if (!session.ok() || *session == Entry::stale || !follows()) return session;
-  // Only if it is not over already, rank 0 is still needed.
+  // Rank 0 is needed only while the meeting is not over.
   const Result<std::string> table = current_table(deadline_);
   if (!table.ok()) return table.status();
   if (table->empty()) server_ = first_;

@@ -137,7 +137,8 @@ void Driver::notify(const std::atomic<std::uint32_t>& done) {
   State& state = *state_;
   // A read-modify-write, so that either a waiter's own increment sees `done` set, or we see the waiter.
   if (state.sleepers.fetch_add(0) == 0) return;
-  if (forked()) return;  // The sleepers are not here, nor is the thread that may hold the queue's lock.
+  // A forked child has no sleepers, and the queue's lock may be held by a thread that does not exist there.
+  if (forked()) return;
   state.queue.wake_owners(done);
   if (!driven_by_this_thread()) state.ring_if_dozing();
 }
