@@ -5,4 +5,4 @@ tutti_test(conformance_channel
   SOURCES channel_conformance.cc channel_conformance_failures.cc ${TUTTI_CHANNEL_CONFORMANCE}
   LIBS tutti_transport
   LABELS sanitize
-  TIMEOUT 300)
+  TIMEOUT 900)

@@ -3,7 +3,7 @@ tutti_test(conformance_collectives
           ../support/cluster.cc ../support/collective_case.cc ../support/collective_values.cc ../support/collective_matrix.cc
   LIBS tutti_collectives
   LABELS sanitize
-  TIMEOUT 600)
+  TIMEOUT 1200)
 
 tutti_test(conformance_c
   SOURCES c_collectives_test.cc c_interface_test.cc

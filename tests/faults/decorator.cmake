@@ -3,4 +3,4 @@ tutti_test(faults_decorator
   SOURCES decorator_test.cc ../support/cluster.cc ../support/collective_case.cc ../support/collective_values.cc ../support/faulty_transport.cc
   LIBS tutti_collectives
   LABELS sanitize
-  TIMEOUT 300)
+  TIMEOUT 900)

@@ -5,5 +5,5 @@ set_target_properties(busy_rank PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BI
 tutti_test(faults_strangers
   SOURCES authentication_test.cc encryption_test.cc job.cc own_network.cc strangers_test.cc tls_attacks_test.cc
           ../support/certificates.cc ../support/sockets_of.cc ../support/tcp_proxy.cc ../support/tls_attacker.cc
-  LIBS tutti_test_process tutti_core OpenSSL::SSL OpenSSL::Crypto TIMEOUT 300)
+  LIBS tutti_test_process tutti_core OpenSSL::SSL OpenSSL::Crypto TIMEOUT 900)
 add_dependencies(faults_strangers busy_rank tutti_command)
