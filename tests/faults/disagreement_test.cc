@@ -107,6 +107,14 @@ INSTANTIATE_TEST_SUITE_P(, OddOne, testing::Values("tcp", "shm"),
 
 class Late : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
+// Whom a timeout names with these words; empty: nobody.
+std::string named_as(const std::string& what, const std::string& message) {
+  const std::size_t begin = message.find("; " + what + ": ");
+  return begin == message.npos ? "" : message.substr(begin + 2, message.find(';', begin + 2) - begin - 2);
+}
+
+// On a machine that is too busy for all to answer within 100 ms, some are named as not answering, and it may
+// be among those; but no other rank is late.
 TEST_P(Late, IsNamedByTheTimeout) {
   const auto& [size, transport] = GetParam();
   for (const int who : {0, size - 1}) {
@@ -116,11 +124,10 @@ TEST_P(Late, IsNamedByTheTimeout) {
       const auto failure = world.failure(rank);
       ASSERT_TRUE(failure) << world.report();
       EXPECT_EQ(failure->code, "timeout") << failure->message;
-      const std::size_t late = failure->message.find("; late: ");
-      ASSERT_NE(late, failure->message.npos) << failure->message;
-      const std::string names = failure->message.substr(late);
-      EXPECT_TRUE(world.names(names, who)) << failure->message;
-      EXPECT_EQ(names.find(", rank"), names.npos) << failure->message;
+      const std::string late = named_as("late", failure->message);
+      const std::string silent = named_as("not answering", failure->message);
+      EXPECT_TRUE(world.names(late.empty() ? silent : late, who)) << failure->message;
+      EXPECT_EQ(late.find(", rank"), late.npos) << failure->message;
     }
   }
 }

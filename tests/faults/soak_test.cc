@@ -18,7 +18,7 @@ class Soak : public testing::Test {
     const std::string log = folder_ / name;
     options.insert(options.begin(), {std::string(TUTTI_BIN_DIR) + "/tests/soak", "--log", log});
     Process soak(options);
-    EXPECT_EQ(soak.wait(std::chrono::minutes(4)), 0) << soak.report();
+    EXPECT_EQ(soak.wait(std::chrono::minutes(10)), 0) << soak.report();
     std::printf("%s", soak.err().c_str());
     std::ifstream file(log);
     return std::string(std::istreambuf_iterator<char>(file), {});

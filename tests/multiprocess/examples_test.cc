@@ -26,7 +26,7 @@
 namespace tutti::test {
 namespace {
 
-using std::chrono::seconds;
+using std::chrono::minutes;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -64,7 +64,7 @@ class World {
     for (int rank = 0; rank < size; ++rank) start(name, by_url(url, rank, size));
   }
   void expect_success() {
-    for (Process& process : processes_) EXPECT_EQ(process.wait(seconds(120)), 0) << process.report();
+    for (Process& process : processes_) EXPECT_EQ(process.wait(minutes(10)), 0) << process.report();
   }
   Process& operator[](std::size_t index) { return processes_[index]; }
 
@@ -94,20 +94,20 @@ INSTANTIATE_TEST_SUITE_P(, Example, examples,
 
 TEST_P(Example, RunsAlone) {
   Process process(command(GetParam(), {}));
-  EXPECT_EQ(process.wait(seconds(120)), 0) << process.report();
+  EXPECT_EQ(process.wait(minutes(10)), 0) << process.report();
   EXPECT_THAT(process.out(), HasSubstr(proof(GetParam(), 1)));
   EXPECT_EQ(process.err(), "");
 }
 
 TEST_P(Example, RunsUnderTheLauncher) {
   Process process({program("tutti"), "run", "-n", "4", "--", program(GetParam())});
-  EXPECT_EQ(process.wait(seconds(120)), 0) << process.report();
+  EXPECT_EQ(process.wait(minutes(10)), 0) << process.report();
   EXPECT_THAT(process.out(), HasSubstr(proof(GetParam(), 4)));
 }
 
 TEST(CExample, GreetsInTheOrderOfRanks) {
   Process process({program("tutti"), "run", "-n", "4", "--", program("hello_c")});
-  EXPECT_EQ(process.wait(seconds(120)), 0) << process.report();
+  EXPECT_EQ(process.wait(minutes(10)), 0) << process.report();
   EXPECT_EQ(process.out(),
             "Greetings from process 0 of 4!\nGreetings from process 1 of 4!\n"
             "Greetings from process 2 of 4!\nGreetings from process 3 of 4!\n");
@@ -459,7 +459,7 @@ TEST(Survive, AnyRankMayDie) {
     }
     for (int rank = 0; rank < 4; ++rank) {
       Process& process = world[static_cast<std::size_t>(rank)];
-      EXPECT_EQ(process.wait(seconds(120)), rank == victim ? 128 + SIGKILL : 0) << process.report();
+      EXPECT_EQ(process.wait(minutes(10)), rank == victim ? 128 + SIGKILL : 0) << process.report();
       if (rank == victim) continue;
       EXPECT_THAT(process.out(), HasSubstr("3 ranks go on from step 30")) << process.report();
       EXPECT_THAT(process.out(), HasSubstr("rank " + std::to_string(victim) + " (host "));
@@ -472,7 +472,7 @@ TEST(Survive, AnyRankMayDie) {
 TEST(Survive, UnderTheLauncher) {
   Process launcher({TUTTI_BIN_DIR "/tutti", "run", "-n", "4", "--enable-recovery",
                     TUTTI_BIN_DIR "/06_survive", "--victim", "1", "--at", "30"});
-  EXPECT_EQ(launcher.wait(seconds(120)), 0) << launcher.report();
+  EXPECT_EQ(launcher.wait(minutes(10)), 0) << launcher.report();
   EXPECT_THAT(launcher.err(),
               AllOf(HasSubstr("was ended by signal 9 (Killed)"), HasSubstr("; the others go on")));
   EXPECT_THAT(launcher.out(), HasSubstr("all 3 ranks hold bitwise equal weights"));

@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds longest_run(180);
+constexpr seconds longest_run(300);
 constexpr seconds longest_death(120);
 
 std::string new_mark() {
@@ -143,7 +143,7 @@ Ended Command::wait() {
     const bool ended = waitpid(pid_, &status, WNOHANG) == pid_;
     if (ended) break;
     if (Clock::now() > deadline) {
-      ADD_FAILURE() << "still running after three minutes; so far it said\n" << result_.out << result_.err;
+      ADD_FAILURE() << "still running after five minutes; so far it said\n" << result_.out << result_.err;
       return result_;
     }
   }

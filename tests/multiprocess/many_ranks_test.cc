@@ -19,7 +19,7 @@ constexpr int ranks = 64;
 
 TEST(ManyRanks, HelloOf64) {
   Process run({bin + "/tutti", "run", "-n", std::to_string(ranks), "--", bin + "/01_hello"});
-  ASSERT_EQ(run.wait(minutes(5)), 0) << run.report();
+  ASSERT_EQ(run.wait(minutes(10)), 0) << run.report();
   const std::string out = run.out();
   for (int rank = 0; rank < ranks; ++rank) {
     EXPECT_NE(out.find("Hello from rank " + std::to_string(rank) + " "), std::string::npos) << run.report();
@@ -29,7 +29,7 @@ TEST(ManyRanks, HelloOf64) {
 
 TEST(ManyRanks, SocketsAndThreadsAreBounded) {
   Process run({bin + "/tutti", "run", "-n", std::to_string(ranks), "--", bin + "/tests/rank_resources"});
-  ASSERT_EQ(run.wait(minutes(5)), 0) << run.report();
+  ASSERT_EQ(run.wait(minutes(10)), 0) << run.report();
   std::istringstream lines(run.out());
   int most_sockets = 0;
   int sockets_of_leader = 0;

@@ -35,7 +35,7 @@ Traffic run_on(const NetworkHosts& network, const std::vector<int>& hosts) {
   }
   Traffic most;
   for (const auto& rank : ranks) {
-    EXPECT_EQ(rank->wait(std::chrono::minutes(4)), 0) << rank->report();
+    EXPECT_EQ(rank->wait(std::chrono::minutes(10)), 0) << rank->report();
     unsigned long long bytes = 0, two_level = 0, ring = 0;
     const std::string out = rank->out();
     EXPECT_EQ(std::sscanf(out.c_str(), "of %llu bytes: two_level %llu ring %llu", &bytes, &two_level, &ring),
@@ -87,7 +87,7 @@ TEST(SeveralHosts, SeveralCardsAreUsedSideBySide) {
         network.on(rank, {"sh", "-c", program + " && cat /proc/self/net/dev"}), environment));
   }
   for (const auto& rank : ranks) {
-    ASSERT_EQ(rank->wait(std::chrono::minutes(4)), 0) << rank->report();
+    ASSERT_EQ(rank->wait(std::chrono::minutes(10)), 0) << rank->report();
     const std::string out = rank->out();
     const double first = sent_through(out, "eth0"), second = sent_through(out, "eth1");
     std::printf("sent through eth0 %.0f bytes, through eth1 %.0f\n", first, second);

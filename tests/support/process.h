@@ -13,7 +13,7 @@
 namespace tutti::test {
 
 // Also for a sanitizer on a slow machine that has much else to do.
-inline constexpr std::chrono::milliseconds ample = std::chrono::minutes(3);
+inline constexpr std::chrono::milliseconds ample = std::chrono::minutes(5);
 
 // A program run as a user would run it. It starts in a process group of its own; whatever is left of that
 // group is killed when this goes away, and the program itself dies with the test.

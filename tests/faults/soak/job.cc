@@ -21,7 +21,7 @@ namespace tutti::soak {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{2};
-constexpr int patience = 60'000;  // looks: two minutes
+constexpr int patience = 150'000;  // looks: five minutes
 
 // Deadlines of which none is to pass, whatever the machine does meanwhile; but those of the plan.
 std::vector<std::string> environment(const Episode& episode, int rank, const std::string& store) {

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "python"
 def run_example(name, ranks):
     command = [os.environ["LAUNCHER"], "run", "-n", str(ranks), "--", sys.executable, str(EXAMPLES / name)]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

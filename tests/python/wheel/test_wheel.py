@@ -91,7 +91,7 @@ def test_runs_where_nothing_else_is(unpacked):
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(unpacked), "TUTTI_TIMEOUT": "60s"}
     program = "import tutti; c = tutti.init(); c.all_reduce(bytearray(9)).wait(); print(tutti.__file__, c.size)"
     command = [sys.executable, "-S", "-m", "tutti", "run", "-n", "2", "--", sys.executable, "-S", "-c", program]
-    done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{unpacked}/tutti/__init__.py 2\n" * 2
 
