@@ -328,8 +328,11 @@ std::string Guard::us(int socket) const {
   return describe_end(accepts_ ? parties_.to : parties_.from, own_address(socket));
 }
 
+// Whoever comes may call itself what it likes before it has proved it.
 std::string Guard::them(int socket) const {
-  return describe_end(accepts_ ? parties_.from : parties_.to, peer_address(socket));
+  const std::string address = peer_address(socket);
+  if (!accepts_) return describe_end(parties_.to, address);
+  return (parties_.from == nobody ? "" : "what calls itself ") + describe_end(parties_.from, address);
 }
 
 std::string Guard::other_token(int socket) const {

@@ -241,6 +241,7 @@ TEST(Debug, WrongArgumentsAreRefused) {
   EXPECT_THAT(debug({"--merge", "/etc"}, 1), HasSubstr("/etc: is a folder; name the files in it"));
   EXPECT_THAT(debug({"--merge", "/no/such/file"}, 1), HasSubstr("/no/such/file: cannot be read"));
   EXPECT_THAT(debug({"--merge", "/etc/passwd"}, 1), HasSubstr("/etc/passwd: is no dump of a rank: "));
+  EXPECT_THAT(debug({"--merge", "named by\x1b[31mothers"}, 1), HasSubstr("named by\\x1b[31mothers: "));
 }
 
 TEST(Debug, JobsAreToldApartAndWhatIsNoDumpIsNamed) {

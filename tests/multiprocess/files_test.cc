@@ -81,6 +81,22 @@ TEST(PlantedFiles, TheLaunchersLogsFollowNoLink) {
   EXPECT_EQ(content_of(folder / "victim"), "weeks of work");
 }
 
+TEST(PlantedFiles, TheLaunchersFoldersAreNoLinks) {
+  for (const char* planted : {"out/1", "out/1/rank.0"}) {
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder / "victim/rank.0");
+    for (const char* name : {"victim/stdout", "victim/rank.0/stdout"})
+      std::ofstream(folder / name) << "weeks of work";
+    std::filesystem::create_directories(std::filesystem::path(folder / planted).parent_path());
+    std::filesystem::create_directory_symlink(folder / "victim", folder / planted);
+    Process job({tutti_program, "run", "-n", "1", "--output-filename", folder / "out", "echo", "words"});
+    EXPECT_EQ(job.wait(), 1) << job.report();
+    EXPECT_THAT(job.err(), HasSubstr(folder / planted + ": it is a symbolic link"));
+    for (const char* name : {"victim/stdout", "victim/rank.0/stdout"})
+      EXPECT_EQ(content_of(folder / name), "weeks of work");
+  }
+}
+
 TEST(PlantedFiles, AJobsNameStaysInTheFolder) {
   for (const std::string job : {"..", "../..", "/tmp"}) {
     const TemporaryFolder folder;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "collectives/record/debug_socket.h"
+#include "core/shown.h"
 #include "tools/command_line.h"
 #include "tools/debug/dump.h"
 #include "tools/debug/merge.h"
@@ -128,7 +129,7 @@ void keep(Jobs& jobs, RankDump dump) {
 }
 
 void complain(const std::string& source, const std::string& problem) {
-  std::cerr << "tutti debug: " << source << ": " << problem << "\n";
+  std::cerr << "tutti debug: " << printable(source) << ": " << problem << "\n";
 }
 
 void keep_answers(Jobs& jobs, const std::vector<pid_t>& pids) {

@@ -80,8 +80,13 @@ Status Output::open(int ranks) {
 // DIR/1/rank.N/stdout, as mpirun names them: 1 is the number of the application, of which there is one.
 Status Output::open_file(RankStream& stream, int rank, const char* name) {
   if (options_.directory.empty()) return {};
-  const std::string folder = options_.directory + "/1/rank." + std::to_string(rank);
+  const std::string above = options_.directory + "/1", folder = above + "/rank." + std::to_string(rank);
   std::error_code error;
+  // These folders are ours to make: a link in the place of one was put there to lead elsewhere.
+  for (const std::string& each : {above, folder}) {
+    if (std::filesystem::is_symlink(std::filesystem::symlink_status(each, error)))
+      return Status(Code::invalid_argument, "cannot write to " + each + ": it is a symbolic link");
+  }
   std::filesystem::create_directories(folder, error);
   if (error) return Status(Code::invalid_argument, "cannot create " + folder + ": " + error.message());
   const std::string path = folder + "/" + name;

@@ -33,10 +33,16 @@ struct Hub {
     driver->unwatch(descriptor);
   }
   // One descriptor per peer is enough, however many segments are shared with it. Null if this is no bell.
-  SharedRope rope_of(int rank, Descriptor bell_of_rank) {
-    std::weak_ptr<const BellRope>& known = ropes[rank];
+  SharedRope rope_of(int rank, Descriptor bell_of_rank) { return keep(ropes[rank], std::move(bell_of_rank)); }
+  // From the leader of a segment, who might hand out a bell of its own instead. It is taken for segments
+  // only, and not where the rank itself has handed over one.
+  SharedRope rope_by_hearsay(int rank, Descriptor bell) {
+    if (SharedRope own = ropes[rank].lock()) return own;
+    return keep(hearsay[rank], std::move(bell));
+  }
+  static SharedRope keep(std::weak_ptr<const BellRope>& known, Descriptor bell) {
     if (SharedRope rope = known.lock()) return rope;
-    SharedRope rope = BellRope::from(std::move(bell_of_rank));
+    SharedRope rope = BellRope::from(std::move(bell));
     known = rope;
     return rope;
   }
@@ -76,7 +82,8 @@ struct Hub {
   Driver* driver = nullptr;
   TransportOwner* owner = nullptr;
   MessageLimits limits;
-  std::map<int, std::weak_ptr<const BellRope>> ropes;
+  std::map<int, std::weak_ptr<const BellRope>> ropes;    // by the ranks themselves
+  std::map<int, std::weak_ptr<const BellRope>> hearsay;  // by leaders of segments
 };
 
 }  // namespace tutti::shm

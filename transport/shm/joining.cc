@@ -108,8 +108,11 @@ Status Joining::map(const Note& offer, std::vector<Descriptor>& descriptors) {
   if (mapped.ok()) mapped = provide_share(*segment_, member_, members);
   if (!mapped.ok()) return mapped;
   for (std::size_t i = 0; i < members; ++i) {
+    const int rank = request_.members[i];
+    Descriptor& bell = descriptors[1 + i];
     ropes_.push_back(i == member_ ? hub_.bell.rope()
-                                  : hub_.rope_of(request_.members[i], std::move(descriptors[1 + i])));
+                     : i == 0     ? hub_.rope_of(rank, std::move(bell))
+                                  : hub_.rope_by_hearsay(rank, std::move(bell)));
     if (ropes_.back() == nullptr) {
       return Status(Code::protocol_error, hub_.describe(leader()) + " handed over something that is no bell",
                     leader());

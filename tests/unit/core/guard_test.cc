@@ -79,6 +79,8 @@ TEST(Guard, AnotherTokenIsRefusedOnBothSides) {
     EXPECT_THAT(guard->status().message(), Not(HasSubstr("mine")));
   }
   EXPECT_TRUE(accepts.is_noteworthy());
+  // It has proved nothing: anybody may have said so.
+  EXPECT_THAT(accepts.status().message(), HasSubstr("what calls itself rank 1 at "));
 }
 
 TEST(Guard, OneSideWithoutATokenIsRefusedOnBoth) {

@@ -1,4 +1,7 @@
 // Ranks that hand over something else for a bell, or a bell that cannot be rung.
+#include <fstream>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -14,6 +17,7 @@ namespace {
 
 using conformance::collective;
 using conformance::Recv;
+using conformance::Send;
 using ::testing::HasSubstr;
 
 // The writing end of a pipe, with or without a reader, in which a write waits.
@@ -125,6 +129,84 @@ TEST_P(ShmNoBell, IsNotTakenFromWhoWelcomes) {
 
 INSTANTIATE_TEST_SUITE_P(All, ShmNoBell, ::testing::ValuesIn(no_bells),
                          [](const auto& test) { return std::string(test.param.name); });
+
+// Ranks 0 and 1 in a segment that the test leads as rank 2. It names one bell of its own as that of each.
+class ShmFalseBells : public ::testing::Test {
+ protected:
+  ShmFalseBells() {
+    for (Wish* wish : {&first, &second}) wish->post();
+    const Descriptor memory(make_memfd(segment_bytes(first)));
+    for (int i = 0; i < 2; ++i) links.push_back(offer_to_next(memory));
+    Note note;
+    for (RawPeer& link : links) EXPECT_EQ(link.receive(note), 0);
+    note.kind = NoteKind::go;
+    for (RawPeer& link : links) link.send(note);
+    EXPECT_TRUE(first.wait().ok() && second.wait().ok());
+  }
+  RawPeer offer_to_next(const Descriptor& memory) {
+    pollfd readable{listener.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&readable, 1, 30'000), 1);
+    int error = 0;
+    RawPeer raw(accept_local(listener.get(), error));
+    Note note;
+    EXPECT_EQ(raw.receive(note), 0);
+    true_bells.push_back(std::move(raw.descriptors.front()));
+    note = {};
+    note.kind = NoteKind::offer;
+    raw.send(note, {memory.get(), false_bell.get(), false_bell.get(), false_bell.get()});
+    return raw;
+  }
+  // How often the false bell has been rung since. What it took is handed on, so that nobody sleeps for ever.
+  int stolen_rings() {
+    int count = 0;
+    for (; !false_bell.is_silent(); ++count) {
+      for (const Descriptor& bell : true_bells) send(bell.get(), nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    return count;
+  }
+
+  const std::string name = "tutti-test-false-bell-" + std::to_string(getpid());
+  const Descriptor listener = listen_local(name).take();
+  World world{2, format(Address{name, geteuid(), 99})};
+  Wish first{world[0], {2, 0, 1}, key, bytes};
+  Wish second{world[1], {2, 0, 1}, key, bytes};
+  RawBell false_bell;
+  std::vector<Descriptor> true_bells;
+  std::vector<RawPeer> links;
+};
+
+bool is_asleep(pid_t thread) {
+  std::string text;
+  std::getline(std::ifstream("/proc/self/task/" + std::to_string(thread) + "/stat"), text);
+  return text.find(") S ") != std::string::npos;
+}
+
+TEST_F(ShmFalseBells, OfALeaderDoNotStopOthersMessages) {
+  constexpr std::uint64_t rounds = 10;
+  std::atomic<pid_t> receiver = 0;
+  std::atomic<std::uint64_t> received = 0;
+  std::thread thread([&] {
+    receiver = gettid();
+    for (; received < rounds; ++received) {
+      Recv message(8, 0, collective(received + 1));
+      world[1].post(message);
+      EXPECT_TRUE(message.wait().ok());
+    }
+  });
+  int stolen = 0;
+  const auto until = [&](const auto& there) {
+    for (int i = 0; i < 10'000 && !there(); ++i, usleep(1000)) stolen += stolen_rings();
+  };
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    until([&] { return received == round && is_asleep(receiver); });
+    Send message(8, collective(round + 1), 0);
+    world[0].post(1, message);
+    EXPECT_TRUE(message.wait().ok());
+  }
+  until([&] { return received == rounds; });
+  thread.join();
+  EXPECT_EQ(stolen, 0);
+}
 
 // The peer does not listen, and makes its socket one that waits whenever it is full.
 TEST(ShmBell, ThatIsFullHoldsNobodyUp) {
