@@ -8,13 +8,13 @@
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
-#include "collectives/group/control_desk.h"
-#include "collectives/group/control_notes.h"
 #include "collectives/group/failure.h"
 #include "collectives/group/journal.h"
 #include "collectives/group/members.h"
 #include "collectives/group/operation.h"
 #include "collectives/group/shared_collectives.h"
+#include "control/desk.h"
+#include "control/notes.h"
 
 namespace tutti {
 

@@ -1,13 +1,8 @@
 #include "collectives/group/group.h"
 
-#include <algorithm>
 #include <exception>
-#include <thread>
 #include <utility>
 
-#include <tutti/log.h>
-
-#include "collectives/record/recorder.h"
 #include "collectives/schedule/algorithm.h"
 
 namespace tutti {
@@ -15,26 +10,24 @@ namespace tutti {
 Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<int> ranks)
     : world_(std::move(world)),
       driver_(world_->engine->driver),
-      mesh_(*world_->mesh),
       context_(context),
-      part_of_(world_->part_of),
-      members_(mesh_, world_->topology, std::move(ranks)),
-      cache_(world_->selector),
-      failure_(mesh_.rank(), members_.describe_this_rank(), *this),
+      members_(*world_->mesh, world_->topology, std::move(ranks)),
+      failure_(members_.own_world_rank(), members_.describe_this_rank(), *this),
       journal_(context, world_->engine->trace.get()),
       live_(world_->engine, members_, journal_, world_->default_timeout),
-      sharing_(context, members_, mesh_, world_->desk, failure_, *this),
+      sharing_(context, members_, *world_->mesh, world_->desk, failure_, *this),
       shared_(members_, failure_),
       gate_(driver_, failure_, journal_, live_, shared_),
-      habits_(context, members_, mesh_, journal_, live_, shared_, gate_, *this),
-      point_to_point_(context, part_of_, members_, mesh_, failure_, journal_, live_, shared_, gate_),
       arbitration_(context, members_, world_->desk, failure_, journal_, shared_),
+      collectives_(context, *world_, members_, failure_, journal_, live_, shared_, sharing_.allocations(),
+                   gate_, arbitration_),
+      point_to_point_(context, *world_, members_, failure_, journal_, live_, shared_, gate_),
       watchdog_(context, members_, world_->desk, failure_, journal_, live_),
       survivors_(context, members_, *world_, failure_, journal_, gate_) {
   const DriverGuard guard(driver_);
   driver_.add(*this);
   world_->desk.add(*this);
-  mesh_.attach(context_, *this);
+  world_->mesh->attach(context_, *this);
   world_->recorder->add(*this);
 }
 
@@ -53,7 +46,7 @@ Group::~Group() {
   }
   failure_.act();
   world_->recorder->remove(*this);
-  mesh_.detach(context_);
+  world_->mesh->detach(context_);
   world_->desk.remove(*this);
   driver_.remove(*this);
   shared_.close();
@@ -62,83 +55,11 @@ Group::~Group() {
 
 std::string Group::describe(const Fingerprint& call) const { return tutti::describe(call); }
 
-Work Group::transfers(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options) {
-  return point_to_point_.issue(kind, legs, options);
-}
-
-Work Group::refuse(const Fingerprint& call, const Status& why) { return live_.refuse(*this, call, why); }
-
-Work Group::collective(const Call& made, const CollectiveArgs& args, const Problem& asked,
-                       const CallOptions& options) {
-  Fingerprint call = fingerprint(args);
-  Problem problem = asked;
-  problem.window_bytes = shared_.window_bytes();
-  // A habit does not remember which composite call it belongs to, so parts of those go the long way.
-  const Composite part_of = made.part_of != Composite::none ? made.part_of : part_of_;
-  if (part_of != Composite::none) {
-    call.algorithm = static_cast<std::uint8_t>(part_of);
-  } else if (Work work; habits_.attempt(made, args, problem, call, options, work)) {
-    return work;
-  }
-  // The number is taken first: also an operation that fails here has its place in the order.
-  const std::uint64_t sequence = journal_.number_collective();
-  Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, args.algorithm);
-  if (!schedule.ok()) return refuse(call, schedule.status());
-  Operation* operation = live_.make(*this, Operation::Kind::collective, call, options);
-  operation->sequence = sequence;
-  operation->op = args.op;
-  operation->algorithm = (*schedule)->algorithm();
-  operation->bind(args, context_, mesh_, members_.world_ranks());
-  if (!(*schedule)->schedule().shared) {
-    operation->run = (*schedule)->lease();
-    return gate_.launch(*operation);
-  }
-  operation->shared_schedule = std::move(schedule).take();
-  shared_.bind(*operation, args, problem, cache_, sharing_.allocations());
-  if (!operation->shared.votes && !problem.agrees && args.algorithm == 0) habits_.form(*operation, problem);
-  return gate_.launch(*operation);
-}
-
-// A failure that was noted while its last messages came in counts: `act_on_failure` ends it.
-void Group::on_part_over(Operation& operation, const Status& status) {
-  if (status.ok() && !failure_.happened()) {
-    live_.end(operation, status);
-  } else {
-    if (status.code() == Code::mismatch && !operation.run)
-      arbitration_.on_mismatch_on_board(&operation, status);
-    const bool ours = operation.binding.reducer.failed();
-    suspect_failure(
-        ours ? Status(Code::aborted, members_.describe_this_rank() + ": " + status.message(), mesh_.rank())
-             : status);
-  }
-}
-
-void Group::start(Operation& operation) {
-  mesh_.on_issued(context_, operation.sequence);
-  if (failure_.happened() || arbitration_.is_open()) return;
-  if (operation.is_shared()) {
-    if (shared_.executor()->submit(operation.shared)) on_part_over(operation, Status());
-  } else {
-    operation.run->start(operation.binding);
-  }
-}
-
-void Group::cancel(Operation& operation, const Status& why) {
-  if (!operation.is_shared()) operation.run->cancel(why);
-  live_.end(operation, why);
-}
-
-// The verdict of an open dispute is the cause, not what opened it.
-void Group::suspect_failure(const Status& why) {
-  if (why.code() == Code::mismatch && arbitration_.is_open()) return;
-  failure_.suspect(why);
-}
-
 void Group::spread_failure(const Status& why, bool known) {
   watchdog_.drop();
   arbitration_.drop();
   sharing_.cancel(why);
-  mesh_.abort(context_, members_.world_ranks(), why);
+  world_->mesh->abort(context_, members_.world_ranks(), why);
   if (!known) world_->desk.tell_failure(context_, why);
   shared_.fail(why);
   world_->recorder->on_failure(*this, why);
@@ -170,24 +91,12 @@ bool Group::poll() {
   return did;
 }
 
-std::vector<int> Group::awaited(const Operation& operation) const {
-  std::vector<int> ranks = operation.is_shared() ? shared_.executor()->awaited() : operation.run->awaited();
-  for (int& rank : ranks) rank = members_.world_rank(rank);
-  return ranks;
-}
-
-std::string Group::name_awaited(const Operation& operation) const {
-  std::string names;
-  for (const int rank : awaited(operation))
-    names += (names.empty() ? "" : ", ") + members_.describe_world_rank(rank);
-  return names;
-}
-
 std::vector<Group::Waiting> Group::waiting() const {
   std::vector<Waiting> found;
   for (const Operation* operation = live_.newest(); operation != nullptr; operation = operation->next) {
     const History::Time since = History::time_of(operation->issued.load(std::memory_order_relaxed));
-    found.push_back({operation->kind, operation->sequence, since, operation->owner->awaited(*operation)});
+    found.push_back({operation->kind == Operation::Kind::transfers, operation->sequence, since,
+                     operation->owner->awaited(*operation)});
   }
   return found;
 }
@@ -201,7 +110,7 @@ void Group::fail(const Status& why) { failure_.note_known(why); }
 void Group::on_peer_down(int peer, const Status& why) {
   // A clean goodbye matters only to operations that still need that peer, and those are failed by the mesh.
   if (!members_.contains(peer) || why.code() == Code::aborted) return;
-  suspect_failure(shared_.first_cause(why));
+  failure_.suspect(shared_.first_cause(why));
 }
 
 Deadline Group::next_deadline() const {
@@ -239,7 +148,7 @@ void Group::on_call_note(const ControlNote& note, const CallNote& call) {
   }
 }
 
-void Group::on_member_lost(int, const Status& why) { suspect_failure(shared_.first_cause(why)); }
+void Group::on_member_lost(int, const Status& why) { failure_.suspect(shared_.first_cause(why)); }
 
 void Group::share_windows(std::uint64_t wanted_bytes, Deadline deadline) {
   if (size() == 1 || wanted_bytes == 0) return;
@@ -248,7 +157,7 @@ void Group::share_windows(std::uint64_t wanted_bytes, Deadline deadline) {
   std::unique_ptr<Board> board = sharing_.make_board(window_bytes, deadline);
   if (board == nullptr) return;
   const DriverGuard guard(driver_);
-  shared_.open(std::make_unique<SharedExecutor>(std::move(board), mesh_, members_.world_ranks(),
+  shared_.open(std::make_unique<SharedExecutor>(std::move(board), *world_->mesh, members_.world_ranks(),
                                                 sharing_.allocations(), world_->patient),
                window_bytes);
 }

@@ -7,7 +7,7 @@
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
-#include "collectives/group/control_notes.h"
+#include "control/notes.h"
 
 namespace tutti {
 

@@ -29,8 +29,11 @@ std::chrono::nanoseconds LiveOperations::timeout(const CallOptions& options) con
   return options.timeout.count() > 0 ? options.timeout : default_timeout_;
 }
 
-Work LiveOperations::refuse(OperationOwner& owner, const Fingerprint& call, const Status& why) {
-  Operation* operation = make(owner, Operation::Kind::transfers, call, {});
+Work LiveOperations::refuse(const Fingerprint& call, const Status& why) {
+  Operation* operation = Operation::create(engine_);
+  operation->kind = Operation::Kind::transfers;  // its name has no number
+  operation->call = call;
+  journal_.count_issued();
   Work work = Operation::handle(*operation);
   refuse(*operation, why);
   return work;

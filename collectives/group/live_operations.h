@@ -26,7 +26,7 @@ class LiveOperations {
   // One that may be over before anybody could ask for it; else `keep` follows.
   Operation* make_passing(OperationOwner& owner, Operation::Kind kind);
   // A handle to an operation that has failed already.
-  Work refuse(OperationOwner& owner, const Fingerprint& call, const Status& why);
+  Work refuse(const Fingerprint& call, const Status& why);
   // Ends an operation that has not begun.
   void refuse(Operation& operation, const Status& why);
 

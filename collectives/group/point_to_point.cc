@@ -5,13 +5,12 @@
 
 namespace tutti {
 
-PointToPoint::PointToPoint(std::uint32_t context, Composite part_of, const Members& members, Mesh& mesh,
-                           Failure& failure, Journal& journal, LiveOperations& live,
-                           SharedCollectives& shared, Gate& gate)
+PointToPoint::PointToPoint(std::uint32_t context, World& world, const Members& members, Failure& failure,
+                           Journal& journal, LiveOperations& live, SharedCollectives& shared, Gate& gate)
     : context_(context),
-      part_of_(part_of),
+      part_of_(world.part_of),
       members_(members),
-      mesh_(mesh),
+      mesh_(*world.mesh),
       failure_(failure),
       journal_(journal),
       live_(live),

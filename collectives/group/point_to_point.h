@@ -14,6 +14,7 @@
 #include "collectives/group/members.h"
 #include "collectives/group/operation.h"
 #include "collectives/group/shared_collectives.h"
+#include "collectives/group/world.h"
 #include "transport/mesh/mesh.h"
 
 namespace tutti {
@@ -21,8 +22,7 @@ namespace tutti {
 // `PointToPoint` sends and receives a communicator's messages between two ranks.
 class PointToPoint final : public OperationOwner {
  public:
-  // `part_of`: what all messages are part of.
-  PointToPoint(std::uint32_t context, Composite part_of, const Members& members, Mesh& mesh, Failure& failure,
+  PointToPoint(std::uint32_t context, World& world, const Members& members, Failure& failure,
                Journal& journal, LiveOperations& live, SharedCollectives& shared, Gate& gate);
   ~PointToPoint() override;
 
@@ -42,7 +42,7 @@ class PointToPoint final : public OperationOwner {
   bool send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options, Work& work);
 
   const std::uint32_t context_;
-  const Composite part_of_;
+  const Composite part_of_;  // what all messages are part of
   const Members& members_;
   Mesh& mesh_;
   Failure& failure_;

@@ -5,7 +5,7 @@
 
 #include <tutti/log.h>
 
-#include "collectives/group/control_notes.h"
+#include "control/notes.h"
 
 namespace tutti {
 

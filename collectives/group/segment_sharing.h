@@ -7,11 +7,11 @@
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
-#include "collectives/group/control_desk.h"
 #include "collectives/group/failure.h"
 #include "collectives/group/members.h"
 #include "collectives/run/allocation.h"
 #include "collectives/run/board.h"
+#include "control/desk.h"
 #include "transport/driver/driver.h"
 #include "transport/mesh/mesh.h"
 #include "transport/shared_segment.h"

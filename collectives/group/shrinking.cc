@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "collectives/group/control_desk.h"
-#include "collectives/group/control_notes.h"
 #include "collectives/group/failure.h"
 #include "collectives/group/members.h"
 #include "collectives/group/world.h"
+#include "control/desk.h"
+#include "control/notes.h"
 #include "transport/mesh/mesh.h"
-#include "transport/message.h"
 
 namespace tutti {
 
@@ -26,71 +25,6 @@ std::size_t count(const std::vector<bool>& members) {
 }
 
 }  // namespace
-
-namespace {
-
-void put(NoteWriter& writer, const std::vector<bool>& set) {
-  for (std::size_t i = 0; i < set.size(); i += 8) {
-    std::uint8_t byte = 0;
-    for (std::size_t bit = 0; bit < 8 && i + bit < set.size(); ++bit)
-      byte |= static_cast<std::uint8_t>(set[i + bit] ? 1u << bit : 0u);
-    writer.put(byte);
-  }
-}
-
-// The caller has made sure that all of it is there.
-std::vector<bool> get(NoteReader& reader, std::uint32_t size) {
-  std::vector<bool> set(size);
-  std::uint8_t byte = 0;
-  for (std::uint32_t i = 0; i < size; ++i) {
-    if (i % 8 == 0) byte = reader.get<std::uint8_t>();
-    set[i] = (byte >> i % 8 & 1) != 0;
-  }
-  return set;
-}
-
-}  // namespace
-
-std::string encode(const ShrinkNote& note) {
-  NoteWriter writer;
-  writer.put(note.context)
-      .put(static_cast<std::uint8_t>(note.kind))
-      .put(note.attempt)
-      .put(note.round)
-      .put(note.generation)
-      .put(note.number)
-      .put(note.needed)
-      .put(note.completed)
-      .put(static_cast<std::uint32_t>(note.members.size()))
-      .put(static_cast<std::uint32_t>(note.spared.size()));
-  put(writer, note.members);
-  put(writer, note.spared);
-  return writer.take();
-}
-
-std::optional<ShrinkNote> decode_shrink(std::string_view body) {
-  NoteReader reader(body);
-  ShrinkNote note;
-  note.context = reader.get<std::uint32_t>();
-  const auto kind = reader.get<std::uint8_t>();
-  note.kind = static_cast<Kind>(kind);
-  note.attempt = reader.get<std::uint32_t>();
-  note.round = reader.get<std::uint32_t>();
-  note.generation = reader.get<std::uint32_t>();
-  note.number = reader.get<std::uint32_t>();
-  note.needed = reader.get<std::uint32_t>();
-  note.completed = reader.get<std::uint64_t>();
-  const auto members = reader.get<std::uint32_t>(), spared = reader.get<std::uint32_t>();
-  const std::size_t bytes = (std::size_t{members} + 7) / 8 + (std::size_t{spared} + 7) / 8;
-  if (!reader.ok() || kind < static_cast<std::uint8_t>(Kind::join) ||
-      kind > static_cast<std::uint8_t>(Kind::learned) || note.number >= user_context_bit ||
-      reader.rest().size() != bytes) {
-    return std::nullopt;
-  }
-  note.members = get(reader, members);
-  note.spared = get(reader, spared);
-  return note;
-}
 
 Shrinking::Shrinking(std::uint32_t context, const Members& members, const Mesh& mesh, const Failure& failure,
                      ControlDesk& desk, ContextNumbers& contexts, Options options)

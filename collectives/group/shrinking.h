@@ -3,13 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
+#include "control/notes.h"
 #include "transport/driver/driver.h"
 
 namespace tutti {
@@ -19,33 +18,6 @@ class ContextNumbers;
 class Failure;
 class Members;
 class Mesh;
-
-// What members write to each other to agree on who goes on (topic `shrink`).
-struct ShrinkNote {
-  enum class Kind : std::uint8_t {
-    join = 1,  // to the leader: I am there
-    ask,       // by the leader: are you?
-    decline,   // the communicator is closed here
-    propose,   // by the leader: these go on
-    accept,
-    object,   // the number is taken here
-    commit,   // by the leader, or by whoever knows: it is so
-    refuse,   // too few are left
-    learned,  // a commit has arrived
-  };
-  Kind kind = Kind::join;
-  std::uint32_t context = 0;     // of the communicator that shrinks
-  std::uint32_t attempt = 0;     // one that was refused or timed out may be followed by another
-  std::uint32_t round = 0;       // of proposals
-  std::uint32_t generation = 0;  // join: the sender's; commit: of those who go on
-  std::uint32_t number = 0;      // of the new context; join, object: the lowest that the sender can take
-  std::uint32_t needed = 0;      // join: the fewest that the sender goes on with
-  std::uint64_t completed = 0;   // collectives: by the sender; commit: by all
-  std::vector<bool> members;     // join: whom the sender cannot reach; propose, commit, refuse: who goes on
-  std::vector<bool> spared;      // propose, commit: who does not, but of its own will
-};
-std::string encode(const ShrinkNote& note);
-std::optional<ShrinkNote> decode_shrink(std::string_view body);
 
 // One rank's part in the agreement of a failed communicator's survivors; a two-phase commit led by the lowest
 // of them.

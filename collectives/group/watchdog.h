@@ -5,14 +5,14 @@
 
 #include <tutti/deadline.h>
 
-#include "collectives/group/control_desk.h"
-#include "collectives/group/control_notes.h"
 #include "collectives/group/failure.h"
 #include "collectives/group/inquiry.h"
 #include "collectives/group/journal.h"
 #include "collectives/group/live_operations.h"
 #include "collectives/group/members.h"
 #include "collectives/group/operation.h"
+#include "control/desk.h"
+#include "control/notes.h"
 
 namespace tutti {
 

@@ -7,10 +7,10 @@
 
 #include <tutti/communicator.h>
 
-#include "collectives/group/control_desk.h"
 #include "collectives/group/operation.h"
 #include "collectives/schedule/selector.h"
 #include "collectives/schedule/topology.h"
+#include "control/desk.h"
 #include "transport/driver/driver.h"
 #include "transport/mesh/context_table.h"
 #include "transport/mesh/mesh.h"

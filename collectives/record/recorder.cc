@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <tutti/communicator.h>
 #include <tutti/log.h>
 
 #include "collectives/schedule/algorithm.h"
@@ -64,8 +65,7 @@ void write_times(JsonWriter& json, const History::Entry& entry, const WallClock&
 }
 
 void write_entry(JsonWriter& json, const History::Entry& entry, bool is_transfer, const WallClock& clock,
-                 const std::vector<Group::Waiting>& waiting) {
-  const auto kind = is_transfer ? Operation::Kind::transfers : Operation::Kind::collective;
+                 const std::vector<Recorded::Waiting>& waiting) {
   json.begin_object().field(is_transfer ? "number" : "sequence", entry.number);
   write_call(json, entry.call);
   if (is_transfer) {
@@ -77,8 +77,8 @@ void write_entry(JsonWriter& json, const History::Entry& entry, bool is_transfer
   if (algorithm != nullptr) json.field("algorithm", algorithm->name);
   json.field("state", name_of(entry.state));
   write_times(json, entry, clock);
-  for (const Group::Waiting& operation : waiting) {
-    if (operation.kind != kind || operation.number != entry.number) continue;
+  for (const Recorded::Waiting& operation : waiting) {
+    if (operation.is_transfer != is_transfer || operation.number != entry.number) continue;
     if (entry.issued == 0 && operation.since != 0) json.field("issued_us", clock.us(operation.since));
     json.key("waiting_for").begin_array();
     for (const int rank : operation.ranks) json.value(rank);
@@ -109,13 +109,13 @@ void Recorder::configure(std::string version, std::string job, std::string dump)
 }
 
 // In a forked child nothing is told, and the lock may be held by a thread that does not exist there.
-void Recorder::add(const Group& group) {
+void Recorder::add(const Recorded& group) {
   if (driver_.forked()) return;
   const std::lock_guard lock(mutex_);
   groups_.emplace(&group, false);
 }
 
-void Recorder::remove(const Group& group) {
+void Recorder::remove(const Recorded& group) {
   if (driver_.forked()) return;
   const std::lock_guard lock(mutex_);
   groups_.erase(&group);
@@ -153,7 +153,7 @@ std::string Recorder::tell(std::chrono::milliseconds limit) {
   return write(waiting, "asked", answered);
 }
 
-void Recorder::on_failure(const Group& group, const Status& why) {
+void Recorder::on_failure(const Recorded& group, const Status& why) {
   if (driver_.forked()) return;
   if (trace_ != nullptr) trace_->flush();
   if (dump_.empty()) return;
@@ -212,7 +212,7 @@ std::string Recorder::write(const Waiting& waiting, std::string_view reason, boo
   // False: a thread has been in tutti, or in a callback of the program, for all of the time that was given.
   json.field("progress", answered);
   json.key("communicators").begin_array();
-  static const std::vector<Group::Waiting> nothing;
+  static const std::vector<Recorded::Waiting> nothing;
   for (const auto& [group, told] : groups_) {
     const auto found = waiting.find(group);
     write_group(json, *group, found == waiting.end() ? nothing : found->second);
@@ -221,8 +221,8 @@ std::string Recorder::write(const Waiting& waiting, std::string_view reason, boo
   return json.take() + "\n";
 }
 
-void Recorder::write_group(JsonWriter& json, const Group& group,
-                           const std::vector<Group::Waiting>& waiting) const {
+void Recorder::write_group(JsonWriter& json, const Recorded& group,
+                           const std::vector<Recorded::Waiting>& waiting) const {
   const WallClock clock;
   json.begin_object().field("context", static_cast<std::uint64_t>(group.context()));
   json.field("rank", group.rank());
@@ -233,7 +233,7 @@ void Recorder::write_group(JsonWriter& json, const Group& group,
   json.field("issued", group.collectives_issued());
   json.key("awaited").begin_array();
   std::map<int, std::string> names;
-  for (const Group::Waiting& operation : waiting) {
+  for (const Recorded::Waiting& operation : waiting) {
     for (const int rank : operation.ranks) names.emplace(rank, mesh_.peer(rank).describe());
   }
   for (const auto& [rank, name] : names) {

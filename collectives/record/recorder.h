@@ -13,7 +13,7 @@
 
 #include <tutti/status.h>
 
-#include "collectives/group/group.h"
+#include "collectives/record/history.h"
 #include "collectives/record/trace.h"
 #include "core/file_pattern.h"
 #include "transport/driver/driver.h"
@@ -22,6 +22,31 @@ namespace tutti {
 
 class JsonWriter;
 class Mesh;
+
+// `Recorded` is a communicator as the flight recorder knows it. Any thread may call, except where it says so.
+class Recorded {
+ public:
+  // An operation in flight, by its number in `collectives` or `transfers`, and the world ranks that it waits
+  // for.
+  struct Waiting {
+    bool is_transfer;
+    std::uint64_t number;
+    History::Time since;  // 0: for less than any clock was read
+    std::vector<int> ranks;
+  };
+
+  virtual ~Recorded() = default;
+  virtual std::uint32_t context() const = 0;
+  virtual int rank() const = 0;
+  // Of the world, each member.
+  virtual const std::vector<int>& ranks() const = 0;
+  virtual Status status() const = 0;
+  virtual std::uint64_t collectives_issued() const = 0;
+  virtual const History& collectives() const = 0;
+  virtual const History& transfers() const = 0;
+  // Driving.
+  virtual std::vector<Waiting> waiting() const = 0;
+};
 
 // The flight recorder of a rank: tells what all its communicators have done last, as JSON
 // (docs/debugging.md), when somebody asks or when a communicator fails. What it tells is in the
@@ -39,21 +64,21 @@ class Recorder {
   Result<std::unique_ptr<Trace>> start_trace(const std::string& pattern);
 
   // Any thread. A communicator is removed before it goes.
-  void add(const Group& group);
-  void remove(const Group& group);
+  void add(const Recorded& group);
+  void remove(const Recorded& group);
 
   // What there is to tell. Whoever drives is asked what the operations in flight wait for, and given `limit`
   // for the answer: without it the rest is told all the same. Not by a thread that drives.
   std::string tell(std::chrono::milliseconds limit = std::chrono::seconds(1));
   // A communicator has failed: writes the file, unless one that told of this communicator has been written.
   // Driving.
-  void on_failure(const Group& group, const Status& why);
+  void on_failure(const Recorded& group, const Status& why);
   // Waits until whoever drives has seen the last question. Before the driver goes.
   void stop();
 
  private:
   // What one communicator's operations wait for.
-  using Waiting = std::map<const Group*, std::vector<Group::Waiting>>;
+  using Waiting = std::map<const Recorded*, std::vector<Recorded::Waiting>>;
   struct Question : DriverTask {
     Recorder* recorder = nullptr;
   };
@@ -61,7 +86,8 @@ class Recorder {
   Waiting ask(std::chrono::milliseconds limit, bool& answered);
   void answer();
   std::string write(const Waiting& waiting, std::string_view reason, bool answered) const;
-  void write_group(JsonWriter& json, const Group& group, const std::vector<Group::Waiting>& waiting) const;
+  void write_group(JsonWriter& json, const Recorded& group,
+                   const std::vector<Recorded::Waiting>& waiting) const;
   FileNameParts file_name_parts() const;
 
   Driver& driver_;
@@ -72,8 +98,8 @@ class Recorder {
   Trace* trace_ = nullptr;
 
   std::mutex mutex_;  // taken by whoever drives, so nobody waits for that one while holding it
-  std::map<const Group*, bool> groups_;  // whether a file has told of it
-  std::mutex asking_;                    // one question at a time
+  std::map<const Recorded*, bool> groups_;  // whether a file has told of it
+  std::mutex asking_;                       // one question at a time
   Question question_;
   bool asked_ = false;  // and not answered yet
   Waiting answer_;

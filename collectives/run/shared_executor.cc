@@ -21,11 +21,9 @@ SharedExecutor::SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, s
     : board_(std::move(board)),
       mesh_(mesh),
       ranks_(ranks),
-      registry_(registry),
       patient_(patient),
       next_((board_->rank() + 1) % board_->size()),
-      inputs_(static_cast<std::size_t>(board_->size())),
-      outputs_(static_cast<std::size_t>(board_->size())) {}
+      vote_(registry, board_->size()) {}
 
 bool SharedExecutor::submit(SharedRun& run) {
   run.next = nullptr;
@@ -140,7 +138,7 @@ void SharedExecutor::enter() {
   board_->slot(board_->rank(), number_).enter(first_->binding->call);
   cursor_ = 0;
   if (first_->votes) {
-    show();
+    vote_.show(*board_, number_, *first_->binding, {first_->input_bytes, first_->output_bytes});
     signals_before_ = 0;
     signal(1);
     board_->pulse();  // whoever sleeps until all have come is to wake up before this rank works, not after
@@ -151,36 +149,9 @@ void SharedExecutor::enter() {
   signals_before_ = 0;
 }
 
-void SharedExecutor::show() {
-  const SharedRun& run = *first_;
-  const Shown shown{registry_.find(run.binding->input, run.input_bytes),
-                    registry_.find(run.binding->output, run.output_bytes)};
-  std::memcpy(board_->slot(board_->rank(), number_).payload, &shown, sizeof shown);
-}
-
-// All ranks judge by the same places, so all come to the same answer.
-bool SharedExecutor::everybody_registered() {
-  const Fingerprint& call = first_->binding->call;
-  const auto resolve = [&](int rank, const Place& place, std::uint64_t bytes) {
-    return place.allocation != 0 && place.bytes == bytes ? registry_.resolve(rank, place) : nullptr;
-  };
-  for (int rank = 0; rank < board_->size(); ++rank) {
-    Shown shown;
-    std::memcpy(&shown, board_->slot(rank, number_).payload, sizeof shown);
-    // The checked copy is the one that is used: the compiler must not read it again.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    const Reach needed = reach(call.kind, call.root, rank);
-    const auto at = static_cast<std::size_t>(rank);
-    inputs_[at] = needed.input ? resolve(rank, shown.input, first_->input_bytes) : nullptr;
-    outputs_[at] = needed.output ? resolve(rank, shown.output, first_->output_bytes) : nullptr;
-    if (needed.input && inputs_[at] == nullptr) return false;
-    if (needed.output && outputs_[at] == nullptr) return false;
-  }
-  return true;
-}
-
 void SharedExecutor::count_votes() {
-  const bool registered = everybody_registered();
+  const bool registered = vote_.is_unanimous(*board_, number_, first_->binding->call,
+                                             {first_->input_bytes, first_->output_bytes});
   if (registered && first_->registered == nullptr) {
     // By what stands in shared memory, where any rank can write, this one's buffers are registered, too.
     end(Status(Code::protocol_error, "the ranks' votes on registered memory are not what they cast"));
@@ -288,11 +259,11 @@ bool SharedExecutor::reduce_for_everyone(const Step& step) {
   const std::size_t most = first_->passes_caches ? sizeof tile : bytes;
   for (std::size_t at = 0; at < bytes; at += most) {
     const std::size_t part = std::min(most, bytes - at);
-    std::byte* const combined = first_->passes_caches ? tile : outputs_[rank] + moved;
+    std::byte* const combined = first_->passes_caches ? tile : vote_.output(rank) + moved;
     reducer(left + at, right + at, combined, part / element_size_);
     if (has_been_left() || reducer.failed()) return false;
     for (std::size_t i = 0; i < size; ++i) {
-      std::byte* const out = outputs_[(rank + i) % size] + moved + at;
+      std::byte* const out = vote_.output((rank + i) % size) + moved + at;
       if (first_->passes_caches) {
         stream_copy(out, tile, part);
       } else if (i != 0) {
@@ -310,11 +281,11 @@ std::byte* SharedExecutor::address(const Slice& slice) const {
   const auto owner = static_cast<std::size_t>(slice.owner);
   switch (slice.buffer) {
     case BufferId::input:
-      if (slice.owner != own) return inputs_[owner] + moved;
+      if (slice.owner != own) return vote_.input(owner) + moved;
       return const_cast<std::byte*>(first_->binding->input) +
              moved;  // only ever read, or equal to the output
     case BufferId::output:
-      return (slice.owner != own ? outputs_[owner] : first_->binding->output) + moved;
+      return (slice.owner != own ? vote_.output(owner) : first_->binding->output) + moved;
     case BufferId::scratch:
       return scratch_.get() + moved;
     case BufferId::window:
@@ -352,55 +323,6 @@ bool SharedExecutor::arrived(int peer, std::uint32_t index) {
   }
   if (peer == next_ && compared_ + 1 == number_) compared_ = number_;
   return theirs >= phase(wanted);
-}
-
-Status SharedExecutor::mismatch(int peer, std::uint64_t number) {
-  disputed_ = number;
-  const int world_rank = ranks_[static_cast<std::size_t>(peer)];
-  return Status(Code::mismatch,
-                mesh_.peer(world_rank).describe() + " called " + describe(board_->call(peer, number)) +
-                    ", where " + mesh_.peer(mesh_.rank()).describe() + " called " +
-                    describe(board_->call(board_->rank(), number)),
-                world_rank);
-}
-
-std::optional<Fingerprint> SharedExecutor::called(int rank, std::uint64_t number) const {
-  const Board::Slot& slot = board_->slot(rank, number);
-  const auto there = [&] {
-    return rank == board_->rank() ||
-           slot.phase.load(std::memory_order_acquire) >> Board::phase_bits == number;
-  };
-  if (!there()) return std::nullopt;
-  const Fingerprint call = board_->call(rank, number);
-  return there() ? std::optional(call) : std::nullopt;
-}
-
-Status SharedExecutor::compare() { return stage_ == Stage::idle ? compare(number_) : Status(); }
-
-// Not every operation has every rank look at every other: two roots of a broadcast await nobody. So each rank
-// compares its calls with those of the next one, as far as that has made them; any two that differ are told
-// apart by some rank, at the latest when they do something together.
-Status SharedExecutor::compare(std::uint64_t last) {
-  for (; compared_ < last; ++compared_) {
-    const std::uint64_t number = compared_ + 1;
-    const Board::Slot& slot = board_->slot(next_, number);
-    const std::uint64_t entered = slot.phase.load(std::memory_order_acquire) >> Board::phase_bits;
-    if (entered < number) break;
-    const Fingerprint ours = board_->call(board_->rank(), number);
-    if (board_->calls(next_, number, ours)) continue;
-    Status differs = mismatch(next_, number);
-    const bool gone_on = slot.phase.load(std::memory_order_relaxed) >> Board::phase_bits != number;
-    if (!gone_on) return differs;
-  }
-  return Status();
-}
-
-// As `arrived`, without acting on it; true also if the peer has called something else.
-bool SharedExecutor::seen(int peer, std::uint32_t index) const {
-  const Board::Slot& slot = board_->slot(peer, number_);
-  const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);
-  if (theirs >> Board::phase_bits != number_) return signals_before_ + index == 0;
-  return !board_->calls(peer, number_, first_->binding->call) || theirs >= phase(signals_before_ + index);
 }
 
 bool SharedExecutor::patiently_arrived(int peer, std::uint32_t index) {
@@ -447,57 +369,6 @@ void SharedExecutor::finish() {
 // and again is compared many at a time.
 bool SharedExecutor::must_compare(const Fingerprint& call) const {
   return number_ - compared_ >= compare_every || call != called_;
-}
-
-bool SharedExecutor::could_go_on() const {
-  switch (stage_) {
-    case Stage::room:
-      return room();
-    case Stage::vote:
-      return seen(static_cast<int>(cursor_), 1);
-    case Stage::steps: {  // stopped at a step that awaits, or by a failure
-      const Step& step = schedule_->steps[cursor_];
-      return step.kind != StepKind::await || seen(step.peer, step.index);
-    }
-    case Stage::agree:
-      return board_->all_finished(number_);
-    default:
-      return false;
-  }
-}
-
-bool SharedExecutor::prepare_sleep() {
-  if (stage_ == Stage::idle || stage_ == Stage::failed) return false;
-  board_->sleep();
-  asleep_ = true;
-  for (int rank = 0; rank < board_->size(); ++rank) static_cast<void>(board_->finished(rank));
-  return could_go_on();
-}
-
-void SharedExecutor::cancel_sleep() {
-  if (asleep_) board_->wake();
-  asleep_ = false;
-}
-
-std::vector<int> SharedExecutor::awaited() const {
-  std::vector<int> ranks;
-  if (stage_ == Stage::steps) {  // stopped at a step that awaits, often the first of several
-    for (std::size_t i = cursor_; i < schedule_->steps.size(); ++i) {
-      const Step& step = schedule_->steps[i];
-      if (step.kind != StepKind::await) break;
-      if (!seen(step.peer, step.index)) ranks.push_back(step.peer);
-    }
-    std::sort(ranks.begin(), ranks.end());
-    return ranks;
-  }
-  if (stage_ != Stage::room && stage_ != Stage::vote && stage_ != Stage::agree) return ranks;
-  const std::uint64_t finished = stage_ == Stage::room ? needs_finished() : number_;
-  for (int rank = 0; rank < board_->size(); ++rank) {
-    if (rank == board_->rank()) continue;
-    const bool missing = stage_ == Stage::vote ? !seen(rank, 1) : board_->finished(rank) < finished;
-    if (missing) ranks.push_back(rank);
-  }
-  return ranks;
 }
 
 }  // namespace tutti

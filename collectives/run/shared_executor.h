@@ -9,6 +9,7 @@
 
 #include "collectives/run/board.h"
 #include "collectives/run/flat_schedule.h"
+#include "collectives/run/registration_vote.h"
 #include "collectives/run/run.h"
 #include "collectives/schedule/registered.h"
 #include "collectives/schedule/schedule.h"
@@ -76,10 +77,6 @@ class SharedExecutor {
  private:
   enum class Stage : std::uint8_t { idle, room, vote, steps, agree, failed };
   enum class Area : std::uint8_t { slot, page, window };  // where an operation's data moves
-  struct Shown {                                          // in a slot's payload, for the vote
-    Place input;
-    Place output;
-  };
 
   void begin();
   void prepare();
@@ -88,8 +85,6 @@ class SharedExecutor {
   std::uint64_t needs_finished() const;
   bool room() const;
   void enter();
-  void show();
-  bool everybody_registered();
   void count_votes();
   void use(const Schedule& schedule);
   bool run_flat(const SharedRun& run);
@@ -121,7 +116,6 @@ class SharedExecutor {
   const std::unique_ptr<Board> board_;
   const Mesh& mesh_;
   const std::span<const int> ranks_;
-  const Registry& registry_;
   const bool patient_;
   const int next_;              // the rank whose calls this one compares with its own
   SharedRun* first_ = nullptr;  // the operation under way, and those that follow
@@ -149,8 +143,7 @@ class SharedExecutor {
   bool due_ = false;       // has signalled, and not looked for sleepers since
   bool advancing_ = false;
   bool asleep_ = false;
-  std::vector<std::byte*> inputs_;  // of each rank, in the registered form
-  std::vector<std::byte*> outputs_;
+  RegistrationVote vote_;
   AlignedBytes scratch_;
   std::size_t scratch_bytes_ = 0;
 };

@@ -3,39 +3,32 @@
 #include <algorithm>
 #include <cassert>
 
-#include <sched.h>
-
 #include "core/relax.h"
 #include "transport/driver/futex.h"
+#include "transport/driver/idle_spell.h"
 #include "transport/driver/state.h"
 
 namespace tutti {
 namespace {
 
-// While spinning, the kernel is asked for readiness once in so many passes, a power of two: pollables look at
-// what is expected.
-constexpr unsigned passes_per_look = 4;
-// The same while something is expected in memory.
+// Passes for one look at the kernel's list of what is ready, powers of two: while spinning, and while
+// something is expected in memory.
+constexpr unsigned spinning_passes_per_look = 4;
 constexpr unsigned memory_passes_per_look = 16;
 // While a waiter has the processor for itself, it looks at the clock once in so many passes.
 constexpr unsigned idle_passes_per_clock = 8;
 // A driver that is always busy still looks at the clock once in so many passes.
 constexpr unsigned passes_per_clock = 64;
-// A peer that has a processor of its own answers within this. Later the processor is offered to others at
-// every pass: the peer may wait for this very one.
-constexpr std::chrono::nanoseconds spin_alone = std::chrono::microseconds(5);
-// Nobody else ran during an offer that took less.
-constexpr std::chrono::nanoseconds unused_offer = std::chrono::microseconds(3);
 // A waiter that finds somebody else driving spins at most this long before it sleeps.
 constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
 
 thread_local char this_thread_mark;
 
-// Offers the processor to others; true if one of them took it. Then it is better to sleep: two that want the
-// same processor stay there for many milliseconds, but who is woken may be put on an idle one.
-bool others_ran_meanwhile(Deadline::Clock::time_point now) {
-  sched_yield();
-  return Deadline::Clock::now() - now > unused_offer;
+// How many passes there are for one look at the kernel's list of what is ready: pollables look themselves at
+// what they expect.
+unsigned passes_per_look(bool expects_memory, bool spinning) {
+  if (expects_memory) return memory_passes_per_look;
+  return spinning ? spinning_passes_per_look : 1;
 }
 
 bool is_set(const std::atomic<std::uint32_t>& done) { return done.load(std::memory_order_acquire) != 0; }
@@ -199,57 +192,29 @@ bool Driver::await_turn(const std::atomic<std::uint32_t>* done,
 void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
   State& state = *state_;
   const auto over = [&] { return is_set(done) || state.claimants.load(std::memory_order_relaxed) != 0; };
-  Deadline::Clock::time_point idle_since;
-  std::chrono::nanoseconds spin{0};  // of this time without work
-  std::chrono::nanoseconds yield{0};
-  bool idle = false;
-  bool alone = false;  // it spins, and nobody else is offered the processor yet
-  bool yielding = false;
+  IdleSpell idle(state.spin, state.yield, state.crowded);
   for (unsigned passes = 1;; ++passes) {
-    const bool spinning = idle && spin.count() > 0 && !yielding;
-    const unsigned per_look = state.expects_memory ? memory_passes_per_look : spinning ? passes_per_look : 1;
+    const unsigned per_look = passes_per_look(state.expects_memory, idle.is_spinning());
     const bool did = pass((passes & (per_look - 1)) == 0);
-    if (did && spinning) state.spin.end(true, Deadline::Clock::now() - idle_since);
-    if (did && idle && yielding && yield.count() > 0) {
-      state.yield.end(true, Deadline::Clock::now() - idle_since - spin);
-    }
+    if (did) idle.end();
     if (over()) return;
     if (did) {
-      idle = false;
       if (passes % passes_per_clock == 0 && deadline.expired()) return;
       continue;
     }
-    if (idle && alone && passes % idle_passes_per_clock != 0) {
+    if (idle.is_alone() && passes % idle_passes_per_clock != 0) {
       relax();
       continue;
     }
     const auto now = Deadline::Clock::now();
     if (now >= deadline.when()) return;
-    if (!idle) {
-      idle = true;
+    if (!idle.has_begun()) {
       state.expects_memory = expects_memory();
-      idle_since = now;
-      yielding = false;
-      spin = state.spin.begin();
+      idle.begin(now);
     }
-    const auto waited = now - idle_since;
-    alone = !state.crowded && waited < std::min(spin, spin_alone);
-    if (alone) {
-      relax();
-    } else if (!state.crowded && waited < spin) {
-      state.crowded = others_ran_meanwhile(now);
-    } else if (!state.crowded && (!yielding || waited < spin + yield)) {
-      if (!yielding) yield = state.yield.begin();
-      yielding = true;
-      if (yield.count() > 0) sched_yield();
-    } else {
-      if (spin.count() > 0 && !state.crowded) state.spin.end(false, waited);
-      if (yielding && yield.count() > 0) state.yield.end(false, waited - spin);
-      state.crowded = false;
-      sleep(done, deadline);
-      idle = false;
-      if (over()) return;
-    }
+    if (idle.pass_time(now)) continue;
+    sleep(done, deadline);
+    if (over()) return;
   }
 }
 
@@ -275,7 +240,7 @@ bool Driver::pass(bool ask_kernel) {
     if (state.pollables[i] != nullptr) did |= state.pollables[i]->poll();
   }
   // Where pollables have work, the kernel is not asked every time.
-  if (ask_kernel && (!did || ++state.unasked % passes_per_look == 0)) {
+  if (ask_kernel && (!did || ++state.unasked % spinning_passes_per_look == 0)) {
     state.poller.look();
     did |= state.poller.deliver();
   }

@@ -1,13 +1,11 @@
-#include "collectives/group/control_desk.h"
+#include "control/desk.h"
 
 #include <algorithm>
 #include <utility>
 
 #include <tutti/log.h>
 
-#include "collectives/group/control_notes.h"
-#include "collectives/group/group.h"
-#include "collectives/group/shrinking.h"
+#include "control/notes.h"
 #include "transport/mesh/mesh.h"
 
 namespace tutti {
@@ -85,12 +83,12 @@ void ControlDesk::handle(const Event& event) {
       break;
     case What::left:
       left_.insert(event.rank);
-      for (Group* group : groups_) group->look_for_leavers();
+      for (ControlClient* client : clients_) client->on_leave();
       break;
     case What::fenced:
       fenced_ = true;
       why_fenced_ = event.why;
-      for (Group* group : groups_) group->fail(event.why);
+      for (ControlClient* client : clients_) client->fail(event.why);
       break;
     case What::note:
       read_note(event.note);
@@ -105,8 +103,8 @@ void ControlDesk::lose(int rank, const Status& why) {
   losses_.push_back(rank);
   log::info("lost: ", why.message());
   mesh_.fail_peer(rank, why);
-  for (Group* group : groups_) group->fail(why);
-  for (Group* group : groups_) group->on_loss();
+  for (ControlClient* client : clients_) client->fail(why);
+  for (ControlClient* client : clients_) client->on_loss();
 }
 
 void ControlDesk::read_note(const ControlNote& note) {
@@ -118,9 +116,9 @@ void ControlDesk::read_note(const ControlNote& note) {
                           known ? failure->why : Status(failure->why.code(), failure->why.message()));
   }
   const std::uint32_t context = context_of_note(note.body);
-  const auto group = std::ranges::find(groups_, context, &Group::context);
-  if (group != groups_.end()) (*group)->on_note(note);
-  if (note.topic == topic_shrink) answer_shrink(note, context, group != groups_.end());
+  const auto client = std::ranges::find(clients_, context, &ControlClient::context);
+  if (client != clients_.end()) (*client)->on_note(note);
+  if (note.topic == topic_shrink) answer_shrink(note, context, client != clients_.end());
 }
 
 // For a communicator whose shrinking is over here, or that is gone. `closed_` may name one that is alive,
@@ -143,22 +141,22 @@ void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, 
 
 // Not from inside the mesh: this is a safe point.
 void ControlDesk::act() {
-  for (Group* group : groups_) group->act_on_failure();
+  for (ControlClient* client : clients_) client->act_on_failure();
 }
 
 // A rank may have been lost since it was agreed that it is a member.
-void ControlDesk::add(Group& group) {
-  groups_.push_back(&group);
-  if (fenced_) group.fail(why_fenced_);
+void ControlDesk::add(ControlClient& client) {
+  clients_.push_back(&client);
+  if (fenced_) client.fail(why_fenced_);
   // The first that was lost is the cause.
   for (const int rank : losses_) {
-    if (std::ranges::count(group.ranks(), rank) != 0) group.fail(lost_.at(rank));
+    if (std::ranges::count(client.ranks(), rank) != 0) client.fail(lost_.at(rank));
   }
 }
 
-void ControlDesk::remove(Group& group) {
-  std::erase(groups_, &group);
-  if (plane_ != nullptr) closed_.insert(group.context());
+void ControlDesk::remove(ControlClient& client) {
+  std::erase(clients_, &client);
+  if (plane_ != nullptr) closed_.insert(client.context());
 }
 
 void ControlDesk::give_up(int rank, const Status& why) {

@@ -1,4 +1,6 @@
-#include "collectives/group/control_notes.h"
+#include "control/notes.h"
+
+#include "transport/message.h"
 
 namespace tutti {
 namespace {
@@ -98,6 +100,71 @@ std::optional<HereNote> decode_here(std::string_view body) {
   note.sequence = reader.get<std::uint64_t>();
   note.next = reader.get<std::uint64_t>();
   return reader.ok() ? std::optional(note) : std::nullopt;
+}
+
+namespace {
+
+void put(NoteWriter& writer, const std::vector<bool>& set) {
+  for (std::size_t i = 0; i < set.size(); i += 8) {
+    std::uint8_t byte = 0;
+    for (std::size_t bit = 0; bit < 8 && i + bit < set.size(); ++bit)
+      byte |= static_cast<std::uint8_t>(set[i + bit] ? 1u << bit : 0u);
+    writer.put(byte);
+  }
+}
+
+// The caller has made sure that all of it is there.
+std::vector<bool> get(NoteReader& reader, std::uint32_t size) {
+  std::vector<bool> set(size);
+  std::uint8_t byte = 0;
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (i % 8 == 0) byte = reader.get<std::uint8_t>();
+    set[i] = (byte >> i % 8 & 1) != 0;
+  }
+  return set;
+}
+
+}  // namespace
+
+std::string encode(const ShrinkNote& note) {
+  NoteWriter writer;
+  writer.put(note.context)
+      .put(static_cast<std::uint8_t>(note.kind))
+      .put(note.attempt)
+      .put(note.round)
+      .put(note.generation)
+      .put(note.number)
+      .put(note.needed)
+      .put(note.completed)
+      .put(static_cast<std::uint32_t>(note.members.size()))
+      .put(static_cast<std::uint32_t>(note.spared.size()));
+  put(writer, note.members);
+  put(writer, note.spared);
+  return writer.take();
+}
+
+std::optional<ShrinkNote> decode_shrink(std::string_view body) {
+  NoteReader reader(body);
+  ShrinkNote note;
+  note.context = reader.get<std::uint32_t>();
+  const auto kind = reader.get<std::uint8_t>();
+  note.kind = static_cast<ShrinkNote::Kind>(kind);
+  note.attempt = reader.get<std::uint32_t>();
+  note.round = reader.get<std::uint32_t>();
+  note.generation = reader.get<std::uint32_t>();
+  note.number = reader.get<std::uint32_t>();
+  note.needed = reader.get<std::uint32_t>();
+  note.completed = reader.get<std::uint64_t>();
+  const auto members = reader.get<std::uint32_t>(), spared = reader.get<std::uint32_t>();
+  const std::size_t bytes = (std::size_t{members} + 7) / 8 + (std::size_t{spared} + 7) / 8;
+  if (!reader.ok() || kind < static_cast<std::uint8_t>(ShrinkNote::Kind::join) ||
+      kind > static_cast<std::uint8_t>(ShrinkNote::Kind::learned) || note.number >= user_context_bit ||
+      reader.rest().size() != bytes) {
+    return std::nullopt;
+  }
+  note.members = get(reader, members);
+  note.spared = get(reader, spared);
+  return note;
 }
 
 }  // namespace tutti

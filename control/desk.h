@@ -10,19 +10,19 @@
 
 #include <tutti/status.h>
 
+#include "control/client.h"
 #include "control/plane.h"
 #include "transport/driver/driver.h"
 #include "transport/mesh/context_table.h"
 
 namespace tutti {
 
-class Group;
 class Mesh;
 
-// Where a world meets its control plane: what that says, on its own thread, is handed to whoever drives and
-// reaches the mesh and all communicators; what they want others to know is written down here.
+// `ControlDesk` is where a world meets its control plane: what that says, on its own thread, is handed to the
+// driving thread, and reaches the mesh and all communicators; what they want others to know is written here.
 //
-// "Driving" as everywhere: for whoever holds the baton.
+// "Driving" as everywhere: for the thread that holds the baton.
 class ControlDesk final : public ControlEvents {
  public:
   ControlDesk(Driver& driver, Mesh& mesh);
@@ -36,15 +36,15 @@ class ControlDesk final : public ControlEvents {
   // Driving. Whether the others can be heard.
   bool listens() const { return plane_ != nullptr && !fenced_; }
   // Driving: every communicator, as long as it lives.
-  void add(Group& group);
-  void remove(Group& group);
+  void add(ControlClient& client);
+  void remove(ControlClient& client);
   // Driving. Tells all ranks that a communicator has failed here.
   void tell_failure(std::uint32_t context, const Status& why);
   // Driving. Tells its other members (world ranks) that this rank will not be in a communicator, which some
   // of them may have already, or make later.
   void renounce(std::uint32_t context, const std::vector<int>& members, const Status& why);
   // Any thread, once there is a communicator; see ControlPlane. Without a plane they do nothing. What is sent
-  // comes to `Group::on_note` there.
+  // comes to `ControlClient::on_note` there.
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int rank, std::uint32_t topic, std::string body);
   // Driving. Whether a rank has been lost, or has said goodbye.
@@ -95,7 +95,7 @@ class ControlDesk final : public ControlEvents {
   bool posted_ = false;
 
   // Driving.
-  std::vector<Group*> groups_;
+  std::vector<ControlClient*> clients_;
   std::map<int, Status> lost_;
   std::vector<int> losses_;  // in the order in which they were heard of
   std::set<int> left_;

@@ -4,15 +4,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <tutti/status.h>
 
 #include "core/collective_args.h"
 
-// What communicators write to each other over the control plane. Little-endian; what comes from a peer is
-// checked field by field.
 namespace tutti {
 
+// `ControlTopic` says what a note over the control plane is about, and so which of the structures below it
+// carries. Notes are little-endian; what comes from a peer is checked field by field.
 enum ControlTopic : std::uint32_t {
   topic_failure = 1,  // FailureNote, to all
   topic_blocked = 2,  // CallNote, to all: somebody has waited for long in this call
@@ -98,5 +100,32 @@ struct HereNote {
 };
 std::string encode(const HereNote& note);
 std::optional<HereNote> decode_here(std::string_view body);
+
+// What members write to each other to agree on who goes on (topic `shrink`).
+struct ShrinkNote {
+  enum class Kind : std::uint8_t {
+    join = 1,  // to the leader: I am there
+    ask,       // by the leader: are you?
+    decline,   // the communicator is closed here
+    propose,   // by the leader: these go on
+    accept,
+    object,   // the number is taken here
+    commit,   // by the leader, or by whoever knows: it is so
+    refuse,   // too few are left
+    learned,  // a commit has arrived
+  };
+  Kind kind = Kind::join;
+  std::uint32_t context = 0;     // of the communicator that shrinks
+  std::uint32_t attempt = 0;     // one that was refused or timed out may be followed by another
+  std::uint32_t round = 0;       // of proposals
+  std::uint32_t generation = 0;  // join: the sender's; commit: of those who go on
+  std::uint32_t number = 0;      // of the new context; join, object: the lowest that the sender can take
+  std::uint32_t needed = 0;      // join: the fewest that the sender goes on with
+  std::uint64_t completed = 0;   // collectives: by the sender; commit: by all
+  std::vector<bool> members;     // join: whom the sender cannot reach; propose, commit, refuse: who goes on
+  std::vector<bool> spared;      // propose, commit: who does not, but of its own will
+};
+std::string encode(const ShrinkNote& note);
+std::optional<ShrinkNote> decode_shrink(std::string_view body);
 
 }  // namespace tutti

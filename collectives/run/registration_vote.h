@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "collectives/run/board.h"
+#include "collectives/run/run.h"
+#include "collectives/schedule/registered.h"
+
+namespace tutti {
+
+// `RegistrationVote` is how ranks find out whether the buffers of all of them are registered, so that they
+// can reach into them: each shows where its own buffers lie, and all judge by what all have shown.
+class RegistrationVote {
+ public:
+  // Bytes of the buffers: of a rank that has an input, and of one that has an output.
+  struct Sizes {
+    std::uint64_t input = 0;
+    std::uint64_t output = 0;
+  };
+
+  RegistrationVote(const Registry& registry, int size)
+      : registry_(registry),
+        inputs_(static_cast<std::size_t>(size)),
+        outputs_(static_cast<std::size_t>(size)) {}
+
+  // Shows the others where this rank's buffers for operation `number` are.
+  void show(Board& board, std::uint64_t number, const RunBinding& binding, Sizes sizes) const;
+  // Counts what all ranks have shown. All of them come to the same answer; if it is true, the buffers are
+  // known.
+  bool is_unanimous(Board& board, std::uint64_t number, const Fingerprint& call, Sizes sizes);
+
+  // Where a rank's buffers are, after a unanimous vote; null for one that it does not have.
+  std::byte* input(std::size_t rank) const { return inputs_[rank]; }
+  std::byte* output(std::size_t rank) const { return outputs_[rank]; }
+
+ private:
+  const Registry& registry_;
+  std::vector<std::byte*> inputs_;
+  std::vector<std::byte*> outputs_;
+};
+
+}  // namespace tutti
