@@ -238,9 +238,9 @@ Result<Session> SessionMaker::connect_tcp() const {
   Result<std::shared_ptr<tcp::StoreClient>> store =
       tcp::connect_store(place.host, place.port, deadline_, client_options(*credentials));
   if (!store.ok()) {
-    return place.served ? store.status()
-                        : store.status().with_context("rank " + std::to_string(launch_.rank) +
-                                                      " waited for rank 0, which serves the store");
+    const std::string waited = "rank " + std::to_string(launch_.rank) + " waited for " +
+                               (place.served ? "the store" : "rank 0, which serves the store");
+    return store.status().with_context(waited + loopback_hint(place.host));
   }
   Session session;
   session.route = useful_route(place.host, (*store)->local_address());

@@ -41,6 +41,12 @@ TEST(MeetingWithoutLoopback, SaysSo) {
   EXPECT_EQ(rank.wait(), 1) << rank.report();
   EXPECT_NE(rank.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
       << rank.report();
+  Process job(
+      {"unshare", "-n", std::string(TUTTI_BIN_DIR) + "/tutti", "run", "-n", "2", "--", program, "idle"},
+      {{"TUTTI_INIT_TIMEOUT", "3s"}});
+  EXPECT_EQ(job.wait(), 1) << job.report();
+  EXPECT_NE(job.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
+      << job.report();
 }
 
 // The ranks meet, and then nothing leads from one to the other: what they do by themselves in `init` has no
