@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 
@@ -39,19 +38,11 @@ class Output::LogFile {
   const std::string& path() const { return path_; }
   // Empty, or what went wrong just now: told once.
   std::string write(std::string_view bytes) {
-    const FileSizeSignalBlocked no_signal;
-    while (fd_ >= 0 && !bytes.empty()) {
-      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-      if (written >= 0) {
-        bytes.remove_prefix(static_cast<std::size_t>(written));
-      } else if (errno != EINTR) {
-        const std::string problem = std::strerror(errno);
-        close(fd_);
-        fd_ = -1;
-        return problem;
-      }
-    }
-    return {};
+    const int problem = fd_ < 0 ? 0 : write_all(fd_, bytes);
+    if (problem == 0) return {};
+    close(fd_);
+    fd_ = -1;
+    return std::strerror(problem);
   }
 
  private:
