@@ -92,4 +92,14 @@ FileSizeSignalBlocked::~FileSizeSignalBlocked() {
   errno = error;
 }
 
+int write_all(int descriptor, std::string_view text) {
+  const FileSizeSignalBlocked no_signal;
+  while (!text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <string>
+#include <string_view>
 
 #include <tutti/status.h>
 
@@ -33,5 +34,8 @@ class FileSizeSignalBlocked {
   sigset_t before_;
   bool was_pending_;
 };
+
+// Writes all of the text, while SIGXFSZ is blocked. Returns 0 or an errno.
+int write_all(int descriptor, std::string_view text);
 
 }  // namespace tutti

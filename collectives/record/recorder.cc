@@ -90,14 +90,8 @@ void write_entry(JsonWriter& json, const History::Entry& entry, bool is_transfer
 Status write_file(const std::string& name, std::string_view text) {
   const Result<Descriptor> file = open_new_file(name);
   if (!file.ok()) return file.status();
-  const FileSizeSignalBlocked no_signal;
-  while (!text.empty()) {
-    const ssize_t written = ::write(file->get(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return text.empty() ? Status() : Status(Code::resource_exhausted, error_text(errno));
+  const int problem = write_all(file->get(), text);
+  return problem == 0 ? Status() : Status(Code::resource_exhausted, error_text(problem));
 }
 
 }  // namespace

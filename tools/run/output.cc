@@ -1,7 +1,6 @@
 #include "tools/run/output.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 
@@ -35,18 +34,10 @@ class Output::LogFile {
   const std::string& path() const { return path_; }
   // Empty, or what went wrong just now: told once.
   std::string write(std::string_view bytes) {
-    const FileSizeSignalBlocked no_signal;
-    while (file_ && !bytes.empty()) {
-      const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
-      if (written >= 0) {
-        bytes.remove_prefix(static_cast<std::size_t>(written));
-      } else if (errno != EINTR) {
-        const std::string problem = std::strerror(errno);
-        file_.reset();
-        return problem;
-      }
-    }
-    return {};
+    const int problem = file_ ? write_all(file_.get(), bytes) : 0;
+    if (problem == 0) return {};
+    file_.reset();
+    return std::strerror(problem);
   }
 
  private:

@@ -86,17 +86,6 @@ Status cannot_write(const std::string& path, int error) {
   return Status(Code::invalid_argument, where + error_text(error));
 }
 
-// 0 or an errno.
-int write_all(int fd, std::string_view text) {
-  const FileSizeSignalBlocked no_signal;
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return errno;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
 std::string user_name(uid_t uid) {
   std::array<char, 4096> space;
   passwd entry = {};
