@@ -1,6 +1,7 @@
 """Ctrl-C: KeyboardInterrupt on the rank that it was pressed for, tutti.Error on those that fail because of it."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -8,20 +9,7 @@ import sys
 import pytest
 from worlds import DEADLINE_SECONDS, ENVIRONMENT, finish, places, start, start_world
 
-# What a rank tells of how its waiting ended, whatever the class.
-TELL = """
-import os, tutti
-def tell(function, *arguments):
-    try:
-        os.write(1, b"ready\\n")
-        function(*arguments)
-    except KeyboardInterrupt:
-        print("KeyboardInterrupt", flush=True)
-    except tutti.Error as error:
-        print("tutti.Error", error.code, error.peer, error, flush=True)
-    except BaseException as error:
-        print("another", repr(error), flush=True)
-"""
+TELL = (pathlib.Path(__file__).parents[2] / "support" / "tell.py").read_text()
 
 # The signal comes in the one moment in which Python code runs between the failure and the program.
 MAKING_AN_ERROR = TELL + """
