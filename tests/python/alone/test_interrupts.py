@@ -111,6 +111,11 @@ tell(tutti.init)
 """
 
 
+def await_log(rank, text):
+    while text not in (line := rank.stderr.readline()):
+        assert line, "a rank ended"
+
+
 # One rank more is expected, so that the others wait for it together.
 @pytest.mark.parametrize("interrupted", [0, 1, 2])
 @pytest.mark.parametrize("by", ["tcp", "file"])
@@ -124,8 +129,7 @@ def test_ctrl_c_while_the_ranks_meet(interrupted, by, tmp_path):
     for rank in ranks:
         assert rank.stdout.readline() == "ready\n"
     for rank in ranks:  # until all three wait in the same store
-        while "has arrived" not in (line := rank.stderr.readline()):
-            assert line, "a rank ended"
+        await_log(rank, "has arrived")
     ranks[interrupted].send_signal(signal.SIGINT)
     assert finish(ranks[interrupted])[1] == "KeyboardInterrupt\n"
     for rank in ranks[:interrupted] + ranks[interrupted + 1 :]:
@@ -133,9 +137,10 @@ def test_ctrl_c_while_the_ranks_meet(interrupted, by, tmp_path):
         assert out.startswith(f"tutti.Error aborted {interrupted} ") and "was interrupted" in out, out
 
 
-@pytest.mark.parametrize("method", ["tcp://127.0.0.1:1", "file:///nowhere/meeting"])
-def test_ctrl_c_while_the_store_is_looked_for(method):
-    rank = start(MEETING, TUTTI_INIT_METHOD=method, TUTTI_RANK="1", TUTTI_WORLD_SIZE="2")
-    assert rank.stdout.readline() == "ready\n"
+@pytest.mark.parametrize("method", ["tcp://127.0.0.1:1", "file://{}/meeting"])
+def test_ctrl_c_while_the_store_is_looked_for(method, tmp_path):
+    place = {"TUTTI_INIT_METHOD": method.format(tmp_path), "TUTTI_RANK": "1", "TUTTI_WORLD_SIZE": "2"}
+    rank = start(MEETING, TUTTI_LOG_LEVEL="debug", **place)
+    await_log(rank, "meeting at")
     rank.send_signal(signal.SIGINT)
-    assert finish(rank)[:2] == (0, "KeyboardInterrupt\n")
+    assert finish(rank)[:2] == (0, "ready\nKeyboardInterrupt\n")
