@@ -1,6 +1,7 @@
 """Ctrl-C: KeyboardInterrupt on the rank that it was pressed for, tutti.Error on those that fail because of it."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -8,20 +9,7 @@ import sys
 import pytest
 from worlds import DEADLINE_SECONDS, ENVIRONMENT, finish, places, start, start_world
 
-# What a rank tells of how its waiting ended, whatever the class.
-TELL = """
-import os, tutti
-def tell(function, *arguments):
-    try:
-        os.write(1, b"ready\\n")
-        function(*arguments)
-    except KeyboardInterrupt:
-        print("KeyboardInterrupt", flush=True)
-    except tutti.Error as error:
-        print("tutti.Error", error.code, error.peer, error, flush=True)
-    except BaseException as error:
-        print("another", repr(error), flush=True)
-"""
+TELL = (pathlib.Path(__file__).parents[2] / "support" / "tell.py").read_text()
 
 # The signal comes in the one moment in which Python code runs between the failure and the program.
 MAKING_AN_ERROR = TELL + """
@@ -123,6 +111,11 @@ tell(tutti.init)
 """
 
 
+def await_log(rank, text):
+    while text not in (line := rank.stderr.readline()):
+        assert line, "a rank ended"
+
+
 # One rank more is expected, so that the others wait for it together.
 @pytest.mark.parametrize("interrupted", [0, 1, 2])
 @pytest.mark.parametrize("by", ["tcp", "file"])
@@ -136,8 +129,7 @@ def test_ctrl_c_while_the_ranks_meet(interrupted, by, tmp_path):
     for rank in ranks:
         assert rank.stdout.readline() == "ready\n"
     for rank in ranks:  # until all three wait in the same store
-        while "has arrived" not in (line := rank.stderr.readline()):
-            assert line, "a rank ended"
+        await_log(rank, "has arrived")
     ranks[interrupted].send_signal(signal.SIGINT)
     assert finish(ranks[interrupted])[1] == "KeyboardInterrupt\n"
     for rank in ranks[:interrupted] + ranks[interrupted + 1 :]:
@@ -145,9 +137,10 @@ def test_ctrl_c_while_the_ranks_meet(interrupted, by, tmp_path):
         assert out.startswith(f"tutti.Error aborted {interrupted} ") and "was interrupted" in out, out
 
 
-@pytest.mark.parametrize("method", ["tcp://127.0.0.1:1", "file:///nowhere/meeting"])
-def test_ctrl_c_while_the_store_is_looked_for(method):
-    rank = start(MEETING, TUTTI_INIT_METHOD=method, TUTTI_RANK="1", TUTTI_WORLD_SIZE="2")
-    assert rank.stdout.readline() == "ready\n"
+@pytest.mark.parametrize("method", ["tcp://127.0.0.1:1", "file://{}/meeting"])
+def test_ctrl_c_while_the_store_is_looked_for(method, tmp_path):
+    place = {"TUTTI_INIT_METHOD": method.format(tmp_path), "TUTTI_RANK": "1", "TUTTI_WORLD_SIZE": "2"}
+    rank = start(MEETING, TUTTI_LOG_LEVEL="debug", **place)
+    await_log(rank, "meeting at")
     rank.send_signal(signal.SIGINT)
-    assert finish(rank)[:2] == (0, "KeyboardInterrupt\n")
+    assert finish(rank)[:2] == (0, "ready\nKeyboardInterrupt\n")
