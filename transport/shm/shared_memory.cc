@@ -1,6 +1,6 @@
 #include "transport/shm/shared_memory.h"
 
-#include "transport/shm/shares.h"
+#include "transport/shm/segment_requests.h"
 
 namespace tutti::shm {
 
@@ -20,10 +20,10 @@ Status provide_share(Segment& segment, std::size_t member, std::size_t members) 
   return segment.provide(first * page_bytes(), (end - first) * page_bytes());
 }
 
-SharedMemory::SharedMemory(Hub& hub, Shares& shares, const ShareRequest& request,
+SharedMemory::SharedMemory(Hub& hub, SegmentRequests& requests, const ShareRequest& request,
                            std::unique_ptr<Segment> segment, std::vector<Member> members)
     : hub_(&hub),
-      shares_(&shares),
+      requests_(&requests),
       segment_(std::move(segment)),
       members_(std::move(members)),
       bytes_(request.bytes),
@@ -32,21 +32,21 @@ SharedMemory::SharedMemory(Hub& hub, Shares& shares, const ShareRequest& request
   for (Member& member : members_) {
     if (member.link != nullptr) member.link->set_events(*this);
   }
-  shares_->add(*this);
+  requests_->add(*this);
 }
 
 SharedMemory::~SharedMemory() { detach(); }
 
 void SharedMemory::detach() {
-  if (shares_ == nullptr) return;
+  if (requests_ == nullptr) return;
   Note note;
   note.kind = NoteKind::goodbye;
   for (Member& member : members_) {
     if (member.link != nullptr) member.link->send_last(note);
     member.link.reset();
   }
-  shares_->remove(*this);
-  shares_ = nullptr;
+  requests_->remove(*this);
+  requests_ = nullptr;
 }
 
 std::span<std::byte> SharedMemory::memory() const {

@@ -10,7 +10,7 @@
 
 namespace tutti::shm {
 
-class Shares;
+class SegmentRequests;
 
 // A segment's bytes: a proof for each member in front, what the members share behind.
 std::size_t front_bytes(std::size_t members);
@@ -30,8 +30,8 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
     std::unique_ptr<Link> link;  // null where there is none
   };
 
-  SharedMemory(Hub& hub, Shares& shares, const ShareRequest& request, std::unique_ptr<Segment> segment,
-               std::vector<Member> members);
+  SharedMemory(Hub& hub, SegmentRequests& requests, const ShareRequest& request,
+               std::unique_ptr<Segment> segment, std::vector<Member> members);
   ~SharedMemory() override;
 
   // The transport stops: the memory stays, but nobody is told of anything any more.
@@ -45,7 +45,7 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
 
  private:
   Hub* hub_;
-  Shares* shares_;  // null once detached
+  SegmentRequests* requests_;  // null once detached
   std::unique_ptr<Segment> segment_;
   std::vector<Member> members_;
   const std::size_t bytes_;

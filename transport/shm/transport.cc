@@ -120,7 +120,7 @@ void ShmTransport::cancel_sleep() {
 
 void ShmTransport::stop() {
   if (hub_.driver == nullptr) return;
-  shares_.stop();
+  requests_.stop();
   listener_.reset();
   hub_.unwatch(hub_.bell.descriptor());
   hub_.driver->assert_driven();
@@ -143,7 +143,7 @@ void ShmTransport::on_hello(const Note& hello, std::vector<Descriptor> descripto
   if (is_peer(hello) && hello.kind == NoteKind::connect) {
     connect(hello, std::move(descriptors), std::move(link));
   } else if (is_peer(hello) && hello.kind == NoteKind::share) {
-    shares_.on_hello(hello, std::move(descriptors), std::move(link));
+    requests_.on_hello(hello, std::move(descriptors), std::move(link));
   } else {
     log::debug("shm: refused a connection from what says it is rank ", hello.from);
   }

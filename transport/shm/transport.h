@@ -6,7 +6,7 @@
 
 #include "transport/shm/hub.h"
 #include "transport/shm/listener.h"
-#include "transport/shm/shares.h"
+#include "transport/shm/segment_requests.h"
 #include "transport/transport.h"
 
 namespace tutti::shm {
@@ -16,7 +16,7 @@ class ShmChannel;
 class ShmTransport final : public Transport, public HelloHandler, public Pollable {
  public:
   // Made by `create`.
-  explicit ShmTransport(const Options& options) : hub_(options), shares_(hub_) {}
+  explicit ShmTransport(const Options& options) : hub_(options), requests_(hub_) {}
   // Makes sure that this system can do what is needed, and listens.
   Status prepare();
 
@@ -26,8 +26,8 @@ class ShmTransport final : public Transport, public HelloHandler, public Pollabl
   Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
   std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
   bool can_share() const override { return true; }
-  void share(ShareRequest& request) override { shares_.share(request); }
-  void cancel_share(ShareRequest& request, const Status& why) override { shares_.cancel(request, why); }
+  void share(ShareRequest& request) override { requests_.share(request); }
+  void cancel_share(ShareRequest& request, const Status& why) override { requests_.cancel(request, why); }
   void stop() override;
 
   // For channels: their pipe is open from now on, or not any more; they are going away.
@@ -47,7 +47,7 @@ class ShmTransport final : public Transport, public HelloHandler, public Pollabl
 
   Hub hub_;
   std::unique_ptr<Listener> listener_;
-  Shares shares_;
+  SegmentRequests requests_;
   std::map<int, ShmChannel*> channels_;
   std::vector<ShmChannel*> open_;  // null: closed since the last pass
 };

@@ -7,14 +7,14 @@
 
 namespace tutti::shm {
 
-// A member's side of sharing a segment. Tells Shares to destroy it when it is over.
+// A member's side of sharing a segment. Tells SegmentRequests to destroy it when it is over.
 //
 // Until it has said that it has mapped the segment it may give up; from then on the leader decides, so that
 // all get it or none: only the leader's death, or silence long after the deadline, ends it then.
-class Joining final : public LinkEvents, public Timer {
+class SegmentMember final : public LinkEvents, public Timer {
  public:
-  Joining(Hub& hub, Shares& shares, ShareRequest& request, std::size_t member);
-  ~Joining() override;
+  SegmentMember(Hub& hub, SegmentRequests& requests, ShareRequest& request, std::size_t member);
+  ~SegmentMember() override;
 
   const ShareRequest& request() const { return request_; }
   // May be over after this, as after any event.
@@ -37,7 +37,7 @@ class Joining final : public LinkEvents, public Timer {
   void fail(const Status& why);
 
   Hub& hub_;
-  Shares& shares_;
+  SegmentRequests& requests_;
   ShareRequest& request_;
   const std::size_t member_;
   std::unique_ptr<Link> link_;

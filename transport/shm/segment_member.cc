@@ -1,10 +1,10 @@
-#include "transport/shm/joining.h"
+#include "transport/shm/segment_member.h"
 
 #include <atomic>
 #include <cerrno>
 
 #include "core/error_text.h"
-#include "transport/shm/shares.h"
+#include "transport/shm/segment_requests.h"
 
 namespace tutti::shm {
 namespace {
@@ -17,14 +17,14 @@ constexpr std::chrono::seconds patience_with_leader{5};
 
 }  // namespace
 
-Joining::Joining(Hub& hub, Shares& shares, ShareRequest& request, std::size_t member)
-    : hub_(hub), shares_(shares), request_(request), member_(member) {}
+SegmentMember::SegmentMember(Hub& hub, SegmentRequests& requests, ShareRequest& request, std::size_t member)
+    : hub_(hub), requests_(requests), request_(request), member_(member) {}
 
-Joining::~Joining() { hub_.timers.cancel(*this); }
+SegmentMember::~SegmentMember() { hub_.timers.cancel(*this); }
 
-void Joining::start() { connect(); }
+void SegmentMember::start() { connect(); }
 
-void Joining::connect() {
+void SegmentMember::connect() {
   const auto address = hub_.published_address(leader());
   if (!address) {
     return fail(Status(Code::unreachable, hub_.describe(leader()) + " has no usable shm address", leader()));
@@ -42,13 +42,13 @@ void Joining::connect() {
   }
 }
 
-void Joining::ask(Descriptor socket) {
+void SegmentMember::ask(Descriptor socket) {
   hub_.timers.set(*this, request_.deadline);
   link_ = std::make_unique<Link>(hub_, std::move(socket), hub_.guard_to(leader(), request_.deadline), *this);
   if (const Status started = link_->start(); !started.ok()) fail(started);
 }
 
-void Joining::on_open(Link&) {
+void SegmentMember::on_open(Link&) {
   const auto address = hub_.published_address(leader());
   if (!address) {
     return fail(Status(Code::unreachable, hub_.describe(leader()) + " has no usable shm address", leader()));
@@ -68,7 +68,7 @@ void Joining::on_open(Link&) {
   }
 }
 
-void Joining::on_note(Link&, const Note& note, std::vector<Descriptor> descriptors) {
+void SegmentMember::on_note(Link&, const Note& note, std::vector<Descriptor> descriptors) {
   const bool mapped = segment_ != nullptr;
   if (note.kind == NoteKind::refused) {
     fail(note.reason(leader()));
@@ -81,7 +81,7 @@ void Joining::on_note(Link&, const Note& note, std::vector<Descriptor> descripto
   }
 }
 
-void Joining::take(const Note& offer, std::vector<Descriptor> descriptors) {
+void SegmentMember::take(const Note& offer, std::vector<Descriptor> descriptors) {
   Note answer;
   if (const Status mapped = map(offer, descriptors); !mapped.ok()) {
     answer.set_reason(mapped);
@@ -97,7 +97,7 @@ void Joining::take(const Note& offer, std::vector<Descriptor> descriptors) {
       *this, patient ? Deadline::at(request_.deadline.when() + patience_with_leader) : Deadline::never());
 }
 
-Status Joining::map(const Note& offer, std::vector<Descriptor>& descriptors) {
+Status SegmentMember::map(const Note& offer, std::vector<Descriptor>& descriptors) {
   const std::size_t members = request_.members.size();
   if (descriptors.size() != 1 + members) {
     return Status(Code::protocol_error, hub_.describe(leader()) + " offered a segment with " +
@@ -122,11 +122,11 @@ Status Joining::map(const Note& offer, std::vector<Descriptor>& descriptors) {
   return {};
 }
 
-void Joining::on_broken(Link& link, const std::string& why) {
+void SegmentMember::on_broken(Link& link, const std::string& why) {
   fail(Status(link.failure(), hub_.describe(leader()) + ": " + why, leader()));
 }
 
-void Joining::on_timer() {
+void SegmentMember::on_timer() {
   const bool mapped = segment_ != nullptr;
   if (link_ == nullptr && !request_.deadline.expired()) return connect();
   fail(Status(Code::timeout,
@@ -135,7 +135,7 @@ void Joining::on_timer() {
               mapped ? leader() : -1));
 }
 
-void Joining::finish() {
+void SegmentMember::finish() {
   std::vector<SharedMemory::Member> members;
   for (std::size_t i = 0; i < request_.members.size(); ++i) {
     members.push_back({request_.members[i], std::move(ropes_[i]), nullptr});
@@ -143,21 +143,21 @@ void Joining::finish() {
   members.front().link = std::move(link_);
   ShareRequest& request = request_;
   auto memory =
-      std::make_unique<SharedMemory>(hub_, shares_, request, std::move(segment_), std::move(members));
-  shares_.remove(*this);
+      std::make_unique<SharedMemory>(hub_, requests_, request, std::move(segment_), std::move(members));
+  requests_.remove(*this);
   request.done(request, std::unique_ptr<SharedSegment>(std::move(memory)));
 }
 
-void Joining::cancel(const Status& why) {
+void SegmentMember::cancel(const Status& why) {
   Note note;
   note.set_reason(why);
   if (link_ != nullptr) link_->send_last(note);
   fail(why);
 }
 
-void Joining::fail(const Status& why) {
+void SegmentMember::fail(const Status& why) {
   ShareRequest& request = request_;
-  shares_.remove(*this);
+  requests_.remove(*this);
   request.done(request, why);
 }
 

@@ -1,11 +1,11 @@
-#include "transport/shm/shares.h"
+#include "transport/shm/segment_requests.h"
 
 #include <algorithm>
 
 #include <tutti/log.h>
 
-#include "transport/shm/gathering.h"
-#include "transport/shm/joining.h"
+#include "transport/shm/segment_leader.h"
+#include "transport/shm/segment_member.h"
 #include "transport/shm/shared_memory.h"
 
 namespace tutti::shm {
@@ -16,11 +16,11 @@ constexpr std::size_t max_members = max_descriptors - 1;
 
 }  // namespace
 
-Shares::Shares(Hub& hub) : hub_(hub) {}
+SegmentRequests::SegmentRequests(Hub& hub) : hub_(hub) {}
 
-Shares::~Shares() { stop(); }
+SegmentRequests::~SegmentRequests() { stop(); }
 
-void Shares::share(ShareRequest& request) {
+void SegmentRequests::share(ShareRequest& request) {
   const auto own = std::find(request.members.begin(), request.members.end(), hub_.owner->rank());
   if (own == request.members.end() || request.members.size() > max_members || request.bytes == 0) {
     const bool stranger = own == request.members.end();
@@ -32,45 +32,46 @@ void Shares::share(ShareRequest& request) {
     return;
   }
   if (own != request.members.begin()) {
-    joinings_.push_back(std::make_unique<Joining>(hub_, *this, request,
-                                                  static_cast<std::size_t>(own - request.members.begin())));
-    joinings_.back()->start();
+    members_.push_back(std::make_unique<SegmentMember>(
+        hub_, *this, request, static_cast<std::size_t>(own - request.members.begin())));
+    members_.back()->start();
     return;
   }
-  gatherings_.push_back(std::make_unique<Gathering>(hub_, *this, request));
+  leaders_.push_back(std::make_unique<SegmentLeader>(hub_, *this, request));
   const std::uint64_t key = request.key;
-  gatherings_.back()->start();
+  leaders_.back()->start();
   for (auto next = early_.begin(); next != early_.end();) {
     const auto early = next++;
     if (early->hello.key != key) continue;
     Early taken = std::move(*early);
     early_.erase(early);
     // Each may be the one that completes it, or makes it fail.
-    if (Gathering* gathering = find(key)) {
-      gathering->add(taken.hello, std::move(taken.descriptors), std::move(taken.link));
+    if (SegmentLeader* leader = find(key)) {
+      leader->add(taken.hello, std::move(taken.descriptors), std::move(taken.link));
     }
   }
 }
 
-void Shares::cancel(ShareRequest& request, const Status& why) {
+void SegmentRequests::cancel(ShareRequest& request, const Status& why) {
   const auto asked_by = [&](const auto& wish) { return &wish->request() == &request; };
-  if (const auto found = std::ranges::find_if(gatherings_, asked_by); found != gatherings_.end()) {
+  if (const auto found = std::ranges::find_if(leaders_, asked_by); found != leaders_.end()) {
     (*found)->fail(why);
-  } else if (const auto joins = std::ranges::find_if(joinings_, asked_by); joins != joinings_.end()) {
+  } else if (const auto joins = std::ranges::find_if(members_, asked_by); joins != members_.end()) {
     (*joins)->cancel(why);
   }
 }
 
-Gathering* Shares::find(std::uint64_t key) {
-  for (const auto& gathering : gatherings_) {
-    if (gathering->key() == key) return gathering.get();
+SegmentLeader* SegmentRequests::find(std::uint64_t key) {
+  for (const auto& leader : leaders_) {
+    if (leader->key() == key) return leader.get();
   }
   return nullptr;
 }
 
-void Shares::on_hello(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
-  if (Gathering* gathering = find(hello.key)) {
-    gathering->add(hello, std::move(descriptors), std::move(link));
+void SegmentRequests::on_hello(const Note& hello, std::vector<Descriptor> descriptors,
+                               std::unique_ptr<Link> link) {
+  if (SegmentLeader* leader = find(hello.key)) {
+    leader->add(hello, std::move(descriptors), std::move(link));
     return;
   }
   for (const Note& refusal : refusals_) {
@@ -86,29 +87,29 @@ void Shares::on_hello(const Note& hello, std::vector<Descriptor> descriptors, st
   early_.push_back({hello, std::move(descriptors), std::move(link)});
 }
 
-void Shares::on_note(Link& link, const Note&, std::vector<Descriptor>) { drop_early(link); }
+void SegmentRequests::on_note(Link& link, const Note&, std::vector<Descriptor>) { drop_early(link); }
 
-void Shares::on_broken(Link& link, const std::string&) { drop_early(link); }
+void SegmentRequests::on_broken(Link& link, const std::string&) { drop_early(link); }
 
-void Shares::drop_early(Link& link) {
+void SegmentRequests::drop_early(Link& link) {
   early_.remove_if([&](const Early& early) { return early.link.get() == &link; });
 }
 
-void Shares::remove(Gathering& gathering, const Note* refusal) {
+void SegmentRequests::remove(SegmentLeader& leader, const Note* refusal) {
   if (refusal != nullptr) refusals_.push_back(*refusal);
   if (refusals_.size() > max_refusals) refusals_.pop_front();
-  std::erase_if(gatherings_, [&](const auto& each) { return each.get() == &gathering; });
+  std::erase_if(leaders_, [&](const auto& each) { return each.get() == &leader; });
 }
 
-void Shares::remove(Joining& joining) {
-  std::erase_if(joinings_, [&](const auto& each) { return each.get() == &joining; });
+void SegmentRequests::remove(SegmentMember& member) {
+  std::erase_if(members_, [&](const auto& each) { return each.get() == &member; });
 }
 
-void Shares::remove(SharedMemory& memory) { std::erase(memories_, &memory); }
+void SegmentRequests::remove(SharedMemory& memory) { std::erase(memories_, &memory); }
 
-void Shares::stop() {
-  gatherings_.clear();
-  joinings_.clear();
+void SegmentRequests::stop() {
+  leaders_.clear();
+  members_.clear();
   early_.clear();
   while (!memories_.empty()) memories_.back()->detach();
 }

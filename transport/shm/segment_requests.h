@@ -10,16 +10,16 @@
 
 namespace tutti::shm {
 
-class Gathering;
-class Joining;
+class SegmentLeader;
+class SegmentMember;
 class SharedMemory;
 
 // All wishes for shared segments, the members' notes that came before the leader's own wish, and the segments
 // that there are.
-class Shares final : public LinkEvents {
+class SegmentRequests final : public LinkEvents {
  public:
-  explicit Shares(Hub& hub);
-  ~Shares() override;
+  explicit SegmentRequests(Hub& hub);
+  ~SegmentRequests() override;
 
   void share(ShareRequest& request);
   // Nothing if it is over.
@@ -30,8 +30,8 @@ class Shares final : public LinkEvents {
   void stop();
 
   // For wishes: destroys this one. `refusal`: what to tell members that come yet.
-  void remove(Gathering& gathering, const Note* refusal = nullptr);
-  void remove(Joining& joining);
+  void remove(SegmentLeader& leader, const Note* refusal = nullptr);
+  void remove(SegmentMember& member);
   // For segments.
   void add(SharedMemory& memory) { memories_.push_back(&memory); }
   void remove(SharedMemory& memory);
@@ -51,13 +51,13 @@ class Shares final : public LinkEvents {
   static constexpr std::size_t max_refusals = 64;
 
   void drop_early(Link& link);
-  Gathering* find(std::uint64_t key);
+  SegmentLeader* find(std::uint64_t key);
 
   Hub& hub_;
   std::list<Early> early_;
   std::deque<Note> refusals_;  // of segments that came to nothing, latest last
-  std::vector<std::unique_ptr<Gathering>> gatherings_;
-  std::vector<std::unique_ptr<Joining>> joinings_;
+  std::vector<std::unique_ptr<SegmentLeader>> leaders_;
+  std::vector<std::unique_ptr<SegmentMember>> members_;
   std::vector<SharedMemory*> memories_;
 };
 

@@ -9,11 +9,11 @@ namespace tutti::shm {
 
 // The leader's side of sharing a segment: waits for all members, hands the segment to each, and lets them go
 // when all have proved that they see it. If anything goes wrong before that, it tells all of them. Tells
-// Shares to destroy it when it is over.
-class Gathering final : public LinkEvents, public Timer {
+// SegmentRequests to destroy it when it is over.
+class SegmentLeader final : public LinkEvents, public Timer {
  public:
-  Gathering(Hub& hub, Shares& shares, ShareRequest& request);
-  ~Gathering() override;
+  SegmentLeader(Hub& hub, SegmentRequests& requests, ShareRequest& request);
+  ~SegmentLeader() override;
 
   std::uint64_t key() const { return request_.key; }
   const ShareRequest& request() const { return request_; }
@@ -45,7 +45,7 @@ class Gathering final : public LinkEvents, public Timer {
   Status late() const;
 
   Hub& hub_;
-  Shares& shares_;
+  SegmentRequests& requests_;
   ShareRequest& request_;
   std::vector<Member> members_;
   std::size_t present_ = 1;  // ourselves

@@ -1,4 +1,4 @@
-#include "transport/shm/gathering.h"
+#include "transport/shm/segment_leader.h"
 
 #include <atomic>
 #include <cerrno>
@@ -6,7 +6,7 @@
 #include <sys/random.h>
 
 #include "core/error_text.h"
-#include "transport/shm/shares.h"
+#include "transport/shm/segment_requests.h"
 
 namespace tutti::shm {
 namespace {
@@ -16,19 +16,19 @@ constexpr std::chrono::milliseconds pause_while_not_taken{2};
 
 }  // namespace
 
-Gathering::Gathering(Hub& hub, Shares& shares, ShareRequest& request)
-    : hub_(hub), shares_(shares), request_(request), members_(request.members.size()) {
+SegmentLeader::SegmentLeader(Hub& hub, SegmentRequests& requests, ShareRequest& request)
+    : hub_(hub), requests_(requests), request_(request), members_(request.members.size()) {
   members_.front().rope = hub.bell.rope();
 }
 
-Gathering::~Gathering() { hub_.timers.cancel(*this); }
+SegmentLeader::~SegmentLeader() { hub_.timers.cancel(*this); }
 
-void Gathering::start() {
+void SegmentLeader::start() {
   hub_.timers.set(*this, request_.deadline);
   if (present_ == members_.size()) make();
 }
 
-void Gathering::add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
+void SegmentLeader::add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
   const auto refuse = [&](const std::string& why) {
     Note note;
     note.set_reason(Status(Code::mismatch, why));
@@ -53,7 +53,7 @@ void Gathering::add(const Note& hello, std::vector<Descriptor> descriptors, std:
   if (++present_ == members_.size()) make();
 }
 
-void Gathering::make() {
+void SegmentLeader::make() {
   segment_ = std::make_unique<Segment>();
   Status made = segment_->create(segment_bytes(request_));
   if (made.ok()) made = provide_share(*segment_, 0, members_.size());
@@ -69,7 +69,7 @@ void Gathering::make() {
 
 // To those who have not got theirs. Descriptors on their way count against a limit of the user, so with many
 // members it can take several rounds.
-void Gathering::offer() {
+void SegmentLeader::offer() {
   std::vector<int> descriptors = {segment_->descriptor()};
   for (const Member& member : members_) descriptors.push_back(member.rope->descriptor());
   bool again = false;
@@ -92,13 +92,13 @@ void Gathering::offer() {
       *this, again ? earlier(request_.deadline, Deadline::after(pause_while_not_taken)) : request_.deadline);
 }
 
-std::size_t Gathering::index_of(const Link& link) const {
+std::size_t SegmentLeader::index_of(const Link& link) const {
   std::size_t i = 1;
   while (members_[i].link.get() != &link) ++i;
   return i;
 }
 
-void Gathering::on_note(Link& link, const Note& note, std::vector<Descriptor>) {
+void SegmentLeader::on_note(Link& link, const Note& note, std::vector<Descriptor>) {
   const std::size_t i = index_of(link);
   if (note.kind == NoteKind::refused) {
     const Status why = note.reason(request_.members[i]);
@@ -112,7 +112,7 @@ void Gathering::on_note(Link& link, const Note& note, std::vector<Descriptor>) {
   check(i);
 }
 
-void Gathering::check(std::size_t member) {
+void SegmentLeader::check(std::size_t member) {
   const std::atomic_ref<std::uint64_t> place(*proof_place(*segment_, member));
   if (place.load(std::memory_order_acquire) != members_[member].proof) {
     return fail(Status(Code::unsupported, "shm: what " + describe(member) + " has mapped is other memory",
@@ -121,12 +121,12 @@ void Gathering::check(std::size_t member) {
   if (++mapped_ == members_.size()) finish();
 }
 
-void Gathering::on_broken(Link& link, const std::string& why) {
+void SegmentLeader::on_broken(Link& link, const std::string& why) {
   const std::size_t i = index_of(link);
   fail(Status(Code::peer_lost, describe(i) + ": " + why, request_.members[i]));
 }
 
-void Gathering::on_timer() {
+void SegmentLeader::on_timer() {
   if (request_.deadline.expired()) {
     fail(late());
   } else {
@@ -134,7 +134,7 @@ void Gathering::on_timer() {
   }
 }
 
-Status Gathering::late() const {
+Status SegmentLeader::late() const {
   std::string who;
   for (std::size_t i = 1; i < members_.size(); ++i) {
     if (segment_ != nullptr ? !members_[i].mapped : members_[i].link == nullptr) {
@@ -144,7 +144,7 @@ Status Gathering::late() const {
   return Status(Code::timeout, "shm: not all members came for a shared segment in time: missing " + who);
 }
 
-void Gathering::finish() {
+void SegmentLeader::finish() {
   Note note;
   note.kind = NoteKind::go;
   std::vector<SharedMemory::Member> members;
@@ -155,12 +155,12 @@ void Gathering::finish() {
   }
   ShareRequest& request = request_;
   auto memory =
-      std::make_unique<SharedMemory>(hub_, shares_, request, std::move(segment_), std::move(members));
-  shares_.remove(*this);
+      std::make_unique<SharedMemory>(hub_, requests_, request, std::move(segment_), std::move(members));
+  requests_.remove(*this);
   request.done(request, std::unique_ptr<SharedSegment>(std::move(memory)));
 }
 
-void Gathering::fail(const Status& why) {
+void SegmentLeader::fail(const Status& why) {
   Note note;
   note.key = request_.key;
   note.set_reason(why);
@@ -168,7 +168,7 @@ void Gathering::fail(const Status& why) {
     if (member.link != nullptr) member.link->send_last(note);
   }
   ShareRequest& request = request_;
-  shares_.remove(*this, &note);
+  requests_.remove(*this, &note);
   request.done(request, why);
 }
 
