@@ -83,7 +83,7 @@ void ask(Input input) {
   static_cast<void>(send(ends[1], said.data(), said.size(), MSG_NOSIGNAL));
   shutdown(ends[1], SHUT_WR);
   const auto client =
-      tcp::open_store(store_wire::Stream(ends[0]), {}, Deadline::after(std::chrono::seconds(10)));
+      tcp::open_store(store_wire::Stream(Descriptor(ends[0])), {}, Deadline::after(std::chrono::seconds(10)));
   if (client.ok()) {
     for (const std::uint8_t which : calls) call(**client, which);
   }

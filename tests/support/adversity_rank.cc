@@ -201,7 +201,7 @@ void let_go(Communicator comm, const std::string& how) {
 std::vector<Communicator> inherited;
 
 [[noreturn]] void worker(int kind) {
-  alarm(30);  // one that hangs is killed
+  alarm(120);  // one that hangs is killed
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   if (kind == 1) kind = 0;  // their ends of a child wait for threads that it has not
 #endif
@@ -251,7 +251,11 @@ void forks_at_work() {
     if (child == 0) worker(i % 3);
     int status = 0;
     waitpid(child, &status, 0);
-    expect(status == 0, "a child of kind " + std::to_string(i % 3) + " ended with " + std::to_string(status));
+    if (status != 0) {
+      std::fprintf(stderr, "child %d, of kind %d, ended with status %d
+", i, i % 3, status);
+      std::_Exit(1);  // the other threads are at work
+    }
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
