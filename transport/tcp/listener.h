@@ -14,17 +14,11 @@
 
 namespace tutti::tcp {
 
-// Told of connections that have passed the guard and said a proper hello, as the rank that they have proved
-// to be.
-class HelloHandler {
- public:
-  virtual ~HelloHandler() = default;
-  virtual void on_hello(const Hello& hello, Wire wire) = 0;
-};
+class HelloHandler;
 
-// Accepts, and listens to strangers until they have proved and said who they are. Whoever says something
-// else, or nothing for too long, is closed; there is a limit on their number, beyond which the oldest goes:
-// it had the most time, and a peer whose hello was late tries again.
+// A `Listener` accepts connections, and listens to strangers until they have proved and said who they are.
+// One that says something else, or nothing for too long, is closed; there is a limit on their number, beyond
+// which the oldest goes: it had the most time, and a peer whose hello was late tries again.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -55,6 +49,14 @@ class Listener final : public DescriptorHandler, public Timer {
   bool scarce_ = false;  // said so already
   security::Refusals refusals_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
+};
+
+// A `HelloHandler` hears of connections that have passed the guard and said a proper hello, as the rank that
+// they have proved to be.
+class HelloHandler {
+ public:
+  virtual ~HelloHandler() = default;
+  virtual void on_hello(const Hello& hello, Wire wire) = 0;
 };
 
 }  // namespace tutti::tcp
