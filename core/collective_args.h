@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <tutti/buffer.h>
 #include <tutti/reduce_op.h>
 #include <tutti/types.h>
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <random>
 
+#include <tutti/buffer.h>
+
 namespace tutti::conformance {
 namespace {
 
