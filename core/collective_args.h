@@ -9,13 +9,14 @@
 #include <string_view>
 #include <type_traits>
 
+#include <tutti/buffer.h>
 #include <tutti/reduce_op.h>
 #include <tutti/types.h>
 
 namespace tutti {
 
-// One rank's view of one collective, as plain data: what algorithms are chosen from, and what error messages
-// describe.
+// `CollectiveArgs` is one rank's view of one collective, as plain data: what algorithms are chosen from, and
+// what error messages describe.
 struct CollectiveArgs {
   CollectiveKind kind = CollectiveKind::barrier;
   DataType type = DataType::uint8;
@@ -33,12 +34,12 @@ struct CollectiveArgs {
   std::uint8_t algorithm = 0;  // 0: the selector's choice; otherwise the id of `Algorithm`
 };
 
-// A call of the user's that is carried out by several collectives. In their fingerprints it stands where an
-// algorithm would, so these numbers are no algorithm's.
+// A `Composite` is a call of the user's that is carried out by several collectives. In their fingerprints it
+// stands where an algorithm would, so these numbers are no algorithm's.
 enum class Composite : std::uint8_t { none = 0, init = 253, split = 254, allocate = 255 };
 
-// What must be equal on all ranks of a collective. Travels in every message header, so that a rank that calls
-// something else is told so, with both calls in words.
+// A `Fingerprint` is what must be equal on all ranks of a collective. It travels in every message header, so
+// that a rank that calls something else is told so, with both calls in words.
 struct Fingerprint {
   CollectiveKind kind = CollectiveKind::barrier;
   DataType type = DataType::uint8;

@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-// A control group's folder under /sys/fs/cgroup.
+// A `ControlGroup` is a control group's folder under /sys/fs/cgroup.
 struct ControlGroup {
   std::string folder;
   bool unified;  // v2, where one folder is for all controllers

@@ -5,8 +5,8 @@
 
 namespace tutti {
 
-// The least number of insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`
-// (optimal string alignment). For telling which known name somebody meant.
+// `edit_distance` is the least number of insertions, deletions, replacements and swaps of neighbours that
+// turn `a` into `b` (optimal string alignment). It tells which known name somebody meant.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace tutti

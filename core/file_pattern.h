@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// What the name of a file that every rank writes for itself is made of.
+// `FileNameParts` is what the name of a file that every rank writes for itself is made of.
 struct FileNameParts {
   int rank = 0;
   std::string host;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-// What becomes of our descriptors, and of memory shared with peers, in a child of fork(). A data loader's
+// The fork guard keeps our descriptors, and memory shared with peers, from a child of fork(). A data loader's
 // child must not keep a dead rank's sockets open (its peers would never see the end of file), nor share our
 // epoll instance. So in the child every guarded descriptor is replaced by /dev/null: the socket is closed
 // there, while the number stays taken, so that a destructor that the child runs later cannot close a

@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// A hash table of nodes that bring their own links and keys. It allocates only while it grows.
-// `Traits`: `hash(node)`, and the links `next(node)` and `previous(node)` as references to pointers.
+// An `IntrusiveHash` is a hash table of nodes that bring their own links and keys. It allocates only while it
+// grows. `Traits`: `hash(node)`, and the links `next(node)` and `previous(node)` as references to pointers.
 template <class T, class Traits>
 class IntrusiveHash {
  public:

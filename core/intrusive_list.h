@@ -2,8 +2,8 @@
 
 namespace tutti {
 
-// A queue of nodes that bring their own links; nothing is allocated. A node is in at most one list at a time,
-// and who removes it must know which.
+// An `IntrusiveList` is a queue of nodes that bring their own links; nothing is allocated. A node is in at
+// most one list at a time, and its remover must know which.
 template <class T>
 class IntrusiveList {
  public:

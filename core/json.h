@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// Writes JSON, a piece at a time. Text that is not UTF-8 comes out as UTF-8 all the same, so that any parser
-// takes the result; that every object and array is ended is up to the caller.
+// A `JsonWriter` writes JSON, a piece at a time. Text that is not UTF-8 comes out as UTF-8 all the same, so
+// that any parser takes the result; that every object and array is ended is up to the caller.
 class JsonWriter {
  public:
   JsonWriter& begin_object() { return open('{'); }

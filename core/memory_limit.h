@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// How much memory there can ever be where this process runs. Asking the kernel for more does not fail: it
-// ends processes once that is used.
+// `MemoryLimits` says how much memory there can ever be where this process runs. Asking the kernel for more
+// does not fail: it ends processes once that is used.
 struct MemoryLimits {
   std::uint64_t machine = 0;   // its memory and swap
   std::uint64_t group = 0;     // what the control groups (v1 or v2) that the process is in may have together

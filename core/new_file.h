@@ -10,19 +10,19 @@
 
 namespace tutti {
 
-// Opens a file to be written anew, for a name that others may guess: it is made, or emptied if it is a
-// regular file. A link (hard or symbolic), a pipe or a device that somebody has put there is
+// `open_new_file` opens a file to be written anew, for a name that others may guess: it is made, or emptied
+// if it is a regular file. A link (hard or symbolic), a pipe or a device that somebody has put there is
 // `invalid_argument`, and left alone.
 Result<Descriptor> open_new_file(const std::string& path);
 
-// The same for a file that is added to, as a log is. A link or a pipe of our own or the system's is meant,
-// and taken; one of another user's, or a pipe that nobody reads, is `invalid_argument`, and waits for
-// nothing.
+// `open_to_append` does the same for a file that is added to, as a log is. A link or a pipe of our own or the
+// system's is meant, and taken; one of another user's, or a pipe that nobody reads, is `invalid_argument`,
+// and waits for nothing.
 Result<Descriptor> open_to_append(const std::string& path);
 
-// While this lives, a write beyond the limit on file sizes (`ulimit -f`) is the error EFBIG and nothing else:
-// the signal that comes with it, SIGXFSZ, would end the program, whose handlers are not ours to change. For
-// the thread that makes it.
+// While a `FileSizeSignalBlocked` lives, a write beyond the limit on file sizes (`ulimit -f`) is the error
+// EFBIG and nothing else: the signal that comes with it, SIGXFSZ, would end the program, whose handlers are
+// not ours to change. For the thread that makes it.
 class FileSizeSignalBlocked {
  public:
   FileSizeSignalBlocked();

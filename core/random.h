@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-// From the kernel's generator: cannot be guessed, and different in every process.
+// Random bytes come from the kernel's generator: they cannot be guessed, and differ in every process.
 void fill_random(std::span<unsigned char> bytes);
 std::string random_hex(std::size_t bytes);
 Secret random_secret(std::size_t bytes);  // in hex, too

@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// The host's signals are the host's: none may be delivered to a thread of ours. Threads started while this
-// lives have all of them blocked.
+// While a `SignalsBlocked` lives, threads start with all signals blocked. The host's signals are the host's:
+// none may be delivered to a thread of ours.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -1,8 +1,9 @@
 #pragma once
 
-// Clang's thread-safety analysis (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html); nothing under other
-// compilers. A capability need not be a lock: "whoever drives progress" is one as well. Note that libstdc++'s
-// std::mutex is not annotated, so it cannot be named in TUTTI_GUARDED_BY.
+// These are the attributes of Clang's thread-safety analysis
+// (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html); nothing under other compilers. A capability need
+// not be a lock: to be the driving thread is one as well. Note that libstdc++'s std::mutex is not annotated,
+// so it cannot be named in TUTTI_GUARDED_BY.
 #if defined(__clang__)
 #define TUTTI_THREAD_ANNOTATION(x) __attribute__((x))
 #else

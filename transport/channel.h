@@ -9,30 +9,11 @@
 
 namespace tutti {
 
-// A message that a peer has announced. Made and owned by the channel, until it is claimed or discarded. Its
-// payload may have been buffered already (eager) or still be at the sender.
-struct Arrival {
-  Channel* channel = nullptr;
-  int peer = -1;
-  MessageHeader header;
-  // For the mesh while no receive has claimed the message: its place among those it is matched with, and
-  // among those to be compared once the local operation is issued.
-  Arrival* next = nullptr;
-  Arrival* previous = nullptr;
-  Arrival* next_early = nullptr;
-  Arrival* previous_early = nullptr;
-  bool early = false;
-};
+struct Arrival;
+struct ChannelCounters;
 
-struct ChannelCounters {
-  std::uint64_t messages_sent = 0;
-  std::uint64_t messages_received = 0;
-  std::uint64_t bytes_sent = 0;  // payload
-  std::uint64_t bytes_received = 0;
-  std::uint64_t frames_sent = 0;  // what went on the wire: one for a small message
-};
-
-// Tagged, ordered, reliable messages with one peer. Everything is called by whoever drives.
+// A `Channel` carries tagged, ordered, reliable messages to and from one peer. The driving thread calls all
+// of it.
 //
 // Announcements arrive in the order in which `send` was called; payloads may overtake each other, and nothing
 // waits behind another message's payload.
@@ -40,7 +21,7 @@ class Channel {
  public:
   virtual ~Channel() = default;
 
-  // Connects, if that has not begun: whoever only receives must notice, too, that the peer is gone.
+  // Connects, if that has not begun: a rank that only receives must notice, too, that the peer is gone.
   virtual void connect() = 0;
   // Queues a message; connects first if need be. Small messages on an idle channel are written at once, from
   // this very call.
@@ -81,7 +62,30 @@ class Channel {
   virtual const ChannelCounters& counters() const = 0;
 };
 
-// What a channel tells its owner (the mesh). Called by whoever drives.
+// An `Arrival` is a message that a peer has announced. The channel makes and owns it, until it is claimed or
+// discarded. Its payload may have been buffered already (eager) or still be at the sender.
+struct Arrival {
+  Channel* channel = nullptr;
+  int peer = -1;
+  MessageHeader header;
+  // For the mesh while no receive has claimed the message: its place among those it is matched with, and
+  // among those to be compared once the local operation is issued.
+  Arrival* next = nullptr;
+  Arrival* previous = nullptr;
+  Arrival* next_early = nullptr;
+  Arrival* previous_early = nullptr;
+  bool early = false;
+};
+
+struct ChannelCounters {
+  std::uint64_t messages_sent = 0;
+  std::uint64_t messages_received = 0;
+  std::uint64_t bytes_sent = 0;  // payload
+  std::uint64_t bytes_received = 0;
+  std::uint64_t frames_sent = 0;  // what went on the wire: one for a small message
+};
+
+// `ChannelEvents` is what a channel tells its owner, the mesh, on the driving thread.
 class ChannelEvents {
  public:
   virtual ~ChannelEvents() = default;

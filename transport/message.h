@@ -12,10 +12,10 @@
 
 namespace tutti {
 
-// Names one message between two ranks. Collectives: the communicator's context, the operation's sequence
-// number in it, and the index the schedule gave the message (the k-th from this sender to this receiver).
-// User messages: the context with `user_context_bit`, the user's tag as sequence, index 0; equal ones match
-// in order of sending.
+// A `MessageTag` names one message between two ranks. Collectives: the communicator's context, the
+// operation's sequence number in it, and the index the schedule gave the message (the k-th from this sender
+// to this receiver). User messages: the context with `user_context_bit`, the user's tag as sequence, index 0;
+// equal ones match in order of sending.
 struct MessageTag {
   std::uint32_t context = 0;
   std::uint32_t index = 0;
@@ -34,8 +34,8 @@ struct MessageHeader {
 // Which operand of a reduction the arriving message is.
 enum class MessageSide : std::uint8_t { left, right };
 
-// Where a message's payload goes: copied to `out`, or combined with `local` into `out` as it arrives,
-// straight from the transport's memory.
+// A `Sink` is where a message's payload goes: copied to `out`, or combined with `local` into `out` as it
+// arrives, straight from the transport's memory.
 struct Sink {
   std::byte* out = nullptr;
   const std::byte* local = nullptr;  // the other operand; may equal `out`
@@ -61,7 +61,7 @@ struct Sink {
 class Channel;
 
 // Operations on messages are nodes owned by the caller: nothing is allocated for them, and they must stay
-// where they are until `done` was called. `done` is called exactly once, by whoever drives, possibly from
+// where they are until `done` was called. The driving thread calls `done` exactly once, possibly from
 // within the call that posted the operation. After it the transport touches neither the node nor its memory.
 struct SendOp {
   MessageHeader header;

@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// What every rank knows of every other after init.
+// `PeerInfo` is what every rank knows of every other after `init`.
 struct PeerInfo {
   int rank = 0;
   std::string host;

@@ -11,17 +11,9 @@
 
 namespace tutti {
 
-// What the owner of a shared segment hears about the other members. Called by whoever drives.
-class SharedSegmentEvents {
- public:
-  virtual ~SharedSegmentEvents() = default;
-  // A member died without having let go of the segment. Not every member need be told: the one that is told
-  // tells the others.
-  virtual void on_member_lost(int member, const Status& why) = 0;
-};
-
-// Memory that all members of a group on one host have mapped, and a bell at the driver of each of them: the
-// one-sided part of a transport. Goes away by whoever drives, in any order among the members.
+// A `SharedSegment` is memory that all members of a group on one host have mapped, and a bell at the driver
+// of each of them: the one-sided part of a transport. The driving thread destroys it, in any order among the
+// members.
 class SharedSegment {
  public:
   virtual ~SharedSegment() = default;
@@ -32,14 +24,24 @@ class SharedSegment {
   virtual void ring(int member) = 0;
 };
 
-// A wish of all members to share a segment: a node owned by the caller, who keeps it until `done`.
+// `SharedSegmentEvents` tells the owner of a segment about the other members, on the driving thread.
+class SharedSegmentEvents {
+ public:
+  virtual ~SharedSegmentEvents() = default;
+  // A member died without having let go of the segment. Not every member need be told: the one that is told
+  // tells the others.
+  virtual void on_member_lost(int member, const Status& why) = 0;
+};
+
+// A `ShareRequest` is the wish of all members to share a segment: a node that its caller owns, and keeps
+// until `done`.
 struct ShareRequest {
   std::uint64_t key = 0;     // names this segment among all that its members ever share
   std::vector<int> members;  // world ranks, in the same order everywhere
   std::uint64_t bytes = 0;   // equal everywhere
   Deadline deadline = Deadline::never();
   SharedSegmentEvents* events = nullptr;  // outlives the segment
-  // Called exactly once, by whoever drives, possibly from within `share`: every member gets the segment, or
+  // The driving thread calls it exactly once, possibly from within `share`: every member gets the segment, or
   // all of them are refused, with the reason where it is known.
   void (*done)(ShareRequest& request, Result<std::unique_ptr<SharedSegment>> segment) = nullptr;
 };

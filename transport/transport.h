@@ -14,28 +14,10 @@
 
 namespace tutti {
 
-// Sizes that shape the wire; equal on all ranks (compared at init).
-struct MessageLimits {
-  std::uint32_t eager = 128 * 1024;     // up to this a message is sent without asking
-  std::uint32_t credit = 1024 * 1024;   // eager bytes a peer may have in our memory unclaimed
-  std::uint32_t fragment = 128 * 1024;  // a payload travels in pieces of at most this
-};
+struct MessageLimits;
+class TransportOwner;
 
-// Who asks a transport for connections. Implemented by the mesh; called by whoever drives.
-class TransportOwner : public ChannelEvents {
- public:
-  virtual const PeerInfo& peer(int rank) const = 0;
-  virtual int size() const = 0;
-  virtual int rank() const = 0;
-  // Peer `rank` has connected to us through `transport`: the channel to attach to, opened now if there was
-  // none; null to refuse.
-  virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
-  // The channel with that peer, which has not begun, cannot be made by this transport, and the peer knows it:
-  // both sides are to use another one. The channel is not destroyed from within.
-  virtual void on_unusable(int rank, class Transport& transport, const Status& why) = 0;
-};
-
-// One way to move bytes. Made by a plain function `create(options)` in the transport's folder.
+// A `Transport` is one way to move bytes. A plain function `create(options)` in its folder makes it.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -46,7 +28,7 @@ class Transport {
   // Why that peer cannot be reached this way, or ok. Judged from the addresses alone; must be symmetrical.
   virtual Status can_reach(const PeerInfo& peer) const = 0;
 
-  // Starts answering peers. Called once, by whoever drives.
+  // Starts answering peers. The driving thread calls it, once.
   virtual Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) = 0;
   // A channel to that peer; returns at once and connects with the first message, or is found by the peer's
   // connection. Connecting is given up after `connect_timeout`.
@@ -63,6 +45,27 @@ class Transport {
   virtual void cancel_share(ShareRequest&, const Status&) {}
   // Stops answering. Channels are closed before.
   virtual void stop() = 0;
+};
+
+// `MessageLimits` are the sizes that shape the wire. They are equal on all ranks, which `init` checks.
+struct MessageLimits {
+  std::uint32_t eager = 128 * 1024;     // up to this a message is sent without asking
+  std::uint32_t credit = 1024 * 1024;   // eager bytes a peer may have in our memory unclaimed
+  std::uint32_t fragment = 128 * 1024;  // a payload travels in pieces of at most this
+};
+
+// A `TransportOwner` asks a transport for connections: the mesh. The driving thread calls it.
+class TransportOwner : public ChannelEvents {
+ public:
+  virtual const PeerInfo& peer(int rank) const = 0;
+  virtual int size() const = 0;
+  virtual int rank() const = 0;
+  // Peer `rank` has connected to us through `transport`: the channel to attach to, opened now if there was
+  // none; null to refuse.
+  virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
+  // The channel with that peer, which has not begun, cannot be made by this transport, and the peer knows it:
+  // both sides are to use another one. The channel is not destroyed from within.
+  virtual void on_unusable(int rank, class Transport& transport, const Status& why) = 0;
 };
 
 }  // namespace tutti

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-// The few primitives that authentication is made of, by OpenSSL's libcrypto.
+// These are the few primitives that authentication is made of, by OpenSSL's libcrypto.
 namespace tutti::security {
 
 inline constexpr std::size_t digest_bytes = 32;

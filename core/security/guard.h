@@ -17,7 +17,7 @@
 
 namespace tutti::security {
 
-// What a connection is for. A proof for one is worth nothing for another.
+// A `Service` is what a connection is for. A proof for one is worth nothing for another.
 enum class Service : std::uint8_t { store = 1, data = 2, memory = 3, control = 4 };
 
 inline constexpr std::uint32_t nobody = 0xffffffff;  // in place of a rank: a store, a tool
@@ -30,29 +30,28 @@ struct Parties {
   std::uint32_t to = nobody;    // the rank that accepts
 };
 
-// Stands in front of a connection: lets nothing through before both sides have proved, by a
+// A `Guard` stands in front of a connection: it lets nothing through before both sides have proved, by a
 // challenge-response over their roles, ranks, job and two fresh nonces, that they hold the same token
 // (docs/protocol.md), or has TLS prove it. It reads its own messages only, all of fixed size, and not a byte
-// of what follows them; works on stream and packet sockets, never blocks, and is driven by whoever watches
-// the socket:
+// of what follows them; it works on stream and packet sockets, and never blocks. The owner of the socket
+// calls `advance` when there is a connection, when the socket is ready, and when time is up:
 //
-//   switch (guard.advance(socket)) {  // when there is a connection, when the socket is ready, when time is
-//   up
+//   switch (guard.advance(socket)) {
 //     case Guard::State::reading:     // call again when the socket is readable
 //     case Guard::State::writing:     // ... writable
 //     case Guard::State::done:        // the connection is theirs and ours: go on
 //     case Guard::State::failed:      // close it; status() says why
 //   }
 //
-// Without credentials it lets everything pass at once, except that whoever accepts tells a peer which expects
-// a guard that there is none. One thread at a time.
+// Without credentials it lets everything pass at once, except that the side that accepts tells a peer which
+// expects a guard that there is none. One thread at a time.
 class Guard {
  public:
   enum class State { reading, writing, done, failed };
 
-  // For whoever connects.
+  // For the side that connects.
   static Guard connecting(SharedCredentials credentials, const Parties& parties, Deadline deadline);
-  // For whoever accepts as `self`; who connects becomes known.
+  // For the side that accepts, as `self`; who connects becomes known.
   static Guard accepting(SharedCredentials credentials, Service service, std::uint32_t self,
                          Deadline deadline);
 
@@ -64,7 +63,7 @@ class Guard {
   const Status& status() const { return status_; }
   // Whether the other side is one of ours, though not of this job: worth a line in the log.
   bool is_noteworthy() const { return noteworthy_; }
-  // Of whoever connected, proved once done; meaningless without credentials.
+  // The rank that connected, proved once done; meaningless without credentials.
   std::uint32_t from() const { return parties_.from; }
   bool is_open() const { return credentials_ == nullptr; }
   // Once done: what everything goes through from now on; null: the socket itself.
@@ -135,8 +134,8 @@ class Guard {
   std::size_t to_send_ = 0, sent_ = 0;
 };
 
-// Whoever connects without credentials reads an answer of another protocol: what it means if these are a
-// guard's first bytes.
+// A side that connects without credentials may read an answer of another protocol: this is what it means, if
+// these are a guard's first bytes.
 std::optional<Status> refusal_by_guard(std::span<const std::byte> answer, const std::string& who);
 
 }  // namespace tutti::security

@@ -8,7 +8,7 @@
 
 namespace tutti::security {
 
-// What is derived from Settings, for Guard alone.
+// `Keys` is what is derived from Settings, for Guard alone.
 class Keys {
  public:
   // `tls`: null where connections are not encrypted.

@@ -8,7 +8,8 @@
 #include <span>
 #include <string_view>
 
-// What guards say to each other. Fixed sizes, little-endian, nothing that could ask for memory.
+// These are the messages that guards exchange. They have fixed sizes and are little-endian, and nothing in
+// them could ask for memory.
 //
 //   opening: magic 8 | version 2 | mode 1 | service 1 | from 4 | to 4 | zeros 12 | nonce 32
 //   notice:  magic 8 | version 2 | mode 1 | verdict 1 | zeros 20 | nonce or proof 32

@@ -7,8 +7,8 @@
 
 namespace tutti::security {
 
-// What a listener does with guards that have failed: tells the log, without letting strangers fill it, and
-// remembers the last one that may explain why somebody is missing. Any thread.
+// `Refusals` takes a listener's guards that have failed: it tells the log, without letting strangers fill it,
+// and remembers the last one that may explain why somebody is missing. Any thread.
 class Refusals {
  public:
   // `where`: "tcp", "the store" ...

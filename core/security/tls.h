@@ -16,8 +16,8 @@ struct ssl_ctx_st;
 
 namespace tutti::security {
 
-// What all encrypted connections of a process share: TLS 1.3 and nothing older, by certificates or by keys
-// that both sides derive for each connection.
+// A `TlsContext` is what all encrypted connections of a process share: TLS 1.3 and nothing older, by
+// certificates or by keys that both sides derive for each connection.
 class TlsContext {
  public:
   struct Options {
@@ -46,9 +46,9 @@ class TlsContext {
   ssl_ctx_st* context_ = nullptr;
 };
 
-// One encrypted connection over a non-blocking stream socket, which it does not own. Never blocks, never
-// raises SIGPIPE. One thread at a time. Errors are errno values: EAGAIN; EPIPE, the other side has closed;
-// EPROTO, what came was not what the other side had sent; or the socket's.
+// A `Tls` is one encrypted connection over a non-blocking stream socket, which it does not own. It never
+// blocks and never raises SIGPIPE. One thread at a time. Errors are errno values: EAGAIN; EPIPE, the other
+// side has closed; EPROTO, what came was not what the other side had sent; or the socket's.
 class Tls {
  public:
   enum class State { reading, writing, done, failed };

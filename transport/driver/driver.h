@@ -15,48 +15,13 @@
 
 namespace tutti {
 
-// Something that makes progress when it is polled. Everything here is called by whoever drives.
-class Pollable {
- public:
-  virtual ~Pollable() = default;
-  // Does what can be done without blocking. True if anything was done.
-  virtual bool poll() = 0;
-  // The driver is about to sleep: announce it to whoever must wake us (a shared-memory doorbell, say). True
-  // if there is work after all, and the sleep must not happen. Followed by `cancel_sleep` in either case.
-  virtual bool prepare_sleep() { return false; }
-  virtual void cancel_sleep() {}
-  // Whether it waits for something that shows in memory, not on a descriptor: then a waiter polls more often
-  // than it asks the kernel. Asked when there is nothing left to do.
-  virtual bool expects_memory() const { return false; }
-  // When it must be polled even if nothing happens.
-  virtual Deadline next_deadline() const { return Deadline::never(); }
-};
+class DescriptorHandler;
+struct DriverOptions;
+struct DriverTask;
+class Pollable;
 
-// Called by whoever drives when a descriptor is ready; `events` are epoll's.
-class DescriptorHandler {
- public:
-  virtual ~DescriptorHandler() = default;
-  virtual void on_ready(std::uint32_t events) = 0;
-};
-
-// A piece of work handed to whoever drives. Owned by the caller until run; runs exactly once.
-struct DriverTask {
-  void (*run)(DriverTask& task) = nullptr;
-  DriverTask* next = nullptr;
-};
-
-struct DriverOptions {
-  std::chrono::nanoseconds spin{
-      50'000};  // a waiter polls this long before it sleeps; 0 when cores are scarce
-  // Then it offers the processor to others this long before it sleeps: a wake-up costs both sides dearly.
-  std::chrono::nanoseconds yield{200'000};
-  std::chrono::nanoseconds grace{
-      1'000'000};          // the background thread stays out this long after a caller drove
-  bool background = true;  // false: only callers drive (hosts with an event loop of their own)
-};
-
-// The one place where progress is made: whoever holds the baton drives, everybody else hands work over or
-// waits. There is one driver per init.
+// The `Driver` is the one place where progress is made: the thread that holds the baton drives, all others
+// hand work over or wait. There is one driver for each `init`.
 //
 // A waiting caller takes the baton and drives on its own thread: no hand-over on the latency path. A
 // background thread drives when no caller has for `grace`. It sleeps in the kernel *without* the baton, so
@@ -83,7 +48,7 @@ class TUTTI_CAPABILITY("baton") Driver {
   // Takes the baton if it is free. Never blocks. The holder must `leave`.
   bool try_enter() TUTTI_TRY_ACQUIRE(true);
   void leave() TUTTI_RELEASE();
-  // Takes the baton, asking whoever holds it to leave, and sleeping until then. For set-up and tear-down; not
+  // Takes the baton, asking its holder to leave, and sleeping until then. For set-up and tear-down; not
   // by a thread that already drives. In a forked child it succeeds at once, so that destructors can run
   // there.
   void enter() TUTTI_ACQUIRE();
@@ -92,13 +57,14 @@ class TUTTI_CAPABILITY("baton") Driver {
   // Where the analysis cannot see that the caller drives (behind an interface); checked at run time with
   // assertions.
   void assert_driven() const TUTTI_ASSERT_CAPABILITY(this);
-  // Runs the task as soon as possible by whoever drives; wakes a sleeping driver.
+  // The driving thread runs the task as soon as possible; a sleeping driver is woken.
   void post(DriverTask& task);
   // Makes a sleeping driver look again. Cheap when nobody sleeps.
   void wake();
-  // Drives, or waits for whoever does, until `done` is not zero or the deadline has passed; false in the
-  // latter case (and at once if not `status().ok()` or `forked()`). Whoever sets `done` calls `notify(done)`
-  // after it, when `done` may be gone already. Must not be called by a thread that already drives.
+  // Drives, or waits for the thread that does, until `done` is not zero or the deadline has passed; false in
+  // the latter case (and at once if not `status().ok()` or `forked()`). The thread that sets `done` calls
+  // `notify(done)` after it, when `done` may be gone already. Must not be called by a thread that already
+  // drives.
   bool wait(const std::atomic<std::uint32_t>& done, Deadline deadline);
   void notify(const std::atomic<std::uint32_t>& done);
   // One pass over everything, for event loops of the host; true if anything was done.
@@ -147,7 +113,48 @@ class TUTTI_CAPABILITY("baton") Driver {
   std::unique_ptr<State> state_;
 };
 
-// Holds the baton for a scope, waiting for it if need be (set-up and tear-down; not for the data path).
+// A `Pollable` makes progress when it is polled. The driving thread calls all of it.
+class Pollable {
+ public:
+  virtual ~Pollable() = default;
+  // Does what can be done without blocking. True if anything was done.
+  virtual bool poll() = 0;
+  // The driver is about to sleep: announce it to those who must wake us (a shared-memory doorbell, say). True
+  // if there is work after all, and the sleep must not happen. Followed by `cancel_sleep` in either case.
+  virtual bool prepare_sleep() { return false; }
+  virtual void cancel_sleep() {}
+  // Whether it waits for something that shows in memory, not on a descriptor: then a waiter polls more often
+  // than it asks the kernel. Asked when there is nothing left to do.
+  virtual bool expects_memory() const { return false; }
+  // When it must be polled even if nothing happens.
+  virtual Deadline next_deadline() const { return Deadline::never(); }
+};
+
+// A `DescriptorHandler` hears on the driving thread that its descriptor is ready; `events` are epoll's.
+class DescriptorHandler {
+ public:
+  virtual ~DescriptorHandler() = default;
+  virtual void on_ready(std::uint32_t events) = 0;
+};
+
+// A `DriverTask` is a piece of work for the driving thread. Its caller owns it until it runs, exactly once.
+struct DriverTask {
+  void (*run)(DriverTask& task) = nullptr;
+  DriverTask* next = nullptr;
+};
+
+struct DriverOptions {
+  std::chrono::nanoseconds spin{
+      50'000};  // a waiter polls this long before it sleeps; 0 when cores are scarce
+  // Then it offers the processor to others this long before it sleeps: a wake-up costs both sides dearly.
+  std::chrono::nanoseconds yield{200'000};
+  std::chrono::nanoseconds grace{
+      1'000'000};          // the background thread stays out this long after a caller drove
+  bool background = true;  // false: only callers drive (hosts with an event loop of their own)
+};
+
+// A `DriverGuard` holds the baton for a scope, and waits for it first: for set-up and tear-down, not for the
+// data path.
 class TUTTI_SCOPED_CAPABILITY DriverGuard {
  public:
   explicit DriverGuard(Driver& driver) TUTTI_ACQUIRE(driver);

@@ -14,8 +14,8 @@
 
 namespace tutti {
 
-// An epoll instance with a bell. A part of the Driver: everything but `ring` and `descriptor` is called by
-// whoever drives.
+// A `Poller` is an epoll instance with a bell, and a part of the Driver: the driving thread calls everything
+// but `ring` and `descriptor`.
 class Poller {
  public:
   Poller();

@@ -6,16 +6,17 @@
 
 namespace tutti {
 
-// Whether spinning pays, or yielding. A waiter that spins answers fastest where it has a processor to itself.
-// Where others want that processor, one of them perhaps the peer that it waits for, it loses its time slice,
-// and milliseconds; where answers take long, it burns what others could use. So it goes by what spinning
-// brought: after a lost time slice, or several waits that spun in vain, a number of waits sleep at once;
-// twice as many when it happens again soon.
+// A `SpinPolicy` says whether spinning pays, or yielding. A waiter that spins answers fastest where it has a
+// processor to itself. Where others want that processor, one of them perhaps the peer that it waits for, it
+// loses its time slice, and milliseconds; where answers take long, it burns what others could use. So it goes
+// by what spinning brought: after a lost time slice, or several waits that spun in vain, a number of waits
+// sleep at once; twice as many when it happens again soon.
 //
-// Who yields in vain has burnt nothing. But beside a process that never gives its processor away a yield may
-// cost a time slice, too, and who is woken gets the processor sooner than who has yielded.
+// A thread that yields in vain has burnt nothing. But beside a process that never gives its processor away a
+// yield may cost a time slice, too, and a thread that is woken gets the processor sooner than one that has
+// yielded.
 //
-// Used by whoever drives.
+// The driving thread uses it.
 class SpinPolicy {
  public:
   enum class InVain : std::uint8_t { counts, is_fine };

@@ -12,10 +12,11 @@
 #include "transport/driver/spin_policy.h"
 #include "transport/driver/wait_queue.h"
 
-// How threads find each other without losing a wake-up: whoever is about to sleep first says so (`sleepers`,
-// `dozing`, `background`), then looks again for work and for the baton; whoever makes work or drops the baton
-// first does that, then looks for sleepers. All of these accesses are sequentially consistent *operations*,
-// so one of the two always sees the other.
+// `Driver::State` is what the driver's threads share, and how they find each other without losing a wake-up:
+// a thread that is about to sleep first says so (`sleepers`, `dozing`, `background`), then looks again for
+// work and for the baton; a thread that makes work or drops the baton first does that, then looks for
+// sleepers. All of these accesses are sequentially consistent *operations*, so one of the two always sees the
+// other.
 namespace tutti {
 
 // What the background thread is doing.

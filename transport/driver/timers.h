@@ -6,13 +6,9 @@
 
 namespace tutti {
 
-// A moment that something waits for: a hello, an answer, the next try. Never on the data path.
-class Timer {
- public:
-  virtual ~Timer() = default;
-  virtual void on_timer() = 0;
-};
+class Timer;
 
+// `Timers` keeps the moments that things wait for: a hello, an answer, the next try. Never on the data path.
 class Timers {
  public:
   // Replaces the moment that was set before.
@@ -24,6 +20,13 @@ class Timers {
 
  private:
   std::multimap<Deadline::Clock::time_point, Timer*> queue_;
+};
+
+// A `Timer` is called when its moment has come.
+class Timer {
+ public:
+  virtual ~Timer() = default;
+  virtual void on_timer() = 0;
 };
 
 }  // namespace tutti

@@ -8,9 +8,9 @@
 
 namespace tutti {
 
-// Threads that sleep until what they wait for is done or the baton is handed to them; a part of the Driver.
-// The nodes live on the stacks of the sleepers. The mutex is held for a few instructions and one futex call
-// at most.
+// A `WaitQueue` holds the threads that sleep until what they wait for is done or the baton is handed to them;
+// it is a part of the Driver. The nodes live on the stacks of the sleepers. The mutex is held for a few
+// instructions and one futex call at most.
 class WaitQueue {
  public:
   struct Waiter {

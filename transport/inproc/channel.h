@@ -7,6 +7,7 @@
 
 namespace tutti::inproc {
 
+// A `Channel` here moves frames through the queues that two ranks of one process share.
 class Channel final : public StreamChannel {
  public:
   Channel(int peer, Transport& transport, TransportOwner& owner, const MessageLimits& limits,

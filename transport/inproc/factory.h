@@ -5,9 +5,12 @@
 
 #include "transport/transport.h"
 
+// The inproc transport: ranks are threads of one process, frames are copied into the peer's queue, and its
+// driver is woken. It is the reference for the other transports, and the way to test everything above without
+// a network.
 namespace tutti::inproc {
 
-// Where the ranks of one process meet. Thread-safe; lives as long as anybody has it.
+// A `Hub` is where the ranks of one process meet. It is thread-safe, and lives as long as anybody has it.
 class Hub;
 std::shared_ptr<Hub> make_hub();
 
@@ -19,8 +22,6 @@ struct Options {
   std::size_t buffer = 256 * 1024;
 };
 
-// Ranks that are threads of one process: frames are copied into the peer's queue and its driver is woken. The
-// reference for the other transports, and the way to test everything above without a network.
 std::unique_ptr<Transport> create(Options options);
 
 }  // namespace tutti::inproc

@@ -20,9 +20,34 @@
 
 namespace tutti::inproc {
 
+class Commons;
+class Mailbox;
 class Wire;
 
-// How others get a rank's attention.
+// A `Hub` knows the mailboxes of all ranks of one process, and what they share.
+class Hub {
+ public:
+  Hub();
+
+  // Equal for two transports exactly if they share a hub.
+  const std::string& id() const { return id_; }
+  std::shared_ptr<Mailbox> mailbox(int rank);
+  // The wire between two ranks, made on first use and announced to the other one; null if that has stopped.
+  std::shared_ptr<Wire> connect(int from, int to);
+  // What the members of a request share; the first to ask makes it.
+  std::shared_ptr<Commons> commons(const ShareRequest& request);
+
+ private:
+  std::shared_ptr<Mailbox> find_mailbox(int rank);
+
+  std::string id_;
+  std::mutex mutex_;
+  std::map<int, std::shared_ptr<Mailbox>> mailboxes_;
+  std::map<std::pair<int, int>, std::shared_ptr<Wire>> wires_;
+  std::map<std::pair<std::uint64_t, std::vector<int>>, std::weak_ptr<Commons>> commons_;
+};
+
+// A `Mailbox` is how others get a rank's attention.
 class Mailbox {
  public:
   void start(Driver& driver);
@@ -49,8 +74,8 @@ struct Packet {
   std::vector<std::byte> payload;
 };
 
-// The connection of two ranks: a bounded queue of frames in each direction. Sides are 0 (the lower rank)
-// and 1.
+// A `Wire` is the connection of two ranks: a bounded queue of frames in each direction. Sides are 0 (the
+// lower rank) and 1.
 class Wire {
  public:
   enum class Outcome { done, wait, closed };
@@ -89,7 +114,7 @@ class Wire {
   std::array<Direction, 2> towards_;
 };
 
-// Memory that a group of ranks asks for: theirs once all of them have.
+// `Commons` is memory that a group of ranks asks for: it is theirs once all of them have.
 class Commons {
  public:
   Commons(std::uint64_t bytes, std::vector<std::shared_ptr<Mailbox>> boxes);
@@ -112,28 +137,6 @@ class Commons {
   mutable std::mutex mutex_;
   std::size_t joined_ = 0;
   bool refused_ = false;
-};
-
-class Hub {
- public:
-  Hub();
-
-  // Equal for two transports exactly if they share a hub.
-  const std::string& id() const { return id_; }
-  std::shared_ptr<Mailbox> mailbox(int rank);
-  // The wire between two ranks, made on first use and announced to the other one; null if that has stopped.
-  std::shared_ptr<Wire> connect(int from, int to);
-  // What the members of a request share; the first to ask makes it.
-  std::shared_ptr<Commons> commons(const ShareRequest& request);
-
- private:
-  std::shared_ptr<Mailbox> find_mailbox(int rank);
-
-  std::string id_;
-  std::mutex mutex_;
-  std::map<int, std::shared_ptr<Mailbox>> mailboxes_;
-  std::map<std::pair<int, int>, std::shared_ptr<Wire>> wires_;
-  std::map<std::pair<std::uint64_t, std::vector<int>>, std::weak_ptr<Commons>> commons_;
 };
 
 }  // namespace tutti::inproc

@@ -11,6 +11,7 @@ namespace tutti::inproc {
 
 class Channel;
 
+// A `Transport` here connects ranks that are threads of one process.
 class Transport final : public tutti::Transport, private Pollable {
  public:
   explicit Transport(Options options);

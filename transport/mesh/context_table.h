@@ -13,7 +13,7 @@ namespace tutti {
 
 class ContextEvents;
 
-// The messages and receives of one context that have not met yet.
+// A `ContextTable` holds the messages and receives of one context that have not met yet.
 //
 // Collectives meet by exact name, so both sides are in hash tables. User messages meet as MPI has it: an
 // arriving message takes the earliest posted receive that fits it, a receive takes the earliest arrival that

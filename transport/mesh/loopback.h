@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// The channel from a rank to itself: what is sent is received within the same call.
+// A `LoopbackChannel` leads from a rank to itself: what is sent is received within the same call.
 class LoopbackChannel final : public StreamChannel {
  public:
   LoopbackChannel(TransportOwner& owner, const MessageLimits& limits)

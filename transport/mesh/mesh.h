@@ -14,9 +14,10 @@
 #include "transport/peer.h"
 #include "transport/transport.h"
 
+// The `Mesh` is all ways from this rank to every other, and the one place where messages meet receives.
 namespace tutti {
 
-// What a communicator hears from the mesh about its context. Called by whoever drives.
+// `ContextEvents` is what a communicator hears from the mesh about its context, on the driving thread.
 class ContextEvents {
  public:
   virtual ~ContextEvents() = default;
@@ -48,13 +49,13 @@ struct MeshOptions {
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(30)};
 };
 
-// All ways from this rank to every other, and the one place where messages meet receives: collectives by
-// (context, sequence, index) whoever posts first, user messages by source and tag with wildcards.
+// Collectives meet by (context, sequence, index), whichever side comes first; user messages meet by source
+// and tag, with wildcards.
 //
 // Connections are made on first use, over the first transport that reaches the peer, and are shared by all
 // communicators. If that transport finds that it does not work between the two after all, both sides go on to
-// the next one. Sending to oneself works. Everything but the constructor and `shutdown` is called by whoever
-// drives.
+// the next one. Sending to oneself works. The driving thread calls everything but the constructor and
+// `shutdown`.
 //
 // A receive from any source is not failed when a rank is lost: who else might send is for the communicator to
 // know, which hears `on_peer_down` and cancels it if need be.

@@ -11,6 +11,7 @@
 
 namespace tutti {
 
+// `Mesh::State` is what the mesh keeps of peers and contexts.
 struct Mesh::State {
   struct Peer {
     std::unique_ptr<Channel> channel;

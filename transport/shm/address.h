@@ -7,7 +7,7 @@
 
 namespace tutti::shm {
 
-// What a transport publishes: "tutti-10072354681305/1000/5b1c0f3de2a49786".
+// An `Address` is what an shm transport publishes: "tutti-10072354681305/1000/5b1c0f3de2a49786".
 struct Address {
   std::string name;  // of its listener, in the abstract namespace
   std::uint32_t uid = 0;

@@ -10,9 +10,9 @@
 
 namespace tutti::shm {
 
-// A peer's bell (or our own): one end of a pair of sockets whose other end its driver watches. It is a socket
-// because each call can ask a socket not to wait. Whether a pipe or an eventfd waits is a flag that all
-// processes share which have it, so that any of them could make us wait for ever.
+// A `BellRope` rings a peer's bell, or our own: it is one end of a pair of sockets whose other end its driver
+// watches. It is a socket because each call can ask a socket not to wait. Whether a pipe or an eventfd waits
+// is a flag that all processes share which have it, so that any of them could make us wait for ever.
 class BellRope {
  public:
   // Null if it is anything else: what a peer hands over may be a full pipe, for example.
@@ -28,7 +28,7 @@ class BellRope {
 };
 using SharedRope = std::shared_ptr<const BellRope>;
 
-// Our bell. What the ring means is for the pollables to find out, which are polled after it.
+// A `Bell` wakes our driver. What the ring means is for the pollables to find out, which are polled after it.
 class Bell final : public DescriptorHandler {
  public:
   Status create();

@@ -12,9 +12,9 @@ namespace tutti::shm {
 
 class ShmTransport;
 
-// Frames over a pair of rings in shared memory. Written from the calling thread while there is room; read
-// when polled, straight out of the ring. The link over which the two have met stays open: its end is the
-// peer's death.
+// A `ShmChannel` moves frames over a pair of rings in shared memory. They are written from the calling thread
+// while there is room, and read when polled, straight out of the ring. The link over which the two have met
+// stays open: its end is the peer's death.
 class ShmChannel final : public StreamChannel, public LinkEvents, public ConnectorEvents, public Timer {
  public:
   ShmChannel(ShmTransport& transport, Hub& hub, int peer, std::chrono::nanoseconds connect_timeout);

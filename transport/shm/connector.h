@@ -7,19 +7,10 @@
 
 namespace tutti::shm {
 
-// Told once; the connector may be destroyed from within.
-class ConnectorEvents {
- public:
-  virtual ~ConnectorEvents() = default;
-  // Both sides have the pipe. The peer's bell is in it.
-  virtual void on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) = 0;
-  // There will be no pipe between the two, and both sides know it.
-  virtual void on_refused(const Status& why) = 0;
-  virtual void on_connect_failed(const Status& why) = 0;
-};
+class ConnectorEvents;
 
-// Makes a pipe for one peer, offers it, and opens it when the peer has proved that it sees it. Destroying it
-// gives up.
+// A `Connector` makes a pipe for one peer, offers it, and opens it when the peer has proved that it sees it.
+// Destroying it gives up.
 class Connector final : public LinkEvents, public Timer {
  public:
   Connector(Hub& hub, int peer, std::chrono::nanoseconds timeout, ConnectorEvents& events);
@@ -51,6 +42,17 @@ class Connector final : public LinkEvents, public Timer {
   std::uint64_t proof_ = 0;
   std::unique_ptr<Pipe> pipe_;
   std::unique_ptr<Link> link_;  // while our hello is out
+};
+
+// `ConnectorEvents` hears once what has become of it; the connector may be destroyed from within.
+class ConnectorEvents {
+ public:
+  virtual ~ConnectorEvents() = default;
+  // Both sides have the pipe. The peer's bell is in it.
+  virtual void on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) = 0;
+  // There will be no pipe between the two, and both sides know it.
+  virtual void on_refused(const Status& why) = 0;
+  virtual void on_connect_failed(const Status& why) = 0;
 };
 
 }  // namespace tutti::shm

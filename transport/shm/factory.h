@@ -9,12 +9,13 @@
 
 #include "transport/transport.h"
 
+// The shm transport connects ranks of one host by shared memory; `create` makes it.
 namespace tutti::shm {
 
 struct Options {
   // Bytes of the ring in each direction between two ranks; a power of two.
   std::size_t ring = 128 * 1024;
-  // Whoever connects must have said who it is after this long.
+  // A process that connects must have said who it is after this long.
   std::chrono::milliseconds handshake_timeout{5000};
   // What every connection is guarded by; null: nothing.
   security::SharedCredentials credentials = {};

@@ -15,11 +15,11 @@
 
 namespace tutti::shm {
 
-// What the parts of one shm transport share. Touched by whoever drives, once started.
+// A `Hub` is what the parts of one shm transport share. Once started, only the driving thread touches it.
 struct Hub {
   explicit Hub(const Options& from) : options(from) {}
 
-  // For whoever drives, as everything here.
+  // These are for the driving thread, as everything here.
   Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
     driver->assert_driven();
     return driver->watch(descriptor, events, handler);

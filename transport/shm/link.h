@@ -9,21 +9,10 @@
 
 namespace tutti::shm {
 
-class Link;
+class LinkEvents;
 
-// Called by whoever drives; the link may be destroyed from within.
-class LinkEvents {
- public:
-  virtual ~LinkEvents() = default;
-  // Both sides have proved who they are: from now on notes may be sent. Comes from within `start` if there is
-  // nothing to prove.
-  virtual void on_open(Link&) {}
-  virtual void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) = 0;
-  // The other side has closed, could not prove who it is, or broke the protocol: the link says nothing more.
-  virtual void on_broken(Link& link, const std::string& why) = 0;
-};
-
-// A connection to one peer, watched by the driver. The guard comes first.
+// A `Link` is a local socket to one peer, over which notes are exchanged. The driver watches it; the guard
+// comes first.
 class Link final : public DescriptorHandler {
  public:
   Link(Hub& hub, Descriptor socket, security::Guard guard, LinkEvents& events);
@@ -57,6 +46,18 @@ class Link final : public DescriptorHandler {
   bool passed_ = false;
   bool waits_writable_ = false;
   bool watching_ = false;
+};
+
+// `LinkEvents` hears of a link on the driving thread; the link may be destroyed from within.
+class LinkEvents {
+ public:
+  virtual ~LinkEvents() = default;
+  // Both sides have proved who they are: from now on notes may be sent. Comes from within `start` if there is
+  // nothing to prove.
+  virtual void on_open(Link&) {}
+  virtual void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) = 0;
+  // The other side has closed, could not prove who it is, or broke the protocol: the link says nothing more.
+  virtual void on_broken(Link& link, const std::string& why) = 0;
 };
 
 }  // namespace tutti::shm

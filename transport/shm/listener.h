@@ -9,16 +9,10 @@
 
 namespace tutti::shm {
 
-// Told of connections by processes of our user that have passed the guard and whose first note is here.
-class HelloHandler {
- public:
-  virtual ~HelloHandler() = default;
-  virtual void on_hello(const Note& hello, std::vector<Descriptor> descriptors,
-                        std::unique_ptr<Link> link) = 0;
-};
+class HelloHandler;
 
-// Accepts, and listens to strangers until they have said who they are. Whoever says nothing for too long is
-// closed; there is a limit on their number, beyond which the oldest goes.
+// A `Listener` accepts connections, and listens to strangers until they have said who they are. A stranger
+// that says nothing for too long is closed; there is a limit on their number, beyond which the oldest goes.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -47,6 +41,15 @@ class Listener final : public DescriptorHandler, public Timer {
   bool scarce_ = false;  // said so already
   security::Refusals refusals_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
+};
+
+// A `HelloHandler` hears of connections by processes of our user that have passed the guard and whose first
+// note is here.
+class HelloHandler {
+ public:
+  virtual ~HelloHandler() = default;
+  virtual void on_hello(const Note& hello, std::vector<Descriptor> descriptors,
+                        std::unique_ptr<Link> link) = 0;
 };
 
 }  // namespace tutti::shm

@@ -9,10 +9,10 @@
 #include "core/descriptor.h"
 #include "transport/shm/note.h"
 
+// Unix sockets in the abstract namespace carry notes and descriptors between processes of one host. That
+// namespace belongs to the network namespace, and nothing is left in any file system. They move packets and
+// never block. Errors are errno values, zero for none.
 namespace tutti::shm {
-
-// Unix sockets in the abstract namespace (which belongs to the network namespace; nothing is left in any
-// file system), in packets, never blocking. Errors are errno values, zero for none.
 
 // What one packet can carry (the kernel's SCM_MAX_FD).
 inline constexpr std::size_t max_descriptors = 253;

@@ -9,6 +9,7 @@
 
 #include <tutti/status.h>
 
+// A `Note` is what is said on a local socket, one packet each.
 namespace tutti::shm {
 
 enum class NoteKind : std::uint32_t {
@@ -26,8 +27,8 @@ enum class NoteKind : std::uint32_t {
 inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"
 inline constexpr std::uint32_t note_version = 1;
 
-// What is said on a local socket, one packet each. Both sides are on one machine, so it is sent as it is;
-// whoever receives it believes nothing but its size, magic and version.
+// Both sides are on one machine, so a note is sent as it is; its receiver believes nothing but its size,
+// magic and version.
 struct Note {
   std::uint64_t magic = note_magic;
   std::uint32_t version = note_version;

@@ -8,8 +8,8 @@
 
 namespace tutti::shm {
 
-// What two ranks share for their channel: a ring in each direction, and the words by which they wake each
-// other. Side 0 has made the segment, side 1 has mapped it.
+// A `Pipe` is what two ranks share for their channel: a ring in each direction, and the words by which they
+// wake each other. Side 0 has made the segment, side 1 has mapped it.
 class Pipe {
  public:
   static constexpr std::size_t min_ring = 4096;

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+// A ring moves bytes from one process to another through shared memory: a `RingWriter` at one end, a
+// `RingReader` at the other.
 namespace tutti::shm {
 
 // Everything in a ring starts on a cache line: headers are never split, elements are aligned.
@@ -27,7 +29,7 @@ struct Lane {
 
 // One side's words.
 struct Side {
-  // Set by this side before it sleeps, cleared by whoever wakes it; see docs/threads.md.
+  // Set by this side before it sleeps, cleared by the side that wakes it; see docs/threads.md.
   alignas(apart_bytes) std::atomic<std::uint32_t> asleep;
   // Written by this side alone, after each change that may concern the other.
   alignas(apart_bytes) std::atomic<std::uint32_t> pulse;
@@ -35,8 +37,9 @@ struct Side {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<std::uint32_t>::is_always_lock_free);
 
-// The writing end. Keeps copies of both positions, so that the reader's line is only fetched when the ring
-// seems to be full. The reader may be faulty: its head is judged, and never makes us write elsewhere.
+// A `RingWriter` is the writing end. It keeps copies of both positions, so that the reader's line is only
+// fetched when the ring seems to be full. The reader may be faulty: its head is checked, and never makes us
+// write elsewhere.
 class RingWriter {
  public:
   void open(Lane& lane, std::span<std::byte> data) {
@@ -83,7 +86,7 @@ class RingWriter {
   bool broken_ = false;
 };
 
-// The reading end; the writer's tail is judged in the same way.
+// A `RingReader` is the reading end; the writer's tail is checked in the same way.
 class RingReader {
  public:
   void open(Lane& lane, std::span<const std::byte> data) {

@@ -9,11 +9,8 @@
 
 namespace tutti::shm {
 
-std::size_t page_bytes();
-std::size_t round_up_to_pages(std::size_t bytes);
-
-// Memory without a name that several processes can map: a memfd, sealed against shrinking and growing, so
-// that no mapping of it can raise SIGBUS behind its end. Not moved: others point into it.
+// A `Segment` is memory without a name that several processes can map: a memfd, sealed against shrinking and
+// growing, so that no mapping of it can raise SIGBUS behind its end. Not moved: others point into it.
 class Segment {
  public:
   Segment() = default;
@@ -26,7 +23,8 @@ class Segment {
   // Maps what a peer has handed over, if it is sealed and has exactly that size.
   Status map(Descriptor memfd, std::size_t bytes);
   // Takes memory for a part of it from the system now: without this, a host that runs out of memory would
-  // kill whoever touches a page first. The pages come from the memory near the calling thread's processor.
+  // kill the process that touches a page first. The pages come from the memory near the calling thread's
+  // processor.
   Status provide(std::size_t offset, std::size_t bytes);
   // The mapping stays.
   void close_descriptor() { memfd_.reset(); }
@@ -40,5 +38,8 @@ class Segment {
   Descriptor memfd_;
   std::span<std::byte> memory_;
 };
+
+std::size_t page_bytes();
+std::size_t round_up_to_pages(std::size_t bytes);
 
 }  // namespace tutti::shm

@@ -7,9 +7,9 @@
 
 namespace tutti::shm {
 
-// The leader's side of sharing a segment: waits for all members, hands the segment to each, and lets them go
-// when all have proved that they see it. If anything goes wrong before that, it tells all of them. Tells
-// SegmentRequests to destroy it when it is over.
+// A `SegmentLeader` is the leader's side of sharing a segment: it waits for all members, hands the segment to
+// each, and lets them go when all have proved that they see it. If anything goes wrong before that, it tells
+// all of them. When it is over it has SegmentRequests destroy it.
 class SegmentLeader final : public LinkEvents, public Timer {
  public:
   SegmentLeader(Hub& hub, SegmentRequests& requests, ShareRequest& request);

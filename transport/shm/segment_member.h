@@ -7,7 +7,8 @@
 
 namespace tutti::shm {
 
-// A member's side of sharing a segment. Tells SegmentRequests to destroy it when it is over.
+// A `SegmentMember` is a member's side of sharing a segment. When it is over it has SegmentRequests destroy
+// it.
 //
 // Until it has said that it has mapped the segment it may give up; from then on the leader decides, so that
 // all get it or none: only the leader's death, or silence long after the deadline, ends it then.

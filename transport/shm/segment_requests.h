@@ -14,8 +14,8 @@ class SegmentLeader;
 class SegmentMember;
 class SharedMemory;
 
-// All wishes for shared segments, the members' notes that came before the leader's own wish, and the segments
-// that there are.
+// `SegmentRequests` holds all wishes for shared segments, the members' notes that came before the leader's
+// own wish, and the segments that there are.
 class SegmentRequests final : public LinkEvents {
  public:
   explicit SegmentRequests(Hub& hub);

@@ -12,16 +12,8 @@ namespace tutti::shm {
 
 class SegmentRequests;
 
-// A segment's bytes: a proof for each member in front, what the members share behind.
-std::size_t front_bytes(std::size_t members);
-std::size_t segment_bytes(const ShareRequest& request);
-// Where member `member` proves that it has mapped the segment.
-std::uint64_t* proof_place(const Segment& segment, std::size_t member);
-// Takes memory for the pages that are this member's to provide: together the members provide all of them.
-Status provide_share(Segment& segment, std::size_t member, std::size_t members);
-
-// A segment that all members have. The links to the others stay open as long as it lives (the leader's to
-// each, a member's to the leader): the end of one without a goodbye is a death.
+// `SharedMemory` is a segment that all members have. The links to the others stay open as long as it lives
+// (the leader's to each, a member's to the leader): the end of one without a goodbye is a death.
 class SharedMemory final : public SharedSegment, public LinkEvents {
  public:
   struct Member {
@@ -51,5 +43,13 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
   const std::size_t bytes_;
   SharedSegmentEvents* events_;
 };
+
+// A segment's bytes: a proof for each member in front, what the members share behind.
+std::size_t front_bytes(std::size_t members);
+std::size_t segment_bytes(const ShareRequest& request);
+// Where member `member` proves that it has mapped the segment.
+std::uint64_t* proof_place(const Segment& segment, std::size_t member);
+// Takes memory for the pages that are this member's to provide: together the members provide all of them.
+Status provide_share(Segment& segment, std::size_t member, std::size_t members);
 
 }  // namespace tutti::shm

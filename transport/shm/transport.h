@@ -13,6 +13,7 @@ namespace tutti::shm {
 
 class ShmChannel;
 
+// A `ShmTransport` connects ranks of one host by shared memory.
 class ShmTransport final : public Transport, public HelloHandler, public Pollable {
  public:
   // Made by `create`.

@@ -7,6 +7,7 @@
 
 #include "transport/message.h"
 
+// A `FrameHeader` is what every frame on a stream starts with, and this is how it is written and read.
 namespace tutti {
 
 enum class FrameType : std::uint8_t {
@@ -22,7 +23,7 @@ enum class FrameType : std::uint8_t {
   goodbye = 9,  // nothing will follow
 };
 
-// Every frame starts with this, in little-endian order, 64 bytes on the wire; `payload` bytes follow.
+// It is 64 bytes on the wire, in little-endian order; `payload` bytes follow.
 struct FrameHeader {
   FrameType type = FrameType::goodbye;
   Code code = Code::ok;  // cancel, refuse, abort: why

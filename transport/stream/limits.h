@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// What both ends of a StreamChannel derive from the agreed MessageLimits, in the same way.
+// `StreamLimits` is what both ends of a StreamChannel derive from the agreed MessageLimits, in the same way.
 struct StreamLimits {
   // What the receiver's memory holds beside the payload of an unclaimed message; it makes empty messages cost
   // credit as well.

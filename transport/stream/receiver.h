@@ -17,8 +17,9 @@
 
 namespace tutti {
 
-// The receiving half of a StreamChannel: judges every frame before it believes any of it, and takes payloads
-// to where they belong: the receive's memory, a bounded buffer if there is no receive yet, or nowhere.
+// A `StreamReceiver` is the receiving half of a StreamChannel: it checks every frame before it believes any
+// of it, and takes payloads to where they belong: the receive's memory, a bounded buffer if there is no
+// receive yet, or nowhere.
 //
 // `done` of an operation may call back into the channel, even close it; so each function calls it last, or
 // looks at its own state anew afterwards.

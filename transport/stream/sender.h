@@ -16,7 +16,7 @@
 
 namespace tutti {
 
-// The sending half of a StreamChannel: decides which frame is next.
+// A `StreamSender` is the sending half of a StreamChannel: it decides which frame is next.
 //
 // Control frames go first; then announcements (eager messages, requests) in the order of `push`, as far as
 // credit and the bound on unanswered requests permit; then the fragments of large messages, one of each in

@@ -12,7 +12,7 @@ namespace tutti::tcp {
 
 using Endpoint = asio::ip::tcp::endpoint;
 
-// What a transport publishes: "10.0.0.1:4711,[2001:db8::1]:4711/8c1f00d2b5a69e37".
+// An `Address` is what a tcp transport publishes: "10.0.0.1:4711,[2001:db8::1]:4711/8c1f00d2b5a69e37".
 struct Address {
   std::vector<Endpoint> endpoints;
   // A random number that belongs to this very transport: a job that gets an old one's port is not taken for

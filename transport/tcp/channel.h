@@ -16,8 +16,9 @@ namespace tutti::tcp {
 
 class TcpTransport;
 
-// Frames over one socket; payloads of large messages over several, where that pays. Written from the calling
-// thread while the socket takes them; read when the driver says so, large payloads straight into place.
+// A `TcpChannel` moves frames over one socket, and payloads of large messages over several, where that pays.
+// They are written from the calling thread while the socket takes them, and read when the driver says so,
+// large payloads straight into place.
 class TcpChannel final : public StreamChannel,
                          public DescriptorHandler,
                          public ConnectorEvents,

@@ -9,9 +9,9 @@
 
 namespace tutti::tcp {
 
-// Which of the kernel's congestion controls a connection gets. Within a host and between neighbours nothing
-// is to be gained from probing the way for its capacity: BBR's pacing halves what loopback carries. There
-// Reno is taken, where the system permits it; elsewhere the system's choice stays.
+// `Congestion` chooses the congestion control that a connection gets from the kernel. Within a host and
+// between neighbours nothing is to be gained from probing the way for its capacity: BBR's pacing halves what
+// loopback carries. There Reno is taken, where the system permits it; elsewhere the system's choice stays.
 class Congestion {
  public:
   // `setting`: empty, to choose as above; "system", to change nothing; or a name for all connections.

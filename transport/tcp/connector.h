@@ -14,16 +14,10 @@
 
 namespace tutti::tcp {
 
-// Told once; the connector may be destroyed from within.
-class ConnectorEvents {
- public:
-  virtual ~ConnectorEvents() = default;
-  virtual void on_connected(Wire wire) = 0;
-  virtual void on_connect_failed(const Status& why) = 0;
-};
+class ConnectorEvents;
 
-// Tries to get a connection to one peer, address by address, round after round, until it is welcome or the
-// deadline has passed. Destroying it gives up.
+// A `Connector` tries to get a connection to one peer, address by address, round after round, until it is
+// welcome or the deadline has passed. Destroying it gives up.
 //
 // A refused connection is not tried for long: the peer's listener existed before its address was known, so
 // nobody is there any more. When descriptors or local ports run out, later rounds may fare better.
@@ -81,6 +75,14 @@ class Connector final : public DescriptorHandler, public Timer {
   asio::error_code last_error_;
   std::size_t have_ = 0;
   std::array<std::byte, answer_bytes> answer_{};
+};
+
+// `ConnectorEvents` hears once what has become of it; the connector may be destroyed from within.
+class ConnectorEvents {
+ public:
+  virtual ~ConnectorEvents() = default;
+  virtual void on_connected(Wire wire) = 0;
+  virtual void on_connect_failed(const Status& why) = 0;
 };
 
 }  // namespace tutti::tcp

@@ -11,6 +11,7 @@
 
 #include "transport/transport.h"
 
+// The tcp transport connects ranks by TCP; `create` makes it.
 namespace tutti::tcp {
 
 struct Options {
@@ -29,7 +30,7 @@ struct Options {
   int sockets = 0;
   // See congestion.h.
   std::string congestion = {};
-  // Whoever connects must have said who it is after this long.
+  // A process that connects must have said who it is after this long.
   std::chrono::milliseconds handshake_timeout{5000};
   // What every connection is guarded by; null: nothing.
   security::SharedCredentials credentials = {};

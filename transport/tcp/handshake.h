@@ -8,8 +8,8 @@
 
 namespace tutti::tcp {
 
-// The first bytes on a connection: whoever connected says hello, the other side answers, and no frame is sent
-// before a welcome. Little-endian, fixed sizes, nothing that could ask for memory.
+// A `Hello` is the first thing on a connection: the side that connected says it, the other side answers, and
+// no frame is sent before a welcome. Little-endian, fixed sizes, nothing that could ask for memory.
 //
 //   hello:  magic 8 | version 4 | from 4 | to 4 | side 4 | from's nonce 8 | to's nonce 8
 //   answer: magic 8 | version 4 | verdict 4

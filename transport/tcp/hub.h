@@ -14,7 +14,7 @@
 
 namespace tutti::tcp {
 
-// What the parts of one tcp transport share. Touched by whoever drives, once started.
+// A `Hub` is what the parts of one tcp transport share. Once started, only the driving thread touches it.
 struct Hub {
   // Received bytes that do not go straight into place pass through here; a channel keeps nothing in it
   // between two calls, so one buffer serves all, and it is warm.
@@ -29,7 +29,7 @@ struct Hub {
     void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t(64)); }
   };
 
-  // For whoever drives, as everything here.
+  // These are for the driving thread, as everything here.
   Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
     driver->assert_driven();
     return driver->watch(descriptor, events, handler);

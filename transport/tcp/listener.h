@@ -15,18 +15,12 @@
 
 namespace tutti::tcp {
 
-// Told of connections that have passed the guard and said a proper hello, as the rank that they have proved
-// to be.
-class HelloHandler {
- public:
-  virtual ~HelloHandler() = default;
-  virtual void on_hello(const Hello& hello, Wire wire) = 0;
-};
+class HelloHandler;
 
-// Accepts, and listens to strangers until they have proved and said who they are. Whoever says something
-// else, or nothing for too long, is closed; there is a limit on their number, beyond which the oldest goes of
-// those that come from where most come from: it had the most time, and a peer whose hello was late tries
-// again.
+// A `Listener` accepts connections, and listens to strangers until they have proved and said who they are.
+// One that says something else, or nothing for too long, is closed; there is a limit on their number, beyond
+// which the oldest goes of those from the address from which most come: it had the most time, and a peer
+// whose hello was late tries again.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -58,6 +52,14 @@ class Listener final : public DescriptorHandler, public Timer {
   security::Refusals refusals_;
   security::Crowd crowd_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
+};
+
+// A `HelloHandler` hears of connections that have passed the guard and said a proper hello, as the rank that
+// they have proved to be.
+class HelloHandler {
+ public:
+  virtual ~HelloHandler() = default;
+  virtual void on_hello(const Hello& hello, Wire wire) = 0;
 };
 
 }  // namespace tutti::tcp

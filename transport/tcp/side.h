@@ -13,21 +13,10 @@
 
 namespace tutti::tcp {
 
-// What a side connection tells its channel.
-class SideEvents {
- public:
-  virtual ~SideEvents() = default;
-  // The payload of a frame has left.
-  virtual void on_side_written(OutgoingFrame& frame) = 0;
-  // It takes payloads (again), or never will.
-  virtual void on_side_room() = 0;
-  virtual void on_side_readable(class IncomingSide& side) = 0;
-  // It has closed itself.
-  virtual void on_side_lost(const std::string& why) = 0;
-};
+class SideEvents;
 
-// A connection beside a channel's first one, for payloads of our large messages. It is of use once it is
-// open; if it cannot be had, the others do its work.
+// An `OutgoingSide` is a connection beside a channel's first one, for payloads of our large messages. It is
+// of use once it is open; if it cannot be had, the others do its work.
 class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
  public:
   OutgoingSide(Hub& hub, int peer, std::uint8_t number, SideEvents& events);
@@ -59,7 +48,20 @@ class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
   std::size_t count_ = 0;
 };
 
-// The other end of one.
+// `SideEvents` is what a side connection tells its channel.
+class SideEvents {
+ public:
+  virtual ~SideEvents() = default;
+  // The payload of a frame has left.
+  virtual void on_side_written(OutgoingFrame& frame) = 0;
+  // It takes payloads (again), or never will.
+  virtual void on_side_room() = 0;
+  virtual void on_side_readable(class IncomingSide& side) = 0;
+  // It has closed itself.
+  virtual void on_side_lost(const std::string& why) = 0;
+};
+
+// An `IncomingSide` is the other end of one.
 class IncomingSide final : public DescriptorHandler {
  public:
   IncomingSide(Hub& hub, std::uint8_t number, SideEvents& events, Wire wire);

@@ -8,17 +8,17 @@
 
 #include <tutti/status.h>
 
+// What our TCP sockets need that Asio does not do without running its reactor, or not without a moment in
+// which a forked child inherits the socket (close-on-exec). Asio gives us addresses, options, buffers and
+// error codes; sockets stay in non-blocking mode, and its reactor is never run: readiness comes from the
+// Driver.
 namespace tutti::tcp {
 
 using Socket = asio::ip::tcp::socket;
 using Acceptor = asio::ip::tcp::acceptor;
 using Endpoint = asio::ip::tcp::endpoint;
 
-// Asio gives us addresses, options, buffers and error codes; sockets stay in non-blocking mode, and its
-// reactor is never run: readiness comes from the Driver. What Asio cannot do without running it, or without a
-// moment in which a forked child inherits the socket (close-on-exec), is done here.
-
-// What must be known before there is a connection.
+// `SocketSetup` is what must be known before there is a connection.
 struct SocketSetup {
   int buffer = 0;          // per direction; zero leaves it to the kernel
   std::string congestion;  // empty leaves it to the kernel
@@ -44,9 +44,9 @@ void set_nagle(int descriptor, bool on);
 // Acknowledges what has been read, rather than wait for something to send along with that.
 void acknowledge(int descriptor);
 
-// Whether we lack descriptors or memory: worth another try a little later.
 // In the words of error_text(), where it is an error of the system.
 std::string text_of(const asio::error_code& error);
+// Whether we lack descriptors or memory: worth another try a little later.
 bool is_scarcity(const asio::error_code& error);
 
 }  // namespace tutti::tcp

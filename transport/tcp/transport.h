@@ -13,6 +13,7 @@ namespace tutti::tcp {
 
 class TcpChannel;
 
+// A `TcpTransport` connects ranks by TCP, wherever they are.
 class TcpTransport final : public Transport, public HelloHandler, public Pollable {
  public:
   // Made by `create`.
