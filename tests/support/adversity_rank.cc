@@ -238,7 +238,11 @@ void hurry(Communicator& comm, const std::atomic<bool>& stop) {
 // the lock that a child needs is hardly ever held.
 void forks_at_work() {
   constexpr int busy_threads = 3;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int forks = 60;  // each takes their time
+#else
   constexpr int forks = 300;
+#endif
   inherited.push_back(tutti::init());
   for (int i = 0; i < busy_threads; ++i) inherited.push_back(*inherited.front().split(0));
   std::atomic<bool> stop{false};
@@ -252,8 +256,7 @@ void forks_at_work() {
     int status = 0;
     waitpid(child, &status, 0);
     if (status != 0) {
-      std::fprintf(stderr, "child %d, of kind %d, ended with status %d
-", i, i % 3, status);
+      std::fprintf(stderr, "child %d, of kind %d, ended with status %d\n", i, i % 3, status);
       std::_Exit(1);  // the other threads are at work
     }
   }
