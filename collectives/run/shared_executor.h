@@ -60,7 +60,7 @@ class SharedExecutor {
   std::uint64_t number() const { return number_; }
   // The call that a rank makes as that operation, as far as it can be seen.
   std::optional<Fingerprint> called(int rank, std::uint64_t number) const;
-  bool busy() const { return stage_ != Stage::idle && stage_ != Stage::failed; }
+  bool busy() const { return stage_ > Stage::failed; }
   // Goes no further, and begins nothing that is submitted from now on, until `cancel`.
   void halt();
   // Drops everything; `finished` is not called any more.
@@ -75,7 +75,7 @@ class SharedExecutor {
   void cancel_sleep();
 
  private:
-  enum class Stage : std::uint8_t { idle, room, vote, steps, agree, failed };
+  enum class Stage : std::uint8_t { idle, failed, room, vote, steps, agree };
   enum class Area : std::uint8_t { slot, page, window };  // where an operation's data moves
 
   void begin();
