@@ -163,25 +163,25 @@ double measure_combining() {
 }
 
 // The two ranks that measure a class of connection; the first leads.
-using Pair = std::pair<int, int>;
+using TwoRanks = std::pair<int, int>;
 
-std::optional<Pair> pair_within(const Topology& topology) {
+std::optional<TwoRanks> pair_within(const Topology& topology) {
   for (int host = 0; host < topology.hosts(); ++host) {
     const auto members = topology.members(host);
-    if (members.size() >= 2) return Pair{members[0], members[1]};
+    if (members.size() >= 2) return TwoRanks{members[0], members[1]};
   }
   return std::nullopt;
 }
 
-std::optional<Pair> pair_between(const Topology& topology) {
+std::optional<TwoRanks> pair_between(const Topology& topology) {
   if (topology.hosts() < 2) return std::nullopt;
-  return Pair{topology.members(0)[0], topology.members(1)[0]};
+  return TwoRanks{topology.members(0)[0], topology.members(1)[0]};
 }
 
 constexpr std::uint64_t result_tag = finish + 100;
 
 // Rank 0 gets what the pair has measured.
-void measure(Communicator& communicator, const std::optional<Pair>& pair, LinkCost& link, double factor) {
+void measure(Communicator& communicator, const std::optional<TwoRanks>& pair, LinkCost& link, double factor) {
   if (!pair) return;
   const auto [leader, follower] = *pair;
   const int rank = communicator.rank();
