@@ -19,7 +19,9 @@ CASES = {  # name -> (ranks, transport)
     "2 ranks, tcp": (2, "tcp"),
     "2 ranks, shm": (2, "shm"),
 }
-LAYERS = ("bindings", "collectives", "transport", "transport/tcp", "transport/shm", "core", "program", "libraries")
+LAYERS = ("bindings", "collectives", "control", "transport", "transport/tcp", "transport/shm", "include", "core", "program",
+          "libraries")
+WAYS = ("tcp", "shm", "inproc")
 
 
 def layer_of(file, root):
@@ -28,9 +30,9 @@ def layer_of(file, root):
         path = Path(file).resolve().relative_to(root)
     except ValueError:
         return "libraries"
-    if path.parts[0] == "transport" and len(path.parts) > 2:
+    if path.parts[0] == "transport" and path.parts[1] in WAYS:
         return "/".join(path.parts[:2])
-    return "program" if path.parts[0] == "tests" else path.parts[0]
+    return "program" if path.parts[0] == "bench" else path.parts[0]
 
 
 def count(profile, root):
