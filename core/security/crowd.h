@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
 #include <unordered_map>
 #include <utility>
 
@@ -36,9 +35,11 @@ class Crowd {
   // `member_of` says which member one of the strangers is. They are not empty, and all of the crowd.
   template <class Strangers, class MemberOf>
   auto first_to_go(Strangers& oldest_first, MemberOf member_of) const {
-    const std::size_t most = std::ranges::max(counts_ | std::views::values);
-    return std::ranges::find_if(
-        oldest_first, [&](const auto& stranger) { return counts_.at(member_of(stranger).origin_) == most; });
+    std::size_t most = 0;
+    for (const auto& [origin, count] : counts_) most = std::max(most, count);
+    return std::find_if(oldest_first.begin(), oldest_first.end(), [&](const auto& stranger) {
+      return counts_.at(member_of(stranger).origin_) == most;
+    });
   }
 
  private:
