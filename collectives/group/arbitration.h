@@ -36,8 +36,9 @@ class Arbitration {
   void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why);
   // The board shows two calls that differ. `operation`: the one that has failed by it, if one has.
   void on_mismatch_on_board(const Operation* operation, const Status& noticed);
-  // What another member (world rank) writes: that it has been waiting in a call; that it has noticed another
-  // call than its own, and wants to know this rank's; its call, as it was asked.
+  // Another member (`origin`, its world rank) has written over the control plane: `on_blocked`, that it has
+  // long been waiting in a call; `on_question`, that it has seen two calls that differ, and asks for this
+  // rank's; `on_answer`, which call it has made.
   void on_blocked(int origin, const CallNote& theirs);
   void on_question(int origin, const CallNote& theirs);
   void on_answer(int origin, const CallNote& theirs);

@@ -22,7 +22,7 @@ class Failure {
     // Tells the other members. Called once; `known`: all of them have been told by somebody else.
     virtual void spread_failure(const Status& why, bool known) = 0;
     virtual void end_operations(const Status& why) = 0;
-    // Whether others may know more of the end of a connection than is seen here.
+    // Tells whether other ranks may know better than this one why a connection has ended.
     virtual bool others_may_know() const = 0;
   };
 
@@ -49,7 +49,7 @@ class Failure {
   void act() {
     if (happened() && !acting_) act_now();
   }
-  // Whether the members have been told.
+  // True once the other members have been told.
   bool is_spread() const { return spread_; }
 
  private:

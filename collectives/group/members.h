@@ -21,7 +21,7 @@ class Members {
   int own_world_rank() const { return mesh_.rank(); }
   const std::vector<int>& world_ranks() const { return world_ranks_; }
   int world_rank(int rank) const { return world_ranks_[static_cast<std::size_t>(rank)]; }
-  // Whether a rank of the world is a member, and the rank that it has here.
+  // `contains` tells whether a rank of the world is a member; `rank_of` gives its rank in the communicator.
   bool contains(int world_rank) const {
     return world_rank >= 0 && world_rank < std::ssize(ranks_) && rank_of(world_rank) >= 0;
   }

@@ -1,7 +1,7 @@
 #include "collectives/run/shared_executor.h"
 #include "collectives/schedule/algorithm.h"
 
-// What the ranks call over shared memory, compared with each other.
+// Ranks compare the collectives that they call over shared memory here.
 namespace tutti {
 
 Status SharedExecutor::mismatch(int peer, std::uint64_t number) {
