@@ -1,38 +1,40 @@
 #include "transport/inproc/channel.h"
 
 #include <cstring>
+#include <utility>
 
 namespace tutti::inproc {
 
-Channel::Channel(int peer, Transport& transport, TransportOwner& owner, const MessageLimits& limits,
-                 Deadline connect_deadline)
-    : StreamChannel(peer, owner, limits), transport_(transport), connect_deadline_(connect_deadline) {}
+Channel::Channel(Context& context, int peer, Deadline connect_deadline)
+    : StreamChannel(peer, *context.owner, context.limits),
+      context_(context),
+      connect_deadline_(connect_deadline) {}
 
 Channel::~Channel() {
-  if (!closed_ && wire_ != nullptr) wire_->close(side());
-  transport_.forget(*this);
+  if (!closed_ && pipe_ != nullptr) pipe_->close(side());
+  context_.channels.remove(peer(), *this);
 }
 
-void Channel::attach(std::shared_ptr<Wire> wire) {
-  wire->accept();
+void Channel::attach(std::shared_ptr<Pipe> pipe) {
+  pipe->accept();
   if (closed_) {
-    wire->close(side());
+    pipe->close(side());
     return;
   }
-  wire_ = std::move(wire);
+  pipe_ = std::move(pipe);
   write();
 }
 
 Deadline Channel::connect_deadline() const {
-  const bool waiting = !closed_ && wire_ != nullptr && !wire_->accepted();
+  const bool waiting = !closed_ && pipe_ != nullptr && !pipe_->accepted();
   return waiting ? connect_deadline_ : Deadline::never();
 }
 
 void Channel::kick() {
-  if (wire_ == nullptr && !closed_) {
-    wire_ = transport_.options().hub->connect(owner().rank(), peer());
-    if (wire_ == nullptr) {
-      pipe_failed(Status(Code::unreachable, describe() + " has stopped", peer()));
+  if (pipe_ == nullptr && !closed_) {
+    pipe_ = context_.options.hub->connect(owner().rank(), peer());
+    if (pipe_ == nullptr) {
+      pipe_failed(Status(Code::unreachable, context_.describe(peer()) + " has stopped", peer()));
       return;
     }
   }
@@ -42,17 +44,17 @@ void Channel::kick() {
 void Channel::close_pipe() {
   closed_ = true;
   frame_ = nullptr;
-  if (wire_ != nullptr) wire_->close(side());
+  if (pipe_ != nullptr) pipe_->close(side());
 }
 
 void Channel::pump(bool pending) {
-  if (closed_ || wire_ == nullptr) return;
+  if (closed_ || pipe_ == nullptr) return;
   if (pending) {
     read();
     write();
   }
   if (!closed_ && connect_deadline().expired()) {
-    pipe_failed(Status(Code::unreachable, describe() + " has not started in time", peer()));
+    pipe_failed(Status(Code::unreachable, context_.describe(peer()) + " has not started in time", peer()));
   }
 }
 
@@ -63,8 +65,7 @@ void Channel::write() {
     if (frame_ == nullptr) frame_ = next_frame();
     if (frame_ == nullptr) break;
     // `closed` shows in `read`, after what the peer had sent before.
-    if (wire_->push(side(), frame_->header, frame_->payload, transport_.options().buffer) !=
-        Wire::Outcome::done)
+    if (pipe_->push(side(), frame_->header, frame_->payload, context_.options.buffer) != Pipe::Outcome::done)
       break;
     OutgoingFrame& written = *frame_;
     frame_ = nullptr;
@@ -77,12 +78,14 @@ void Channel::read() {
   if (reading_) return;
   reading_ = true;
   while (!closed_) {
-    const Wire::Outcome outcome = wire_->pop(side(), packet_);
-    if (outcome == Wire::Outcome::wait) break;
-    if (outcome == Wire::Outcome::closed) {
-      pipe_failed(Status(Code::peer_lost, describe() + " closed the connection without a goodbye", peer()));
+    const Pipe::Outcome outcome = pipe_->pop(side(), packet_);
+    if (outcome == Pipe::Outcome::wait) break;
+    if (outcome == Pipe::Outcome::closed) {
+      pipe_failed(Status(Code::peer_lost,
+                         context_.describe(peer()) + " closed the connection without a goodbye", peer()));
     } else if (!receive(packet_)) {
-      pipe_failed(Status(Code::protocol_error, describe() + " sent something that is no frame", peer()));
+      pipe_failed(Status(Code::protocol_error, context_.describe(peer()) + " sent something that is no frame",
+                         peer()));
     }
   }
   reading_ = false;

@@ -20,60 +20,43 @@ class Segment final : public SharedSegment {
 
 }  // namespace
 
-Transport::Transport(Options options)
-    : options_(std::move(options)), mailbox_(options_.hub->mailbox(options_.rank)) {}
-
-std::string Transport::address() const { return options_.hub->id(); }
+std::string Transport::address() const { return context_.options.hub->id(); }
 
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto found = peer.addresses.find("inproc");
-  if (found != peer.addresses.end() && found->second == options_.hub->id()) return {};
+  if (found != peer.addresses.end() && found->second == context_.options.hub->id()) return {};
   return Status(Code::unreachable, "not a thread of this process that shares our hub", peer.rank);
 }
 
-// Called by whoever drives; `driver` is the one that is driven, which the analysis cannot see.
-Status Transport::start(Driver& driver, TransportOwner& owner,
-                        const MessageLimits& limits) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
-  driver_ = &driver;
-  owner_ = &owner;
-  limits_ = limits;
-  channels_.resize(static_cast<std::size_t>(owner.size()), nullptr);
-  mailbox_->start(driver);
-  driver.add(*this);
+Status Transport::start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) {
+  context_.mailbox->start(driver);
+  context_.start(driver, owner, limits, *this);
   return {};
 }
 
-void Transport::stop() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
-  if (driver_ == nullptr) return;
-  mailbox_->stop();
-  driver_->remove(*this);
-  driver_ = nullptr;
+void Transport::stop() {
+  context_.mailbox->stop();
+  context_.stop(*this);
 }
 
 std::unique_ptr<tutti::Channel> Transport::open(int peer, std::chrono::nanoseconds connect_timeout) {
-  auto channel = std::make_unique<Channel>(peer, *this, *owner_, limits_, Deadline::after(connect_timeout));
-  channels_[static_cast<std::size_t>(peer)] = channel.get();
+  auto channel = std::make_unique<Channel>(context_, peer, Deadline::after(connect_timeout));
+  context_.channels.add(peer, *channel);
   return channel;
 }
 
-void Transport::forget(Channel& channel) {
-  for (Channel*& each : channels_) {
-    if (each == &channel) each = nullptr;
-  }
-}
-
-void Transport::accept(std::shared_ptr<Wire> wire) {
-  const int side = wire->rank(0) == options_.rank ? 0 : 1;
-  auto* channel = static_cast<Channel*>(owner_->on_incoming(wire->rank(1 - side), *this));
+void Transport::accept(std::shared_ptr<Pipe> pipe) {
+  const int side = pipe->rank(0) == context_.options.rank ? 0 : 1;
+  auto* channel = static_cast<Channel*>(context_.owner->on_incoming(pipe->rank(1 - side), *this));
   if (channel == nullptr) {
-    wire->close(side);
+    pipe->close(side);
   } else {
-    channel->attach(std::move(wire));
+    channel->attach(std::move(pipe));
   }
 }
 
 void Transport::share(ShareRequest& request) {
-  std::shared_ptr<Commons> commons = options_.hub->commons(request);
+  std::shared_ptr<Commons> commons = context_.options.hub->commons(request);
   if (commons->memory().size() == request.bytes) {
     commons->join();
   } else {
@@ -113,24 +96,21 @@ bool Transport::answer_shares() {
 }
 
 bool Transport::poll() {
-  const bool pending = mailbox_->take_pending();
+  const bool pending = context_.mailbox->take_pending();
   if (!shares_.empty()) answer_shares();
   if (pending) {
-    for (std::shared_ptr<Wire>& wire : mailbox_->take_announced()) accept(std::move(wire));
+    for (std::shared_ptr<Pipe>& pipe : context_.mailbox->take_announced()) accept(std::move(pipe));
   }
   // Callbacks may open channels, but never destroy one.
-  for (std::size_t i = 0; i < channels_.size(); ++i) {
-    if (channels_[i] != nullptr) channels_[i]->pump(pending);
-  }
+  for (const auto& [peer, channel] : context_.channels.all()) channel->pump(pending);
   return pending;
 }
 
 Deadline Transport::next_deadline() const {
   Deadline next = Deadline::never();
   for (const Share& share : shares_) next = earlier(next, share.request->deadline);
-  for (const Channel* channel : channels_) {
-    if (channel != nullptr) next = earlier(next, channel->connect_deadline());
-  }
+  for (const auto& [peer, channel] : context_.channels.all())
+    next = earlier(next, channel->connect_deadline());
   return next;
 }
 

@@ -36,4 +36,9 @@ std::optional<Address> parse_address(std::string_view text) {
   return address;
 }
 
+std::optional<Address> published_by(const PeerInfo& peer) {
+  const auto text = peer.addresses.find("shm");
+  return text == peer.addresses.end() ? std::nullopt : parse_address(text->second);
+}
+
 }  // namespace tutti::shm

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "transport/peer.h"
+
 namespace tutti::shm {
 
 // An `Address` is what an shm transport publishes: "tutti-10072354681305/1000/5b1c0f3de2a49786".
@@ -17,5 +19,7 @@ struct Address {
 std::string format(const Address& address);
 // Nothing if it is not of that form.
 std::optional<Address> parse_address(std::string_view text);
+// Nothing if the peer has published none that can be used.
+std::optional<Address> published_by(const PeerInfo& peer);
 
 }  // namespace tutti::shm

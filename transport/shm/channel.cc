@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/error_text.h"
-#include "transport/shm/transport.h"
 
 namespace tutti::shm {
 namespace {
@@ -18,32 +17,31 @@ constexpr std::size_t read_budget = 512 * 1024;
 
 }  // namespace
 
-ShmChannel::ShmChannel(ShmTransport& transport, Hub& hub, int peer, std::chrono::nanoseconds connect_timeout)
-    : StreamChannel(peer, *hub.owner, hub.limits),
-      transport_(transport),
-      hub_(hub),
+Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
+    : StreamChannel(peer, *context.owner, context.limits),
+      context_(context),
       connect_timeout_(connect_timeout) {}
 
-ShmChannel::~ShmChannel() {
-  if (!over_) ShmChannel::close_pipe();
-  transport_.forget(peer(), *this);
+Channel::~Channel() {
+  if (!over_) Channel::close_pipe();
+  context_.channels.by_peer.remove(peer(), *this);
 }
 
 // --- connecting ---
 
-void ShmChannel::kick() {
+void Channel::kick() {
   if (stage_ == Stage::open) {
     write();
   } else if (stage_ == Stage::closed && !status().ok() && !has_urgent_frames()) {
     pipe_failed(status());  // closed before there was a connection: nobody needs a goodbye, only a cause
   } else if (stage_ == Stage::closed) {
     stage_ = Stage::connecting;
-    connector_ = std::make_unique<Connector>(hub_, peer(), connect_timeout_, *this);
+    connector_ = std::make_unique<Connector>(context_, peer(), connect_timeout_, *this);
     connector_->start();
   }
 }
 
-void ShmChannel::on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) {
+void Channel::on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) {
   pipe_ = std::move(pipe);
   link_ = std::move(link);
   link_->set_events(*this);
@@ -51,24 +49,24 @@ void ShmChannel::on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> 
   open();
 }
 
-void ShmChannel::on_refused(const Status& why) {
-  hub_.timers.cancel(*this);
+void Channel::on_refused(const Status& why) {
+  context_.timers.cancel(*this);
   connector_.reset();
   link_.reset();
   stage_ = Stage::closed;
   if (status().ok()) {
-    owner().on_unusable(peer(), transport_, why);
+    owner().on_unusable(peer(), context_.transport, why);
   } else {
     pipe_failed(why);
   }
 }
 
-void ShmChannel::on_connect_failed(const Status& why) { pipe_failed(why); }
+void Channel::on_connect_failed(const Status& why) { pipe_failed(why); }
 
 // Both sides may say hello at the same time: the lower rank's pipe wins.
-std::unique_ptr<Note> ShmChannel::objection() const {
+std::unique_ptr<Note> Channel::objection() const {
   auto note = std::make_unique<Note>();
-  const std::string self = hub_.describe(owner().rank());
+  const std::string self = context_.describe(owner().rank());
   if (over_ || (!status().ok() && !has_urgent_frames())) {
     note->set_reason(Status(Code::peer_lost, self + " has left, or given up this rank"));
   } else if (stage_ == Stage::open || stage_ == Stage::confirming) {
@@ -81,8 +79,8 @@ std::unique_ptr<Note> ShmChannel::objection() const {
   return note;
 }
 
-Result<std::unique_ptr<Pipe>> ShmChannel::take_pipe(const Note& hello, std::vector<Descriptor>& descriptors) {
-  SharedRope rope = hub_.rope_of(peer(), std::move(descriptors[1]));
+Result<std::unique_ptr<Pipe>> Channel::take_pipe(const Note& hello, std::vector<Descriptor>& descriptors) {
+  SharedRope rope = context_.rope_of(peer(), std::move(descriptors[1]));
   if (rope == nullptr) return broke("something that is no bell");
   auto pipe = Pipe::map(std::move(descriptors[0]), hello.bytes, hello.proof);
   if (!pipe.ok()) return pipe;
@@ -91,7 +89,7 @@ Result<std::unique_ptr<Pipe>> ShmChannel::take_pipe(const Note& hello, std::vect
   return pipe;
 }
 
-void ShmChannel::accept(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
+void Channel::accept(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
   if (const auto note = objection()) return link->send_last(*note);
   connector_.reset();
   stage_ = Stage::closed;
@@ -102,7 +100,7 @@ void ShmChannel::accept(const Note& hello, std::vector<Descriptor> descriptors, 
   }
   auto mapped = take_pipe(hello, descriptors);
   if (!mapped.ok()) {
-    answer.set_reason(mapped.status().with_context("at " + hub_.describe(owner().rank())));
+    answer.set_reason(mapped.status().with_context("at " + context_.describe(owner().rank())));
     link->send_last(answer);
     return on_refused(mapped.status());
   }
@@ -110,9 +108,9 @@ void ShmChannel::accept(const Note& hello, std::vector<Descriptor> descriptors, 
   link_ = std::move(link);
   link_->set_events(*this);
   stage_ = Stage::confirming;
-  hub_.timers.set(*this, Deadline::after(connect_timeout_));
+  context_.timers.set(*this, Deadline::after(connect_timeout_));
   answer.kind = NoteKind::welcome;
-  const int bell = hub_.bell.rope()->descriptor();
+  const int bell = context_.bell.rope()->descriptor();
   if (const int error = link_->send(answer, {&bell, 1}); error != 0) {
     const Status why(Code::resource_exhausted, error_text(error));
     answer.set_reason(why);
@@ -121,9 +119,9 @@ void ShmChannel::accept(const Note& hello, std::vector<Descriptor> descriptors, 
   }
 }
 
-void ShmChannel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
+void Channel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
   if (stage_ == Stage::confirming && note.kind == NoteKind::go) {
-    hub_.timers.cancel(*this);
+    context_.timers.cancel(*this);
     open();
   } else if (stage_ == Stage::confirming && note.kind == NoteKind::refused) {
     on_refused(note.reason(peer()));
@@ -132,8 +130,8 @@ void ShmChannel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
   }
 }
 
-void ShmChannel::on_broken(Link&, const std::string& why) {
-  const Status lost(Code::peer_lost, hub_.describe(peer()) + ": " + why, peer());
+void Channel::on_broken(Link&, const std::string& why) {
+  const Status lost(Code::peer_lost, context_.describe(peer()) + ": " + why, peer());
   // What it wrote before it died or left may say why. That fits into the ring; whoever writes on is not
   // heard.
   const std::uint64_t end = stage_ == Stage::open ? pipe_->in().position() + pipe_->in().size() : 0;
@@ -141,26 +139,26 @@ void ShmChannel::on_broken(Link&, const std::string& why) {
   if (!over_) pipe_failed(lost);
 }
 
-void ShmChannel::on_timer() {
+void Channel::on_timer() {
   pipe_failed(
-      Status(Code::unreachable, hub_.describe(peer()) + " did not open its connection in time", peer()));
+      Status(Code::unreachable, context_.describe(peer()) + " did not open its connection in time", peer()));
 }
 
-void ShmChannel::open() {
+void Channel::open() {
   stage_ = Stage::open;
-  transport_.opened(*this);
+  context_.channels.open.push_back(this);
   write();
 }
 
 // The memory stays until the end: whoever has called us may be about to look at it.
-void ShmChannel::close_pipe() {
+void Channel::close_pipe() {
   over_ = true;
-  hub_.timers.cancel(*this);
+  context_.timers.cancel(*this);
   connector_.reset();
   link_.reset();
   if (stage_ == Stage::open) {
     pipe_->cancel_sleep();
-    transport_.closed(*this);
+    context_.channels.closed(*this);
   }
   stage_ = Stage::closed;
   frame_ = nullptr;
@@ -168,7 +166,7 @@ void ShmChannel::close_pipe() {
 
 // --- polling ---
 
-bool ShmChannel::poll() {
+bool Channel::poll() {
   bool did = false;
   pipe_->in().expect();
   if (pipe_->in().has_news()) {
@@ -182,14 +180,14 @@ bool ShmChannel::poll() {
   return did;
 }
 
-bool ShmChannel::prepare_sleep() {
+bool Channel::prepare_sleep() {
   pipe_->announce_sleep();
   return pipe_->in().has_news() || (full_ && pipe_->out().has_room());
 }
 
 // --- writing ---
 
-void ShmChannel::write() {
+void Channel::write() {
   // A frame that was written completes an operation, which may send the next: the loop below finds it.
   if (writing_) return;
   writing_ = true;
@@ -213,7 +211,7 @@ void ShmChannel::write() {
 }
 
 // A header, or a piece of payload. False: there is no room.
-bool ShmChannel::write_some(OutgoingFrame& frame) {
+bool Channel::write_some(OutgoingFrame& frame) {
   RingWriter& out = pipe_->out();
   const std::span<std::byte> room = out.room();
   if (room.empty()) return false;
@@ -232,7 +230,7 @@ bool ShmChannel::write_some(OutgoingFrame& frame) {
   return true;
 }
 
-void ShmChannel::publish() {
+void Channel::publish() {
   if (!pipe_->out().has_unpublished()) return;
   pipe_->out().publish();
   pipe_->wake_peer();
@@ -240,7 +238,7 @@ void ShmChannel::publish() {
 
 // --- reading ---
 
-void ShmChannel::read() {
+void Channel::read() {
   if (reading_) return;
   reading_ = true;
   for (std::size_t budget = read_budget; stage_ == Stage::open && budget > 0;) {
@@ -262,7 +260,7 @@ void ShmChannel::read() {
 }
 
 // A header, or a piece of payload.
-void ShmChannel::read_some(std::span<const std::byte> bytes) {
+void Channel::read_some(std::span<const std::byte> bytes) {
   RingReader& in = pipe_->in();
   if (const std::size_t left = payload_left(); left > 0) {
     const std::size_t taken = std::min({left, bytes.size(), consume_bytes});
@@ -282,8 +280,8 @@ void ShmChannel::read_some(std::span<const std::byte> bytes) {
   }
 }
 
-Status ShmChannel::broke(const char* what) const {
-  return Status(Code::protocol_error, hub_.describe(peer()) + " broke the protocol: " + what, peer());
+Status Channel::broke(const char* what) const {
+  return Status(Code::protocol_error, context_.describe(peer()) + " broke the protocol: " + what, peer());
 }
 
 }  // namespace tutti::shm

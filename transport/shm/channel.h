@@ -4,21 +4,19 @@
 #include <memory>
 
 #include "transport/shm/connector.h"
-#include "transport/shm/hub.h"
+#include "transport/shm/context.h"
 #include "transport/shm/pipe.h"
 #include "transport/stream/stream_channel.h"
 
 namespace tutti::shm {
 
-class ShmTransport;
-
-// A `ShmChannel` moves frames over a pair of rings in shared memory. They are written from the calling thread
+// A `Channel` moves frames over a pair of rings in shared memory. They are written from the calling thread
 // while there is room, and read when polled, straight out of the ring. The link over which the two have met
 // stays open: its end is the peer's death.
-class ShmChannel final : public StreamChannel, public LinkEvents, public ConnectorEvents, public Timer {
+class Channel final : public StreamChannel, public LinkEvents, public ConnectorEvents, public Timer {
  public:
-  ShmChannel(ShmTransport& transport, Hub& hub, int peer, std::chrono::nanoseconds connect_timeout);
-  ~ShmChannel() override;
+  Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
+  ~Channel() override;
 
   // The peer has said hello: takes up its pipe, or tells it why not.
   void accept(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
@@ -52,8 +50,7 @@ class ShmChannel final : public StreamChannel, public LinkEvents, public Connect
   void read_some(std::span<const std::byte> bytes);
   Status broke(const char* what) const;
 
-  ShmTransport& transport_;
-  Hub& hub_;
+  Context& context_;
   const std::chrono::nanoseconds connect_timeout_;
   Stage stage_ = Stage::closed;
   bool over_ = false;                     // close_pipe was called

@@ -19,20 +19,20 @@ constexpr milliseconds pause_for_theirs{100};
 
 }  // namespace
 
-Connector::Connector(Hub& hub, int peer, std::chrono::nanoseconds timeout, ConnectorEvents& events)
-    : hub_(hub), peer_(peer), deadline_(Deadline::after(timeout)), events_(events) {}
+Connector::Connector(Context& context, int peer, std::chrono::nanoseconds timeout, ConnectorEvents& events)
+    : context_(context), peer_(peer), deadline_(Deadline::after(timeout)), events_(events) {}
 
-Connector::~Connector() { hub_.timers.cancel(*this); }
+Connector::~Connector() { context_.timers.cancel(*this); }
 
 void Connector::try_now() {
-  const auto address = hub_.published_address(peer_);
+  const auto address = published_by(context_.peer(peer_));
   if (!address) return fail(Code::unreachable, "it has no usable shm address");
   if (const Status made = make_pipe(); !made.ok()) return events_.on_refused(made);
   int error = 0;
   Descriptor socket = connect_local(address->name, error);
   if (error != 0) return react(error);
-  hub_.timers.set(*this, deadline_);
-  link_ = std::make_unique<Link>(hub_, std::move(socket), hub_.guard_to(peer_, deadline_), *this);
+  context_.timers.set(*this, deadline_);
+  link_ = std::make_unique<Link>(context_, std::move(socket), context_.guard_to(peer_, deadline_), *this);
   if (!link_->start().ok()) react(ENOMEM);
 }
 
@@ -54,19 +54,19 @@ Status Connector::make_pipe() {
   if (getrandom(&proof_, sizeof proof_, 0) != sizeof proof_) {
     return Status(Code::internal, "the system has no random numbers");
   }
-  auto made = Pipe::create(hub_.options.ring, proof_);
+  auto made = Pipe::create(context_.options.ring, proof_);
   if (!made.ok()) return made.status();
   pipe_ = *std::move(made);
   return {};
 }
 
 void Connector::on_open(Link&) {
-  const auto address = hub_.published_address(peer_);
+  const auto address = published_by(context_.peer(peer_));
   if (!address) return fail(Code::unreachable, "it has no usable shm address");
-  Note note = hub_.hello(NoteKind::connect, peer_, *address);
-  note.bytes = hub_.options.ring;
+  Note note = context_.hello(NoteKind::connect, peer_, *address);
+  note.bytes = context_.options.ring;
   note.proof = proof_;
-  const std::array<int, 2> descriptors = {pipe_->descriptor(), hub_.bell.rope()->descriptor()};
+  const std::array<int, 2> descriptors = {pipe_->descriptor(), context_.bell.rope()->descriptor()};
   if (const int error = link_->send(note, descriptors); error != 0) react(error);
 }
 
@@ -89,20 +89,20 @@ void Connector::on_note(Link&, const Note& note, std::vector<Descriptor> descrip
 
 void Connector::welcomed(std::vector<Descriptor> descriptors) {
   if (descriptors.size() != 1) return fail(Code::protocol_error, "it broke the protocol");
-  SharedRope rope = hub_.rope_of(peer_, std::move(descriptors.front()));
+  SharedRope rope = context_.rope_of(peer_, std::move(descriptors.front()));
   if (rope == nullptr) {
-    return refuse(
-        Status(Code::protocol_error, hub_.describe(peer_) + " handed over something that is no bell", peer_));
+    return refuse(Status(Code::protocol_error,
+                         context_.describe(peer_) + " handed over something that is no bell", peer_));
   }
   if (!pipe_->is_proved()) {
-    return refuse(Status(Code::unsupported, hub_.describe(peer_) + " has mapped other memory", peer_));
+    return refuse(Status(Code::unsupported, context_.describe(peer_) + " has mapped other memory", peer_));
   }
   Note note;
   note.kind = NoteKind::go;
   link_->send_last(note);
   pipe_->set_rope(std::move(rope));
   pipe_->close_descriptor();
-  hub_.timers.cancel(*this);
+  context_.timers.cancel(*this);
   events_.on_connected(std::move(link_), std::move(pipe_));
 }
 
@@ -117,20 +117,21 @@ void Connector::on_timer() {
 }
 
 void Connector::pause(milliseconds delay) {
-  hub_.timers.set(*this, earlier(deadline_, Deadline::after(delay)));
+  context_.timers.set(*this, earlier(deadline_, Deadline::after(delay)));
 }
 
 void Connector::refuse(const Status& why) {
   Note note;
   note.set_reason(why);
   link_->send_last(note);
-  hub_.timers.cancel(*this);
+  context_.timers.cancel(*this);
   events_.on_refused(why);
 }
 
 void Connector::fail(Code code, const std::string& why) {
-  hub_.timers.cancel(*this);
-  events_.on_connect_failed(Status(code, "cannot connect to " + hub_.describe(peer_) + ": " + why, peer_));
+  context_.timers.cancel(*this);
+  events_.on_connect_failed(
+      Status(code, "cannot connect to " + context_.describe(peer_) + ": " + why, peer_));
 }
 
 }  // namespace tutti::shm

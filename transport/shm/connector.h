@@ -13,7 +13,7 @@ class ConnectorEvents;
 // Destroying it gives up.
 class Connector final : public LinkEvents, public Timer {
  public:
-  Connector(Hub& hub, int peer, std::chrono::nanoseconds timeout, ConnectorEvents& events);
+  Connector(Context& context, int peer, std::chrono::nanoseconds timeout, ConnectorEvents& events);
   ~Connector() override;
 
   void start() { try_now(); }
@@ -35,7 +35,7 @@ class Connector final : public LinkEvents, public Timer {
   void refuse(const Status& why);
   void fail(Code code, const std::string& why);
 
-  Hub& hub_;
+  Context& context_;
   const int peer_;
   const Deadline deadline_;
   ConnectorEvents& events_;

@@ -8,13 +8,13 @@
 
 namespace tutti::shm {
 
-Link::Link(Hub& hub, Descriptor socket, security::Guard guard, LinkEvents& events)
-    : hub_(hub), socket_(std::move(socket)), guard_(std::move(guard)), events_(&events) {}
+Link::Link(Context& context, Descriptor socket, security::Guard guard, LinkEvents& events)
+    : context_(context), socket_(std::move(socket)), guard_(std::move(guard)), events_(&events) {}
 
 Link::~Link() { close(); }
 
 Status Link::start() {
-  const Status watched = hub_.watch(socket_.get(), EPOLLIN, *this);
+  const Status watched = context_.watch(socket_.get(), EPOLLIN, *this);
   watching_ = watched.ok();
   if (watched.ok()) pass_guard();
   return watched;
@@ -26,7 +26,7 @@ int Link::send(const Note& note, std::span<const int> descriptors) const {
 }
 
 void Link::close() {
-  if (watching_) hub_.unwatch(socket_.get());
+  if (watching_) context_.unwatch(socket_.get());
   watching_ = false;
   socket_.reset();
 }
@@ -44,7 +44,7 @@ void Link::pass_guard() {
   const State state = guard_.advance(socket_.get());
   if (waits_writable_ != (state == State::writing)) {
     waits_writable_ = state == State::writing;
-    hub_.rewatch(socket_.get(), waits_writable_ ? EPOLLOUT : EPOLLIN, *this);
+    context_.rewatch(socket_.get(), waits_writable_ ? EPOLLOUT : EPOLLIN, *this);
   }
   if (state == State::done) {
     passed_ = true;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/security/guard.h"
-#include "transport/shm/hub.h"
+#include "transport/shm/context.h"
 #include "transport/shm/local_socket.h"
 
 namespace tutti::shm {
@@ -15,7 +15,7 @@ class LinkEvents;
 // comes first.
 class Link final : public DescriptorHandler {
  public:
-  Link(Hub& hub, Descriptor socket, security::Guard guard, LinkEvents& events);
+  Link(Context& context, Descriptor socket, security::Guard guard, LinkEvents& events);
   ~Link() override;
 
   // May be gone after it.
@@ -39,7 +39,7 @@ class Link final : public DescriptorHandler {
   void read_note();
   void break_off(const std::string& why);
 
-  Hub& hub_;
+  Context& context_;
   Descriptor socket_;
   security::Guard guard_;
   LinkEvents* events_;

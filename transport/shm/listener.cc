@@ -21,13 +21,13 @@ class Listener::Stranger final : public LinkEvents, public Timer {
  public:
   Stranger(Listener& listener, Descriptor socket)
       : listener_(listener),
-        link_(std::make_unique<Link>(listener.hub_, std::move(socket), listener.hub_.guard_for_stranger(),
-                                     *this)) {}
-  ~Stranger() override { listener_.hub_.timers.cancel(*this); }
+        link_(std::make_unique<Link>(listener.context_, std::move(socket),
+                                     listener.context_.guard_for_stranger(), *this)) {}
+  ~Stranger() override { listener_.context_.timers.cancel(*this); }
 
   // May be gone afterwards.
   void listen_to() {
-    listener_.hub_.timers.set(*this, Deadline::after(listener_.hub_.options.handshake_timeout));
+    listener_.context_.timers.set(*this, Deadline::after(listener_.context_.options.handshake_timeout));
     const Status watched = link_->start();
     if (!watched.ok()) listener_.drop(*this, watched.message());
   }
@@ -52,21 +52,21 @@ class Listener::Stranger final : public LinkEvents, public Timer {
   std::unique_ptr<Link> link_;
 };
 
-Listener::Listener(Hub& hub, Descriptor socket, HelloHandler& handler)
-    : hub_(hub), socket_(std::move(socket)), handler_(handler) {}
+Listener::Listener(Context& context, Descriptor socket, HelloHandler& handler)
+    : context_(context), socket_(std::move(socket)), handler_(handler) {}
 
 Listener::~Listener() { stop(); }
 
 Status Listener::start() {
-  const Status watched = hub_.watch(socket_.get(), EPOLLIN, *this);
+  const Status watched = context_.watch(socket_.get(), EPOLLIN, *this);
   watching_ = watched.ok();
   return watched;
 }
 
 void Listener::stop() {
   strangers_.clear();
-  hub_.timers.cancel(*this);
-  if (watching_) hub_.unwatch(socket_.get());
+  context_.timers.cancel(*this);
+  if (watching_) context_.unwatch(socket_.get());
   watching_ = false;
   socket_.reset();
 }
@@ -93,11 +93,11 @@ void Listener::on_ready(std::uint32_t) {
 
 // Without this, a listener that cannot accept would keep the driver busy.
 void Listener::pause() {
-  hub_.rewatch(socket_.get(), 0, *this);
-  hub_.timers.set(*this, Deadline::after(pause_when_scarce));
+  context_.rewatch(socket_.get(), 0, *this);
+  context_.timers.set(*this, Deadline::after(pause_when_scarce));
 }
 
-void Listener::on_timer() { hub_.rewatch(socket_.get(), EPOLLIN, *this); }
+void Listener::on_timer() { context_.rewatch(socket_.get(), EPOLLIN, *this); }
 
 void Listener::admit(Descriptor socket) {
   if (strangers_.size() >= max_strangers) drop(*strangers_.front(), "too many others came after it");

@@ -17,7 +17,7 @@ class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
 
-  Listener(Hub& hub, Descriptor socket, HelloHandler& handler);
+  Listener(Context& context, Descriptor socket, HelloHandler& handler);
   ~Listener() override;
 
   Status start();
@@ -34,7 +34,7 @@ class Listener final : public DescriptorHandler, public Timer {
   void finish(Stranger& stranger, const Note& hello, std::vector<Descriptor> descriptors);
   void pause();
 
-  Hub& hub_;
+  Context& context_;
   Descriptor socket_;
   HelloHandler& handler_;
   bool watching_ = false;

@@ -6,7 +6,6 @@
 #include <sys/random.h>
 
 #include "core/error_text.h"
-#include "transport/shm/segment_requests.h"
 
 namespace tutti::shm {
 namespace {
@@ -16,15 +15,15 @@ constexpr std::chrono::milliseconds pause_while_not_taken{2};
 
 }  // namespace
 
-SegmentLeader::SegmentLeader(Hub& hub, SegmentRequests& requests, ShareRequest& request)
-    : hub_(hub), requests_(requests), request_(request), members_(request.members.size()) {
-  members_.front().rope = hub.bell.rope();
+SegmentLeader::SegmentLeader(Context& context, SegmentEvents& events, ShareRequest& request)
+    : context_(context), events_(events), request_(request), members_(request.members.size()) {
+  members_.front().rope = context.bell.rope();
 }
 
-SegmentLeader::~SegmentLeader() { hub_.timers.cancel(*this); }
+SegmentLeader::~SegmentLeader() { context_.timers.cancel(*this); }
 
 void SegmentLeader::start() {
-  hub_.timers.set(*this, request_.deadline);
+  context_.timers.set(*this, request_.deadline);
   if (present_ == members_.size()) make();
 }
 
@@ -35,7 +34,7 @@ void SegmentLeader::add(const Note& hello, std::vector<Descriptor> descriptors, 
     link->send_last(note);
     fail(Status(Code::mismatch, why, static_cast<int>(hello.from)));
   };
-  const std::string who = hub_.describe(static_cast<int>(hello.from));
+  const std::string who = context_.describe(static_cast<int>(hello.from));
   if (hello.member == 0 || hello.member >= members_.size() || hello.members != members_.size() ||
       request_.members[hello.member] != static_cast<int>(hello.from)) {
     return refuse(who + " has other members in mind for a shared segment");
@@ -46,7 +45,7 @@ void SegmentLeader::add(const Note& hello, std::vector<Descriptor> descriptors, 
   }
   Member& member = members_[hello.member];
   if (member.link != nullptr || descriptors.size() != 1) return refuse(who + " broke the protocol");
-  member.rope = hub_.rope_of(static_cast<int>(hello.from), std::move(descriptors.front()));
+  member.rope = context_.rope_of(static_cast<int>(hello.from), std::move(descriptors.front()));
   if (member.rope == nullptr) return refuse(who + " handed over something that is no bell");
   member.link = std::move(link);
   member.link->set_events(*this);
@@ -88,7 +87,7 @@ void SegmentLeader::offer() {
       member.offered = true;
     }
   }
-  hub_.timers.set(
+  context_.timers.set(
       *this, again ? earlier(request_.deadline, Deadline::after(pause_while_not_taken)) : request_.deadline);
 }
 
@@ -153,11 +152,7 @@ void SegmentLeader::finish() {
     if (i > 0) members_[i].link->send_last(note);
     members.push_back({request_.members[i], std::move(members_[i].rope), std::move(members_[i].link)});
   }
-  ShareRequest& request = request_;
-  auto memory =
-      std::make_unique<SharedMemory>(hub_, requests_, request, std::move(segment_), std::move(members));
-  requests_.remove(*this);
-  request.done(request, std::unique_ptr<SharedSegment>(std::move(memory)));
+  events_.on_shared(request_, std::move(segment_), std::move(members));
 }
 
 void SegmentLeader::fail(const Status& why) {
@@ -167,9 +162,7 @@ void SegmentLeader::fail(const Status& why) {
   for (Member& member : members_) {
     if (member.link != nullptr) member.link->send_last(note);
   }
-  ShareRequest& request = request_;
-  requests_.remove(*this, &note);
-  request.done(request, why);
+  events_.on_not_shared(request_, why);
 }
 
 }  // namespace tutti::shm

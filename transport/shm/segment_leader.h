@@ -3,16 +3,17 @@
 #include <memory>
 #include <vector>
 
-#include "transport/shm/shared_memory.h"
+#include "transport/shm/link.h"
+#include "transport/shm/segment_events.h"
 
 namespace tutti::shm {
 
 // A `SegmentLeader` is the leader's side of sharing a segment: it waits for all members, hands the segment to
 // each, and lets them go when all have proved that they see it. If anything goes wrong before that, it tells
-// all of them. When it is over it has SegmentRequests destroy it.
+// all of them.
 class SegmentLeader final : public LinkEvents, public Timer {
  public:
-  SegmentLeader(Hub& hub, SegmentRequests& requests, ShareRequest& request);
+  SegmentLeader(Context& context, SegmentEvents& events, ShareRequest& request);
   ~SegmentLeader() override;
 
   std::uint64_t key() const { return request_.key; }
@@ -37,15 +38,15 @@ class SegmentLeader final : public LinkEvents, public Timer {
   };
 
   std::size_t index_of(const Link& link) const;
-  std::string describe(std::size_t member) const { return hub_.describe(request_.members[member]); }
+  std::string describe(std::size_t member) const { return context_.describe(request_.members[member]); }
   void make();
   void offer();
   void check(std::size_t member);
   void finish();
   Status late() const;
 
-  Hub& hub_;
-  SegmentRequests& requests_;
+  Context& context_;
+  SegmentEvents& events_;
   ShareRequest& request_;
   std::vector<Member> members_;
   std::size_t present_ = 1;  // ourselves

@@ -4,7 +4,6 @@
 #include <cerrno>
 
 #include "core/error_text.h"
-#include "transport/shm/segment_requests.h"
 
 namespace tutti::shm {
 namespace {
@@ -17,52 +16,56 @@ constexpr std::chrono::seconds patience_with_leader{5};
 
 }  // namespace
 
-SegmentMember::SegmentMember(Hub& hub, SegmentRequests& requests, ShareRequest& request, std::size_t member)
-    : hub_(hub), requests_(requests), request_(request), member_(member) {}
+SegmentMember::SegmentMember(Context& context, SegmentEvents& events, ShareRequest& request,
+                             std::size_t member)
+    : context_(context), events_(events), request_(request), member_(member) {}
 
-SegmentMember::~SegmentMember() { hub_.timers.cancel(*this); }
+SegmentMember::~SegmentMember() { context_.timers.cancel(*this); }
 
 void SegmentMember::start() { connect(); }
 
 void SegmentMember::connect() {
-  const auto address = hub_.published_address(leader());
+  const auto address = published_by(context_.peer(leader()));
   if (!address) {
-    return fail(Status(Code::unreachable, hub_.describe(leader()) + " has no usable shm address", leader()));
+    return fail(
+        Status(Code::unreachable, context_.describe(leader()) + " has no usable shm address", leader()));
   }
   int error = 0;
   Descriptor socket = connect_local(address->name, error);
   if (error == 0) return ask(std::move(socket));
   if (error == EAGAIN || error == EINTR) {
-    hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_leader_busy)));
+    context_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_leader_busy)));
   } else if (error == ECONNREFUSED) {
-    fail(Status(Code::peer_lost, hub_.describe(leader()) + " does not listen any more", leader()));
+    fail(Status(Code::peer_lost, context_.describe(leader()) + " does not listen any more", leader()));
   } else {
-    fail(Status(Code::unreachable, "no connection to " + hub_.describe(leader()) + ": " + error_text(error),
-                leader()));
+    fail(Status(Code::unreachable,
+                "no connection to " + context_.describe(leader()) + ": " + error_text(error), leader()));
   }
 }
 
 void SegmentMember::ask(Descriptor socket) {
-  hub_.timers.set(*this, request_.deadline);
-  link_ = std::make_unique<Link>(hub_, std::move(socket), hub_.guard_to(leader(), request_.deadline), *this);
+  context_.timers.set(*this, request_.deadline);
+  link_ = std::make_unique<Link>(context_, std::move(socket), context_.guard_to(leader(), request_.deadline),
+                                 *this);
   if (const Status started = link_->start(); !started.ok()) fail(started);
 }
 
 void SegmentMember::on_open(Link&) {
-  const auto address = hub_.published_address(leader());
+  const auto address = published_by(context_.peer(leader()));
   if (!address) {
-    return fail(Status(Code::unreachable, hub_.describe(leader()) + " has no usable shm address", leader()));
+    return fail(
+        Status(Code::unreachable, context_.describe(leader()) + " has no usable shm address", leader()));
   }
-  Note note = hub_.hello(NoteKind::share, leader(), *address);
+  Note note = context_.hello(NoteKind::share, leader(), *address);
   note.key = request_.key;
   note.bytes = request_.bytes;
   note.member = static_cast<std::uint32_t>(member_);
   note.members = static_cast<std::uint32_t>(request_.members.size());
-  const int own_bell = hub_.bell.rope()->descriptor();
+  const int own_bell = context_.bell.rope()->descriptor();
   const int error = link_->send(note, {&own_bell, 1});
   if (error == ETOOMANYREFS) {  // the user has too many descriptors on their way
     link_.reset();
-    hub_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_leader_busy)));
+    context_.timers.set(*this, earlier(request_.deadline, Deadline::after(pause_when_leader_busy)));
   } else if (error != 0) {
     on_broken(*link_, error_text(error));
   }
@@ -77,7 +80,8 @@ void SegmentMember::on_note(Link&, const Note& note, std::vector<Descriptor> des
   } else if (note.kind == NoteKind::go && mapped) {
     finish();
   } else {
-    fail(Status(Code::protocol_error, "shm: " + hub_.describe(leader()) + " broke the protocol", leader()));
+    fail(Status(Code::protocol_error, "shm: " + context_.describe(leader()) + " broke the protocol",
+                leader()));
   }
 }
 
@@ -93,14 +97,14 @@ void SegmentMember::take(const Note& offer, std::vector<Descriptor> descriptors)
     return on_broken(*link_, error_text(error));
   }
   const bool patient = !request_.deadline.is_never();
-  hub_.timers.set(
+  context_.timers.set(
       *this, patient ? Deadline::at(request_.deadline.when() + patience_with_leader) : Deadline::never());
 }
 
 Status SegmentMember::map(const Note& offer, std::vector<Descriptor>& descriptors) {
   const std::size_t members = request_.members.size();
   if (descriptors.size() != 1 + members) {
-    return Status(Code::protocol_error, hub_.describe(leader()) + " offered a segment with " +
+    return Status(Code::protocol_error, context_.describe(leader()) + " offered a segment with " +
                                             std::to_string(descriptors.size()) + " descriptors");
   }
   segment_ = std::make_unique<Segment>();
@@ -110,12 +114,12 @@ Status SegmentMember::map(const Note& offer, std::vector<Descriptor>& descriptor
   for (std::size_t i = 0; i < members; ++i) {
     const int rank = request_.members[i];
     Descriptor& bell = descriptors[1 + i];
-    ropes_.push_back(i == member_ ? hub_.bell.rope()
-                     : i == 0     ? hub_.rope_of(rank, std::move(bell))
-                                  : hub_.rope_by_hearsay(rank, std::move(bell)));
+    ropes_.push_back(i == member_ ? context_.bell.rope()
+                     : i == 0     ? context_.rope_of(rank, std::move(bell))
+                                  : context_.rope_by_hearsay(rank, std::move(bell)));
     if (ropes_.back() == nullptr) {
-      return Status(Code::protocol_error, hub_.describe(leader()) + " handed over something that is no bell",
-                    leader());
+      return Status(Code::protocol_error,
+                    context_.describe(leader()) + " handed over something that is no bell", leader());
     }
   }
   std::atomic_ref(*proof_place(*segment_, member_)).store(offer.proof, std::memory_order_release);
@@ -123,14 +127,14 @@ Status SegmentMember::map(const Note& offer, std::vector<Descriptor>& descriptor
 }
 
 void SegmentMember::on_broken(Link& link, const std::string& why) {
-  fail(Status(link.failure(), hub_.describe(leader()) + ": " + why, leader()));
+  fail(Status(link.failure(), context_.describe(leader()) + ": " + why, leader()));
 }
 
 void SegmentMember::on_timer() {
   const bool mapped = segment_ != nullptr;
   if (link_ == nullptr && !request_.deadline.expired()) return connect();
   fail(Status(Code::timeout,
-              mapped ? "shm: no word from " + hub_.describe(leader()) + " on whether all have the segment"
+              mapped ? "shm: no word from " + context_.describe(leader()) + " on whether all have the segment"
                      : "shm: the members did not come together for a shared segment in time",
               mapped ? leader() : -1));
 }
@@ -141,11 +145,7 @@ void SegmentMember::finish() {
     members.push_back({request_.members[i], std::move(ropes_[i]), nullptr});
   }
   members.front().link = std::move(link_);
-  ShareRequest& request = request_;
-  auto memory =
-      std::make_unique<SharedMemory>(hub_, requests_, request, std::move(segment_), std::move(members));
-  requests_.remove(*this);
-  request.done(request, std::unique_ptr<SharedSegment>(std::move(memory)));
+  events_.on_shared(request_, std::move(segment_), std::move(members));
 }
 
 void SegmentMember::cancel(const Status& why) {
@@ -155,10 +155,6 @@ void SegmentMember::cancel(const Status& why) {
   fail(why);
 }
 
-void SegmentMember::fail(const Status& why) {
-  ShareRequest& request = request_;
-  requests_.remove(*this);
-  request.done(request, why);
-}
+void SegmentMember::fail(const Status& why) { events_.on_not_shared(request_, why); }
 
 }  // namespace tutti::shm

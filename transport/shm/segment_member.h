@@ -3,18 +3,18 @@
 #include <memory>
 #include <vector>
 
-#include "transport/shm/shared_memory.h"
+#include "transport/shm/link.h"
+#include "transport/shm/segment_events.h"
 
 namespace tutti::shm {
 
-// A `SegmentMember` is a member's side of sharing a segment. When it is over it has SegmentRequests destroy
-// it.
+// A `SegmentMember` is a member's side of sharing a segment.
 //
 // Until it has said that it has mapped the segment it may give up; from then on the leader decides, so that
 // all get it or none: only the leader's death, or silence long after the deadline, ends it then.
 class SegmentMember final : public LinkEvents, public Timer {
  public:
-  SegmentMember(Hub& hub, SegmentRequests& requests, ShareRequest& request, std::size_t member);
+  SegmentMember(Context& context, SegmentEvents& events, ShareRequest& request, std::size_t member);
   ~SegmentMember() override;
 
   const ShareRequest& request() const { return request_; }
@@ -37,8 +37,8 @@ class SegmentMember final : public LinkEvents, public Timer {
   void finish();
   void fail(const Status& why);
 
-  Hub& hub_;
-  SegmentRequests& requests_;
+  Context& context_;
+  SegmentEvents& events_;
   ShareRequest& request_;
   const std::size_t member_;
   std::unique_ptr<Link> link_;

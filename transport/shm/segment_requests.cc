@@ -6,7 +6,6 @@
 
 #include "transport/shm/segment_leader.h"
 #include "transport/shm/segment_member.h"
-#include "transport/shm/shared_memory.h"
 
 namespace tutti::shm {
 namespace {
@@ -16,12 +15,12 @@ constexpr std::size_t max_members = max_descriptors - 1;
 
 }  // namespace
 
-SegmentRequests::SegmentRequests(Hub& hub) : hub_(hub) {}
+SegmentRequests::SegmentRequests(Context& context) : context_(context) {}
 
 SegmentRequests::~SegmentRequests() { stop(); }
 
 void SegmentRequests::share(ShareRequest& request) {
-  const auto own = std::find(request.members.begin(), request.members.end(), hub_.owner->rank());
+  const auto own = std::find(request.members.begin(), request.members.end(), context_.owner->rank());
   if (own == request.members.end() || request.members.size() > max_members || request.bytes == 0) {
     const bool stranger = own == request.members.end();
     const std::string why = stranger             ? "this rank is not among the members of the segment"
@@ -33,11 +32,11 @@ void SegmentRequests::share(ShareRequest& request) {
   }
   if (own != request.members.begin()) {
     members_.push_back(std::make_unique<SegmentMember>(
-        hub_, *this, request, static_cast<std::size_t>(own - request.members.begin())));
+        context_, *this, request, static_cast<std::size_t>(own - request.members.begin())));
     members_.back()->start();
     return;
   }
-  leaders_.push_back(std::make_unique<SegmentLeader>(hub_, *this, request));
+  leaders_.push_back(std::make_unique<SegmentLeader>(context_, *this, request));
   const std::uint64_t key = request.key;
   leaders_.back()->start();
   for (auto next = early_.begin(); next != early_.end();) {
@@ -80,7 +79,7 @@ void SegmentRequests::on_hello(const Note& hello, std::vector<Descriptor> descri
   const auto waiting = std::count_if(early_.begin(), early_.end(),
                                      [&](const Early& early) { return early.hello.from == hello.from; });
   if (waiting >= max_early_per_peer) {
-    log::debug("shm: too many wishes for segments by ", hub_.describe(static_cast<int>(hello.from)));
+    log::debug("shm: too many wishes for segments by ", context_.describe(static_cast<int>(hello.from)));
     return;
   }
   link->set_events(*this);
@@ -95,17 +94,34 @@ void SegmentRequests::drop_early(Link& link) {
   early_.remove_if([&](const Early& early) { return early.link.get() == &link; });
 }
 
-void SegmentRequests::remove(SegmentLeader& leader, const Note* refusal) {
-  if (refusal != nullptr) refusals_.push_back(*refusal);
+void SegmentRequests::on_shared(ShareRequest& request, std::unique_ptr<Segment> segment,
+                                std::vector<SharedMemory::Member> members) {
+  auto memory =
+      std::make_unique<SharedMemory>(context_, memories_, request, std::move(segment), std::move(members));
+  remove(request);
+  request.done(request, std::unique_ptr<SharedSegment>(std::move(memory)));
+}
+
+void SegmentRequests::on_not_shared(ShareRequest& request, const Status& why) {
+  if (request.members.front() == context_.owner->rank()) remember_refusal(request, why);
+  remove(request);
+  request.done(request, why);
+}
+
+// Members whose wish comes later hear the same.
+void SegmentRequests::remember_refusal(const ShareRequest& request, const Status& why) {
+  Note refusal;
+  refusal.key = request.key;
+  refusal.set_reason(why);
+  refusals_.push_back(refusal);
   if (refusals_.size() > max_refusals) refusals_.pop_front();
-  std::erase_if(leaders_, [&](const auto& each) { return each.get() == &leader; });
 }
 
-void SegmentRequests::remove(SegmentMember& member) {
-  std::erase_if(members_, [&](const auto& each) { return each.get() == &member; });
+void SegmentRequests::remove(const ShareRequest& request) {
+  const auto asked_by = [&](const auto& wish) { return &wish->request() == &request; };
+  std::erase_if(leaders_, asked_by);
+  std::erase_if(members_, asked_by);
 }
-
-void SegmentRequests::remove(SharedMemory& memory) { std::erase(memories_, &memory); }
 
 void SegmentRequests::stop() {
   leaders_.clear();

@@ -5,20 +5,19 @@
 #include <memory>
 #include <vector>
 
-#include "transport/shared_segment.h"
 #include "transport/shm/link.h"
+#include "transport/shm/segment_events.h"
 
 namespace tutti::shm {
 
 class SegmentLeader;
 class SegmentMember;
-class SharedMemory;
 
 // `SegmentRequests` holds all wishes for shared segments, the members' notes that came before the leader's
 // own wish, and the segments that there are.
-class SegmentRequests final : public LinkEvents {
+class SegmentRequests final : public LinkEvents, public SegmentEvents {
  public:
-  explicit SegmentRequests(Hub& hub);
+  explicit SegmentRequests(Context& context);
   ~SegmentRequests() override;
 
   void share(ShareRequest& request);
@@ -29,12 +28,9 @@ class SegmentRequests final : public LinkEvents {
   // Drops all wishes without a word to those who made them, and cuts the segments off.
   void stop();
 
-  // For wishes: destroys this one. `refusal`: what to tell members that come yet.
-  void remove(SegmentLeader& leader, const Note* refusal = nullptr);
-  void remove(SegmentMember& member);
-  // For segments.
-  void add(SharedMemory& memory) { memories_.push_back(&memory); }
-  void remove(SharedMemory& memory);
+  void on_shared(ShareRequest& request, std::unique_ptr<Segment> segment,
+                 std::vector<SharedMemory::Member> members) override;
+  void on_not_shared(ShareRequest& request, const Status& why) override;
 
   // LinkEvents, of members that came early
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
@@ -51,14 +47,16 @@ class SegmentRequests final : public LinkEvents {
   static constexpr std::size_t max_refusals = 64;
 
   void drop_early(Link& link);
+  void remember_refusal(const ShareRequest& request, const Status& why);
+  void remove(const ShareRequest& request);
   SegmentLeader* find(std::uint64_t key);
 
-  Hub& hub_;
+  Context& context_;
   std::list<Early> early_;
   std::deque<Note> refusals_;  // of segments that came to nothing, latest last
   std::vector<std::unique_ptr<SegmentLeader>> leaders_;
   std::vector<std::unique_ptr<SegmentMember>> members_;
-  std::vector<SharedMemory*> memories_;
+  std::vector<SharedMemory*> memories_;  // what is shared now
 };
 
 }  // namespace tutti::shm

@@ -1,6 +1,6 @@
 #include "transport/shm/shared_memory.h"
 
-#include "transport/shm/segment_requests.h"
+#include <algorithm>
 
 namespace tutti::shm {
 
@@ -20,10 +20,11 @@ Status provide_share(Segment& segment, std::size_t member, std::size_t members) 
   return segment.provide(first * page_bytes(), (end - first) * page_bytes());
 }
 
-SharedMemory::SharedMemory(Hub& hub, SegmentRequests& requests, const ShareRequest& request,
-                           std::unique_ptr<Segment> segment, std::vector<Member> members)
-    : hub_(&hub),
-      requests_(&requests),
+SharedMemory::SharedMemory(Context& context, std::vector<SharedMemory*>& attached,
+                           const ShareRequest& request, std::unique_ptr<Segment> segment,
+                           std::vector<Member> members)
+    : context_(&context),
+      attached_(&attached),
       segment_(std::move(segment)),
       members_(std::move(members)),
       bytes_(request.bytes),
@@ -32,21 +33,21 @@ SharedMemory::SharedMemory(Hub& hub, SegmentRequests& requests, const ShareReque
   for (Member& member : members_) {
     if (member.link != nullptr) member.link->set_events(*this);
   }
-  requests_->add(*this);
+  attached_->push_back(this);
 }
 
 SharedMemory::~SharedMemory() { detach(); }
 
 void SharedMemory::detach() {
-  if (requests_ == nullptr) return;
+  if (attached_ == nullptr) return;
   Note note;
   note.kind = NoteKind::goodbye;
   for (Member& member : members_) {
     if (member.link != nullptr) member.link->send_last(note);
     member.link.reset();
   }
-  requests_->remove(*this);
-  requests_ = nullptr;
+  std::erase(*attached_, this);
+  attached_ = nullptr;
 }
 
 std::span<std::byte> SharedMemory::memory() const {
@@ -66,7 +67,7 @@ void SharedMemory::on_broken(Link& link, const std::string& why) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (members_[i].link.get() != &link) continue;
     const int rank = members_[i].rank;
-    const Status lost(Code::peer_lost, hub_->describe(rank) + ": " + why, rank);
+    const Status lost(Code::peer_lost, context_->describe(rank) + ": " + why, rank);
     if (events_ != nullptr) events_->on_member_lost(static_cast<int>(i), lost);
     return;
   }

@@ -10,8 +10,6 @@
 
 namespace tutti::shm {
 
-class SegmentRequests;
-
 // `SharedMemory` is a segment that all members have. The links to the others stay open as long as it lives
 // (the leader's to each, a member's to the leader): the end of one without a goodbye is a death.
 class SharedMemory final : public SharedSegment, public LinkEvents {
@@ -22,11 +20,12 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
     std::unique_ptr<Link> link;  // null where there is none
   };
 
-  SharedMemory(Hub& hub, SegmentRequests& requests, const ShareRequest& request,
+  // Stands in `attached`, a list of its transport's, until it is detached.
+  SharedMemory(Context& context, std::vector<SharedMemory*>& attached, const ShareRequest& request,
                std::unique_ptr<Segment> segment, std::vector<Member> members);
   ~SharedMemory() override;
 
-  // The transport stops: the memory stays, but nobody is told of anything any more.
+  // For the transport when it stops: the memory stays, but nobody is told of anything any more.
   void detach();
 
   std::span<std::byte> memory() const override;
@@ -36,8 +35,8 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
   void on_broken(Link& link, const std::string& why) override;
 
  private:
-  Hub* hub_;
-  SegmentRequests* requests_;  // null once detached
+  Context* context_;
+  std::vector<SharedMemory*>* attached_;  // null once detached
   std::unique_ptr<Segment> segment_;
   std::vector<Member> members_;
   const std::size_t bytes_;

@@ -14,13 +14,6 @@
 namespace tutti::shm {
 namespace {
 
-std::optional<Address> published_address(const PeerInfo& peer) {
-  const auto found = peer.addresses.find("shm");
-  return found == peer.addresses.end() ? std::nullopt : parse_address(found->second);
-}
-
-ShmChannel* const no_channel = nullptr;
-
 // What no process that can share memory may be without.
 Status try_segment() {
   Segment made, mapped;
@@ -35,29 +28,29 @@ Status try_segment() {
 
 }  // namespace
 
-Status ShmTransport::prepare() {
+Status Transport::prepare() {
   std::array<std::uint64_t, 2> numbers;
   if (getrandom(numbers.data(), sizeof numbers, 0) != sizeof numbers) {
     return Status(Code::internal, "the system has no random numbers");
   }
   if (const Status possible = try_segment(); !possible.ok()) return possible;
-  if (const Status possible = hub_.bell.create(); !possible.ok()) return possible;
-  hub_.address = {"tutti-" + std::to_string(numbers[0]), geteuid(), numbers[1]};
-  auto socket = listen_local(hub_.address.name);
+  if (const Status possible = context_.bell.create(); !possible.ok()) return possible;
+  context_.address = {"tutti-" + std::to_string(numbers[0]), geteuid(), numbers[1]};
+  auto socket = listen_local(context_.address.name);
   if (!socket.ok()) return socket.status();
-  listener_ = std::make_unique<Listener>(hub_, *std::move(socket), *this);
+  listener_ = std::make_unique<Listener>(context_, *std::move(socket), *this);
   return {};
 }
 
 // Symmetrical: only what both have published is compared.
-Status ShmTransport::can_reach(const PeerInfo& peer) const {
-  const auto theirs = published_address(peer);
+Status Transport::can_reach(const PeerInfo& peer) const {
+  const auto theirs = published_by(peer);
   if (!theirs) return Status(Code::unreachable, peer.describe() + " has no usable shm address", peer.rank);
-  if (theirs->uid != hub_.address.uid) {
+  if (theirs->uid != context_.address.uid) {
     return Status(Code::unreachable, peer.describe() + " runs as another user", peer.rank);
   }
-  if (hub_.owner == nullptr) return {};
-  const PeerInfo& own = hub_.owner->peer(hub_.owner->rank());
+  if (context_.owner == nullptr) return {};
+  const PeerInfo& own = context_.peer(context_.owner->rank());
   if (own.boot_id.empty() || own.boot_id != peer.boot_id) {
     return Status(Code::unreachable, peer.describe() + " is on another host", peer.rank);
   }
@@ -67,79 +60,64 @@ Status ShmTransport::can_reach(const PeerInfo& peer) const {
   return {};
 }
 
-Status ShmTransport::start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) {
-  hub_.driver = &driver;
-  hub_.owner = &owner;
-  hub_.limits = limits;
-  driver.assert_driven();
-  driver.add(*this);
-  const Status heard = driver.watch(hub_.bell.descriptor(), EPOLLIN, hub_.bell);
+Status Transport::start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) {
+  context_.start(driver, owner, limits, *this);
+  const Status heard = context_.watch(context_.bell.descriptor(), EPOLLIN, context_.bell);
   return heard.ok() ? listener_->start() : heard;
 }
 
-std::unique_ptr<Channel> ShmTransport::open(int peer, std::chrono::nanoseconds connect_timeout) {
-  auto channel = std::make_unique<ShmChannel>(*this, hub_, peer, connect_timeout);
-  channels_[peer] = channel.get();
+std::unique_ptr<tutti::Channel> Transport::open(int peer, std::chrono::nanoseconds connect_timeout) {
+  auto channel = std::make_unique<Channel>(context_, peer, connect_timeout);
+  context_.channels.by_peer.add(peer, *channel);
   return channel;
 }
 
-void ShmTransport::closed(ShmChannel& channel) {
-  std::replace(open_.begin(), open_.end(), &channel, no_channel);
-}
-
-void ShmTransport::forget(int peer, ShmChannel& channel) {
-  const auto found = channels_.find(peer);
-  if (found != channels_.end() && found->second == &channel) channels_.erase(found);
-}
-
-bool ShmTransport::poll() {
-  bool did = hub_.timers.run();
+bool Transport::poll() {
+  bool did = context_.timers.run();
+  std::vector<Channel*>& open = context_.channels.open;
   bool any_closed = false;
   // By index: channels open and close others while they are polled.
-  for (std::size_t i = 0; i < open_.size(); ++i) {
-    if (open_[i] != nullptr) did |= open_[i]->poll();
-    any_closed |= open_[i] == nullptr;
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    if (open[i] != nullptr) did |= open[i]->poll();
+    any_closed |= open[i] == nullptr;
   }
-  if (any_closed) std::erase(open_, nullptr);
+  if (any_closed) std::erase(open, nullptr);
   return did;
 }
 
-bool ShmTransport::prepare_sleep() {
+bool Transport::prepare_sleep() {
   bool work = false;
-  for (ShmChannel* channel : open_) {
+  for (Channel* channel : context_.channels.open) {
     if (channel != nullptr) work |= channel->prepare_sleep();
   }
   return work;
 }
 
-void ShmTransport::cancel_sleep() {
-  for (ShmChannel* channel : open_) {
+void Transport::cancel_sleep() {
+  for (Channel* channel : context_.channels.open) {
     if (channel != nullptr) channel->cancel_sleep();
   }
 }
 
-void ShmTransport::stop() {
-  if (hub_.driver == nullptr) return;
+void Transport::stop() {
+  if (context_.driver == nullptr) return;
   requests_.stop();
   listener_.reset();
-  hub_.unwatch(hub_.bell.descriptor());
-  hub_.driver->assert_driven();
-  hub_.driver->remove(*this);
-  hub_.driver = nullptr;
+  context_.unwatch(context_.bell.descriptor());
+  context_.stop(*this);
 }
 
 // Whether it is the process that our table has for its rank, and means us.
-bool ShmTransport::is_peer(const Note& hello) const {
-  const auto size = static_cast<std::uint32_t>(hub_.owner->size());
-  const auto rank = static_cast<std::uint32_t>(hub_.owner->rank());
+bool Transport::is_peer(const Note& hello) const {
+  const auto size = static_cast<std::uint32_t>(context_.owner->size());
+  const auto rank = static_cast<std::uint32_t>(context_.owner->rank());
   if (hello.from >= size || hello.from == rank || hello.to != rank) return false;
-  if (hello.to_nonce != hub_.address.nonce) return false;
-  const auto theirs = published_address(hub_.owner->peer(static_cast<int>(hello.from)));
+  if (hello.to_nonce != context_.address.nonce) return false;
+  const auto theirs = published_by(context_.peer(static_cast<int>(hello.from)));
   return theirs && theirs->nonce == hello.from_nonce;
 }
 
-void ShmTransport::on_hello(const Note& hello, std::vector<Descriptor> descriptors,
-                            std::unique_ptr<Link> link) {
+void Transport::on_hello(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
   if (is_peer(hello) && hello.kind == NoteKind::connect) {
     connect(hello, std::move(descriptors), std::move(link));
   } else if (is_peer(hello) && hello.kind == NoteKind::share) {
@@ -149,18 +127,17 @@ void ShmTransport::on_hello(const Note& hello, std::vector<Descriptor> descripto
   }
 }
 
-void ShmTransport::connect(const Note& hello, std::vector<Descriptor> descriptors,
-                           std::unique_ptr<Link> link) {
+void Transport::connect(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
   const int from = static_cast<int>(hello.from);
-  const Channel* const wanted = hub_.owner->on_incoming(from, *this);
-  const auto channel = channels_.find(from);
-  if (channel != channels_.end() && channel->second == wanted) {
-    channel->second->accept(hello, std::move(descriptors), std::move(link));
+  const tutti::Channel* const wanted = context_.owner->on_incoming(from, *this);
+  Channel* const channel = context_.channels.by_peer.find(from);
+  if (channel != nullptr && channel == wanted) {
+    channel->accept(hello, std::move(descriptors), std::move(link));
     return;
   }
   Note note;
   note.set_reason(
-      Status(Code::unreachable, hub_.describe(hub_.owner->rank()) + " does not use shared memory"));
+      Status(Code::unreachable, context_.describe(context_.owner->rank()) + " does not use shared memory"));
   link->send_last(note);
 }
 

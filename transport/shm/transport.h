@@ -1,40 +1,32 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <vector>
 
-#include "transport/shm/hub.h"
+#include "transport/shm/context.h"
 #include "transport/shm/listener.h"
 #include "transport/shm/segment_requests.h"
 #include "transport/transport.h"
 
 namespace tutti::shm {
 
-class ShmChannel;
-
-// A `ShmTransport` connects ranks of one host by shared memory.
-class ShmTransport final : public Transport, public HelloHandler, public Pollable {
+// A `Transport` connects ranks of one host by shared memory.
+class Transport final : public tutti::Transport, public HelloHandler, public Pollable {
  public:
   // Made by `create`.
-  explicit ShmTransport(const Options& options) : hub_(options), requests_(hub_) {}
+  explicit Transport(const Options& options) : context_(options, *this), requests_(context_) {}
   // Makes sure that this system can do what is needed, and listens.
   Status prepare();
 
   std::string_view name() const override { return "shm"; }
-  std::string address() const override { return format(hub_.address); }
+  std::string address() const override { return format(context_.address); }
   Status can_reach(const PeerInfo& peer) const override;
   Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
-  std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
+  std::unique_ptr<tutti::Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
   bool can_share() const override { return true; }
   void share(ShareRequest& request) override { requests_.share(request); }
   void cancel_share(ShareRequest& request, const Status& why) override { requests_.cancel(request, why); }
   void stop() override;
-
-  // For channels: their pipe is open from now on, or not any more; they are going away.
-  void opened(ShmChannel& channel) { open_.push_back(&channel); }
-  void closed(ShmChannel& channel);
-  void forget(int peer, ShmChannel& channel);
 
  private:
   bool is_peer(const Note& hello) const;
@@ -43,14 +35,12 @@ class ShmTransport final : public Transport, public HelloHandler, public Pollabl
   bool poll() override;
   bool prepare_sleep() override;
   void cancel_sleep() override;
-  bool expects_memory() const override { return !open_.empty(); }
-  Deadline next_deadline() const override { return hub_.timers.next(); }
+  bool expects_memory() const override { return !context_.channels.open.empty(); }
+  Deadline next_deadline() const override { return context_.timers.next(); }
 
-  Hub hub_;
+  Context context_;
   std::unique_ptr<Listener> listener_;
   SegmentRequests requests_;
-  std::map<int, ShmChannel*> channels_;
-  std::vector<ShmChannel*> open_;  // null: closed since the last pass
 };
 
 }  // namespace tutti::shm

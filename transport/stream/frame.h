@@ -10,6 +10,7 @@
 // A `FrameHeader` is what every frame on a stream starts with, and this is how it is written and read.
 namespace tutti {
 
+// clang-format off
 enum class FrameType : std::uint8_t {
   eager = 1,    // a whole small message: header and payload
   request = 2,  // a large message is waiting at the sender (request to send)
@@ -17,11 +18,11 @@ enum class FrameType : std::uint8_t {
   data = 4,     // a fragment of it, in order
   credit = 5,   // eager messages were claimed or discarded: `offset` units of credit may be used anew
   cancel = 6,   // the sender's last word on a message that it does not send to the end
-  refuse =
-      7,      // the receiver wants no more of a message; answered by `cancel` or crossed by the last fragment
-  abort = 8,  // a context has failed; the payload says why
+  refuse = 7,   // the receiver wants no more of a message; answered by `cancel` or crossed by the last fragment
+  abort = 8,    // a context has failed; the payload says why
   goodbye = 9,  // nothing will follow
 };
+// clang-format on
 
 // It is 64 bytes on the wire, in little-endian order; `payload` bytes follow.
 struct FrameHeader {
@@ -57,5 +58,19 @@ bool has_acknowledge(const EncodedFrameHeader& header);
 // Checks magic, type, reserved bytes and every enumeration; lengths and ids are judged by the channel. False:
 // not a frame.
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header);
+
+// An `OutgoingFrame` is a frame on its way out: an encoded header and the payload it stands before. Between
+// two writes the payload may be moved elsewhere (its operation was cancelled), so the pipe must look at
+// `payload` anew each time.
+struct OutgoingFrame {
+  EncodedFrameHeader header;
+  std::span<const std::byte> payload;
+  SendOp* op = nullptr;     // whose payload this is; null for control frames and when the operation is gone
+  std::size_t written = 0;  // for the pipe: header and payload bytes that have left
+  // A piece of a large message: may be put onto a side connection (`set_side`), if the pipe has such.
+  bool fragment = false;
+  std::uint8_t side = 0;
+  std::size_t side_written = 0;  // for the pipe: payload bytes that have left there
+};
 
 }  // namespace tutti

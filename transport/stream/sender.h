@@ -11,8 +11,8 @@
 
 #include "core/intrusive_list.h"
 #include "transport/channel.h"
+#include "transport/stream/frame.h"
 #include "transport/stream/limits.h"
-#include "transport/stream/stream_channel.h"
 
 namespace tutti {
 

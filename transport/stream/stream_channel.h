@@ -11,8 +11,6 @@
 
 namespace tutti {
 
-struct OutgoingFrame;
-
 // A `StreamChannel` is the message protocol over any ordered pipe of frames (a socket, a ring in shared
 // memory, a queue): eager messages under credit, request and clear to send above, fragments of large messages
 // taken in turn, drained aborts. A transport derives from it, moves frames, and is done.
@@ -101,20 +99,6 @@ class StreamChannel : public Channel {
   TransportOwner& owner_;
   MessageLimits limits_;
   std::unique_ptr<State> state_;
-};
-
-// An `OutgoingFrame` is a frame on its way out: an encoded header and the payload it stands before. Between
-// two writes the payload may be moved elsewhere (its operation was cancelled), so the pipe must look at
-// `payload` anew each time.
-struct OutgoingFrame {
-  EncodedFrameHeader header;
-  std::span<const std::byte> payload;
-  SendOp* op = nullptr;     // whose payload this is; null for control frames and when the operation is gone
-  std::size_t written = 0;  // for the pipe: header and payload bytes that have left
-  // A piece of a large message: may be put onto a side connection (`set_side`), if the pipe has such.
-  bool fragment = false;
-  std::uint8_t side = 0;
-  std::size_t side_written = 0;  // for the pipe: payload bytes that have left there
 };
 
 }  // namespace tutti

@@ -62,4 +62,9 @@ std::optional<Address> parse_address(std::string_view text) {
   }
 }
 
+std::optional<Address> published_by(const PeerInfo& peer) {
+  const auto text = peer.addresses.find("tcp");
+  return text == peer.addresses.end() ? std::nullopt : parse_address(text->second);
+}
+
 }  // namespace tutti::tcp

@@ -8,6 +8,8 @@
 
 #include <asio/ip/tcp.hpp>
 
+#include "transport/peer.h"
+
 namespace tutti::tcp {
 
 using Endpoint = asio::ip::tcp::endpoint;
@@ -25,5 +27,7 @@ std::string format_endpoints(const std::vector<Endpoint>& endpoints);
 // Nothing if it is not of that form. Comes from a peer: everything is checked, at most 16 endpoints are
 // taken.
 std::optional<Address> parse_address(std::string_view text);
+// Nothing if the peer has published none that can be used.
+std::optional<Address> published_by(const PeerInfo& peer);
 
 }  // namespace tutti::tcp

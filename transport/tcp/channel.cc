@@ -6,7 +6,6 @@
 #include <sys/epoll.h>
 
 #include "transport/tcp/address.h"
-#include "transport/tcp/transport.h"
 
 namespace tutti::tcp {
 namespace {
@@ -36,21 +35,20 @@ std::size_t frame_bytes(const OutgoingFrame& frame) {
 
 }  // namespace
 
-TcpChannel::TcpChannel(TcpTransport& transport, Hub& hub, int peer, std::chrono::nanoseconds connect_timeout)
-    : StreamChannel(peer, *hub.owner, hub.limits),
-      transport_(transport),
-      hub_(hub),
+Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
+    : StreamChannel(peer, *context.owner, context.limits),
+      context_(context),
       connect_timeout_(connect_timeout),
-      wire_(hub.io) {}
+      pipe_(context.io) {}
 
-TcpChannel::~TcpChannel() {
-  TcpChannel::close_pipe();
-  transport_.forget(peer(), *this);
+Channel::~Channel() {
+  Channel::close_pipe();
+  context_.channels.forget(peer(), *this);
 }
 
 // --- connecting ---
 
-void TcpChannel::kick() {
+void Channel::kick() {
   if (open_) {
     if (coalescing_ && has_urgent_frames()) send_at_once();
     write_frames();
@@ -61,65 +59,62 @@ void TcpChannel::kick() {
   }
 }
 
-void TcpChannel::start_connecting() {
-  const auto& published = owner().peer(peer()).addresses;
-  const auto text = published.find("tcp");
-  auto address = text == published.end() ? std::nullopt : parse_address(text->second);
+void Channel::start_connecting() {
+  auto address = published_by(context_.peer(peer()));
   if (!address) {
-    pipe_failed(
-        Status(Code::unreachable, owner().peer(peer()).describe() + " has no usable tcp address", peer()));
+    pipe_failed(Status(Code::unreachable, context_.describe(peer()) + " has no usable tcp address", peer()));
     return;
   }
-  connector_ = std::make_unique<Connector>(hub_, peer(), *std::move(address), connect_timeout_, *this);
+  connector_ = std::make_unique<Connector>(context_, peer(), *std::move(address), connect_timeout_, *this);
   connector_->start();
 }
 
 // Both sides may connect at the same time. Exactly one connection survives: the lower rank's. The higher rank
 // takes it and drops its own; the lower refuses the other's as long as its own attempt can still succeed.
-Verdict TcpChannel::judge_incoming() const {
+Verdict Channel::judge_incoming() const {
   if (!status().ok() && !has_urgent_frames()) return Verdict::gone;
   if (open_) return Verdict::connected;
-  const bool ours_wins = hub_.owner->rank() < peer();
+  const bool ours_wins = context_.owner->rank() < peer();
   if (ours_wins && connector_ != nullptr && connector_->in_progress()) return Verdict::wait;
   return Verdict::welcome;
 }
 
-void TcpChannel::attach(Wire wire) {
+void Channel::attach(Pipe pipe) {
   connector_.reset();
-  const Status watched = hub_.watch(wire.native_handle(), EPOLLIN, *this);
+  const Status watched = context_.watch(pipe.native_handle(), EPOLLIN, *this);
   if (!watched.ok()) {
     pipe_failed(watched);
     return;
   }
-  wire_ = std::move(wire);
+  pipe_ = std::move(pipe);
   open_ = true;
   write_frames();
 }
 
-void TcpChannel::close_pipe() {
+void Channel::close_pipe() {
   connector_.reset();
   if (!open_) return;
   open_ = false;
-  hub_.unwatch(wire_.native_handle());
-  wire_.close();
+  context_.unwatch(pipe_.native_handle());
+  pipe_.close();
   for (auto& side : outgoing_) side->close();
   for (auto& side : incoming_) side->close();
 }
 
-void TcpChannel::on_ready(std::uint32_t events) {
+void Channel::on_ready(std::uint32_t events) {
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && read_frames() && open_) {
-    transport_.expect_more(*this);
+    context_.channels.expect_more(*this);
   }
   if (open_ && (events & EPOLLOUT) != 0) {
     waits_writable_ = false;
     write_frames();
-    if (open_ && !waits_writable_) hub_.rewatch(wire_.native_handle(), EPOLLIN, *this);
+    if (open_ && !waits_writable_) context_.rewatch(pipe_.native_handle(), EPOLLIN, *this);
   }
 }
 
 // --- writing ---
 
-void TcpChannel::write_frames() {
+void Channel::write_frames() {
   // A frame that was written completes an operation, which may send the next: it is found by the loop below.
   if (writing_ || waits_writable_ || write_error_) return;
   writing_ = true;
@@ -141,7 +136,7 @@ void TcpChannel::write_frames() {
   writing_ = false;
 }
 
-void TcpChannel::hold_frames() {
+void Channel::hold_frames() {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < held_count_; ++i) bytes += frame_bytes(*held_[i]);
   while (held_count_ < max_held && bytes < hold_bytes) {
@@ -155,7 +150,7 @@ void TcpChannel::hold_frames() {
 }
 
 // How many bytes the socket took; zero if it is full.
-std::size_t TcpChannel::write_held(asio::error_code& error) {
+std::size_t Channel::write_held(asio::error_code& error) {
   std::array<std::span<const std::byte>, 2 * max_held> parts;
   std::size_t count = 0;
   for (std::size_t i = 0; i < held_count_; ++i) {
@@ -169,12 +164,12 @@ std::size_t TcpChannel::write_held(asio::error_code& error) {
       parts[count++] = frame.payload.subspan(payload_written);
     }
   }
-  const std::size_t written = wire_.write(std::span(parts).first(count), error);
+  const std::size_t written = pipe_.write(std::span(parts).first(count), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) error = {};
   return written;
 }
 
-void TcpChannel::release_written(std::size_t bytes) {
+void Channel::release_written(std::size_t bytes) {
   std::size_t whole = 0;
   for (; whole < held_count_; ++whole) {
     OutgoingFrame& frame = *held_[whole];
@@ -194,9 +189,9 @@ void TcpChannel::release_written(std::size_t bytes) {
   }
 }
 
-void TcpChannel::want_writable() {
+void Channel::want_writable() {
   waits_writable_ = true;
-  hub_.rewatch(wire_.native_handle(), EPOLLIN | EPOLLOUT, *this);
+  context_.rewatch(pipe_.native_handle(), EPOLLIN | EPOLLOUT, *this);
 }
 
 // --- coalescing ---
@@ -209,9 +204,9 @@ void TcpChannel::want_writable() {
 // as it has read, and so does each that follows; and as soon as anybody here waits for anything, all is sent
 // at once.
 
-void TcpChannel::count(OutgoingFrame& frame) {
-  if (counted_at_ != transport_.polls()) {
-    counted_at_ = transport_.polls();
+void Channel::count(OutgoingFrame& frame) {
+  if (counted_at_ != context_.channels.polls) {
+    counted_at_ = context_.channels.polls;
     in_a_row_ = 0;
     asked_ = false;
   }
@@ -219,38 +214,38 @@ void TcpChannel::count(OutgoingFrame& frame) {
   if (in_a_row_ >= sent_at_once) set_acknowledge(frame.header);
 }
 
-void TcpChannel::coalesce() {
+void Channel::coalesce() {
   if (!asked_ || coalescing_) return;
   for (std::size_t i = 0; i < held_count_; ++i) {
     if (!has_acknowledge(held_[i]->header)) return;  // taken at another poll
   }
   coalescing_ = true;
-  set_nagle(wire_.native_handle(), true);
-  transport_.coalesces(*this);
+  set_nagle(pipe_.native_handle(), true);
+  context_.channels.coalescing.push_back(this);
 }
 
-void TcpChannel::send_at_once() {
+void Channel::send_at_once() {
   coalescing_ = false;
   asked_ = false;
-  if (open_) set_nagle(wire_.native_handle(), false);
+  if (open_) set_nagle(pipe_.native_handle(), false);
 }
 
 // --- reading ---
 
-bool TcpChannel::poll() { return open_ && read_frames(); }
+bool Channel::poll() { return open_ && read_frames(); }
 
 // True if anything came.
-bool TcpChannel::read_frames() {
+bool Channel::read_frames() {
   bool any = false;
   // What is left of a record would not be announced again.
-  for (std::size_t budget = read_budget; open_ && (budget > 0 || wire_.has_pending());) {
+  for (std::size_t budget = read_budget; open_ && (budget > 0 || pipe_.has_pending());) {
     asio::error_code error;
     std::size_t room = 0;
     const std::size_t got = read_once(error, room);
     any |= got > 0;
     if (!open_ || error == asio::error::interrupted) break;
     // The socket is empty now, and if it is not, the driver will say so again: no need to ask.
-    if (!error && got < room && !wire_.is_encrypted()) break;
+    if (!error && got < room && !pipe_.is_encrypted()) break;
     if (error == asio::error::would_block && !write_error_) break;
     if (error == asio::error::eof) {
       pipe_failed(lost("its side of the connection was closed without a goodbye"));
@@ -259,20 +254,20 @@ bool TcpChannel::read_frames() {
     }
     budget -= std::min(budget, got);
   }
-  if (any && open_ && acknowledges_) acknowledge(wire_.native_handle());
+  if (any && open_ && acknowledges_) acknowledge(pipe_.native_handle());
   if (any && open_ && !incoming_.empty()) read_sides();
   return any;
 }
 
 // One system call, and all that follows from what it brought. `room`: what it could have brought.
-std::size_t TcpChannel::read_once(asio::error_code& error, std::size_t& room) {
-  std::byte* const scratch = hub_.scratch.get();
+std::size_t Channel::read_once(asio::error_code& error, std::size_t& room) {
+  std::byte* const scratch = context_.scratch.get();
   if (rest_bytes_ == 0) {
     const std::span<std::byte> place = direct();
     if (place.size() >= direct_bytes) {
       const std::array<std::span<std::byte>, 2> places = {place, {scratch, behind_direct_bytes}};
       room = place.size() + behind_direct_bytes;
-      const std::size_t got = wire_.read(places, error);
+      const std::size_t got = pipe_.read(places, error);
       const std::size_t placed = std::min(got, place.size());
       bulk_ = true;
       if (placed > 0) direct_filled(placed);
@@ -281,17 +276,17 @@ std::size_t TcpChannel::read_once(asio::error_code& error, std::size_t& room) {
     }
   }
   std::memcpy(scratch, rest_.data(), rest_bytes_);
-  const std::size_t most = payload_left() > 0 ? Hub::scratch_bytes
+  const std::size_t most = payload_left() > 0 ? Context::scratch_bytes
                            : bulk_            ? behind_direct_bytes
                                               : header_read_bytes;
   room = most - rest_bytes_;
-  const std::size_t got = wire_.read(std::span(scratch + rest_bytes_, room), error);
+  const std::size_t got = pipe_.read(std::span(scratch + rest_bytes_, room), error);
   bulk_ = false;
   if (got > 0) take({scratch, rest_bytes_ + got});
   return got;
 }
 
-void TcpChannel::take(std::span<const std::byte> bytes) {
+void Channel::take(std::span<const std::byte> bytes) {
   rest_bytes_ = 0;
   while (open_ && !bytes.empty()) {
     std::size_t taken = 0;
@@ -301,7 +296,7 @@ void TcpChannel::take(std::span<const std::byte> bytes) {
       FrameHeader header;
       if (!decode(bytes.first<frame_header_bytes>(), header)) {
         pipe_failed(Status(Code::protocol_error,
-                           owner().peer(peer()).describe() + " sent something that is not a frame", peer()));
+                           context_.describe(peer()) + " sent something that is not a frame", peer()));
         return;
       }
       acknowledges_ = header.acknowledge;
@@ -316,8 +311,8 @@ void TcpChannel::take(std::span<const std::byte> bytes) {
   rest_bytes_ = bytes.size();
 }
 
-Status TcpChannel::lost(const std::string& why) const {
-  return Status(Code::peer_lost, hub_.owner->peer(peer()).describe() + ": " + why, peer());
+Status Channel::lost(const std::string& why) const {
+  return Status(Code::peer_lost, context_.describe(peer()) + ": " + why, peer());
 }
 
 }  // namespace tutti::tcp

@@ -7,32 +7,30 @@
 
 #include "transport/stream/stream_channel.h"
 #include "transport/tcp/connector.h"
+#include "transport/tcp/context.h"
 #include "transport/tcp/handshake.h"
-#include "transport/tcp/hub.h"
+#include "transport/tcp/pipe.h"
 #include "transport/tcp/side.h"
-#include "transport/tcp/wire.h"
 
 namespace tutti::tcp {
 
-class TcpTransport;
-
-// A `TcpChannel` moves frames over one socket, and payloads of large messages over several, where that pays.
+// A `Channel` moves frames over one socket, and payloads of large messages over several, where that pays.
 // They are written from the calling thread while the socket takes them, and read when the driver says so,
 // large payloads straight into place.
-class TcpChannel final : public StreamChannel,
-                         public DescriptorHandler,
-                         public ConnectorEvents,
-                         public SideEvents {
+class Channel final : public StreamChannel,
+                      public DescriptorHandler,
+                      public ConnectorEvents,
+                      public SideEvents {
  public:
-  TcpChannel(TcpTransport& transport, Hub& hub, int peer, std::chrono::nanoseconds connect_timeout);
-  ~TcpChannel() override;
+  Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
+  ~Channel() override;
 
   // The peer has connected to us and said hello: what to answer. After `welcome` it is attached.
   Verdict judge_incoming() const;
-  void attach(Wire wire);
+  void attach(Pipe pipe);
   // The same for a connection beside it.
   Verdict judge_side(std::uint8_t number) const;
-  void attach_side(std::uint8_t number, Wire wire);
+  void attach_side(std::uint8_t number, Pipe pipe);
   // Reads what is there without asking first whether there is anything. True if there was.
   bool poll();
   // No frame waits in the kernel any more.
@@ -45,7 +43,7 @@ class TcpChannel final : public StreamChannel,
   void kick() override;
   void close_pipe() override;
   void on_ready(std::uint32_t events) override;
-  void on_connected(Wire wire) override { attach(std::move(wire)); }
+  void on_connected(Pipe pipe) override { attach(std::move(pipe)); }
   void on_connect_failed(const Status& why) override { pipe_failed(why); }
 
   void on_side_written(OutgoingFrame& frame) override;
@@ -75,11 +73,10 @@ class TcpChannel final : public StreamChannel,
   void take(std::span<const std::byte> bytes);
   Status lost(const std::string& why) const;
 
-  TcpTransport& transport_;
-  Hub& hub_;
+  Context& context_;
   const std::chrono::nanoseconds connect_timeout_;
   std::unique_ptr<Connector> connector_;  // while we are connecting
-  Wire wire_;
+  Pipe pipe_;
   bool open_ = false;
 
   std::array<OutgoingFrame*, max_held> held_{};
@@ -87,7 +84,7 @@ class TcpChannel final : public StreamChannel,
   bool writing_ = false;         // on the stack already
   bool waits_writable_ = false;  // the socket is full: the driver will tell
   asio::error_code write_error_;
-  std::uint64_t counted_at_ = 0;  // TcpTransport::polls when frames were last taken
+  std::uint64_t counted_at_ = 0;  // Channels::polls when frames were last taken
   unsigned in_a_row_ = 0;         // small messages since then
   bool asked_ = false;            // a frame that is to be acknowledged has left since then
   bool coalescing_ = false;

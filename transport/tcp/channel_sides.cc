@@ -17,25 +17,24 @@ constexpr std::size_t side_read_budget = 512 * 1024;
 
 // --- writing ---
 
-std::size_t TcpChannel::socket_count(const Address& theirs) const {
-  const auto wanted = static_cast<std::size_t>(hub_.options.sockets);
-  const std::size_t pairs = std::min(hub_.address.endpoints.size(), theirs.endpoints.size());
+std::size_t Channel::socket_count(const Address& theirs) const {
+  const auto wanted = static_cast<std::size_t>(context_.options.sockets);
+  const std::size_t pairs = std::min(context_.address.endpoints.size(), theirs.endpoints.size());
   return std::min<std::size_t>(wanted == 0 ? pairs : wanted, std::size_t{max_sides} + 1);
 }
 
-void TcpChannel::open_sides() {
+void Channel::open_sides() {
   sides_opened_ = true;
-  const auto& published = owner().peer(peer()).addresses;
-  const auto text = published.find("tcp");
-  const auto address = text == published.end() ? std::nullopt : parse_address(text->second);
+  const auto address = published_by(context_.peer(peer()));
   if (!address) return;
   for (std::size_t i = 1; i < socket_count(*address); ++i) {
-    outgoing_.push_back(std::make_unique<OutgoingSide>(hub_, peer(), static_cast<std::uint8_t>(i), *this));
+    outgoing_.push_back(
+        std::make_unique<OutgoingSide>(context_, peer(), static_cast<std::uint8_t>(i), *this));
   }
   for (auto& side : outgoing_) side->connect(*address, connect_timeout_);
 }
 
-void TcpChannel::share_out(OutgoingFrame& frame) {
+void Channel::share_out(OutgoingFrame& frame) {
   if (frame.op == nullptr || frame.payload.size() < StreamLimits::min_side_payload) return;
   if (!sides_opened_ && frame.op->header.bytes >= shared_bytes) open_sides();
   if (outgoing_.empty()) return;
@@ -46,34 +45,34 @@ void TcpChannel::share_out(OutgoingFrame& frame) {
   outgoing_[turn_ - 1]->add(frame);
 }
 
-void TcpChannel::write_sides() {
+void Channel::write_sides() {
   for (std::size_t i = 0; i < outgoing_.size() && open_; ++i) outgoing_[i]->write();
 }
 
-void TcpChannel::on_side_written(OutgoingFrame& frame) {
+void Channel::on_side_written(OutgoingFrame& frame) {
   if (frame.written == frame.header.size()) frame_written(frame);
 }
 
-void TcpChannel::on_side_room() {
+void Channel::on_side_room() {
   if (open_) write_frames();
 }
 
 // --- reading ---
 
-Verdict TcpChannel::judge_side(std::uint8_t number) const {
+Verdict Channel::judge_side(std::uint8_t number) const {
   if (!open_ || !status().ok()) return Verdict::gone;
   const auto same = [number](const auto& side) { return side->number() == number; };
   return std::any_of(incoming_.begin(), incoming_.end(), same) ? Verdict::connected : Verdict::welcome;
 }
 
-void TcpChannel::attach_side(std::uint8_t number, Wire wire) {
-  incoming_.push_back(std::make_unique<IncomingSide>(hub_, number, *this, std::move(wire)));
+void Channel::attach_side(std::uint8_t number, Pipe pipe) {
+  incoming_.push_back(std::make_unique<IncomingSide>(context_, number, *this, std::move(pipe)));
   const Status watched = incoming_.back()->watch();
   if (!watched.ok()) pipe_failed(watched);
 }
 
 // What headers on the first connection have announced since.
-void TcpChannel::read_sides() {
+void Channel::read_sides() {
   for (std::size_t i = 0; i < incoming_.size() && open_; ++i) {
     if (side_left(incoming_[i]->number()) == 0) continue;
     incoming_[i]->pause(false);
@@ -81,7 +80,7 @@ void TcpChannel::read_sides() {
   }
 }
 
-void TcpChannel::on_side_readable(IncomingSide& side) {
+void Channel::on_side_readable(IncomingSide& side) {
   if (side_left(side.number()) == 0) {
     side.pause(true);
   } else {
@@ -89,13 +88,13 @@ void TcpChannel::on_side_readable(IncomingSide& side) {
   }
 }
 
-void TcpChannel::read_side(IncomingSide& side) {
+void Channel::read_side(IncomingSide& side) {
   const std::uint8_t number = side.number();
   for (std::size_t budget = side_read_budget; open_ && (budget > 0 || side.has_pending());) {
     const std::size_t left = side_left(number);
     if (left == 0) return;
     const std::span<std::byte> place = side_direct(number);
-    std::span<std::byte> scratch(hub_.scratch.get(), std::min(left, Hub::scratch_bytes));
+    std::span<std::byte> scratch(context_.scratch.get(), std::min(left, Context::scratch_bytes));
     std::size_t got = 0;
     if (!place.empty()) {
       got = side.read(place);
@@ -114,7 +113,7 @@ void TcpChannel::read_side(IncomingSide& side) {
 }
 
 // The peer closes all its connections at once; the first one tells why, if there is a reason.
-void TcpChannel::on_side_lost(const std::string& why) {
+void Channel::on_side_lost(const std::string& why) {
   if (!open_ || !status().ok()) return;
   read_frames();
   if (open_ && status().ok()) pipe_failed(lost(why));

@@ -1,6 +1,5 @@
 #include "transport/tcp/congestion.h"
 
-#include <array>
 #include <utility>
 
 #include <netinet/in.h>
@@ -39,19 +38,6 @@ std::chrono::microseconds round_trip(int descriptor) {
 }
 
 }  // namespace
-
-void set_congestion(int descriptor, const std::string& name) {
-  if (name.empty()) return;
-  static_cast<void>(
-      setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())));
-}
-
-std::string congestion_of(int descriptor) {
-  std::array<char, 32> name{};
-  auto length = static_cast<socklen_t>(name.size() - 1);
-  if (getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) != 0) return {};
-  return name.data();
-}
 
 Congestion::Congestion(std::string setting) : setting_(std::move(setting)), system_(system_default()) {}
 

@@ -29,9 +29,4 @@ class Congestion {
   std::string system_;  // the kernel's choice
 };
 
-// Without effect if the kernel refuses.
-void set_congestion(int descriptor, const std::string& name);
-// Empty if the kernel does not say.
-std::string congestion_of(int descriptor);
-
 }  // namespace tutti::tcp

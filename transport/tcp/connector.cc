@@ -30,25 +30,25 @@ bool is_rejection(const asio::error_code& error) {
 }
 
 // Where packets vanish, the time for one attempt; then the peer's own attempts get a chance, see
-// TcpChannel::judge_incoming.
+// Channel::judge_incoming.
 std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 6, milliseconds(200), milliseconds(5000));
 }
 
 }  // namespace
 
-Connector::Connector(Hub& hub, int peer, Address address, std::chrono::nanoseconds timeout,
+Connector::Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
                      ConnectorEvents& events)
-    : hub_(hub),
+    : context_(context),
       peer_(peer),
       address_(std::move(address)),
       deadline_(Deadline::after(timeout)),
       attempt_timeout_(attempt_timeout(timeout)),
       events_(events),
-      wire_(hub.io) {}
+      pipe_(context.io) {}
 
 Connector::~Connector() {
-  hub_.timers.cancel(*this);
+  context_.timers.cancel(*this);
   drop_socket();
 }
 
@@ -64,9 +64,9 @@ void Connector::try_next() {
   phase_ = Phase::connecting;
   asio::error_code error;
   const Endpoint& endpoint = address_.endpoints[next_endpoint_];
-  const SocketSetup setup{hub_.options.socket_buffer,
-                          hub_.congestion.choose(endpoint.address(), hub_.same_host(peer_)), local_};
-  wire_ = Wire(begin_connect(hub_.io, endpoint, setup, error));
+  const SocketSetup setup{context_.options.socket_buffer,
+                          context_.congestion.choose(endpoint.address(), context_.same_host(peer_)), local_};
+  pipe_ = Pipe(begin_connect(context_.io, endpoint, setup, error));
   if (!error) {
     connected();
     return;
@@ -75,9 +75,9 @@ void Connector::try_next() {
     attempt_failed(error);
     return;
   }
-  watching_ = hub_.watch(wire_.native_handle(), EPOLLOUT, *this).ok();
+  watching_ = context_.watch(pipe_.native_handle(), EPOLLOUT, *this).ok();
   if (watching_) {
-    hub_.timers.set(*this, earlier(deadline_, Deadline::after(attempt_timeout_)));
+    context_.timers.set(*this, earlier(deadline_, Deadline::after(attempt_timeout_)));
   } else {
     attempt_failed(asio::error::no_memory);
   }
@@ -86,7 +86,7 @@ void Connector::try_next() {
 void Connector::on_ready(std::uint32_t) {
   if (phase_ == Phase::greeting) return read_answer();
   if (phase_ == Phase::proving) return prove();
-  if (const asio::error_code error = connect_result(wire_.socket())) {
+  if (const asio::error_code error = connect_result(pipe_.socket())) {
     attempt_failed(error);
   } else {
     connected();
@@ -95,24 +95,24 @@ void Connector::on_ready(std::uint32_t) {
 
 void Connector::connected() {
   phase_ = Phase::proving;
-  tune(wire_.socket());
-  hub_.congestion.settle(wire_.socket(), hub_.same_host(peer_));
-  const security::Parties parties{security::Service::data, static_cast<std::uint32_t>(hub_.owner->rank()),
+  tune(pipe_.socket());
+  context_.congestion.settle(pipe_.socket(), context_.same_host(peer_));
+  const security::Parties parties{security::Service::data, static_cast<std::uint32_t>(context_.owner->rank()),
                                   static_cast<std::uint32_t>(peer_)};
   const Deadline limit = earlier(deadline_, Deadline::after(attempt_timeout_));
-  guard_.emplace(security::Guard::connecting(hub_.options.credentials, parties, limit));
-  hub_.timers.set(*this, limit);
+  guard_.emplace(security::Guard::connecting(context_.options.credentials, parties, limit));
+  context_.timers.set(*this, limit);
   prove();
 }
 
 void Connector::prove() {
-  switch (guard_->advance(wire_.native_handle())) {
+  switch (guard_->advance(pipe_.native_handle())) {
     case security::Guard::State::reading:
       return watch_for(EPOLLIN);
     case security::Guard::State::writing:
       return watch_for(EPOLLOUT);
     case security::Guard::State::done:
-      wire_.encrypt(guard_->take_tls());
+      pipe_.encrypt(guard_->take_tls());
       return greet();
     case security::Guard::State::failed:
       return guard_failed();
@@ -136,10 +136,10 @@ void Connector::guard_failed() {
 
 void Connector::watch_for(std::uint32_t events) {
   if (watching_) {
-    hub_.rewatch(wire_.native_handle(), events, *this);
+    context_.rewatch(pipe_.native_handle(), events, *this);
     return;
   }
-  watching_ = hub_.watch(wire_.native_handle(), events, *this).ok();
+  watching_ = context_.watch(pipe_.native_handle(), events, *this).ok();
   if (!watching_) attempt_failed(asio::error::no_memory);
 }
 
@@ -148,28 +148,28 @@ void Connector::greet() {
   have_ = 0;
   Hello hello;
   hello.version = handshake_version;
-  hello.from = static_cast<std::uint32_t>(hub_.owner->rank());
+  hello.from = static_cast<std::uint32_t>(context_.owner->rank());
   hello.to = static_cast<std::uint32_t>(peer_);
   hello.side = side_;
-  hello.from_nonce = hub_.address.nonce;
+  hello.from_nonce = context_.address.nonce;
   hello.to_nonce = address_.nonce;
   const auto bytes = encode(hello);
   asio::error_code error;
-  const std::size_t sent = wire_.write(std::span<const std::byte>(bytes), error);
+  const std::size_t sent = pipe_.write(std::span<const std::byte>(bytes), error);
   if (!error && sent != bytes.size()) error = asio::error::no_buffer_space;
   if (error) {
     attempt_failed(error);
     return;
   }
   // The peer may welcome us at any moment from now on, so this attempt is only given up with the whole.
-  hub_.timers.set(*this, deadline_);
+  context_.timers.set(*this, deadline_);
   watch_for(EPOLLIN);
 }
 
 void Connector::read_answer() {
   asio::error_code error;
   // Not a byte more than the answer: frames may follow.
-  have_ += wire_.read(std::span(answer_).subspan(have_), error);
+  have_ += pipe_.read(std::span(answer_).subspan(have_), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) return;
   if (error) {
     attempt_failed(error);
@@ -188,11 +188,11 @@ void Connector::read_answer() {
 void Connector::judge(Verdict verdict) {
   switch (verdict) {
     case Verdict::welcome: {
-      Wire wire = std::move(wire_);
-      hub_.unwatch(wire.native_handle());
+      Pipe pipe = std::move(pipe_);
+      context_.unwatch(pipe.native_handle());
       watching_ = false;
-      hub_.timers.cancel(*this);
-      events_.on_connected(std::move(wire));
+      context_.timers.cancel(*this);
+      events_.on_connected(std::move(pipe));
       return;
     }
     case Verdict::wait:
@@ -242,7 +242,7 @@ void Connector::round_failed() {
 
 void Connector::pause(milliseconds delay) {
   phase_ = Phase::pausing;
-  hub_.timers.set(*this, earlier(deadline_, Deadline::after(delay)));
+  context_.timers.set(*this, earlier(deadline_, Deadline::after(delay)));
 }
 
 void Connector::on_timer() {
@@ -261,15 +261,16 @@ void Connector::on_timer() {
 }
 
 void Connector::drop_socket() {
-  if (watching_) hub_.unwatch(wire_.native_handle());
+  if (watching_) context_.unwatch(pipe_.native_handle());
   watching_ = false;
-  wire_.close();
+  pipe_.close();
 }
 
 void Connector::fail(Code code, const std::string& why) {
   drop_socket();
-  hub_.timers.cancel(*this);
-  events_.on_connect_failed(Status(code, "cannot connect to " + describe() + ": " + why, peer_));
+  context_.timers.cancel(*this);
+  events_.on_connect_failed(
+      Status(code, "cannot connect to " + context_.describe(peer_) + ": " + why, peer_));
 }
 
 }  // namespace tutti::tcp

@@ -7,10 +7,10 @@
 #include "core/backoff.h"
 #include "core/security/guard.h"
 #include "transport/tcp/address.h"
+#include "transport/tcp/context.h"
 #include "transport/tcp/handshake.h"
-#include "transport/tcp/hub.h"
+#include "transport/tcp/pipe.h"
 #include "transport/tcp/socket.h"
-#include "transport/tcp/wire.h"
 
 namespace tutti::tcp {
 
@@ -23,7 +23,8 @@ class ConnectorEvents;
 // nobody is there any more. When descriptors or local ports run out, later rounds may fare better.
 class Connector final : public DescriptorHandler, public Timer {
  public:
-  Connector(Hub& hub, int peer, Address address, std::chrono::nanoseconds timeout, ConnectorEvents& events);
+  Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
+            ConnectorEvents& events);
   ~Connector() override;
 
   void start();
@@ -51,9 +52,8 @@ class Connector final : public DescriptorHandler, public Timer {
   void pause(std::chrono::milliseconds delay);
   void drop_socket();
   void fail(Code code, const std::string& why);
-  std::string describe() const { return hub_.owner->peer(peer_).describe(); }
 
-  Hub& hub_;
+  Context& context_;
   const int peer_;
   const Address address_;
   const Deadline deadline_;
@@ -63,7 +63,7 @@ class Connector final : public DescriptorHandler, public Timer {
   std::uint8_t side_ = 0;
   asio::ip::address local_;
   Phase phase_ = Phase::pausing;
-  Wire wire_;
+  Pipe pipe_;
   std::optional<security::Guard> guard_;
   bool watching_ = false;
   std::size_t next_endpoint_ = 0;
@@ -81,7 +81,7 @@ class Connector final : public DescriptorHandler, public Timer {
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;
-  virtual void on_connected(Wire wire) = 0;
+  virtual void on_connected(Pipe pipe) = 0;
   virtual void on_connect_failed(const Status& why) = 0;
 };
 

@@ -7,12 +7,12 @@
 
 namespace tutti::tcp {
 
-Result<std::unique_ptr<Transport>> create(const Options& options) {
+Result<std::unique_ptr<tutti::Transport>> create(const Options& options) {
   try {
-    auto transport = std::make_unique<TcpTransport>(options);
+    auto transport = std::make_unique<Transport>(options);
     const Status listening = transport->listen();
     if (!listening.ok()) return listening;
-    return std::unique_ptr<Transport>(std::move(transport));
+    return std::unique_ptr<tutti::Transport>(std::move(transport));
   } catch (const std::system_error& error) {  // Asio's context needs descriptors of its own
     return Status(Code::resource_exhausted, "tcp: " + error_text(error.code().value()));
   }

@@ -19,38 +19,38 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
  public:
   Stranger(Listener& listener, Socket socket)
       : listener_(listener),
-        wire_(std::move(socket)),
-        member_(listener.crowd_, wire_.native_handle()),
-        guard_(security::Guard::accepting(listener.hub_.options.credentials, security::Service::data,
-                                          static_cast<std::uint32_t>(listener.hub_.owner->rank()),
-                                          Deadline::after(listener.hub_.options.handshake_timeout))) {}
+        pipe_(std::move(socket)),
+        member_(listener.crowd_, pipe_.native_handle()),
+        guard_(security::Guard::accepting(listener.context_.options.credentials, security::Service::data,
+                                          static_cast<std::uint32_t>(listener.context_.owner->rank()),
+                                          Deadline::after(listener.context_.options.handshake_timeout))) {}
   ~Stranger() override {
-    listener_.hub_.timers.cancel(*this);
-    if (watching_) listener_.hub_.unwatch(wire_.native_handle());
+    listener_.context_.timers.cancel(*this);
+    if (watching_) listener_.context_.unwatch(pipe_.native_handle());
   }
 
   // The hello is usually here with the connection, so this looks before it watches. May be gone afterwards.
   void listen_to() {
     if (!advance()) return;
-    const Status watched = listener_.hub_.watch(wire_.native_handle(), events_, *this);
+    const Status watched = listener_.context_.watch(pipe_.native_handle(), events_, *this);
     if (!watched.ok()) {
       listener_.drop(*this, watched.message().c_str());
       return;
     }
     watching_ = true;
-    listener_.hub_.timers.set(*this, Deadline::after(listener_.hub_.options.handshake_timeout));
+    listener_.context_.timers.set(*this, Deadline::after(listener_.context_.options.handshake_timeout));
   }
 
   void on_ready(std::uint32_t) override {
     const std::uint32_t before = events_;
-    if (advance() && events_ != before) listener_.hub_.rewatch(wire_.native_handle(), events_, *this);
+    if (advance() && events_ != before) listener_.context_.rewatch(pipe_.native_handle(), events_, *this);
   }
   void on_timer() override { listener_.drop(*this, "it says nothing"); }
 
-  Wire take_wire() {
-    if (watching_) listener_.hub_.unwatch(wire_.native_handle());
+  Pipe take_pipe() {
+    if (watching_) listener_.context_.unwatch(pipe_.native_handle());
     watching_ = false;
-    return std::move(wire_);
+    return std::move(pipe_);
   }
 
   const security::Crowd::Member& member() const { return member_; }
@@ -62,9 +62,9 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   bool advance() {
     using State = security::Guard::State;
     if (passed_) return read();
-    const State state = guard_.advance(wire_.native_handle());
+    const State state = guard_.advance(pipe_.native_handle());
     if (state == State::done) {
-      wire_.encrypt(guard_.take_tls());
+      pipe_.encrypt(guard_.take_tls());
       passed_ = true;
       return read();
     }
@@ -81,7 +81,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
     events_ = EPOLLIN;
     asio::error_code error;
     // Not a byte more than the hello: what follows belongs to the channel.
-    have_ += wire_.read(std::span(bytes_).subspan(have_), error);
+    have_ += pipe_.read(std::span(bytes_).subspan(have_), error);
     if (error == asio::error::would_block || error == asio::error::interrupted) return true;
     if (error) {
       listener_.drop(*this, "it went away");
@@ -102,7 +102,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   }
 
   Listener& listener_;
-  Wire wire_;
+  Pipe pipe_;
   security::Crowd::Member member_;
   security::Guard guard_;
   std::uint32_t events_ = EPOLLIN;
@@ -112,8 +112,8 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   std::array<std::byte, hello_bytes> bytes_{};
 };
 
-Listener::Listener(Hub& hub, Acceptor acceptor, HelloHandler& handler)
-    : hub_(hub), acceptor_(std::move(acceptor)), handler_(handler) {}
+Listener::Listener(Context& context, Acceptor acceptor, HelloHandler& handler)
+    : context_(context), acceptor_(std::move(acceptor)), handler_(handler) {}
 
 Listener::~Listener() { stop(); }
 
@@ -123,15 +123,15 @@ Endpoint Listener::endpoint() const {
 }
 
 Status Listener::start() {
-  const Status watched = hub_.watch(acceptor_.native_handle(), EPOLLIN, *this);
+  const Status watched = context_.watch(acceptor_.native_handle(), EPOLLIN, *this);
   watching_ = watched.ok();
   return watched;
 }
 
 void Listener::stop() {
   strangers_.clear();
-  hub_.timers.cancel(*this);
-  if (watching_) hub_.unwatch(acceptor_.native_handle());
+  context_.timers.cancel(*this);
+  if (watching_) context_.unwatch(acceptor_.native_handle());
   watching_ = false;
   asio::error_code error;
   acceptor_.close(error);
@@ -140,7 +140,7 @@ void Listener::stop() {
 void Listener::on_ready(std::uint32_t) {
   for (int i = 0; i < accepts_per_call; ++i) {
     asio::error_code error;
-    Socket socket = accept(hub_.io, acceptor_, error);
+    Socket socket = accept(context_.io, acceptor_, error);
     if (!error) {
       scarce_ = false;
       admit(std::move(socket));
@@ -159,11 +159,11 @@ void Listener::on_ready(std::uint32_t) {
 
 // Without this, a listener that cannot accept would keep the driver busy.
 void Listener::pause() {
-  hub_.rewatch(acceptor_.native_handle(), 0, *this);
-  hub_.timers.set(*this, Deadline::after(pause_when_scarce));
+  context_.rewatch(acceptor_.native_handle(), 0, *this);
+  context_.timers.set(*this, Deadline::after(pause_when_scarce));
 }
 
-void Listener::on_timer() { hub_.rewatch(acceptor_.native_handle(), EPOLLIN, *this); }
+void Listener::on_timer() { context_.rewatch(acceptor_.native_handle(), EPOLLIN, *this); }
 
 void Listener::admit(Socket socket) {
   if (strangers_.size() >= max_strangers) {
@@ -182,9 +182,9 @@ void Listener::drop(Stranger& stranger, const char* why) {
 }
 
 void Listener::finish(Stranger& stranger, const Hello& hello) {
-  Wire wire = stranger.take_wire();
+  Pipe pipe = stranger.take_pipe();
   strangers_.erase(stranger.place);
-  handler_.on_hello(hello, std::move(wire));
+  handler_.on_hello(hello, std::move(pipe));
 }
 
 }  // namespace tutti::tcp

@@ -8,10 +8,10 @@
 #include "core/security/crowd.h"
 #include "core/security/guard.h"
 #include "core/security/refusals.h"
+#include "transport/tcp/context.h"
 #include "transport/tcp/handshake.h"
-#include "transport/tcp/hub.h"
+#include "transport/tcp/pipe.h"
 #include "transport/tcp/socket.h"
-#include "transport/tcp/wire.h"
 
 namespace tutti::tcp {
 
@@ -25,7 +25,7 @@ class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
 
-  Listener(Hub& hub, Acceptor acceptor, HelloHandler& handler);
+  Listener(Context& context, Acceptor acceptor, HelloHandler& handler);
   ~Listener() override;
 
   Endpoint endpoint() const;
@@ -44,7 +44,7 @@ class Listener final : public DescriptorHandler, public Timer {
   void finish(Stranger& stranger, const Hello& hello);
   void pause();
 
-  Hub& hub_;
+  Context& context_;
   Acceptor acceptor_;
   HelloHandler& handler_;
   bool watching_ = false;
@@ -59,7 +59,7 @@ class Listener final : public DescriptorHandler, public Timer {
 class HelloHandler {
  public:
   virtual ~HelloHandler() = default;
-  virtual void on_hello(const Hello& hello, Wire wire) = 0;
+  virtual void on_hello(const Hello& hello, Pipe pipe) = 0;
 };
 
 }  // namespace tutti::tcp

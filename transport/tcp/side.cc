@@ -9,8 +9,8 @@
 
 namespace tutti::tcp {
 
-OutgoingSide::OutgoingSide(Hub& hub, int peer, std::uint8_t number, SideEvents& events)
-    : hub_(hub), peer_(peer), number_(number), events_(events), wire_(hub.io) {}
+OutgoingSide::OutgoingSide(Context& context, int peer, std::uint8_t number, SideEvents& events)
+    : context_(context), peer_(peer), number_(number), events_(events), pipe_(context.io) {}
 
 OutgoingSide::~OutgoingSide() { close(); }
 
@@ -19,21 +19,21 @@ void OutgoingSide::close() {
   count_ = 0;
   if (!open_) return;
   open_ = false;
-  hub_.unwatch(wire_.native_handle());
-  wire_.close();
+  context_.unwatch(pipe_.native_handle());
+  pipe_.close();
 }
 
 void OutgoingSide::connect(const Address& address, std::chrono::nanoseconds timeout) {
-  const std::vector<Endpoint>& ours = hub_.address.endpoints;
+  const std::vector<Endpoint>& ours = context_.address.endpoints;
   Address one{{address.endpoints[number_ % address.endpoints.size()]}, address.nonce};
-  connector_ = std::make_unique<Connector>(hub_, peer_, std::move(one), timeout, *this);
+  connector_ = std::make_unique<Connector>(context_, peer_, std::move(one), timeout, *this);
   connector_->start_side(number_, ours[number_ % ours.size()].address());
 }
 
-void OutgoingSide::on_connected(Wire wire) {
+void OutgoingSide::on_connected(Pipe pipe) {
   connector_.reset();
-  wire_ = std::move(wire);
-  open_ = hub_.watch(wire_.native_handle(), EPOLLIN, *this).ok();
+  pipe_ = std::move(pipe);
+  open_ = context_.watch(pipe_.native_handle(), EPOLLIN, *this).ok();
   events_.on_side_room();
 }
 
@@ -45,7 +45,7 @@ void OutgoingSide::on_connect_failed(const Status& why) {
 void OutgoingSide::on_ready(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0 && full_) {
     full_ = false;
-    hub_.rewatch(wire_.native_handle(), EPOLLIN, *this);
+    context_.rewatch(pipe_.native_handle(), EPOLLIN, *this);
     write();
     if (open_ && !full_) events_.on_side_room();
   } else if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
@@ -62,10 +62,10 @@ void OutgoingSide::write() {
     OutgoingFrame& frame = *held_[0];
     const auto rest = frame.payload.subspan(frame.side_written);
     asio::error_code error;
-    const std::size_t written = wire_.write(rest, error);
+    const std::size_t written = pipe_.write(rest, error);
     if (error == asio::error::would_block) {
       full_ = true;
-      hub_.rewatch(wire_.native_handle(), EPOLLIN | EPOLLOUT, *this);
+      context_.rewatch(pipe_.native_handle(), EPOLLIN | EPOLLOUT, *this);
       break;
     }
     if (error && error != asio::error::interrupted) {
@@ -82,19 +82,19 @@ void OutgoingSide::write() {
   writing_ = false;
 }
 
-IncomingSide::IncomingSide(Hub& hub, std::uint8_t number, SideEvents& events, Wire wire)
-    : hub_(hub), number_(number), events_(events), wire_(std::move(wire)) {}
+IncomingSide::IncomingSide(Context& context, std::uint8_t number, SideEvents& events, Pipe pipe)
+    : context_(context), number_(number), events_(events), pipe_(std::move(pipe)) {}
 
 IncomingSide::~IncomingSide() { close(); }
 
 void IncomingSide::close() {
-  if (watching_) hub_.unwatch(wire_.native_handle());
+  if (watching_) context_.unwatch(pipe_.native_handle());
   watching_ = false;
-  wire_.close();
+  pipe_.close();
 }
 
 Status IncomingSide::watch() {
-  const Status watched = hub_.watch(wire_.native_handle(), EPOLLIN, *this);
+  const Status watched = context_.watch(pipe_.native_handle(), EPOLLIN, *this);
   watching_ = watched.ok();
   return watched;
 }
@@ -102,7 +102,7 @@ Status IncomingSide::watch() {
 std::size_t IncomingSide::read(std::span<std::byte> place) {
   if (!watching_) return 0;  // closed
   asio::error_code error;
-  const std::size_t got = wire_.read(place, error);
+  const std::size_t got = pipe_.read(place, error);
   if (error && error != asio::error::would_block && error != asio::error::interrupted) {
     close();
     events_.on_side_lost("a side connection ended: " + error.message());
@@ -134,7 +134,7 @@ void IncomingSide::on_ready(std::uint32_t events) {
 void IncomingSide::pause(bool on) {
   if (on == paused_ || !watching_) return;
   paused_ = on;
-  hub_.rewatch(wire_.native_handle(), on ? 0u : static_cast<std::uint32_t>(EPOLLIN), *this);
+  context_.rewatch(pipe_.native_handle(), on ? 0u : static_cast<std::uint32_t>(EPOLLIN), *this);
 }
 
 }  // namespace tutti::tcp

@@ -8,8 +8,8 @@
 
 #include "transport/stream/stream_channel.h"
 #include "transport/tcp/connector.h"
-#include "transport/tcp/hub.h"
-#include "transport/tcp/wire.h"
+#include "transport/tcp/context.h"
+#include "transport/tcp/pipe.h"
 
 namespace tutti::tcp {
 
@@ -19,7 +19,7 @@ class SideEvents;
 // of use once it is open; if it cannot be had, the others do its work.
 class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
  public:
-  OutgoingSide(Hub& hub, int peer, std::uint8_t number, SideEvents& events);
+  OutgoingSide(Context& context, int peer, std::uint8_t number, SideEvents& events);
   ~OutgoingSide() override;
 
   // From our address to the peer's, the ones that the number of this side falls to.
@@ -31,16 +31,16 @@ class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
   void write();
 
   void on_ready(std::uint32_t events) override;
-  void on_connected(Wire wire) override;
+  void on_connected(Pipe pipe) override;
   void on_connect_failed(const Status& why) override;
 
  private:
-  Hub& hub_;
+  Context& context_;
   const int peer_;
   const std::uint8_t number_;
   SideEvents& events_;
   std::unique_ptr<Connector> connector_;
-  Wire wire_;
+  Pipe pipe_;
   bool open_ = false;
   bool full_ = false;     // waits until the socket is writable
   bool writing_ = false;  // on the stack already
@@ -64,13 +64,13 @@ class SideEvents {
 // An `IncomingSide` is the other end of one.
 class IncomingSide final : public DescriptorHandler {
  public:
-  IncomingSide(Hub& hub, std::uint8_t number, SideEvents& events, Wire wire);
+  IncomingSide(Context& context, std::uint8_t number, SideEvents& events, Pipe pipe);
   ~IncomingSide() override;
 
   Status watch();
   void close();
   // Whether it holds bytes that the driver will not announce again.
-  bool has_pending() const { return wire_.has_pending(); }
+  bool has_pending() const { return pipe_.has_pending(); }
   // Reads at most so many bytes. Zero: there is nothing, or the connection has ended and the channel knows.
   std::size_t read(std::span<std::byte> place);
   // What has not been announced cannot be taken, and must not keep the driver busy.
@@ -84,10 +84,10 @@ class IncomingSide final : public DescriptorHandler {
   void on_ready(std::uint32_t events) override;
 
  private:
-  Hub& hub_;
+  Context& context_;
   const std::uint8_t number_;
   SideEvents& events_;
-  Wire wire_;
+  Pipe pipe_;
   bool watching_ = false;
   bool paused_ = false;
   std::array<std::byte, 64> kept_{};

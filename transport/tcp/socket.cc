@@ -1,6 +1,7 @@
 #include "transport/tcp/socket.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include <asio/ip/v6_only.hpp>
@@ -9,7 +10,6 @@
 
 #include "core/descriptor.h"
 #include "core/error_text.h"
-#include "transport/tcp/congestion.h"
 
 namespace tutti::tcp {
 namespace {
@@ -147,6 +147,19 @@ void tune(Socket& socket) {
 void set_nagle(int descriptor, bool on) { set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, on ? 0 : 1); }
 
 void acknowledge(int descriptor) { set_option(descriptor, IPPROTO_TCP, TCP_QUICKACK, 1); }
+
+void set_congestion(int descriptor, const std::string& name) {
+  if (name.empty()) return;
+  static_cast<void>(
+      setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())));
+}
+
+std::string congestion_of(int descriptor) {
+  std::array<char, 32> name{};
+  auto length = static_cast<socklen_t>(name.size() - 1);
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) != 0) return {};
+  return name.data();
+}
 
 std::string text_of(const asio::error_code& error) {
   return error.category() == asio::error::get_system_category() ? error_text(error.value()) : error.message();

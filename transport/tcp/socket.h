@@ -43,6 +43,11 @@ void tune(Socket& socket);
 void set_nagle(int descriptor, bool on);
 // Acknowledges what has been read, rather than wait for something to send along with that.
 void acknowledge(int descriptor);
+// The congestion control of a connection, or of a socket that is about to become one. Without effect if the
+// name is empty or the kernel refuses it.
+void set_congestion(int descriptor, const std::string& name);
+// Empty if the kernel does not say.
+std::string congestion_of(int descriptor);
 
 // In the words of error_text(), where it is an error of the system.
 std::string text_of(const asio::error_code& error);

@@ -24,11 +24,6 @@ bool same_network_stack(const PeerInfo& a, const PeerInfo& b) {
   return a.boot_id == b.boot_id && a.network_namespace == b.network_namespace;
 }
 
-std::optional<Address> published_address(const PeerInfo& peer) {
-  const auto found = peer.addresses.find("tcp");
-  return found == peer.addresses.end() ? std::nullopt : parse_address(found->second);
-}
-
 Result<std::uint64_t> random_number() {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof number, 0) == sizeof number) return number;
@@ -49,17 +44,17 @@ Result<asio::ip::address> resolve(asio::io_context& io, const std::string& host)
 
 }  // namespace
 
-TcpTransport::~TcpTransport() = default;
+Transport::~Transport() = default;
 
-Status TcpTransport::listen() {
-  const Options& options = hub_.options;
+Status Transport::listen() {
+  const Options& options = context_.options;
   if (options.last_port != 0 && options.last_port < options.first_port) {
     return Status(Code::invalid_argument, "tcp: the port range " + std::to_string(options.first_port) + "-" +
                                               std::to_string(options.last_port) + " is empty");
   }
   const auto nonce = random_number();
   if (!nonce.ok()) return nonce.status();
-  hub_.address.nonce = *nonce;
+  context_.address.nonce = *nonce;
   if (options.bind.empty()) return Status(Code::invalid_argument, "tcp: no address to listen on");
   for (std::size_t i = 0; i < options.bind.size(); ++i) {
     const bool advertised = i < options.advertise.size();
@@ -69,18 +64,18 @@ Status TcpTransport::listen() {
   return Status();
 }
 
-Status TcpTransport::listen_on(const std::string& bind_address, const std::string& advertise_address) {
-  const Options& options = hub_.options;
+Status Transport::listen_on(const std::string& bind_address, const std::string& advertise_address) {
+  const Options& options = context_.options;
   asio::error_code error;
   const asio::ip::address address = asio::ip::make_address(bind_address, error);
   if (error) return Status(Code::invalid_argument, "tcp: not an address to listen on: " + bind_address);
-  const SocketSetup setup{options.socket_buffer, hub_.congestion.choose(address, false)};
-  auto acceptor = tcp::listen(hub_.io, address, options.first_port, options.last_port, setup);
+  const SocketSetup setup{options.socket_buffer, context_.congestion.choose(address, false)};
+  auto acceptor = tcp::listen(context_.io, address, options.first_port, options.last_port, setup);
   if (!acceptor.ok()) return acceptor.status();
-  listeners_.push_back(std::make_unique<Listener>(hub_, *std::move(acceptor), *this));
+  listeners_.push_back(std::make_unique<Listener>(context_, *std::move(acceptor), *this));
   Endpoint endpoint = listeners_.back()->endpoint();
   if (!advertise_address.empty()) {
-    const auto instead = resolve(hub_.io, advertise_address);
+    const auto instead = resolve(context_.io, advertise_address);
     if (!instead.ok()) return instead.status();
     endpoint.address(*instead);
   }
@@ -89,29 +84,25 @@ Status TcpTransport::listen_on(const std::string& bind_address, const std::strin
                   "tcp: listening on " + bind_address +
                       " needs an address to advertise, since peers cannot use that one");
   }
-  hub_.address.endpoints.push_back(endpoint);
+  context_.address.endpoints.push_back(endpoint);
   return Status();
 }
 
 // Symmetrical: what is asked of the peer's addresses is asked of ours as well.
-Status TcpTransport::can_reach(const PeerInfo& peer) const {
-  const auto address = published_address(peer);
+Status Transport::can_reach(const PeerInfo& peer) const {
+  const auto address = published_by(peer);
   if (!address) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);
-  if (hub_.owner == nullptr || same_network_stack(peer, hub_.owner->peer(hub_.owner->rank())))
+  if (context_.owner == nullptr || same_network_stack(peer, context_.peer(context_.owner->rank())))
     return Status();
-  if (!all_loopback(address->endpoints) && !all_loopback(hub_.address.endpoints)) return Status();
+  if (!all_loopback(address->endpoints) && !all_loopback(context_.address.endpoints)) return Status();
   return Status(
       Code::unreachable,
       peer.describe() + " is on another host or network namespace, and one of us has loopback addresses only",
       peer.rank);
 }
 
-Status TcpTransport::start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) {
-  hub_.driver = &driver;
-  hub_.owner = &owner;
-  hub_.limits = limits;
-  driver.assert_driven();
-  driver.add(*this);
+Status Transport::start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) {
+  context_.start(driver, owner, limits, *this);
   for (auto& listener : listeners_) {
     const Status started = listener->start();
     if (!started.ok()) return started.with_context("tcp");
@@ -119,70 +110,57 @@ Status TcpTransport::start(Driver& driver, TransportOwner& owner, const MessageL
   return Status();
 }
 
-std::unique_ptr<Channel> TcpTransport::open(int peer, std::chrono::nanoseconds connect_timeout) {
-  auto channel = std::make_unique<TcpChannel>(*this, hub_, peer, connect_timeout);
-  channels_[peer] = channel.get();
+std::unique_ptr<tutti::Channel> Transport::open(int peer, std::chrono::nanoseconds connect_timeout) {
+  auto channel = std::make_unique<Channel>(context_, peer, connect_timeout);
+  context_.channels.by_peer.add(peer, *channel);
   return channel;
 }
 
-void TcpTransport::forget(int peer, TcpChannel& channel) {
-  const auto found = channels_.find(peer);
-  if (found != channels_.end() && found->second == &channel) channels_.erase(found);
-  std::erase(coalescing_, &channel);
-  std::erase_if(busy_, [&channel](const Busy& busy) { return busy.channel == &channel; });
-}
-
-void TcpTransport::expect_more(TcpChannel& channel) {
-  if (busy_.size() >= max_busy) return;
-  const auto same = [&channel](const Busy& busy) { return busy.channel == &channel; };
-  if (std::none_of(busy_.begin(), busy_.end(), same)) busy_.push_back({&channel, 0});
-}
-
-bool TcpTransport::poll() {
-  ++polls_;
-  for (TcpChannel* const channel : coalescing_) channel->send_at_once();
-  coalescing_.clear();
-  bool any = hub_.timers.run();
+bool Transport::poll() {
+  Channels& channels = context_.channels;
+  ++channels.polls;
+  for (Channel* const channel : channels.coalescing) channel->send_at_once();
+  channels.coalescing.clear();
+  bool any = context_.timers.run();
   // Backwards and by index: what a message sets off may end channels.
-  for (std::size_t i = busy_.size(); i-- > 0;) {
-    if (i >= busy_.size()) continue;
-    TcpChannel* const channel = busy_[i].channel;
+  std::vector<Channels::Busy>& busy = channels.busy;
+  for (std::size_t i = busy.size(); i-- > 0;) {
+    if (i >= busy.size()) continue;
+    Channel* const channel = busy[i].channel;
     const bool found = channel->poll();
     any |= found;
-    if (i >= busy_.size() || busy_[i].channel != channel) continue;
+    if (i >= busy.size() || busy[i].channel != channel) continue;
     if (found) {
-      busy_[i].misses = 0;
-    } else if (++busy_[i].misses >= misses_until_idle) {
-      busy_.erase(busy_.begin() + static_cast<std::ptrdiff_t>(i));
+      busy[i].misses = 0;
+    } else if (++busy[i].misses >= misses_until_idle) {
+      busy.erase(busy.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
   return any;
 }
 
-void TcpTransport::stop() {
+void Transport::stop() {
   listeners_.clear();
-  if (hub_.driver == nullptr) return;
-  hub_.driver->assert_driven();
-  hub_.driver->remove(*this);
+  context_.stop(*this);
 }
 
-Verdict TcpTransport::judge(const Hello& hello) {
+Verdict Transport::judge(const Hello& hello) {
   if (hello.version != handshake_version) return Verdict::wrong_version;
-  const auto rank = static_cast<std::uint32_t>(hub_.owner->rank());
-  const auto size = static_cast<std::uint32_t>(hub_.owner->size());
+  const auto rank = static_cast<std::uint32_t>(context_.owner->rank());
+  const auto size = static_cast<std::uint32_t>(context_.owner->size());
   if (hello.to != rank || hello.from >= size || hello.from == rank) return Verdict::wrong_rank;
   const int from = static_cast<int>(hello.from);
-  const auto theirs = published_address(hub_.owner->peer(from));
-  if (hello.to_nonce != hub_.address.nonce || !theirs || hello.from_nonce != theirs->nonce)
+  const auto theirs = published_by(context_.peer(from));
+  if (hello.to_nonce != context_.address.nonce || !theirs || hello.from_nonce != theirs->nonce)
     return Verdict::stranger;
-  if (hello.side == 0 && hub_.owner->on_incoming(from, *this) == nullptr) return Verdict::gone;
-  const auto channel = channels_.find(from);
-  if (channel == channels_.end()) return Verdict::gone;
+  if (hello.side == 0 && context_.owner->on_incoming(from, *this) == nullptr) return Verdict::gone;
+  const Channel* const channel = context_.channels.by_peer.find(from);
+  if (channel == nullptr) return Verdict::gone;
   const auto side = static_cast<std::uint8_t>(hello.side);
-  return side == 0 ? channel->second->judge_incoming() : channel->second->judge_side(side);
+  return side == 0 ? channel->judge_incoming() : channel->judge_side(side);
 }
 
-void TcpTransport::on_hello(const Hello& hello, Wire wire) {
+void Transport::on_hello(const Hello& hello, Pipe pipe) {
   const Verdict verdict = judge(hello);
   if (verdict != Verdict::welcome && verdict != Verdict::wait) {
     log::debug("tcp: refused a connection from what says it is rank ", hello.from, " (verdict ",
@@ -191,15 +169,15 @@ void TcpTransport::on_hello(const Hello& hello, Wire wire) {
   const auto answer = encode(verdict);
   asio::error_code error;
   // The first bytes on a new connection: if there is no room for them, something is very wrong.
-  const std::size_t sent = wire.write(std::span<const std::byte>(answer), error);
+  const std::size_t sent = pipe.write(std::span<const std::byte>(answer), error);
   if (verdict != Verdict::welcome || error || sent != answer.size()) return;
-  tune(wire.socket());
-  hub_.congestion.settle(wire.socket(), hub_.same_host(static_cast<int>(hello.from)));
-  TcpChannel& channel = *channels_.find(static_cast<int>(hello.from))->second;
+  tune(pipe.socket());
+  context_.congestion.settle(pipe.socket(), context_.same_host(static_cast<int>(hello.from)));
+  Channel& channel = *context_.channels.by_peer.find(static_cast<int>(hello.from));
   if (hello.side == 0) {
-    channel.attach(std::move(wire));
+    channel.attach(std::move(pipe));
   } else {
-    channel.attach_side(static_cast<std::uint8_t>(hello.side), std::move(wire));
+    channel.attach_side(static_cast<std::uint8_t>(hello.side), std::move(pipe));
   }
 }
 

@@ -11,11 +11,12 @@
 
 namespace tutti::tcp {
 
-// A `Wire` is a connection: its socket, and what encrypts it perhaps. Its errors are those of its socket.
-class Wire {
+// A `Pipe` is one TCP connection: its socket, and the TLS that encrypts it, if any. Its errors are those of
+// its socket.
+class Pipe {
  public:
-  explicit Wire(asio::io_context& io) : socket_(io) {}
-  explicit Wire(Socket socket) : socket_(std::move(socket)) {}
+  explicit Pipe(asio::io_context& io) : socket_(io) {}
+  explicit Pipe(Socket socket) : socket_(std::move(socket)) {}
 
   Socket& socket() { return socket_; }
   int native_handle() { return socket_.native_handle(); }

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/free_delete.h"
+#include "transport/inproc/mailbox.h"
+
+namespace tutti::inproc {
+
+// `Commons` is memory that a group of ranks asks for: it is theirs once all of them have.
+class Commons {
+ public:
+  Commons(std::uint64_t bytes, std::vector<std::shared_ptr<Mailbox>> boxes);
+  std::span<std::byte> memory() const { return memory_; }
+  Mailbox& box(int member) { return *boxes_[static_cast<std::size_t>(member)]; }
+
+  // A member asks; all of them are notified when the last one has.
+  void join();
+  // Nobody gets it: a member wants another size, or has waited too long.
+  void refuse();
+  enum class Outcome { wait, granted, refused };
+  Outcome outcome() const;
+
+ private:
+  void notify_all();
+
+  const std::vector<std::shared_ptr<Mailbox>> boxes_;
+  AlignedBytes owned_;
+  std::span<std::byte> memory_;
+  mutable std::mutex mutex_;
+  std::size_t joined_ = 0;
+  bool refused_ = false;
+};
+
+}  // namespace tutti::inproc

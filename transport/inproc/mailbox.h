@@ -1,0 +1,36 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "transport/driver/driver.h"
+
+namespace tutti::inproc {
+
+class Pipe;
+
+// A `Mailbox` is how others get a rank's attention.
+class Mailbox {
+ public:
+  void start(Driver& driver);
+  // Nobody is woken after this.
+  void stop();
+  bool stopped() const;
+  void notify();
+  // A peer has made a pipe to this rank.
+  void announce(std::shared_ptr<Pipe> pipe);
+  std::vector<std::shared_ptr<Pipe>> take_announced();
+  bool pending() const { return pending_.load(); }
+  bool take_pending() { return pending_.load() && pending_.exchange(false); }
+
+ private:
+  mutable std::mutex mutex_;
+  Driver* driver_ = nullptr;
+  bool stopped_ = false;
+  std::atomic<bool> pending_{false};
+  std::vector<std::shared_ptr<Pipe>> announced_;
+};
+
+}  // namespace tutti::inproc

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "transport/inproc/mailbox.h"
+#include "transport/stream/frame.h"
+
+namespace tutti::inproc {
+
+// A `Packet` is a frame in a queue.
+struct Packet {
+  EncodedFrameHeader header;
+  std::vector<std::byte> payload;
+};
+
+// A `Pipe` is what two ranks share for their channel: a bounded queue of frames in each direction. Side 0 is
+// the lower rank, side 1 the other.
+class Pipe {
+ public:
+  enum class Outcome { done, wait, closed };
+
+  Pipe(int low, int high, std::shared_ptr<Mailbox> low_box, std::shared_ptr<Mailbox> high_box)
+      : ranks_{low, high}, boxes_{std::move(low_box), std::move(high_box)} {}
+
+  int rank(int side) const { return ranks_[static_cast<std::size_t>(side)]; }
+  Mailbox& box(int side) { return *boxes_[static_cast<std::size_t>(side)]; }
+
+  // Copies a frame into the queue of the other side. `wait`: it is full, this side is notified when it is
+  // not.
+  Outcome push(int side, const EncodedFrameHeader& header, std::span<const std::byte> payload,
+               std::size_t limit);
+  // Swaps the next frame for this side into `packet` (whose memory is reused). `closed`: nothing will come.
+  Outcome pop(int side, Packet& packet);
+  // This side neither sends nor receives any more; what it has sent can still be received.
+  void close(int side);
+  void accept() { accepted_.store(true); }
+  bool accepted() const { return accepted_.load(); }
+
+ private:
+  struct Direction {  // towards a side
+    std::list<Packet> queue;
+    std::list<Packet> spare;  // with memory to be used again
+    std::size_t bytes = 0;
+    bool sender_closed = false;
+    bool receiver_closed = false;
+    bool sender_waits = false;
+  };
+
+  const std::array<int, 2> ranks_;
+  const std::array<std::shared_ptr<Mailbox>, 2> boxes_;
+  std::atomic<bool> accepted_{false};  // both sides have it
+  std::mutex mutex_;
+  std::array<Direction, 2> towards_;
+};
+
+}  // namespace tutti::inproc

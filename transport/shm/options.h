@@ -1,0 +1,20 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include <tutti/credentials.h>
+
+namespace tutti::shm {
+
+// `Options` are what an shm transport is made from.
+struct Options {
+  // Bytes of the ring in each direction between two ranks; a power of two.
+  std::size_t ring = 128 * 1024;
+  // A process that connects must have said who it is after this long.
+  std::chrono::milliseconds handshake_timeout{5000};
+  // What every connection is guarded by; null: nothing.
+  security::SharedCredentials credentials = {};
+};
+
+}  // namespace tutti::shm

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "transport/shared_segment.h"
+#include "transport/shm/segment.h"
+#include "transport/shm/shared_memory.h"
+
+namespace tutti::shm {
+
+// `SegmentEvents` hears once what has become of a wish for a shared segment. It destroys the wish's
+// `SegmentLeader` or `SegmentMember`, which calls it last.
+class SegmentEvents {
+ public:
+  virtual ~SegmentEvents() = default;
+  // All members have mapped the segment.
+  virtual void on_shared(ShareRequest& request, std::unique_ptr<Segment> segment,
+                         std::vector<SharedMemory::Member> members) = 0;
+  virtual void on_not_shared(ShareRequest& request, const Status& why) = 0;
+};
+
+}  // namespace tutti::shm

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <asio/io_context.hpp>
+
+#include "transport/tcp/address.h"
+#include "transport/tcp/channels.h"
+#include "transport/tcp/congestion.h"
+#include "transport/tcp/options.h"
+#include "transport/transport_context.h"
+
+namespace tutti::tcp {
+
+// A `Context` is what the parts of one tcp transport share.
+struct Context : TransportContext {
+  // Received bytes that do not go straight into place pass through here. A channel keeps nothing in it
+  // between two calls, so one buffer serves all channels and stays in cache.
+  static constexpr std::size_t scratch_bytes = 128 * 1024;
+
+  explicit Context(const Options& from)
+      : options(from),
+        congestion(from.congestion),
+        scratch(new (std::align_val_t(64)) std::byte[scratch_bytes]) {}
+
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t(64)); }
+  };
+
+  const Options options;
+  const Congestion congestion;
+  asio::io_context io{ASIO_CONCURRENCY_HINT_UNSAFE};  // never run, see socket.h
+  Address address;                                    // ours, as published
+  std::unique_ptr<std::byte[], Free> scratch;
+  Channels channels;
+};
+
+}  // namespace tutti::tcp

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tutti/credentials.h>
+
+namespace tutti::tcp {
+
+// `Options` are what a tcp transport is made from.
+struct Options {
+  // Numeric addresses: one listener each. Peers try them in this order.
+  std::vector<std::string> bind = {"127.0.0.1"};
+  // What peers are told instead, where it differs (NAT, a service's name): addresses or names, which are
+  // resolved here and now; the first one stands for the first listener, and so on.
+  std::vector<std::string> advertise = {};
+  // Ports to choose from; zero: any.
+  std::uint16_t first_port = 0;
+  std::uint16_t last_port = 0;
+  // Kernel buffer per direction and connection; zero leaves it to the kernel, which adapts it.
+  int socket_buffer = 0;
+  // Connections to each peer that share the payloads of large messages: ours to it, and as many of its own
+  // to us. Zero: one for each pair of addresses.
+  int sockets = 0;
+  // See congestion.h.
+  std::string congestion = {};
+  // A process that connects must have said who it is after this long.
+  std::chrono::milliseconds handshake_timeout{5000};
+  // What every connection is guarded by; null: nothing.
+  security::SharedCredentials credentials = {};
+};
+
+}  // namespace tutti::tcp

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "transport/driver/driver.h"
+#include "transport/driver/timers.h"
+#include "transport/transport.h"
+
+namespace tutti {
+
+// A `TransportContext` is what the parts of one transport share: whom they serve, and what calls them. Each
+// transport derives its own `Context` from it. Once started, only the driving thread touches it.
+struct TransportContext {
+  // The driver polls `transport` from now on.
+  void start(Driver& by, TransportOwner& serving, const MessageLimits& agreed, Pollable& transport) {
+    driver = &by;
+    owner = &serving;
+    limits = agreed;
+    driver->assert_driven();
+    driver->add(transport);
+  }
+  // Has no effect if `start` was never called.
+  void stop(Pollable& transport) {
+    if (driver == nullptr) return;
+    driver->assert_driven();
+    driver->remove(transport);
+    driver = nullptr;
+  }
+
+  Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+    driver->assert_driven();
+    return driver->watch(descriptor, events, handler);
+  }
+  void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+    driver->assert_driven();
+    driver->rewatch(descriptor, events, handler);
+  }
+  void unwatch(int descriptor) {
+    driver->assert_driven();
+    driver->unwatch(descriptor);
+  }
+
+  const PeerInfo& peer(int rank) const { return owner->peer(rank); }
+  std::string describe(int rank) const { return peer(rank).describe(); }
+  // Whether a peer is on this machine, though perhaps in another container.
+  bool same_host(int rank) const { return peer(rank).boot_id == peer(owner->rank()).boot_id; }
+
+  Timers timers;
+  Driver* driver = nullptr;  // null: not started, or stopped
+  TransportOwner* owner = nullptr;
+  MessageLimits limits;
+};
+
+}  // namespace tutti
