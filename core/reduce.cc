@@ -1,50 +1,13 @@
 #include "core/reduce.h"
 
-#include "core/reduce_tables.h"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+#include <exception>
 
 namespace tutti {
 namespace {
 
-// Best first; terminated by the baseline.
-struct Runnable {
-  const KernelTable* tables[3];
-  std::size_t count = 0;
-
-  Runnable() {
-#if defined(__x86_64__)
-    // __builtin_cpu_supports also asks whether the operating system saves the wide registers.
-    __builtin_cpu_init();
-    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (avx512) tables[count++] = &avx512_kernels;
-    if (__builtin_cpu_supports("avx2") && has_f16c()) tables[count++] = &avx2_kernels;
-#endif
-    tables[count++] = &baseline_kernels;
-  }
-
-#if defined(__x86_64__)
-  // Not a name that every compiler's __builtin_cpu_supports knows.
-  static bool has_f16c() {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
-  }
-#endif
-};
-
-const Runnable& runnable() {
-  static const Runnable found;
-  return found;
-}
-
-const KernelTable& best() { return *runnable().tables[0]; }
+const KernelTable& best() { return *runnable_kernels().front(); }
 
 }  // namespace
-
-std::span<const KernelTable* const> runnable_kernels() { return {runnable().tables, runnable().count}; }
 
 ReduceKernel reduce_kernel(DataType type, ReduceOp::Kind op) {
   return best().combine[static_cast<int>(type)][static_cast<int>(op)];

@@ -6,15 +6,9 @@
 #include <tutti/status.h>
 #include <tutti/types.h>
 
-namespace tutti {
+#include "core/reduce_tables.h"
 
-// out[i] = left[i] op right[i]. `out` may equal `left` or `right` exactly; other overlap is not allowed.
-// Pointers need no alignment. Integers wrap around. 16-bit and 8-bit floats are computed in float32 and
-// rounded to nearest even once per call (float16.h says what becomes of numbers that are too large). min and
-// max return NaN if either side is NaN; every NaN that is returned is the positive quiet one. So the bits are
-// the same whatever instruction set the kernel was dispatched to, provided that the calling thread rounds to
-// nearest and keeps denormals, as threads do by default.
-using ReduceKernel = void (*)(const void* left, const void* right, void* out, std::size_t count);
+namespace tutti {
 
 // The kernel for a built-in operation; `avg` and `premultiplied_sum` give the one of `sum`. Null if the
 // operation is not defined on the type, and for `user`.

@@ -27,7 +27,7 @@ class SignalsBlocked {
 
 }  // namespace
 
-void Completions::add(c10::intrusive_ptr<OperationWork> work) {
+void Completions::add(c10::intrusive_ptr<PendingWork> work) {
   const auto entry = std::make_shared<Entry>();
   entry->owner = shared_from_this();
   entry->open = work->handles().size();
@@ -77,16 +77,16 @@ void Completions::summon() {
   }).detach();
 }
 
-c10::intrusive_ptr<OperationWork> Completions::take_ready() {
-  c10::intrusive_ptr<OperationWork> work = std::move(ready_.front()->work);
+c10::intrusive_ptr<PendingWork> Completions::take_ready() {
+  c10::intrusive_ptr<PendingWork> work = std::move(ready_.front()->work);
   ready_.pop_front();
   return work;
 }
 
-c10::intrusive_ptr<OperationWork> Completions::lead(std::unique_lock<std::mutex>& lock) {
+c10::intrusive_ptr<PendingWork> Completions::lead(std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<Entry> entry = outstanding_.front();
   leader_of_ = entry.get();
-  const c10::intrusive_ptr<OperationWork> work = entry->work;
+  const c10::intrusive_ptr<PendingWork> work = entry->work;
   lock.unlock();
   work->drive();
   lock.lock();
@@ -105,7 +105,7 @@ void Completions::run() {
       changed_.wait(lock);
       --idle_;
     }
-    c10::intrusive_ptr<OperationWork> work = ready_.empty() ? lead(lock) : take_ready();
+    c10::intrusive_ptr<PendingWork> work = ready_.empty() ? lead(lock) : take_ready();
     if (has_task()) summon();
     lock.unlock();
     work->settle();

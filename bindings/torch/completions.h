@@ -8,7 +8,7 @@
 
 #include <c10/util/intrusive_ptr.h>
 
-#include "bindings/torch/work.h"
+#include "bindings/torch/pending_work.h"
 
 namespace tutti_torch {
 
@@ -21,15 +21,15 @@ namespace tutti_torch {
 // two, and end once `stop` was called and nothing is outstanding.
 class Completions : public std::enable_shared_from_this<Completions> {
  public:
-  void add(c10::intrusive_ptr<OperationWork> work);
+  void add(c10::intrusive_ptr<PendingWork> work);
   // Call when the communicator is gone, which ends all operations. Does not wait.
   void stop();
 
  private:
   struct Entry {
     std::shared_ptr<Completions> owner;
-    c10::intrusive_ptr<OperationWork> work;  // set until a thread takes it
-    std::size_t open = 0;                    // handles that are not over yet
+    c10::intrusive_ptr<PendingWork> work;  // set until a thread takes it
+    std::size_t open = 0;                  // handles that are not over yet
     bool ready = false;
   };
   using Entries = std::list<std::shared_ptr<Entry>>;
@@ -40,8 +40,8 @@ class Completions : public std::enable_shared_from_this<Completions> {
   // Somebody will look; with the lock held.
   void summon();
   void run();
-  c10::intrusive_ptr<OperationWork> take_ready();
-  c10::intrusive_ptr<OperationWork> lead(std::unique_lock<std::mutex>& lock);
+  c10::intrusive_ptr<PendingWork> take_ready();
+  c10::intrusive_ptr<PendingWork> lead(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;
   std::condition_variable changed_;

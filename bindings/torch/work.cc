@@ -27,7 +27,7 @@ void (*check_interrupt)() = [] {};
 OperationWork::OperationWork(int rank, const Label& label, const std::vector<at::Tensor>& inputs,
                              std::vector<at::Tensor> outputs, Flight flight,
                              std::shared_ptr<Completions> completions)
-    : Work(rank, label.type, profiling_title(label), inputs),
+    : PendingWork(rank, label.type, profiling_title(label), inputs),
       label_(label),
       outputs_(std::move(outputs)),
       flight_(std::move(flight)),

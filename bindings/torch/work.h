@@ -11,18 +11,12 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include <tutti/c.h>
-
 #include "bindings/torch/fork.h"
+#include "bindings/torch/pending_work.h"
 
 namespace tutti_torch {
 
 class Completions;
-
-struct FreeWork {
-  void operator()(tutti_work* work) const { tutti_work_free(work); }
-};
-using WorkHandle = std::unique_ptr<tutti_work, FreeWork>;
 
 // What must stay as it is until the operation is over.
 struct Flight {
@@ -44,7 +38,7 @@ struct Label {
 
 // An operation in flight, or several that are waited for as one. `wait` makes progress on the caller's
 // thread. Whoever first learns that it is over settles it. Any thread.
-class OperationWork : public c10d::Work {
+class OperationWork : public PendingWork {
  public:
   // `inputs` are shown by the profiler, `outputs` are `result()` and the value of the future.
   OperationWork(int rank, const Label& label, const std::vector<at::Tensor>& inputs,
@@ -62,11 +56,9 @@ class OperationWork : public c10d::Work {
   // Virtual since torch 2.2.
   std::uint64_t getSequencenumber() const { return label_.sequence; }
 
-  // Returns when all of it is over, whatever the outcome.
-  void drive();
-  // Once it is over: copies results, and completes this and its future. The first call counts.
-  void settle();
-  const std::vector<WorkHandle>& handles() const { return flight_.handles; }
+  void drive() override;
+  void settle() override;
+  const std::vector<WorkHandle>& handles() const override { return flight_.handles; }
   const std::vector<at::Tensor>& outputs() const { return outputs_; }
 
  private:

@@ -7,8 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/security/guard.h"
-
 namespace tutti::security {
 namespace {
 

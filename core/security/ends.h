@@ -5,6 +5,8 @@
 
 namespace tutti::security {
 
+inline constexpr std::uint32_t nobody = 0xffffffff;  // in place of a rank: a store, a tool
+
 // "10.0.0.1:4711", "[::1]:4711", or what else the socket's end is.
 std::string own_address(int socket);
 std::string peer_address(int socket);

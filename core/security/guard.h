@@ -14,13 +14,12 @@
 
 #include "core/security/byte_stream.h"
 #include "core/security/digest.h"
+#include "core/security/ends.h"
 
 namespace tutti::security {
 
 // A `Service` is what a connection is for. A proof for one is worth nothing for another.
 enum class Service : std::uint8_t { store = 1, data = 2, memory = 3, control = 4 };
-
-inline constexpr std::uint32_t nobody = 0xffffffff;  // in place of a rank: a store, a tool
 
 enum class Mode : std::uint8_t;  // messages.h
 
@@ -72,17 +71,9 @@ class Guard {
   static constexpr std::size_t message_bytes = 64;
 
  private:
-  enum class Step {
-    peek,
-    read_opening,
-    read_notice,
-    read_proof,
-    read_verdict,
-    shake,
-    close,
-    finished,
-    broken
-  };
+  // clang-format off
+  enum class Step { peek, read_opening, read_notice, read_proof, read_verdict, shake, close, finished, broken };
+  // clang-format on
   enum class Verdict : std::uint8_t;
 
   Guard(SharedCredentials credentials, const Parties& parties, bool accepts, Deadline deadline);

@@ -2,7 +2,6 @@
 
 #include <sys/socket.h>
 
-#include "core/security/ends.h"
 #include "core/security/guard.h"
 #include "core/security/keys.h"
 #include "core/security/messages.h"

@@ -12,10 +12,10 @@
 #include <tutti/status.h>
 
 #include "core/thread_annotations.h"
+#include "transport/driver/descriptor_handler.h"
 
 namespace tutti {
 
-class DescriptorHandler;
 struct DriverOptions;
 struct DriverTask;
 class Pollable;
@@ -130,27 +130,22 @@ class Pollable {
   virtual Deadline next_deadline() const { return Deadline::never(); }
 };
 
-// A `DescriptorHandler` hears on the driving thread that its descriptor is ready; `events` are epoll's.
-class DescriptorHandler {
- public:
-  virtual ~DescriptorHandler() = default;
-  virtual void on_ready(std::uint32_t events) = 0;
-};
-
 // A `DriverTask` is a piece of work for the driving thread. Its caller owns it until it runs, exactly once.
 struct DriverTask {
   void (*run)(DriverTask& task) = nullptr;
   DriverTask* next = nullptr;
 };
 
+// `DriverOptions` say how long threads wait before they sleep.
 struct DriverOptions {
-  std::chrono::nanoseconds spin{
-      50'000};  // a waiter polls this long before it sleeps; 0 when cores are scarce
+  // A waiter polls this long before it sleeps; 0 when cores are scarce.
+  std::chrono::nanoseconds spin = std::chrono::microseconds(50);
   // Then it offers the processor to others this long before it sleeps: a wake-up costs both sides dearly.
-  std::chrono::nanoseconds yield{200'000};
-  std::chrono::nanoseconds grace{
-      1'000'000};          // the background thread stays out this long after a caller drove
-  bool background = true;  // false: only callers drive (hosts with an event loop of their own)
+  std::chrono::nanoseconds yield = std::chrono::microseconds(200);
+  // The background thread stays out this long after a caller drove.
+  std::chrono::nanoseconds grace = std::chrono::milliseconds(1);
+  // False: only callers drive (hosts with an event loop of their own).
+  bool background = true;
 };
 
 // A `DriverGuard` holds the baton for a scope, and waits for it first: for set-up and tear-down, not for the

@@ -10,7 +10,7 @@
 #include <tutti/status.h>
 
 #include "core/descriptor.h"
-#include "transport/driver/driver.h"
+#include "transport/driver/descriptor_handler.h"
 
 namespace tutti {
 

@@ -2,9 +2,9 @@
 
 #include <span>
 
-#include "collectives/schedule/algorithm.h"
-
 namespace tutti {
+
+struct Algorithm;
 
 // One function a file of this folder; `algorithms()` joins them.
 std::span<const Algorithm> all_reduce_algorithms();

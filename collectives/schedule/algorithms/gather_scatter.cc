@@ -1,5 +1,6 @@
 #include <array>
 
+#include "collectives/schedule/algorithm.h"
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"
 

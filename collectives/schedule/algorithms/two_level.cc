@@ -1,6 +1,7 @@
 #include <array>
 #include <cassert>
 
+#include "collectives/schedule/algorithm.h"
 #include "collectives/schedule/algorithms/circulant.h"
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"

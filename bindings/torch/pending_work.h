@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <tutti/c.h>
+
+namespace tutti_torch {
+
+struct FreeWork {
+  void operator()(tutti_work* work) const { tutti_work_free(work); }
+};
+using WorkHandle = std::unique_ptr<tutti_work, FreeWork>;
+
+// A `PendingWork` is what `Completions` brings to its end. Any thread may call it.
+class PendingWork : public c10d::Work {
+ public:
+  using Work::Work;
+  // Returns when all of it is over, whatever the outcome.
+  virtual void drive() = 0;
+  // Once it is over: copies results, and completes this and its future. The first call counts.
+  virtual void settle() = 0;
+  virtual const std::vector<WorkHandle>& handles() const = 0;
+};
+
+}  // namespace tutti_torch
