@@ -78,7 +78,7 @@ TEST(Sources, EveryVariableIsInTheTable) {
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
       for (const std::string& name : variables_in(quoted_text(file.lines[i]))) {
         EXPECT_NE(std::ranges::find(known, name), known.end())
-            << file.path << ":" << i + 1 << ": " << name << " is not in core/config.cc";
+            << file.path << ":" << i + 1 << ": " << name << " is not in core/config_table.cc";
       }
     }
   }
