@@ -13,12 +13,16 @@ class Topology;
 // nothing that could make the messages of two ranks disagree.
 //
 // Buffers, in elements, for n = `count` and p = `size`:
+//
+// clang-format off
 //   all_reduce, scan, exscan   input n, output n
 //   reduce                     input n, output n (root only)
-//   broadcast                  input n (root only), output n; the root's output is written too unless in
-//   place all_gather, gather         input n, output n*p (gather: root only) reduce_scatter, scatter    input
-//   n*p (scatter: root only), output n all_to_all                 input n*p, output n*p
+//   broadcast                  input n (root only), output n; the root's output is written too unless in place
+//   all_gather, gather         input n, output n*p (gather: root only)
+//   reduce_scatter, scatter    input n*p (scatter: root only), output n
+//   all_to_all                 input n*p, output n*p
 //   *_v                        as above with counts[r] for rank r's block, blocks packed in rank order
+// clang-format on
 struct Problem {
   CollectiveKind kind = CollectiveKind::barrier;
   int rank = 0;

@@ -33,16 +33,17 @@ class ScheduleCase {
 
 // Proves an algorithm on one case, without a network and without data: every element is an expression over
 // (rank, element) contributions. Checks that
+//
+// clang-format off
 //   - every message is sent and received once, with the same length, and all steps are carried out with
-//   synchronous
-//     sends in a random order of what is eligible, drawn from `seed`;
+//     synchronous sends in a random order of what is eligible, drawn from `seed`;
 //   - steps stay within their buffers, read nothing undefined, and overlap only exactly;
 //   - any two steps that conflict are ordered by the dependencies, whatever happens in between;
-//   - every rank ends with what the collective defines: each contribution once, in rank order if the
-//   algorithm or
+//   - every rank ends with what the collective defines: each contribution once, in rank order if the algorithm or
 //     the operation demands it; for all_reduce the same expression tree on every rank, hence the same bits;
-//   - inputs are unchanged (in place: all that is not output), a barrier makes every rank hear of every
-//   other.
+//   - inputs are unchanged (in place: all that is not output), and a barrier makes every rank hear of every other.
+// clang-format on
+//
 // Returns what is wrong, or nothing. Shared schedules: see check_shared_schedules.
 std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test, const Tuning& tuning,
                             std::uint32_t seed);
