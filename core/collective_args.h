@@ -48,7 +48,7 @@ struct Fingerprint {
   std::int32_t root = 0;
   // A digest of the counts for all_gather_v and reduce_scatter_v; 0 for the other _v kinds.
   std::uint64_t count = 0;
-  // It has no padding, so that it can be compared as what it is: sixteen bytes.
+  // It has no padding, so that it can be compared as sixteen bytes.
   friend bool operator==(const Fingerprint& a, const Fingerprint& b) {
     using Words = std::array<std::uint64_t, 2>;
     return std::bit_cast<Words>(a) == std::bit_cast<Words>(b);
@@ -58,11 +58,12 @@ static_assert(sizeof(Fingerprint) == 16 && std::has_unique_object_representation
 
 // Fields that mean nothing for the kind (the root of an all_reduce) are left out, so they never differ.
 Fingerprint fingerprint(const CollectiveArgs& args);
-// The call that this is a part of; `none` for a collective that the user has called.
+// The call of which this collective is a part; `none` for a collective that the user has called.
 Composite composite_of(const Fingerprint& call);
 // The name of the call that the user made: "all_reduce", "split".
 std::string_view name_of(const Fingerprint& call);
-// Bytes of `count` elements; nothing where the count says something else, or nothing, or is not the user's.
+// The bytes of `count` elements; nothing where the count means something else, or nothing, or is not the
+// user's.
 std::optional<std::uint64_t> known_bytes(const Fingerprint& call);
 // "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2, algorithm=3)", "split()". An
 // algorithm has a number only, unless its name is given.
