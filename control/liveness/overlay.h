@@ -20,7 +20,6 @@
 #include "control/plane.h"
 #include "core/backoff.h"
 #include "core/descriptor.h"
-#include "core/security/crowd.h"
 #include "core/security/refusals.h"
 #include "transport/peer.h"
 
@@ -92,7 +91,7 @@ class Overlay {
   struct Stranger {
     std::unique_ptr<Stream> stream;
     Clock::time_point due;
-    security::Crowd::Member member = {};
+    std::uint64_t origin = 0;  // see security::Crowd
   };
   struct Lost {
     int rank;
@@ -144,7 +143,6 @@ class Overlay {
   std::vector<Presence> presence_;
   std::vector<int> here_;  // ascending
   std::map<int, Contact> contacts_;
-  security::Crowd crowd_;
   std::list<Stranger> strangers_;  // oldest first
   security::Refusals refusals_;
   std::list<Stranger> closing_;  // connections that only have to be written to their end

@@ -7,6 +7,7 @@
 
 #include "control/liveness/overlay.h"
 #include "core/error_text.h"
+#include "core/security/crowd.h"
 
 // Connections: making them, reading them, judging their silence.
 namespace tutti::liveness {
@@ -156,11 +157,13 @@ void Overlay::accept(Clock::time_point now) {
     if (scarce) accept_at_ = now + scarcity_pause;
     if (stream == nullptr) return;
     if (strangers_.size() == most_strangers) {
-      const auto member_of = [](const Stranger& stranger) -> const auto& { return stranger.member; };
-      strangers_.erase(crowd_.first_to_go(strangers_, member_of));
+      const auto crowd_of = [](const Stranger& stranger) {
+        return security::Crowd{stranger.origin, stranger.stream->has_begun()};
+      };
+      strangers_.erase(security::first_to_go(strangers_, crowd_of));
     }
-    security::Crowd::Member member(crowd_, stream->descriptor());
-    strangers_.push_back({std::move(stream), now + hello_limit, std::move(member)});
+    const std::uint64_t origin = security::origin_of(stream->descriptor());
+    strangers_.push_back({std::move(stream), now + hello_limit, origin});
   }
 }
 

@@ -35,6 +35,8 @@ class Stream {
   bool connected() const { return connected_ && !guard_; }
   // The guard that has not let them through; null: none, or not yet.
   const security::Guard* refused_by() const { return refused_by_guard_ ? &*guard_ : nullptr; }
+  // Whether who has connected has said something that ranks begin with.
+  bool has_begun() const { return !guard_ || guard_->has_begun(); }
   // Who has connected, where that was proved.
   std::optional<std::uint32_t> proved() const { return proved_; }
 

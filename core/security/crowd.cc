@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 namespace tutti::security {
-namespace {
 
 std::uint64_t origin_of(int socket) {
   sockaddr_storage address{};
@@ -22,18 +21,6 @@ std::uint64_t origin_of(int socket) {
     std::memcpy(&origin, v6.s6_addr, sizeof origin);
   }
   return origin;
-}
-
-}  // namespace
-
-Crowd::Member::Member(Crowd& crowd, int socket) : crowd_(&crowd), origin_(origin_of(socket)) {
-  ++crowd.counts_[origin_];
-}
-
-Crowd::Member::~Member() {
-  if (crowd_ == nullptr) return;
-  const auto count = crowd_->counts_.find(origin_);
-  if (--count->second == 0) crowd_->counts_.erase(count);
 }
 
 }  // namespace tutti::security

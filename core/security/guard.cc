@@ -109,12 +109,12 @@ bool Guard::receive_some(int socket) {
   return error == 0;
 }
 
-// An error that is none (would block) only counts when time is up.
+// Errors that ask for another try (would block) only count when time is up.
 void Guard::fail_system(int error) {
   if (error == EINTR || error == EAGAIN || error == EWOULDBLOCK) {
     if (deadline_.expired()) fail(Code::timeout, "the other side did not answer in time");
   } else if (step_ == Step::close) {
-    step_ = Step::broken;  // what was to be said is lost; why we close is known
+    step_ = Step::broken;  // the last words are lost, but the reason for closing is known
   } else if (error == EPIPE || error == ECONNRESET) {
     fail(Code::peer_lost, "the connection was closed before both sides had proved who they are");
   } else {
@@ -122,7 +122,7 @@ void Guard::fail_system(int error) {
   }
 }
 
-// --- whoever accepts ---
+// --- the side that accepts ---
 
 // Without credentials nothing is taken from the connection that is not meant for a guard.
 void Guard::peek(int socket) {
@@ -197,7 +197,7 @@ void Guard::judge_proof(int socket) {
   step_ = Step::finished;
 }
 
-// --- whoever connects ---
+// --- the side that connects ---
 
 void Guard::judge_notice(int socket) {
   notice_ = in_;
@@ -314,6 +314,7 @@ void Guard::say(std::span<const std::byte> message) {
 
 void Guard::refuse(Verdict verdict, Code code, const std::string& why) {
   say_notice(verdict, {});
+  verdict_ = verdict;
   status_ = Status(code, why);
   step_ = Step::close;
 }
@@ -327,7 +328,7 @@ std::string Guard::us(int socket) const {
   return describe_end(accepts_ ? parties_.to : parties_.from, own_address(socket));
 }
 
-// Whoever comes may call itself what it likes before it has proved it.
+// The side that connects may claim any rank until it has proved one.
 std::string Guard::them(int socket) const {
   const std::string address = peer_address(socket);
   if (!accepts_) return describe_end(parties_.to, address);

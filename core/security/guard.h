@@ -47,25 +47,32 @@ struct Parties {
 class Guard {
  public:
   enum class State { reading, writing, done, failed };
+  enum class Verdict : std::uint8_t;  // what the side that accepts has said of the other
 
   // For the side that connects.
   static Guard connecting(SharedCredentials credentials, const Parties& parties, Deadline deadline);
-  // For the side that accepts, as `self`; who connects becomes known.
+  // For the side that accepts, as `self`. The guard finds out which rank connects.
   static Guard accepting(SharedCredentials credentials, Service service, std::uint32_t self,
                          Deadline deadline);
 
   State advance(int socket);
 
-  // Once failed. `unauthenticated`, with both addresses: they were asked for proof and have none, or the
-  // other way round. `timeout`, `peer_lost`: the connection or the time ended. `protocol_error`: the other
-  // side is something else. `mismatch`: of another version. `unreachable`: somebody else was meant.
+  // Once failed. `unauthenticated`, with both addresses: one side asked for a proof that the other one could
+  // not give. `timeout`, `peer_lost`: the connection or the time ended. `protocol_error`: the other side is
+  // something else. `mismatch`: of another version. `unreachable`: the connection was meant for somebody
+  // else.
   const Status& status() const { return status_; }
+  // The sort of a failure, for the side that accepts: equal for all that lack the same thing.
+  Verdict verdict() const { return verdict_; }
   // Whether the other side is one of ours, though not of this job: worth a line in the log.
   bool is_noteworthy() const { return noteworthy_; }
   // The rank that connected, proved once done; meaningless without credentials.
   std::uint32_t from() const { return parties_.from; }
   bool is_open() const { return credentials_ == nullptr; }
-  // Once done: what everything goes through from now on; null: the socket itself.
+  // Whether the other side has said something that ranks begin with: a first message to this guard, or,
+  // without credentials, a first byte. For the side that accepts.
+  bool has_begun() const { return step_ != Step::peek && step_ != Step::read_opening; }
+  // Once done: the TLS connection that everything goes through from now on; null: the socket itself.
   std::unique_ptr<Tls> take_tls() { return stream_.take_tls(); }
 
   static constexpr std::size_t message_bytes = 64;
@@ -74,7 +81,6 @@ class Guard {
   // clang-format off
   enum class Step { peek, read_opening, read_notice, read_proof, read_verdict, shake, close, finished, broken };
   // clang-format on
-  enum class Verdict : std::uint8_t;
 
   Guard(SharedCredentials credentials, const Parties& parties, bool accepts, Deadline deadline);
 
@@ -112,6 +118,7 @@ class Guard {
   Parties parties_;
   bool accepts_ = false;
   bool noteworthy_ = false;
+  Verdict verdict_{};
   Deadline deadline_;
   Step step_;
   Status status_;
@@ -125,8 +132,8 @@ class Guard {
   std::size_t to_send_ = 0, sent_ = 0;
 };
 
-// A side that connects without credentials may read an answer of another protocol: this is what it means, if
-// these are a guard's first bytes.
+// A side that connects without credentials may read a guard's notice in place of an answer. If these are a
+// notice's first bytes, returns what it means.
 std::optional<Status> refusal_by_guard(std::span<const std::byte> answer, const std::string& who);
 
 }  // namespace tutti::security

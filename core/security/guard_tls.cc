@@ -9,7 +9,7 @@
 // The part of a guard in which TLS takes over.
 namespace tutti::security {
 
-// TLS costs memory before it has read anything, so nobody gets it who has not begun to speak it.
+// TLS costs memory before it has read anything, so it begins only after the other side has begun to speak it.
 bool Guard::hears_tls(int socket) {
   constexpr std::byte handshake_record{22};
   std::byte first{};
@@ -22,7 +22,7 @@ bool Guard::hears_tls(int socket) {
   return got == 1 && step_ != Step::broken;
 }
 
-// Encrypts what follows. Nothing if it goes on at once.
+// Goes on with the TLS handshake. Returns nothing if the next step can follow at once.
 std::optional<Guard::State> Guard::shake(int socket) {
   if (!stream_.is_encrypted()) {
     if (accepts_ && !hears_tls(socket)) return step_ == Step::broken ? State::failed : State::reading;
@@ -49,7 +49,8 @@ std::optional<Guard::State> Guard::shake(int socket) {
   }
 }
 
-// The token's key has proved everything, certificates not yet who is which rank of which job.
+// With a token, TLS has proved everything by the token's key. With certificates, the ranks and the job are
+// still to be proved.
 void Guard::after_tls() {
   if (mode() == Mode::tls_token) {
     step_ = Step::finished;

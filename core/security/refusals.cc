@@ -5,7 +5,7 @@
 namespace tutti::security {
 namespace {
 
-constexpr int most_warnings = 10;
+constexpr int most_warnings = 10;  // of each sort
 
 }  // namespace
 
@@ -15,8 +15,9 @@ void Refusals::add(const char* where, const Guard& guard) {
   if (guard.is_noteworthy() && why.code() == Code::unauthenticated) {
     const std::lock_guard lock(mutex_);
     last_ = why.message();
-    warn = told_ < most_warnings;
-    told_ += warn ? 1 : 0;
+    int& told = told_[guard.verdict()];
+    warn = told < most_warnings;
+    told += warn ? 1 : 0;
   }
   if (warn) {
     log::warn(where, ": refused a connection: ", why.message());

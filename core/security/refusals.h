@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <string>
 
@@ -8,18 +9,20 @@
 namespace tutti::security {
 
 // `Refusals` takes a listener's guards that have failed: it tells the log, without letting strangers fill it,
-// and remembers the last one that may explain why somebody is missing. Any thread.
+// and remembers the last one that may explain why somebody is missing. Each sort of failure has warnings of
+// its own, so that many processes without a token do not hide the one with another token. Any thread may call
+// it.
 class Refusals {
  public:
   // `where`: "tcp", "the store" ...
   void add(const char* where, const Guard& guard);
-  // Of one who speaks our protocol; empty if there was none.
+  // The reason for the last refusal of a process that speaks our protocol; empty if there was none.
   std::string last() const;
 
  private:
   mutable std::mutex mutex_;
   std::string last_;
-  int told_ = 0;
+  std::map<Guard::Verdict, int> told_;  // warnings, by sort
 };
 
 }  // namespace tutti::security

@@ -120,5 +120,32 @@ TEST(StoreGuard, ACrowdFromOneAddressDisplacesItselfOnly) {
   for (const int fd : crowd) close(fd);
 }
 
+// A client on the host that the crowd comes from, and so slow that the crowd overtakes it.
+TEST(StoreGuard, ASilentCrowdDisplacesNoClientOfItsHostThatHasBegun) {
+  tcp::StoreServerOptions options;
+  options.credentials = holder_of("secret");
+  options.max_strangers = 20;
+  options.greeting_timeout = std::chrono::hours(1);
+  const auto server = tcp::StoreServer::create(options).take();
+  const SocketAddress address = *parse_address(server->address(), server->port());
+  const auto stranger = [&] {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::connect(fd, address.raw(), address.length), 0);
+    return fd;
+  };
+  const int slow = stranger();
+  auto guard = guard_of("secret", {security::Service::store, 1, security::nobody});
+  guard.advance(slow);
+  pollfd answered{slow, POLLIN, 0};
+  ASSERT_EQ(poll(&answered, 1, 30'000), 1);
+  std::vector<int> crowd;
+  for (int i = 0; i < 200; ++i) crowd.push_back(stranger());
+  char none;
+  EXPECT_EQ(recv(crowd.front(), &none, 1, 0), 0);
+  EXPECT_TRUE(pass(guard, slow).ok());
+  close(slow);
+  for (const int fd : crowd) close(fd);
+}
+
 }  // namespace
 }  // namespace tutti::test

@@ -6,6 +6,8 @@
 
 #include <tutti/log.h>
 
+#include "core/security/crowd.h"
+
 namespace tutti::tcp {
 namespace {
 
@@ -20,7 +22,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   Stranger(Listener& listener, Socket socket)
       : listener_(listener),
         pipe_(std::move(socket)),
-        member_(listener.crowd_, pipe_.native_handle()),
+        origin_(security::origin_of(pipe_.native_handle())),
         guard_(security::Guard::accepting(listener.context_.options.credentials, security::Service::data,
                                           static_cast<std::uint32_t>(listener.context_.owner->rank()),
                                           Deadline::after(listener.context_.options.handshake_timeout))) {}
@@ -29,7 +31,8 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
     if (watching_) listener_.context_.unwatch(pipe_.native_handle());
   }
 
-  // The hello is usually here with the connection, so this looks before it watches. May be gone afterwards.
+  // The hello is usually here with the connection, so this looks before it watches. The stranger may be gone
+  // afterwards.
   void listen_to() {
     if (!advance()) return;
     const Status watched = listener_.context_.watch(pipe_.native_handle(), events_, *this);
@@ -53,7 +56,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
     return std::move(pipe_);
   }
 
-  const security::Crowd::Member& member() const { return member_; }
+  security::Crowd crowd() const { return {origin_, guard_.has_begun()}; }
 
   std::list<std::unique_ptr<Stranger>>::iterator place;
 
@@ -80,7 +83,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   bool read() {
     events_ = EPOLLIN;
     asio::error_code error;
-    // Not a byte more than the hello: what follows belongs to the channel.
+    // Reads not a byte more than the hello: the bytes behind it belong to the channel.
     have_ += pipe_.read(std::span(bytes_).subspan(have_), error);
     if (error == asio::error::would_block || error == asio::error::interrupted) return true;
     if (error) {
@@ -103,7 +106,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
 
   Listener& listener_;
   Pipe pipe_;
-  security::Crowd::Member member_;
+  const std::uint64_t origin_;
   security::Guard guard_;
   std::uint32_t events_ = EPOLLIN;
   bool passed_ = false;
@@ -167,8 +170,8 @@ void Listener::on_timer() { context_.rewatch(acceptor_.native_handle(), EPOLLIN,
 
 void Listener::admit(Socket socket) {
   if (strangers_.size() >= max_strangers) {
-    const auto member_of = [](const auto& stranger) -> const auto& { return stranger->member(); };
-    drop(**crowd_.first_to_go(strangers_, member_of), "too many others came after it");
+    const auto crowd_of = [](const auto& stranger) { return stranger->crowd(); };
+    drop(**security::first_to_go(strangers_, crowd_of), "too many others came after it");
   }
   strangers_.push_back(std::make_unique<Stranger>(*this, std::move(socket)));
   Stranger& stranger = *strangers_.back();

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 
-#include "core/security/crowd.h"
 #include "core/security/guard.h"
 #include "core/security/refusals.h"
 #include "transport/tcp/context.h"
@@ -18,9 +17,8 @@ namespace tutti::tcp {
 class HelloHandler;
 
 // A `Listener` accepts connections, and listens to strangers until they have proved and said who they are.
-// One that says something else, or nothing for too long, is closed; there is a limit on their number, beyond
-// which the oldest goes of those from the address from which most come: it had the most time, and a peer
-// whose hello was late tries again.
+// One that says something else, or nothing for too long, is closed. There is a limit on their number, beyond
+// which one of the largest crowd goes (core/security/crowd.h); a peer whose hello was late tries again.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -39,7 +37,7 @@ class Listener final : public DescriptorHandler, public Timer {
   class Stranger;
 
   void admit(Socket socket);
-  // `why`: null if the log knows already.
+  // `why` goes to the log; null if the log has it already.
   void drop(Stranger& stranger, const char* why);
   void finish(Stranger& stranger, const Hello& hello);
   void pause();
@@ -50,7 +48,6 @@ class Listener final : public DescriptorHandler, public Timer {
   bool watching_ = false;
   bool scarce_ = false;  // said so already
   security::Refusals refusals_;
-  security::Crowd crowd_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };
 

@@ -47,6 +47,8 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event changed, Event closed);
 
   Standing standing() const { return standing_; }
+  // Whether the client has said something that ours begin with.
+  bool has_begun() const { return guard_.has_begun(); }
 
   void start();
   // Drops the client; calls `closed` once.

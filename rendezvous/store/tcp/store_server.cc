@@ -169,11 +169,10 @@ class StoreServer::Impl {
     std::shared_ptr<StoreConnection> connection;
     std::list<StoreConnection*>* list;
     std::list<StoreConnection*>::iterator place;
-    security::Crowd::Member member;  // while it is a stranger
+    std::uint64_t origin;  // see security::Crowd
     std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
   };
 
-  security::Crowd crowd_;
   std::unordered_map<StoreConnection*, Client> clients_;
   std::array<std::list<StoreConnection*>, 4> lists_;  // by standing; who has stood so for longest is first
   std::atomic<std::size_t> count_ = 0;
@@ -240,8 +239,10 @@ void StoreServer::Impl::adopt(int fd) {
   Descriptor descriptor(fd);
   auto& list = list_of(Standing::stranger);
   // The oldest had the most time; a client that was only slow tries again.
-  const auto member_of = [this](StoreConnection * known) -> const auto& { return clients_.at(known).member; };
-  if (list.size() >= most_strangers_) (*crowd_.first_to_go(list, member_of))->close();
+  const auto crowd_of = [this](StoreConnection* known) {
+    return security::Crowd{clients_.at(known).origin, known->has_begun()};
+  };
+  if (list.size() >= most_strangers_) (*security::first_to_go(list, crowd_of))->close();
   if (clients_.size() >= most_clients_) make_room(clients_.size() >= state_.options.max_connections);
   if (clients_.size() >= state_.options.max_connections) return;
   const int on = 1;
@@ -255,8 +256,8 @@ void StoreServer::Impl::adopt(int fd) {
   const auto changed = [this](StoreConnection& connection) { move(connection); };
   const auto closed = [this](StoreConnection& connection) { forget(connection); };
   auto client = std::make_shared<StoreConnection>(std::move(socket), state_, changed, closed);
-  clients_.emplace(client.get(), Client{client, &list, list.insert(list.end(), client.get()),
-                                        security::Crowd::Member(crowd_, fd)});
+  clients_.emplace(client.get(),
+                   Client{client, &list, list.insert(list.end(), client.get()), security::origin_of(fd)});
   count_.store(clients_.size(), std::memory_order_relaxed);
   client->start();
 }
@@ -280,7 +281,6 @@ void StoreServer::Impl::move(StoreConnection& client) {
   auto& list = list_of(client.standing());
   list.splice(list.end(), *found->second.list, found->second.place);
   found->second.list = &list;
-  found->second.member = {};
   found->second.since = std::chrono::steady_clock::now();
 }
 

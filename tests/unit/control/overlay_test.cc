@@ -227,6 +227,30 @@ TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
   EXPECT_FALSE(is_closed(far));
 }
 
+// The rank is on the host that the crowd comes from, and has said a part of its hello.
+TEST(Overlay, ASilentCrowdDisplacesNoRankOfItsHostThatHasBegun) {
+  World world;
+  const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
+  const auto stranger = [&] {
+    Descriptor made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(made.get(), address.raw(), address.length), 0);
+    return made;
+  };
+  const auto is_closed = [](const Descriptor& end) {
+    char none;
+    return recv(end.get(), &none, 1, MSG_DONTWAIT) == 0;
+  };
+  const Descriptor slow = stranger();
+  const std::string hello = encode(Hello{.from = 1});
+  ASSERT_EQ(send(slow.get(), hello.data(), 8, MSG_NOSIGNAL), 8);
+  for (int i = 0; i < 10; ++i) world.turn();
+  std::vector<Descriptor> crowd;
+  for (int i = 0; i < 200; ++i) crowd.push_back(stranger());
+  for (int i = 0; i < 10'000 && !is_closed(crowd[100]); ++i) world.turn();
+  EXPECT_TRUE(is_closed(crowd[100]));
+  EXPECT_FALSE(is_closed(slow));
+}
+
 class Losses final : public ControlEvents {
  public:
   void on_lost(int rank, const Status& why) override { lost[rank] = why; }
