@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,6 @@
 #include <asio/signal_set.hpp>
 #include <asio/steady_timer.hpp>
 
-#include "core/descriptor.h"
 #include "tools/run/agent_events.h"
 #include "tools/run/environment.h"
 #include "tools/run/spawn.h"
@@ -71,8 +69,6 @@ class Agent {
 
   // 0, or an errno.
   int start_rank(const AgentTask& task, const std::string& path, int local_rank);
-  // `outputs`: our ends of its stdout and stderr; an empty one is not to be read.
-  void watch_over(int rank, pid_t pid, std::span<Descriptor, 2> outputs);
   void await_exit(Local& local);
   void await_children();
   void await_output(Pipe& pipe);
