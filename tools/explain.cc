@@ -87,6 +87,28 @@ std::string known_collectives() {
   return names;
 }
 
+// What the options ask for, once they have been read.
+struct Subject {
+  CollectiveKind kind;
+  std::uint64_t bytes;
+  DataType type;
+  ReduceOp op;
+};
+
+void pose(const ExplainOptions& options, const Subject& subject, Question& question) {
+  question.bytes = subject.bytes;
+  question.type = subject.type;
+  question.problem.kind = subject.kind;
+  question.problem.rank = options.rank;
+  question.problem.size = options.ranks;
+  question.problem.root = options.root;
+  question.problem.count = count_for(subject.kind, subject.bytes, options.ranks, subject.type);
+  question.problem.element_size = static_cast<std::uint32_t>(size_of(subject.type));
+  question.problem.average = is_reduction(subject.kind) && subject.op == ReduceOp::avg;
+  question.topology = topology_of(options.ranks, options.machine.hosts);
+  question.problem.topology = question.topology.get();
+}
+
 // Fills `question`; what is wrong with the options, or nothing.
 std::string understand(const ExplainOptions& options, Question& question) {
   if (options.collective.empty()) return "COLLECTIVE is required";
@@ -122,17 +144,7 @@ std::string understand(const ExplainOptions& options, Question& question) {
              did_you_mean(options.algorithm, known) + "; it has " + known;
     }
   }
-  question.bytes = *bytes;
-  question.type = *type;
-  question.problem.kind = *kind;
-  question.problem.rank = options.rank;
-  question.problem.size = options.ranks;
-  question.problem.root = options.root;
-  question.problem.count = count_for(*kind, *bytes, options.ranks, *type);
-  question.problem.element_size = static_cast<std::uint32_t>(size_of(*type));
-  question.problem.average = is_reduction(*kind) && *op == ReduceOp::avg;
-  question.topology = topology_of(options.ranks, options.machine.hosts);
-  question.problem.topology = question.topology.get();
+  pose(options, {*kind, *bytes, *type, *op}, question);
   return {};
 }
 

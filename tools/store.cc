@@ -10,13 +10,25 @@
 #include "tools/command_line.h"
 
 namespace tutti::tools {
+namespace {
+
+// The signals that end the store: SIGTERM and SIGINT, blocked in this thread and those that it starts.
+sigset_t block_ending_signals() {
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  sigprocmask(SIG_BLOCK, &ending, nullptr);
+  return ending;
+}
+
+}  // namespace
 
 int store_command(const Arguments& arguments) {
   CLI::App app(
       "Serves the store at which ranks meet, until SIGTERM or SIGINT. Ranks find it by "
       "TUTTI_STORE=HOST:PORT;\njobs that use it at the same time need different TUTTI_JOB_ID. With "
-      "TUTTI_TOKEN or "
-      "TUTTI_TOKEN_FILE, only who has\nthe same token is let in.",
+      "TUTTI_TOKEN or TUTTI_TOKEN_FILE, only who has\nthe same token is let in.",
       "tutti store");
   tcp::StoreServerOptions options;
   std::string address = options.addresses.front();
@@ -38,11 +50,7 @@ int store_command(const Arguments& arguments) {
   options.ranks_hold = true;
 
   // Blocked before the server's thread begins, so that they can only be taken here.
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  sigaddset(&ending, SIGINT);
-  sigprocmask(SIG_BLOCK, &ending, nullptr);
+  const sigset_t ending = block_ending_signals();
   const auto server = tcp::StoreServer::create(options);
   if (!server.ok()) {
     std::cerr << "tutti store: " << server.status().message() << "\n";

@@ -139,12 +139,7 @@ void trace(World& world, const std::string& pattern) {
 // The control plane's first links: whoever may leave soon must have been known to its neighbours.
 constexpr std::chrono::seconds linking_limit{10};
 
-Communicator build_world(Setup& setup, int rank, std::vector<PeerInfo> peers, Deadline deadline) {
-  const int size = static_cast<int>(peers.size());
-  log::set_rank(rank, size);
-  const std::chrono::nanoseconds spin = spin_time(setup.config, peers, rank);
-  auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
-  setup.liveness->meet(rank, peers);
+MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
   MeshOptions options;
   options.rank = rank;
   options.peers = std::move(peers);
@@ -152,7 +147,16 @@ Communicator build_world(Setup& setup, int rank, std::vector<PeerInfo> peers, De
   options.limits = {.eager = static_cast<std::uint32_t>(setup.config.eager_limit),
                     .credit = static_cast<std::uint32_t>(setup.config.eager_credit),
                     .fragment = static_cast<std::uint32_t>(setup.config.fragment)};
-  auto mesh = std::make_unique<Mesh>(engine->driver, std::move(options));
+  return options;
+}
+
+Communicator build_world(Setup& setup, int rank, std::vector<PeerInfo> peers, Deadline deadline) {
+  const int size = static_cast<int>(peers.size());
+  log::set_rank(rank, size);
+  const std::chrono::nanoseconds spin = spin_time(setup.config, peers, rank);
+  auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
+  setup.liveness->meet(rank, peers);
+  auto mesh = std::make_unique<Mesh>(engine->driver, mesh_options(setup, rank, std::move(peers)));
   CostModel shipped;
   {
     const DriverGuard guard(engine->driver);

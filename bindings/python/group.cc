@@ -183,6 +183,19 @@ void interruptibly(std::function<void()> body, const std::function<void()>& give
   outcome.get();
 }
 
+namespace {
+
+void bind_functions(nb::module_& module) {
+  module.def("init", &init_group, nb::arg("url") = nb::none(), nb::arg("rank") = nb::none(),
+             nb::arg("world_size") = nb::none(), nb::arg("timeout") = nb::none(),
+             nb::arg("transports") = std::vector<std::string>());
+  module.def("placement", &placement_of, nb::arg("url") = nb::none(), nb::arg("rank") = nb::none(),
+             nb::arg("world_size") = nb::none());
+  module.def("close_all", &Group::close_all);
+}
+
+}  // namespace
+
 void bind_group(nb::module_& module) {
   nb::class_<Group> group(
       module, "Communicator", nb::is_weak_referenceable(),
@@ -219,12 +232,7 @@ void bind_group(nb::module_& module) {
   bind_reductions(group);
   bind_movements(group);
   bind_messages(group);
-  module.def("init", &init_group, nb::arg("url") = nb::none(), nb::arg("rank") = nb::none(),
-             nb::arg("world_size") = nb::none(), nb::arg("timeout") = nb::none(),
-             nb::arg("transports") = std::vector<std::string>());
-  module.def("placement", &placement_of, nb::arg("url") = nb::none(), nb::arg("rank") = nb::none(),
-             nb::arg("world_size") = nb::none());
-  module.def("close_all", &Group::close_all);
+  bind_functions(module);
 }
 
 }  // namespace tutti::python

@@ -86,9 +86,14 @@ int Agent::start_rank(const AgentTask& task, const std::string& path, int local_
   const pid_t pid = spawn(request, defaults_);
   if (pid < 0) return -pid;
 
+  watch_over(place.rank, pid, ours);
+  return 0;
+}
+
+void Agent::watch_over(int rank, pid_t pid, std::span<Descriptor, 2> outputs) {
   locals_.push_back(std::make_unique<Local>(io_));
   Local& local = *locals_.back();
-  local.rank = place.rank;
+  local.rank = rank;
   local.pid = pid;
   local.running = true;
   ++running_;
@@ -96,13 +101,12 @@ int Agent::start_rank(const AgentTask& task, const std::string& path, int local_
     Pipe& pipe = local.pipes[static_cast<std::size_t>(stream)];
     pipe.owner = &local;
     pipe.stream = stream;
-    Descriptor& end = ours[static_cast<int>(stream)];
+    Descriptor& end = outputs[static_cast<std::size_t>(stream)];
     if (!end) continue;
     pipe.end.assign(end.release());
     await_output(pipe);
   }
   await_exit(local);
-  return 0;
 }
 
 // One descriptor per process tells in which order they end; SIGCHLD alone does not. Where the kernel has no

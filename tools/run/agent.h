@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include <asio/signal_set.hpp>
 #include <asio/steady_timer.hpp>
 
+#include "core/descriptor.h"
 #include "tools/run/agent_events.h"
 #include "tools/run/environment.h"
 #include "tools/run/spawn.h"
@@ -69,6 +71,8 @@ class Agent {
 
   // 0, or an errno.
   int start_rank(const AgentTask& task, const std::string& path, int local_rank);
+  // `outputs`: our ends of its stdout and stderr; an empty one is not to be read.
+  void watch_over(int rank, pid_t pid, std::span<Descriptor, 2> outputs);
   void await_exit(Local& local);
   void await_children();
   void await_output(Pipe& pipe);

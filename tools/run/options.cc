@@ -61,18 +61,8 @@ std::string check_exports(const std::vector<std::string>& exports) {
   return {};
 }
 
-}  // namespace
-
-std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
-  CLI::App app(
-      "Starts a program as N ranks on this machine, serves the store at which they meet, and ends all\n"
-      "of them when one fails. The exit status is that of the first rank to fail, 128+n for signal n;\n"
-      "74 if none failed but output was lost (a full disk).",
-      "tutti run");
-  app.formatter(std::make_shared<UsageOfRun>());
-  RunOptions options;
-  std::string output;
-  std::string grace = "2s";
+// `output` and `grace` are options whose texts are looked at afterwards.
+void declare(CLI::App& app, RunOptions& options, std::string& output, std::string& grace) {
   add_ranks_option(app, options.ranks, "The number of ranks (also -np, --np)");
   app.add_option("-x", options.exports,
                  "Set VAR for the ranks (VAR=VALUE); VAR alone keeps its value of here")
@@ -90,11 +80,24 @@ std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
   app.add_option("--kill-grace", grace, "Time between SIGTERM and SIGKILL when the ranks are to end")
       ->type_name("DURATION")
       ->capture_default_str();
-
   app.add_flag("--enable-recovery", options.enable_recovery,
                "Let the others go on when a rank fails (Communicator::shrink); the exit status is 0\n"
                "if those that outlive it all end with 0");
+}
 
+}  // namespace
+
+std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
+  CLI::App app(
+      "Starts a program as N ranks on this machine, serves the store at which they meet, and ends all\n"
+      "of them when one fails. The exit status is that of the first rank to fail, 128+n for signal n;\n"
+      "74 if none failed but output was lost (a full disk).",
+      "tutti run");
+  app.formatter(std::make_shared<UsageOfRun>());
+  RunOptions options;
+  std::string output;
+  std::string grace = "2s";
+  declare(app, options, output, grace);
   SplitArguments words = split(app, arguments);
   if (const auto status = parse(app, words.own)) return *status;
   if (options.ranks == 0)

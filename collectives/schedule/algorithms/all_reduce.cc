@@ -107,6 +107,33 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   return seconds;
 }
 
+// A round of recursive halving, between this leader and another.
+struct Halving {
+  int partner;
+  Slice kept, given;  // of the output
+};
+
+// The reduce-scatter among the leaders. What this leader combines is in `source` at first, and then in
+// `all_output`.
+std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int group, Slice source,
+                           const Slice& all_output) {
+  std::vector<Halving> rounds;
+  Slice mine = all_output;
+  for (int mask = 1; mask < groups.count; mask *= 2) {
+    const bool lower = (group & mask) == 0;
+    const Slice front = sub_slice(mine, 0, mine.count / 2);
+    const Slice back = sub_slice(mine, front.count, mine.count - front.count);
+    const Halving round{groups.leader(group ^ mask), lower ? front : back, lower ? back : front};
+    builder.send(round.partner, sub_slice(source, round.given.offset, round.given.count));
+    builder.recv_reduce(round.partner, sub_slice(source, round.kept.offset, round.kept.count), round.kept,
+                        lower ? MessageSide::right : MessageSide::left);
+    rounds.push_back(round);
+    mine = round.kept;
+    source = all_output;
+  }
+  return rounds;
+}
+
 // Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter by recursive
 // halving, then all-gather by recursive doubling. Nearest partners first, so that operands meet in rank order
 // and the largest messages travel least; which leader ends with which piece does not matter. Cost: 2 log2 p
@@ -130,25 +157,7 @@ void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning
   } else if (problem.size == 1) {
     builder.copy(all_input, all_output);
   }
-
-  struct Round {
-    int partner;
-    Slice kept, given;  // of the output
-  };
-  std::vector<Round> rounds;
-  Slice mine = all_output;
-  for (int mask = 1; mask < groups.count; mask *= 2) {
-    const bool lower = (group & mask) == 0;
-    const Slice front = sub_slice(mine, 0, mine.count / 2);
-    const Slice back = sub_slice(mine, front.count, mine.count - front.count);
-    const Round round{groups.leader(group ^ mask), lower ? front : back, lower ? back : front};
-    builder.send(round.partner, sub_slice(source, round.given.offset, round.given.count));
-    builder.recv_reduce(round.partner, sub_slice(source, round.kept.offset, round.kept.count), round.kept,
-                        lower ? MessageSide::right : MessageSide::left);
-    rounds.push_back(round);
-    mine = round.kept;
-    source = all_output;
-  }
+  const std::vector<Halving> rounds = halve(builder, groups, group, source, all_output);
   for (auto round = rounds.rbegin(); round != rounds.rend(); ++round) {
     builder.send(round->partner, round->kept);
     builder.recv(round->partner, round->given);
