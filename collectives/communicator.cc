@@ -21,43 +21,40 @@ namespace tutti {
 
 namespace {
 
-Fingerprint outline(const Call& call) {
-  CollectiveArgs args;
-  args.kind = call.kind;
-  args.type = call.out.type;
-  args.op = call.op;
-  args.root = call.root;
-  args.count = call.out.count;
-  args.algorithm = static_cast<std::uint8_t>(call.part_of);
-  return fingerprint(args);
-}
-
 // Calls ask this first: in a forked child they might wait for a lock that a thread of the parent held.
 bool is_forked(Group& group) { return group.world().engine->driver.forked(); }
 
 Work issue_anew(Group& group, const Call& call, const CallOptions& options) {
-  if (is_forked(group)) return group.refuse(outline(call), forked_child());
-  Result<CheckedCall> checked = check(call, group.rank(), group.size());
-  if (!checked.ok()) return group.refuse(outline(call), checked.status());
-  checked->problem.topology = &group.topology();
+  Fingerprint print = fingerprint(call, group.rank(), group.size());
+  if (is_forked(group)) return group.refuse(print, forked_child());
+  Result<Problem> problem = check(call, group.rank(), group.size());
+  if (!problem.ok()) return group.refuse(print, problem.status());
+  problem->topology = &group.topology();
   if (!options.algorithm.empty()) {
     const Algorithm* algorithm = find_algorithm(call.kind, options.algorithm);
     if (algorithm == nullptr) {
       const std::string kind(to_string(call.kind));
-      return group.refuse(
-          outline(call),
-          Status(Code::invalid_argument, "no algorithm \"" + std::string(options.algorithm) + "\" for " +
-                                             kind + "; it has: " + algorithm_names(call.kind)));
+      return group.refuse(print, Status(Code::invalid_argument,
+                                        "no algorithm \"" + std::string(options.algorithm) + "\" for " +
+                                            kind + "; it has: " + algorithm_names(call.kind)));
     }
-    checked->args.algorithm = algorithm->id;
+    print.algorithm = algorithm->id;
   }
-  return group.collective(call, checked->args, checked->problem, options);
+  return group.collective(call, *problem, print, options);
 }
 
 Work issue(Group& group, const Call& call, const CallOptions& options) {
   Work work;
   if (!group.repeat(call, options, work)) work = issue_anew(group, call, options);
   return work;
+}
+
+// The block of this rank, where a buffer holds one of every rank.
+Buffer own_block(const Buffer& all, const Group& group) {
+  const std::size_t count = all.count / static_cast<std::size_t>(group.size());
+  if (all.data == nullptr) return {nullptr, count, all.type};
+  const std::size_t offset = static_cast<std::size_t>(group.rank()) * count * size_of(all.type);
+  return {static_cast<std::byte*>(all.data) + offset, count, all.type};
 }
 
 // The last handle may go inside a `then` callback, on the thread that drives. Tearing down needs the baton
@@ -120,29 +117,29 @@ int Communicator::descriptor() const { return group().world().engine->driver.des
 bool Communicator::progress() { return group().world().engine->driver.progress(); }
 
 Work Communicator::all_reduce(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::all_reduce, .out = in_out, .op = op, .one_buffer = true},
+  return issue(group(), {.kind = CollectiveKind::all_reduce, .in = in_out, .out = in_out, .op = &op},
                options);
 }
 
 Work Communicator::all_reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                               const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::all_reduce, .in = in, .out = out, .op = op}, options);
+  return issue(group(), {.kind = CollectiveKind::all_reduce, .in = in, .out = out, .op = &op}, options);
 }
 
 Work Communicator::reduce(const Buffer& in_out, const ReduceOp& op, int root, const CallOptions& options) {
   return issue(group(),
-               {.kind = CollectiveKind::reduce, .out = in_out, .op = op, .root = root, .one_buffer = true},
+               {.kind = CollectiveKind::reduce, .in = in_out, .out = in_out, .op = &op, .root = root},
                options);
 }
 
 Work Communicator::reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, int root,
                           const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::reduce, .in = in, .out = out, .op = op, .root = root},
+  return issue(group(), {.kind = CollectiveKind::reduce, .in = in, .out = out, .op = &op, .root = root},
                options);
 }
 
 Work Communicator::broadcast(const Buffer& in_out, int root, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::broadcast, .out = in_out, .root = root, .one_buffer = true},
+  return issue(group(), {.kind = CollectiveKind::broadcast, .in = in_out, .out = in_out, .root = root},
                options);
 }
 
@@ -151,7 +148,8 @@ Work Communicator::all_gather(const ConstBuffer& in, const Buffer& out, const Ca
 }
 
 Work Communicator::all_gather(const Buffer& in_out, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::all_gather, .out = in_out, .one_buffer = true}, options);
+  return issue(group(), {.kind = CollectiveKind::all_gather, .in = own_block(in_out, group()), .out = in_out},
+               options);
 }
 
 Work Communicator::all_gather_v(const ConstBuffer& in, const Buffer& out,
@@ -162,12 +160,14 @@ Work Communicator::all_gather_v(const ConstBuffer& in, const Buffer& out,
 
 Work Communicator::reduce_scatter(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                                   const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::reduce_scatter, .in = in, .out = out, .op = op}, options);
+  return issue(group(), {.kind = CollectiveKind::reduce_scatter, .in = in, .out = out, .op = &op}, options);
 }
 
 Work Communicator::reduce_scatter(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::reduce_scatter, .out = in_out, .op = op, .one_buffer = true},
-               options);
+  return issue(
+      group(),
+      {.kind = CollectiveKind::reduce_scatter, .in = in_out, .out = own_block(in_out, group()), .op = &op},
+      options);
 }
 
 Work Communicator::reduce_scatter_v(const ConstBuffer& in, const Buffer& out,
@@ -175,7 +175,7 @@ Work Communicator::reduce_scatter_v(const ConstBuffer& in, const Buffer& out,
                                     const CallOptions& options) {
   return issue(
       group(),
-      {.kind = CollectiveKind::reduce_scatter_v, .in = in, .out = out, .op = op, .in_counts = counts},
+      {.kind = CollectiveKind::reduce_scatter_v, .in = in, .out = out, .op = &op, .in_counts = counts},
       options);
 }
 
@@ -184,7 +184,7 @@ Work Communicator::all_to_all(const ConstBuffer& in, const Buffer& out, const Ca
 }
 
 Work Communicator::all_to_all(const Buffer& in_out, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::all_to_all, .out = in_out, .one_buffer = true}, options);
+  return issue(group(), {.kind = CollectiveKind::all_to_all, .in = in_out, .out = in_out}, options);
 }
 
 Work Communicator::all_to_all_v(const ConstBuffer& in, std::span<const std::uint64_t> in_counts,
@@ -222,22 +222,21 @@ Work Communicator::scatter_v(const ConstBuffer& in, std::span<const std::uint64_
 }
 
 Work Communicator::scan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::scan, .out = in_out, .op = op, .one_buffer = true}, options);
+  return issue(group(), {.kind = CollectiveKind::scan, .in = in_out, .out = in_out, .op = &op}, options);
 }
 
 Work Communicator::scan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                         const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::scan, .in = in, .out = out, .op = op}, options);
+  return issue(group(), {.kind = CollectiveKind::scan, .in = in, .out = out, .op = &op}, options);
 }
 
 Work Communicator::exscan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::exscan, .out = in_out, .op = op, .one_buffer = true},
-               options);
+  return issue(group(), {.kind = CollectiveKind::exscan, .in = in_out, .out = in_out, .op = &op}, options);
 }
 
 Work Communicator::exscan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                           const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::exscan, .in = in, .out = out, .op = op}, options);
+  return issue(group(), {.kind = CollectiveKind::exscan, .in = in, .out = out, .op = &op}, options);
 }
 
 Work Communicator::barrier(const CallOptions& options) {
@@ -330,9 +329,9 @@ std::optional<Communicator> Communicator::split(int color, int key) {
     return issue_anew(group(),
                       {.kind = CollectiveKind::all_reduce,
                        .part_of = Composite::split,
+                       .in = number,
                        .out = number,
-                       .op = op,
-                       .one_buffer = true},
+                       .op = &op},
                       {});
   };
   // A number is free if it is free everywhere: two splits of other communicators may be under way on some

@@ -21,34 +21,31 @@ Collectives::Collectives(std::uint32_t context, World& world, const Members& mem
       cache_(world.selector),
       habits_(context, members, mesh_, journal, live, shared, gate, *this) {}
 
-Work Collectives::issue(const Call& made, const CollectiveArgs& args, const Problem& asked,
+Work Collectives::issue(const Call& call, const Problem& asked, const Fingerprint& asked_print,
                         const CallOptions& options) {
-  Fingerprint call = fingerprint(args);
+  Fingerprint print = asked_print;
+  if (print.part_of == Composite::none) print.part_of = part_of_;
   Problem problem = asked;
   problem.window_bytes = shared_.window_bytes();
   // A habit does not remember which composite call it belongs to, so parts of those go the long way.
-  const Composite part_of = made.part_of != Composite::none ? made.part_of : part_of_;
-  if (part_of != Composite::none) {
-    call.algorithm = static_cast<std::uint8_t>(part_of);
-  } else if (Work work; habits_.attempt(made, args, problem, call, options, work)) {
-    return work;
+  if (print.part_of == Composite::none) {
+    if (Work work; habits_.attempt(call, problem, print, options, work)) return work;
   }
   // The number is taken first: also an operation that fails here has its place in the order.
   const std::uint64_t number = journal_.number_collective();
-  Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, args.algorithm);
-  if (!schedule.ok()) return live_.refuse(call, schedule.status());
-  Operation& operation = *live_.make(*this, Operation::Kind::collective, call, options);
+  Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, print.algorithm);
+  if (!schedule.ok()) return live_.refuse(print, schedule.status());
+  Operation& operation = *live_.make(*this, Operation::Kind::collective, print, options);
   operation.sequence = number;
-  operation.op = args.op;
   operation.algorithm = (*schedule)->algorithm();
-  operation.bind(args, context_, mesh_, members_.world_ranks());
+  operation.bind(call, context_, mesh_, members_.world_ranks());
   if (!(*schedule)->schedule().shared) {
     operation.run = (*schedule)->lease();
     return gate_.launch(operation);
   }
   operation.shared_schedule = std::move(schedule).take();
-  shared_.bind(operation, args, problem, cache_, registry_);
-  if (!operation.shared.votes && !problem.agrees && args.algorithm == 0) habits_.form(operation, problem);
+  shared_.bind(operation, problem, cache_, registry_);
+  if (!operation.shared.votes && !problem.agrees && print.algorithm == 0) habits_.form(operation, problem);
   return gate_.launch(operation);
 }
 

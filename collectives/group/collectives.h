@@ -31,9 +31,8 @@ class Collectives final : public OperationOwner {
               LiveOperations& live, SharedCollectives& shared, const Registry& registry, Gate& gate,
               Arbitration& arbitration);
 
-  // Any thread. The arguments have been checked; `problem` is filled from them.
-  Work issue(const Call& call, const CollectiveArgs& args, const Problem& problem,
-             const CallOptions& options);
+  // Any thread: issues a call that has been checked. `problem` and `print` were made of it.
+  Work issue(const Call& call, const Problem& problem, const Fingerprint& print, const CallOptions& options);
   // Any thread; see Habits.
   bool repeat(const Call& call, const CallOptions& options, Work& work) {
     return habits_.repeat(call, options, work);

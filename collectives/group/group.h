@@ -59,13 +59,12 @@ class Group final : public ContextEvents,
   const std::vector<int>& ranks() const override { return members_.world_ranks(); }
   const Topology& topology() const { return members_.topology(); }
 
-  // Arguments have been checked; `problem` is filled from them.
-  Work collective(const Call& call, const CollectiveArgs& args, const Problem& problem,
+  // See Collectives.
+  Work collective(const Call& call, const Problem& problem, const Fingerprint& print,
                   const CallOptions& options) {
-    return collectives_.issue(call, args, problem, options);
+    return collectives_.issue(call, problem, print, options);
   }
-  // The same for a call that is equal to the last one of its kind, down to the pointers, and small: then
-  // nothing need be checked anew. False if it is not for that.
+  // See Habits.
   bool repeat(const Call& call, const CallOptions& options, Work& work) {
     return collectives_.repeat(call, options, work);
   }

@@ -48,34 +48,33 @@ bool Habits::enter_for(const Habit& habit,
 bool Habits::repeat(const Call& call, const CallOptions& options, Work& work) {
   Habit& habit = of(call.kind);
   if (!enter_for(habit, options)) return false;
-  const bool same = habit.operation != nullptr && habit.call.knows(call);
+  const bool same = habit.operation != nullptr && is_same(habit.call, call);
   if (same) carry_out(habit, options, work);
   gate_.leave();
   return same;
 }
 
-bool Habits::attempt(const Call& call, const CollectiveArgs& args, const Problem& problem,
-                     const Fingerprint& fingerprint, const CallOptions& options, Work& work) {
+bool Habits::attempt(const Call& call, const Problem& problem, const Fingerprint& print,
+                     const CallOptions& options, Work& work) {
   Habit& habit = of(problem.kind);
   if (!enter_for(habit, options)) return false;
   const bool same = same_schedule(habit.problem, problem);
   if (same) {
-    bind(habit, call, args, fingerprint);
+    bind(habit, call, print);
     carry_out(habit, options, work);
   }
   gate_.leave();
   return same;
 }
 
-void Habits::bind(Habit& habit, const Call& call, const CollectiveArgs& args,
-                  const Fingerprint& fingerprint) {
+void Habits::bind(Habit& habit, const Call& call, const Fingerprint& print) {
   if (habit.operation == nullptr) habit.operation = live_.make_passing(owner_, Operation::Kind::collective);
-  habit.call = CallMemory(call);
   Operation& operation = *habit.operation;
-  operation.call = fingerprint;
-  operation.op = args.op;
+  operation.call = print;
   operation.algorithm = habit.schedule->algorithm();
-  operation.bind(args, context_, mesh_, members_.world_ranks());
+  operation.bind(call, context_, mesh_, members_.world_ranks());
+  habit.call = call;
+  habit.call.op = &operation.op;  // the caller's may be gone by the next call
   operation.shared = SharedRun{};
   operation.shared.schedule = &habit.schedule->schedule();
   operation.shared.flat = habit.schedule->flat();

@@ -38,8 +38,8 @@ class Habits {
   // checked anew. False if it is another one.
   bool repeat(const Call& call, const CallOptions& options, Work& work);
   // Carries out a call that has been checked, if it is of the same problem as the last one of its kind.
-  bool attempt(const Call& call, const CollectiveArgs& args, const Problem& problem,
-               const Fingerprint& fingerprint, const CallOptions& options, Work& work);
+  bool attempt(const Call& call, const Problem& problem, const Fingerprint& print, const CallOptions& options,
+               Work& work);
   // The next call of that kind may be like this one.
   void form(const Operation& operation, const Problem& problem);
 
@@ -47,12 +47,12 @@ class Habits {
   struct Habit {
     Problem problem;
     std::shared_ptr<CachedSchedule> schedule;  // null: nothing is known yet
-    CallMemory call;                           // that `operation` has been bound to
+    Call call;                                 // that `operation` has been bound to
     Operation* operation = nullptr;            // ready for the next time; null: must be made anew
   };
   Habit& of(CollectiveKind kind) { return habits_[static_cast<std::size_t>(kind)]; }
   bool enter_for(const Habit& habit, const CallOptions& options) TUTTI_TRY_ACQUIRE(true, gate_);
-  void bind(Habit& habit, const Call& call, const CollectiveArgs& args, const Fingerprint& fingerprint);
+  void bind(Habit& habit, const Call& call, const Fingerprint& print);
   void carry_out(Habit& habit, const CallOptions& options, Work& work);
   void keep(Habit& habit, const CallOptions& options, Work& work);
   static void drop(Habit& habit);

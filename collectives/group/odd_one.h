@@ -3,7 +3,7 @@
 #include <optional>
 #include <span>
 
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 
 namespace tutti {
 

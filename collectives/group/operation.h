@@ -17,12 +17,13 @@
 #include "collectives/run/run.h"
 #include "collectives/run/schedule_cache.h"
 #include "collectives/run/shared_executor.h"
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 #include "core/fork_guard.h"
 #include "transport/driver/driver.h"
 
 namespace tutti {
 
+struct Call;
 class Gate;
 class Mesh;
 class Operation;
@@ -119,8 +120,8 @@ class Operation {
   // Ends it; wakes waiters and runs callbacks. Once.
   void finish(const Status& status);
   Engine& engine() const { return *engine_; }
-  // Makes `binding` of a collective with these arguments, among `ranks` of the world.
-  void bind(const CollectiveArgs& args, std::uint32_t context, Mesh& mesh, std::span<const int> ranks);
+  // Makes `binding` of a collective, among `ranks` of the world, and keeps its `op`.
+  void bind(const Call& made, std::uint32_t context, Mesh& mesh, std::span<const int> ranks);
   // "all_reduce(count=4, float32, sum) #17", "send(count=4, float32)"
   std::string name() const;
   // The same with " after 0.123 s".

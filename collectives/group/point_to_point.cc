@@ -24,7 +24,7 @@ PointToPoint::~PointToPoint() {
 Work PointToPoint::issue(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options) {
   Fingerprint call;
   call.kind = kind;
-  call.algorithm = static_cast<std::uint8_t>(part_of_);
+  call.part_of = part_of_;
   if (!legs.empty()) {
     call.type = legs.front().buffer.type;
     call.count = legs.front().buffer.count;

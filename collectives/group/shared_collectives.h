@@ -42,7 +42,7 @@ class SharedCollectives {
   // Any thread: makes an operation with a shared schedule ready to be submitted. If all of what others would
   // reach into here may lie in `registry`, the members are to vote on the registered form, and that is made
   // ready, too.
-  void bind(Operation& operation, const CollectiveArgs& args, const Problem& problem, ScheduleCache& cache,
+  void bind(Operation& operation, const Problem& problem, ScheduleCache& cache,
             const Registry& registry) const;
 
   // See Pollable.

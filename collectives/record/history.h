@@ -10,7 +10,7 @@
 
 #include <tutti/deadline.h>
 
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 
 namespace tutti {
 

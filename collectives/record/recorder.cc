@@ -51,7 +51,7 @@ std::string_view name_of(History::State state) {
 
 void write_call(JsonWriter& json, const Fingerprint& call) {
   json.field("call", describe(call)).field("kind", name_of(call));
-  if (composite_of(call) != Composite::none) return;
+  if (call.part_of != Composite::none) return;
   if (call.kind != CollectiveKind::barrier) json.field("type", to_string(call.type));
   if (is_reduction(call.kind)) json.field("op", to_string(call.op));
   if (has_root(call.kind)) json.field("root", call.root);

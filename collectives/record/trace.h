@@ -7,7 +7,7 @@
 #include <tutti/status.h>
 
 #include "collectives/record/history.h"
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 
 namespace tutti {
 

@@ -11,7 +11,7 @@
 
 #include <tutti/status.h>
 
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 #include "transport/shared_segment.h"
 
 namespace tutti {

@@ -8,7 +8,7 @@
 #include "collectives/schedule/cost_model.h"
 #include "collectives/schedule/problem.h"
 #include "collectives/schedule/schedule_builder.h"
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 
 namespace tutti {
 
@@ -17,7 +17,7 @@ enum Knob : std::uint8_t { radix_knob = 1, segment_knob = 2, window_knob = 4 };
 
 // One way to carry out one kind of collective. `emit` and `cost` are pure functions of their arguments.
 struct Algorithm {
-  std::uint8_t id;        // unique, neither 0 nor a Composite, stable: travels in fingerprints
+  std::uint8_t id;        // unique, not 0, stable: travels in fingerprints
   std::string_view name;  // "ring", "recursive_doubling", ...; unique within a kind
   CollectiveKind kind;
   bool rank_order;  // combines strictly in rank order: fit for non-commutative operations

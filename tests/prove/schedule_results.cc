@@ -38,10 +38,9 @@ std::string Results::check_output(std::size_t rank) {
   Memory& memory = memories_[rank];
   const Range& out = memory.output();
   const int p = problem.size;
-  const auto own_offset = own_block_offset(problem);
   Problem known_to_root = test_.at(problem.root);
   known_to_root.rank = r;
-  const auto scattered_from = own_block_offset(known_to_root);
+  const auto own_offset = own_block_offset(known_to_root);
   // For kinds whose output holds a block of every rank: the one that element i is in.
   int block = 0;
   std::uint64_t block_begin = 0;
@@ -78,7 +77,7 @@ std::string Results::check_output(std::size_t rank) {
         break;
       case CollectiveKind::scatter:
       case CollectiveKind::scatter_v:
-        right = id == expressions_.leaf(problem.root, scattered_from + i);
+        right = id == expressions_.leaf(problem.root, own_offset + i);
         break;
       default: {
         for (; i >= block_begin + block_count(block); ++block) block_begin += block_count(block);
