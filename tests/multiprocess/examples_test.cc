@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "tests/multiprocess/example_world.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -67,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(, ByHand, testing::Combine(testing::Values("tcp", "file
 
 TEST_P(ByHand, TwoProcessesMeet) {
   const auto& [scheme, example] = GetParam();
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::uint16_t port = unused_port();
   ExampleWorld world;
   for (int rank = 0; rank < 2; ++rank) {
@@ -129,7 +130,7 @@ class FileSession : public testing::Test {
   }
   void write(const std::string& contents) { std::ofstream(path_, std::ios::binary) << contents; }
 
-  const TemporaryFolder folder_;
+  const ScratchFolder folder_;
   const std::string path_ = folder_ / "meet";
   const std::string url_ = "file://" + path_;
 };
