@@ -1,4 +1,5 @@
 // Ranks that cannot meet for lack of what a host usually has say what it is.
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -10,12 +11,14 @@
 namespace tutti::test {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 const std::string program = std::string(TUTTI_BIN_DIR) + "/tests/fault_rank";
 
-Process rank_zero(const std::vector<std::string>& command) {
-  return Process(command, {{"TUTTI_RANK", "0"},
+Process rank_of_two(int rank, const std::vector<std::string>& command, const std::string& limit = "8s") {
+  return Process(command, {{"TUTTI_RANK", std::to_string(rank)},
                            {"TUTTI_WORLD_SIZE", "2"},
-                           {"TUTTI_INIT_TIMEOUT", "8s"},
+                           {"TUTTI_INIT_TIMEOUT", limit},
                            {"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(unused_port())}});
 }
 
@@ -25,7 +28,7 @@ TEST(MeetingWithFewDescriptors, SaysSo) {
   GTEST_SKIP() << "sanitizers need descriptors of their own";
 #endif
   for (const std::string count : {"8", "16", "24"}) {
-    Process rank = rank_zero({"sh", "-c", "ulimit -n " + count + " && exec " + program + " idle"});
+    Process rank = rank_of_two(0, {"sh", "-c", "ulimit -n " + count + " && exec " + program + " idle"});
     EXPECT_EQ(rank.wait(), 1) << rank.report();
     if (count == "24" && rank.out().find("rank 1 has not arrived") != std::string::npos) continue;
     EXPECT_NE(rank.out().find("used up the " + count + " file descriptors"), std::string::npos)
@@ -37,16 +40,21 @@ TEST(MeetingWithFewDescriptors, SaysSo) {
 TEST(MeetingWithoutLoopback, SaysSo) {
   Process probe({"unshare", "-n", "true"});
   if (probe.wait() != 0) GTEST_SKIP() << "no network namespace can be made here: " << probe.err();
-  Process rank = rank_zero({"unshare", "-n", program, "idle"});
-  EXPECT_EQ(rank.wait(), 1) << rank.report();
-  EXPECT_NE(rank.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
-      << rank.report();
-  Process job(
-      {"unshare", "-n", std::string(TUTTI_BIN_DIR) + "/tutti", "run", "-n", "2", "--", program, "idle"},
-      {{"TUTTI_INIT_TIMEOUT", "3s"}});
+  const std::string launcher = std::string(TUTTI_BIN_DIR) + "/tutti";
+  const Clock::time_point begin = Clock::now();
+  for (const int number : {0, 1}) {
+    Process rank = rank_of_two(number, {"unshare", "-n", program, "idle"}, "200s");
+    EXPECT_EQ(rank.wait(), 1) << rank.report();
+    EXPECT_NE(rank.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
+        << rank.report();
+  }
+  Process job({"unshare", "-n", launcher, "run", "-n", "2", "--", program, "idle"},
+              {{"TUTTI_INIT_TIMEOUT", "200s"}});
   EXPECT_EQ(job.wait(), 1) << job.report();
   EXPECT_NE(job.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
       << job.report();
+  // Nobody has waited for what cannot come.
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(100));
 }
 
 // The ranks meet, and then nothing leads from one to the other: what they do by themselves in `init` has no
