@@ -1,6 +1,7 @@
 #include "rendezvous/meeting/session.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <thread>
 
@@ -8,6 +9,7 @@
 #include <tutti/store_server.h>
 
 #include "core/backoff.h"
+#include "core/error_text.h"
 #include "core/random.h"
 #include "core/security/digest.h"
 #include "rendezvous/meeting/introduction.h"
@@ -80,8 +82,14 @@ Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer&
   std::string address = endpoint.address;
   if (address == "::") address = "::1";
   if (address == "0.0.0.0") address = "127.0.0.1";
-  return tcp::connect_store(address, endpoint.port, deadline,
-                            {.nonce = server.nonce(), .credentials = credentials, .rank = 0});
+  // Without descriptors the server lets nobody in, and waiting does not help.
+  const std::uint64_t shortages = descriptor_shortages();
+  const auto lacks_descriptors = [shortages] { return descriptor_shortages() != shortages; };
+  Result<std::shared_ptr<tcp::StoreClient>> client = tcp::connect_store(
+      address, endpoint.port, deadline,
+      {.nonce = server.nonce(), .credentials = credentials, .rank = 0, .interrupted = lacks_descriptors});
+  if (client.ok() || !lacks_descriptors()) return client;
+  return Status(Code::resource_exhausted, error_text(EMFILE));
 }
 
 std::optional<SocketAddress> useful_route(const std::string& host, const SocketAddress& local) {
