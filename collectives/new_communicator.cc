@@ -1,5 +1,4 @@
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,14 +35,11 @@ void retire(Group* group) {
   }
 }
 
-// How long the ranks of a new communicator may take to share memory; then they do without.
-constexpr std::chrono::seconds sharing_limit{10};
-
 // `shares`: the ranks share memory if they can. It is equal on all of them.
 std::shared_ptr<Group> make_group(const std::shared_ptr<World>& world, std::uint32_t context,
                                   std::vector<int> ranks, bool shares = true) {
   std::shared_ptr<Group> group(new Group(world, context, std::move(ranks)), retire);
-  if (shares) group->share_windows(world->window_bytes, Deadline::after(sharing_limit));
+  if (shares) group->share_windows(world->window_bytes, Deadline::after(world->sharing_limit));
   return group;
 }
 

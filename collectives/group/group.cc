@@ -127,7 +127,7 @@ void Group::on_note(const ControlNote& note) {
   if (note.topic == topic_here) {
     if (const auto answer = decode_here(note.body)) watchdog_.on_here(note.origin, *answer);
   } else if (note.topic == topic_expired) {
-    if (const auto expired = decode_expired(note.body)) watchdog_.on_expired(*expired);
+    if (const auto expired = decode_expired(note.body)) watchdog_.on_expired(note.origin, *expired);
   } else if (const auto call = decode_call(note.body)) {
     on_call_note(note, *call);
   }

@@ -44,7 +44,7 @@ class Watchdog {
   // Another member (`origin`, its world rank) has written over the control plane: `on_expired`, that an
   // operation's time is over there; `on_where`, the leader's question how far this rank is; `on_here`, an
   // answer to that question.
-  void on_expired(const ExpiredNote& expired);
+  void on_expired(int origin, const ExpiredNote& expired);
   void on_where(int origin, const CallNote& call);
   void on_here(int origin, const HereNote& answer);
 

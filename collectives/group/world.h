@@ -52,6 +52,12 @@ struct World {
   Selector selector;  // changes only while there is no communicator
   Topology topology;
   std::chrono::nanoseconds default_timeout;
+  // How long the ranks of a new communicator may take to share memory; then they do without.
+  static constexpr std::chrono::nanoseconds usual_sharing_limit = std::chrono::seconds(10);
+  std::chrono::nanoseconds sharing_limit = usual_sharing_limit;
+  // How long a world that ends waits for its goodbye to leave.
+  static constexpr std::chrono::nanoseconds usual_goodbye_limit = std::chrono::seconds(2);
+  std::chrono::nanoseconds goodbye_limit = usual_goodbye_limit;
   ContextNumbers contexts;
   // The window of each rank, in each communicator whose ranks share memory; 0 if they do not. It is equal on
   // all ranks.

@@ -48,7 +48,7 @@ Status Ending::settle(const Status& failure) {
   }
   meeting_.failure_stands = true;
   // A damaged key says nothing about what happened.
-  return decode_failure(*held).value_or(failure);
+  return published_failure(*held).value_or(failure);
 }
 
 Status Ending::first_cause(const Status& failure) const {
@@ -105,7 +105,7 @@ void Ending::leave(bool failed, bool awaits_others) {
   if (!meeting_.options.single_use || self.rank != 0 || !seated || !awaits_others) return;
   const Result<std::string> done = store.get("done", earlier(limit, Deadline::after(others_limit)));
   if (!done.ok()) return;
-  if (const std::optional<Status> failure = decode_failure(*done)) linger(*failure, 0);
+  if (const std::optional<Status> failure = published_failure(*done)) linger(*failure, 0);
 }
 
 void Ending::clear() {

@@ -152,7 +152,7 @@ std::string encode_failure(const Status& failure) {
   return table.SerializeAsString();
 }
 
-std::optional<Status> decode_failure(std::string_view text) {
+std::optional<Status> published_failure(std::string_view text) {
   wire::Table table;
   if (!table.ParseFromArray(text.data(), static_cast<int>(text.size())) || !table.has_failure())
     return std::nullopt;
@@ -160,7 +160,7 @@ std::optional<Status> decode_failure(std::string_view text) {
 }
 
 Result<std::vector<Introduction>> decode_table(std::string_view text) {
-  if (const std::optional<Status> failure = decode_failure(text)) return *failure;
+  if (const std::optional<Status> failure = published_failure(text)) return *failure;
   wire::Table table;
   if (!table.ParseFromArray(text.data(), static_cast<int>(text.size())))
     return Status(Code::protocol_error, "the table of ranks cannot be parsed");

@@ -43,7 +43,7 @@ Status check_same_job(const Introduction& a, const Introduction& b);
 std::string encode_table(const std::vector<std::string>& encoded_introductions);
 std::string encode_failure(const Status& failure);
 // The failure that `text` publishes; none if it is a table, or damaged.
-std::optional<Status> decode_failure(std::string_view text);
+std::optional<Status> published_failure(std::string_view text);
 // The published failure, or `protocol_error`, as status.
 Result<std::vector<Introduction>> decode_table(std::string_view text);
 
