@@ -12,9 +12,9 @@ class Backoff {
 
   constexpr Backoff(Duration first, Duration longest) : pause_(first), longest_(longest) {}
 
-  // The pause that comes next.
+  // The next pause.
   constexpr Duration pause() const { return pause_; }
-  // Takes it: the one after that is longer.
+  // Returns the next pause; the one after it is longer.
   constexpr Duration next() {
     const Duration taken = pause_;
     pause_ = std::min(2 * pause_, longest_);

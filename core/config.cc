@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-// What a value of each type looks like, for the table and for messages about bad ones.
+// The name of each type, for the table and for messages about values that do not fit.
 struct TypeName {
   std::string_view operator()(bool Config::*) const { return "boolean"; }
   std::string_view operator()(std::optional<int> Config::*) const { return "integer"; }

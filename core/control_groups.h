@@ -12,8 +12,8 @@ struct ControlGroup {
 };
 
 // The groups that limit this process by `controller` ("memory", "cpu"), each before those that it is in. In a
-// container a group's path may be the host's, which is not to be seen there: then the container's group is
-// the last one. `root`: where the system's files are found.
+// container a group's path may be the host's, which cannot be seen there: then the container's group is the
+// last one. `root`: where the system's files are found.
 std::vector<ControlGroup> control_groups(const std::string& controller, const std::string& root = "");
 
 }  // namespace tutti

@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// `spare_descriptors` is how many more file descriptors this process may open, an eighth of its limit
-// (RLIMIT_NOFILE) aside, which is left for what cannot do without. What is not known is not limited.
+// `spare_descriptors` is how many more file descriptors this process may open. An eighth of its limit
+// (RLIMIT_NOFILE) is kept in reserve. A limit that is not known does not limit anything.
 std::uint64_t spare_descriptors();
 
 }  // namespace tutti

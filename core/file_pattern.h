@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// `FileNameParts` is what the name of a file that every rank writes for itself is made of.
+// `FileNameParts` are the parts of the name of a file that every rank writes for itself.
 struct FileNameParts {
   int rank = 0;
   std::string host;

@@ -13,25 +13,26 @@
 // stranger. Children that exec need none of this: all is CLOEXEC.
 namespace tutti {
 
-// From now on a forked child has /dev/null in this descriptor's place. Any thread.
+// Gives forked children /dev/null in this descriptor's place from now on. Any thread may call it.
 void guard_descriptor(int descriptor);
-// Call before closing it.
+// Ends that. To be called before the descriptor is closed.
 void release_descriptor(int descriptor);
 
-// From now on a forked child has zeroed memory of its own there: what it writes must not reach the peers of
-// its parent. Whole pages. Any thread.
+// Gives forked children zeroed memory of their own there from now on, so that nothing they write reaches the
+// peers of their parent. Whole pages. Any thread may call it.
 void guard_memory(void* start, std::size_t bytes);
-// Call before unmapping it.
+// Ends that. To be called before the memory is unmapped.
 void release_memory(void* start);
 
 extern constinit std::atomic<std::uint32_t> forks_so_far;
 
-// How many forks lie between the first program and this process. An object that notes it at creation knows
-// from one load whether it lives in a child, where its threads do not exist.
+// The number of forks between the first program and this process. An object that keeps it from its creation
+// can tell by one load whether it lives in a child, where its threads do not exist.
 inline std::uint32_t fork_generation() { return forks_so_far.load(std::memory_order_relaxed); }
 
-// For a thread of the parent, in a child, where it does not exist. It is neither joined nor detached: the C
-// library may have given its handle to a thread that the child started, and would take that for it.
+// Drops the handle of a thread of the parent, in a child, where the thread does not exist. It is neither
+// joined nor detached: the C library may have given its handle to a thread that the child started, and would
+// take that for it.
 inline void forget(std::thread& thread) { std::construct_at(&thread); }
 
 }  // namespace tutti

@@ -13,7 +13,8 @@ struct FreeDelete {
 
 using AlignedBytes = std::unique_ptr<std::byte[], FreeDelete>;
 
-// At least so many bytes, at an address that is a multiple of `alignment`; null: there is no memory.
+// Allocates at least so many bytes, at an address that is a multiple of `alignment`; null if there is no
+// memory.
 inline AlignedBytes aligned_bytes(std::size_t alignment, std::size_t bytes) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   return AlignedBytes(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));

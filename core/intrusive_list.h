@@ -3,7 +3,7 @@
 namespace tutti {
 
 // An `IntrusiveList` is a queue of nodes that bring their own links; nothing is allocated. A node is in at
-// most one list at a time, and its remover must know which.
+// most one list at a time, and the caller that removes it must know which.
 template <class T>
 class IntrusiveList {
  public:

@@ -7,7 +7,7 @@
 namespace tutti {
 
 // A `JsonWriter` writes JSON, a piece at a time. Text that is not UTF-8 comes out as UTF-8 all the same, so
-// that any parser takes the result; that every object and array is ended is up to the caller.
+// that any parser takes the result; the caller sees to it that every object and array is ended.
 class JsonWriter {
  public:
   JsonWriter& begin_object() { return open('{'); }
@@ -31,7 +31,7 @@ class JsonWriter {
   }
 
   const std::string& text() const { return text_; }
-  // What has been written, and begins anew.
+  // Returns the text written so far, and begins a new one.
   std::string take();
 
  private:

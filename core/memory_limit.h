@@ -16,7 +16,7 @@ struct MemoryLimits {
   std::uint64_t least() const { return std::min(machine, group); }
 };
 
-// What is not known is not limited. `root`: where the system's files are found.
+// A limit that is not known does not limit anything. `root`: where the system's files are found.
 MemoryLimits memory_limits(const std::string& root = "");
 
 }  // namespace tutti

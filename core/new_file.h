@@ -15,9 +15,9 @@ namespace tutti {
 // `invalid_argument`, and left alone.
 Result<Descriptor> open_new_file(const std::string& path);
 
-// `open_to_append` does the same for a file that is added to, as a log is. A link or a pipe of our own or the
-// system's is meant, and taken; one of another user's, or a pipe that nobody reads, is `invalid_argument`,
-// and waits for nothing.
+// `open_to_append` does the same for a file that is added to, as a log is. It follows a link, and opens a
+// pipe, of this user's or the system's. One of another user's, or a pipe that nobody reads, is
+// `invalid_argument`, at once.
 Result<Descriptor> open_to_append(const std::string& path);
 
 // While a `FileSizeSignalBlocked` lives, a write beyond the limit on file sizes (`ulimit -f`) is the error

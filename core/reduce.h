@@ -14,13 +14,14 @@ namespace tutti {
 // operation is not defined on the type, and for `user`.
 ReduceKernel reduce_kernel(DataType type, ReduceOp::Kind op);
 
-// A combination as the data path carries it: built once per operation, called per fragment.
+// A `Reducer` is a combination as the data path carries it: built once per operation, called for each
+// fragment.
 struct Reducer {
   ReduceKernel kernel = nullptr;
   const ReduceOp::User* user = nullptr;
   DataType type = DataType::uint8;
-  // Where a user's function that throws leaves its reason: it is not called again then, and what it was to
-  // write is undefined. Null: exceptions pass.
+  // The place for the reason of a user's function that throws. The function is not called again then, and its
+  // output is undefined. Null: exceptions pass.
   Status* failure = nullptr;
 
   Reducer() = default;

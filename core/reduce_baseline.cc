@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-// What every processor of the architecture has: SSE2 on x86-64, NEON on aarch64.
+// The instruction set that every processor of the architecture has: SSE2 on x86-64, NEON on aarch64.
 struct Baseline {
   static constexpr std::size_t bytes = 16;
   static constexpr bool converts_float16 = false;

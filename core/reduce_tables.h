@@ -11,7 +11,7 @@ namespace tutti {
 
 // out[i] = left[i] op right[i]. `out` may equal `left` or `right` exactly; other overlap is not allowed.
 // Pointers need no alignment. Integers wrap around. 16-bit and 8-bit floats are computed in float32 and
-// rounded to nearest even once per call (float16.h says what becomes of numbers that are too large). min and
+// rounded to nearest even once per call (float16.h says how numbers that are too large are rounded). min and
 // max return NaN if either side is NaN; every NaN that is returned is the positive quiet one. So the bits are
 // the same whatever instruction set the kernel was dispatched to, provided that the calling thread rounds to
 // nearest and keeps denormals, as threads do by default.

@@ -25,15 +25,32 @@ bool names_secret(std::string_view name) {
                              [&](std::string_view word) { return capitals.find(word) != std::string::npos; });
 }
 
-// As in a URL: what stands before an '@' of the authority, and the values of parameters that are secrets.
+bool is_port(std::string_view text) {
+  return std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// The position of the '@' that ends the user and password, in a URL from its authority on; npos if it has
+// none. A password may contain what ends an authority, unescaped: then too much is masked rather than too
+// little.
+std::size_t end_of_login(std::string_view text) {
+  const std::string_view authority = text.substr(0, text.find_first_of("/?#"));
+  const std::size_t colon = authority.rfind(':');
+  const std::size_t at = authority.rfind('@');
+  if (colon == authority.npos) return at;
+  const std::size_t before_parameters = text.substr(0, text.find('?')).rfind('@');
+  if (before_parameters != text.npos || is_port(authority.substr(colon + 1))) return before_parameters;
+  return text.rfind('@');
+}
+
+// Masks what a URL may contain: a user and password, before an '@', and the values of parameters that are
+// secrets.
 std::string masked_parts(std::string_view text) {
   const std::size_t scheme = text.find("://");
   std::size_t begin = scheme == text.npos ? 0 : scheme + 3;
   std::string result(text.substr(0, begin));
-  const std::size_t at = text.substr(0, text.find_first_of("/?", begin)).rfind('@');
-  if (at != text.npos && at >= begin) {
+  if (const std::size_t at = end_of_login(text.substr(begin)); at != text.npos) {
     result += masked;
-    begin = at;
+    begin += at;
   }
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find_first_of("?&", begin), text.size());

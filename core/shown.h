@@ -16,13 +16,13 @@ bool is_control(std::string_view sequence);
 // UTF-8, become \n, \r, \t or \x1b.
 std::string printable(std::string text);
 
-// A variable's value as people may see it: "(set)" for a secret and for a TUTTI_* that there is not, and in a
-// URL for who logs in and for a parameter whose name says that it is a secret; the rest is printable. Every
-// value that is shown goes through here.
+// A variable's value as people may see it: "(set)" for a secret and for an unknown TUTTI_* variable, and in a
+// URL for the user and password and for a parameter whose name says that it is a secret; the rest is
+// printable. Every value that is shown goes through here.
 std::string shown(std::string_view name, std::string_view value);
 
-// What files of variables add to a value that was not meant: a carriage return at its end, or quotes around
-// it. Says so, and what would help; empty if there is nothing of the kind.
+// Says that a value has something at its ends that files of variables add by mistake (a carriage return
+// behind it, or quotes around it), and what would help. Empty if there is nothing of the kind.
 std::string_view unmeant_ends(std::string_view value);
 
 }  // namespace tutti

@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// While a `SignalsBlocked` lives, threads start with all signals blocked. The host's signals are the host's:
+// While a `SignalsBlocked` lives, threads start with all signals blocked. Signals belong to the host program:
 // none may be delivered to a thread of ours.
 class SignalsBlocked {
  public:

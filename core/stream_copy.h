@@ -4,9 +4,9 @@
 
 namespace tutti {
 
-// `stream_copy` copies to where nobody will look soon: past the caches where the processor can. An ordinary
-// store first fetches the line that it is about to overwrite, so that copying far more than the caches hold
-// moves half as much again. The ranges must not overlap.
+// `stream_copy` copies to memory that nobody will read soon: past the caches where the processor can. An
+// ordinary store first fetches the line that it is about to overwrite, so that copying far more than the
+// caches hold moves half as much again. The ranges must not overlap.
 //
 // Its stores wait for nothing, not even for a release that follows: a `stream_fence` must come between.
 void stream_copy(void* to, const void* from, std::size_t bytes);

@@ -21,7 +21,8 @@ class Channel {
  public:
   virtual ~Channel() = default;
 
-  // Connects, if that has not begun: a rank that only receives must notice, too, that the peer is gone.
+  // Connects, unless that has begun already. A rank that only receives calls it so that it notices when the
+  // peer is gone.
   virtual void connect() = 0;
   // Queues a message; connects first if need be. Small messages on an idle channel are written at once, from
   // this very call.
@@ -32,18 +33,18 @@ class Channel {
   // disturbed.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
 
-  // The receive for a message that was announced earlier. May complete it at once. A message that had arrived
-  // whole can still be claimed after the channel has failed.
+  // Gives the receive for a message that was announced earlier. May complete it at once. A message that had
+  // arrived whole can still be claimed after the channel has failed.
   virtual void claim(Arrival& arrival, RecvOp& op) = 0;
-  // Nobody will ever want this message: its payload is drained. The sender's operation completes as if it had
-  // been received. Allowed from within `on_arrival`.
+  // Says that no receive will ever want this message: its payload is drained. The sender's operation
+  // completes as if it had been received. Allowed from within `on_arrival`.
   virtual void discard(Arrival& arrival) = 0;
-  // Gives up a receive that has been claimed: `done` is called with `why` before this returns. What still
-  // comes is drained; a send that has not left completely fails with the code of `why`.
+  // Gives up a receive that has been claimed: `done` is called with `why` before this returns. The rest of
+  // the payload is drained as it comes; a send that has not left completely fails with the code of `why`.
   virtual void cancel_recv(RecvOp& op, const Status& why) = 0;
 
-  // Tells the peer that `context` has failed and why; it reaches `ChannelEvents::on_abort` there, possibly
-  // before messages that were sent earlier. Best effort.
+  // Tells the peer that `context` has failed and why. There it reaches `ChannelEvents::on_abort`, possibly
+  // before messages that were sent earlier. If the connection ends first, it is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
   // Fails everything pending with `why` and closes; no `on_channel_down`. `clean`: frames under way are
   // completed, and a goodbye follows them, so that the peer knows that this is no crash. Returns at once.
@@ -56,7 +57,7 @@ class Channel {
   // For a channel that has not begun and will not: sends what is queued by another channel with the same
   // peer, and closes.
   virtual void hand_over(Channel& to) = 0;
-  // Pending control traffic aside, nothing may be sent to a channel that has failed; operations fail at once.
+  // Ok, or why the channel has failed: then operations fail at once.
   virtual const Status& status() const = 0;
 
   virtual const ChannelCounters& counters() const = 0;
@@ -89,8 +90,9 @@ struct ChannelCounters {
 class ChannelEvents {
  public:
   virtual ~ChannelEvents() = default;
-  // A message was announced: the receive it belongs to, or null if there is none yet; then the owner keeps
-  // the arrival until it claims or discards it. The length has been checked against the receive by the owner.
+  // A message was announced. Returns the receive that it belongs to, or null if there is none yet; then the
+  // owner keeps the arrival until it claims or discards it. The length has been checked against the receive
+  // by the owner.
   virtual RecvOp* on_arrival(Arrival& arrival) = 0;
   // The sender took an announced message back before it was claimed; `arrival` is gone when this returns.
   virtual void on_withdrawn(Arrival& arrival) = 0;

@@ -23,9 +23,9 @@ class Transport {
   virtual ~Transport() = default;
 
   virtual std::string_view name() const = 0;
-  // What a peer needs to reach us; opaque to everybody else. Valid after creation.
+  // The text that a peer needs to reach us; opaque to everybody else. Valid after creation.
   virtual std::string address() const = 0;
-  // Why that peer cannot be reached this way, or ok. Judged from the addresses alone; must be symmetrical.
+  // Ok, or why that peer cannot be reached this way. Judged from the addresses alone; must be symmetrical.
   virtual Status can_reach(const PeerInfo& peer) const = 0;
 
   // Starts answering peers. The driving thread calls it, once.
@@ -40,10 +40,10 @@ class Transport {
   virtual void share(ShareRequest& request) {
     request.done(request, Status(Code::unsupported, std::string(name()) + " shares no memory"));
   }
-  // Gives up a request that is not over, in whatever stage: its `done` gets `why` before this returns.
-  // Nothing if it is over, or went elsewhere.
+  // Gives up a request that is not over, in whatever stage: its `done` gets `why` before this returns. Does
+  // nothing if the request is over, or went elsewhere.
   virtual void cancel_share(ShareRequest&, const Status&) {}
-  // Stops answering. Channels are closed before.
+  // Stops answering. All channels must have been closed before.
   virtual void stop() = 0;
 };
 

@@ -23,7 +23,7 @@ std::size_t bytes_in(const Spans& spans) {
   return bytes;
 }
 
-// What sendmsg() and recvmsg() take.
+// The form in which sendmsg() and recvmsg() take places and parts.
 class Message {
  public:
   template <class Spans>

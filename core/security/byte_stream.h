@@ -19,7 +19,7 @@ class ByteStream {
   using Places = std::span<const std::span<std::byte>>;
   using Parts = std::span<const std::span<const std::byte>>;
 
-  // Everything goes through `tls` from now on; null: through the socket itself.
+  // Sends everything through `tls` from now on; null: through the socket itself.
   void encrypt(std::unique_ptr<Tls> tls) { tls_ = std::move(tls); }
   bool is_encrypted() const { return tls_ != nullptr; }
   // Null: not encrypted.
@@ -33,7 +33,7 @@ class ByteStream {
   std::size_t read(int socket, std::span<std::byte> place, int& error) {
     return read(socket, Places(&place, 1), error);
   }
-  // Of at most 16 parts. What could not be written must be offered again.
+  // Writes from at most 16 parts. Bytes that could not be written must be offered again.
   std::size_t write(int socket, Parts parts, int& error);
   std::size_t write(int socket, std::span<const std::byte> part, int& error) {
     return write(socket, Parts(&part, 1), error);

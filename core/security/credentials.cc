@@ -17,12 +17,20 @@ namespace tutti::security {
 namespace {
 
 constexpr std::size_t longest_token = 4096;
-constexpr std::size_t guessable_token = 16;  // bytes; shorter ones are
+constexpr std::size_t guessable_token = 16;  // in bytes: a shorter token may be guessed
 
-std::atomic_flag said_short, said_readable;
+std::atomic_flag said_short, said_token_open, said_key_open;
 
 void warn_once(std::atomic_flag& said, const std::string& text) {
   if (!said.test_and_set()) log::warn(text);
+}
+
+// `gives` completes the warning: what somebody who reads the file can do.
+void warn_if_open(std::atomic_flag& said, const char* variable, const std::string& path, mode_t mode,
+                  const char* gives) {
+  if ((mode & (S_IRWXG | S_IRWXO)) == 0) return;
+  warn_once(said, std::string(variable) + ": " + path +
+                      " is open to other users than its owner (chmod 600 closes it): who reads it " + gives);
 }
 
 Status bad_file(const std::string& path, const std::string& why) {
@@ -47,11 +55,7 @@ Result<Secret> read_token(const std::string& path) {
   }
   if (all.size() > longest_token)
     return bad_file(path, "it is longer than " + std::to_string(longest_token) + " bytes");
-  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    warn_once(said_readable, "TUTTI_TOKEN_FILE: " + path +
-                                 " is open to other users than its owner (chmod 600 closes it): who reads it "
-                                 "belongs to the job");
-  }
+  warn_if_open(said_token_open, "TUTTI_TOKEN_FILE", path, info.st_mode, "belongs to the job");
   return token;
 }
 
@@ -68,7 +72,13 @@ Result<std::unique_ptr<const TlsContext>> make_tls(const Settings& settings) {
         "TUTTI_TLS needs something to prove: TUTTI_TOKEN, TUTTI_TOKEN_FILE or the certificate files "
         "TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA");
   }
-  return TlsContext::create({settings.certificate, settings.key, settings.authority, settings.rekey_bytes});
+  auto made =
+      TlsContext::create({settings.certificate, settings.key, settings.authority, settings.rekey_bytes});
+  struct stat key = {};
+  if (made.ok() && any && stat(settings.key.c_str(), &key) == 0) {
+    warn_if_open(said_key_open, "TUTTI_TLS_KEY", settings.key, key.st_mode, "can pass for this process");
+  }
+  return made;
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
 
 // HMAC-SHA256 over the parts, one after the other.
 Digest hmac(std::span<const std::byte> key, std::initializer_list<std::span<const std::byte>> parts);
-// Takes the same time wherever they differ.
+// Compares in the same time wherever they differ.
 bool equal(std::span<const std::byte> a, std::span<const std::byte> b);
-// Not optimised away.
+// Overwrites memory, in a way that is not optimised away.
 void wipe(std::span<std::byte> bytes);
 inline void wipe(std::span<char> text) { wipe(std::as_writable_bytes(text)); }
 // False if the system has no random numbers.

@@ -8,7 +8,7 @@
 
 namespace tutti::security {
 
-// `Keys` is what is derived from Settings, for Guard alone.
+// `Keys` are derived from Settings, for Guard alone.
 class Keys {
  public:
   // `tls`: null where connections are not encrypted.
@@ -28,7 +28,7 @@ class Keys {
   // The key of the challenge's proofs.
   const Digest& proof() const { return proof_; }
   const Digest& job() const { return job_; }
-  // For one connection; to be wiped after use.
+  // Derives the key of one connection, to be wiped after use.
   Digest connection_key(std::initializer_list<std::span<const std::byte>> parts) const {
     Digest all = hmac(master_, {bytes_of("connection")});
     const Digest key = hmac(all, parts);

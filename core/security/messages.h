@@ -16,7 +16,7 @@
 //   proof:   32
 namespace tutti::security {
 
-// The first byte is that of no text and of no other protocol of ours, so that one look at it tells.
+// The first byte begins no text and no other protocol of ours, so that one look at it tells.
 inline constexpr std::array<unsigned char, 8> opening_magic = {0xd7, 't', 'u', 't', 't', 'i', '\r', '\n'};
 inline constexpr std::array<unsigned char, 8> notice_magic = {0xd7, 'T', 'U', 'T', 'T', 'I', '\r', '\n'};
 inline constexpr std::size_t body_offset = 32;
@@ -29,7 +29,7 @@ enum class Mode : std::uint8_t {
   tls_files = 3,  // TLS by certificates, and inside of it the proofs, of this connection alone
 };
 
-// Whose proof it is.
+// The side that a proof belongs to.
 inline constexpr std::string_view connector = "connector";
 inline constexpr std::string_view acceptor = "acceptor";
 
@@ -40,7 +40,7 @@ inline bool begins_with(std::span<const std::byte> bytes, std::span<const unsign
   return std::memcmp(bytes.data(), magic.data(), std::min(bytes.size(), magic.size())) == 0;
 }
 
-// The greetings of our own protocols by somebody who does not know that a guard is here.
+// How our other protocols begin, in case the other side does not expect a guard here.
 inline bool begins_unguarded(std::span<const std::byte> bytes) {
   constexpr char name[] = {'t', 'u', 't', 't', 'i'};
   const std::size_t count = std::min(bytes.size(), sizeof name);

@@ -48,7 +48,7 @@ class TlsContext {
 
 // A `Tls` is one encrypted connection over a non-blocking stream socket, which it does not own. It never
 // blocks and never raises SIGPIPE. One thread at a time. Errors are errno values: EAGAIN; EPIPE, the other
-// side has closed; EPROTO, what came was not what the other side had sent; or the socket's.
+// side has closed; EPROTO, the bytes that came are not those that the other side had sent; or the socket's.
 class Tls {
  public:
   enum class State { reading, writing, done, failed };
@@ -61,18 +61,18 @@ class Tls {
   Tls& operator=(const Tls&) = delete;
 
   State handshake(int& error);
-  // Once it is done: what the two ends of this very connection have in common, and nobody has with either who
-  // ends TLS between them (RFC 9266).
+  // Once the handshake is done: bytes that the two ends of this very connection have in common. A process
+  // that ends TLS between them has others in common with each (RFC 9266).
   const Digest& channel() const { return channel_; }
-  // Why the last call failed.
+  // The reason why the last call failed.
   const std::string& reason() const { return reason_; }
 
-  // How many bytes; zero with an error.
+  // Both return how many bytes they moved, and zero with an error.
   std::size_t read(std::span<std::byte> place, int& error);
-  // Takes from the parts, one after the other. What it reports as written has left; after EAGAIN it must be
-  // offered at least the same bytes again.
+  // Takes from the parts, one after the other. Bytes that it reports as written have left; after EAGAIN it
+  // must be offered at least the same bytes again.
   std::size_t write(std::span<const std::span<const std::byte>> parts, int& error);
-  // Whether bytes have been read from the socket, which will not announce them again.
+  // Whether it holds bytes that have been read from the socket, which will not announce them again.
   bool has_pending() const;
 
  private:

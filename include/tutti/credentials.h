@@ -24,14 +24,15 @@ struct Settings {
 
 // Makes them of TUTTI_TOKEN, or of the file TUTTI_TOKEN_FILE, and of TUTTI_TLS*; the job is TUTTI_JOB_ID.
 // `invalid_argument` says what is wrong with them, and never shows the token. Once in the life of a process
-// the log warns of a token that is short, and of a file that others can read.
+// the log warns of a token that is short, and of a token file that others can read.
 TUTTI_API Result<Settings> settings_from(const Config& config);
 
 // `Credentials` are made once, shared by all connections of a process, and never changed.
 class TUTTI_API Credentials {
  public:
   // Returns null if there is nothing to prove: then every connection is accepted. `invalid_argument` means
-  // TLS without a token and without certificates, or with files that are none.
+  // TLS without a token and without certificates, or with files that are none. Once in the life of a process
+  // the log warns of a key file that others can read.
   static Result<std::shared_ptr<const Credentials>> create(const Settings& settings);
   explicit Credentials(std::unique_ptr<const Keys> keys);
   Credentials(const Credentials&) = delete;

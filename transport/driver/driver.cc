@@ -24,8 +24,8 @@ constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microsecon
 
 thread_local char this_thread_mark;
 
-// How many passes there are for one look at the kernel's list of what is ready: pollables look themselves at
-// what they expect.
+// How many passes there are for one look at the kernel's list of what is ready. In the other passes pollables
+// look at memory themselves.
 unsigned passes_per_look(bool expects_memory, bool spinning) {
   if (expects_memory) return memory_passes_per_look;
   return spinning ? spinning_passes_per_look : 1;
@@ -44,7 +44,7 @@ bool Driver::try_enter() TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // this *is* the acq
 }
 
 void Driver::enter() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
-  if (forked()) {  // whoever held it does not exist here
+  if (forked()) {  // the thread that held it does not exist here
     state_->holder.store(&this_thread_mark);
     return;
   }
@@ -122,7 +122,8 @@ void Driver::wake() {
 void Driver::alert() {
   State& state = *state_;
   if (state.ring_if_dozing()) return;
-  // Whoever holds the baton looks before or after leaving; so does the background thread before it sleeps.
+  // The thread that holds the baton looks before or after leaving; so does the background thread before it
+  // sleeps.
   if (state.free() && state.has_background.load(std::memory_order_relaxed)) state.rouse_background();
 }
 
@@ -235,7 +236,7 @@ bool Driver::pass(bool ask_kernel) {
   if (state.armed) disarm();
   if (state.attention.load(std::memory_order_relaxed)) state.attention.exchange(false);
   bool did = run_tasks();
-  // By index: whoever is polled may add others.
+  // By index: a pollable that is polled may add others.
   for (std::size_t i = 0; i < state.pollables.size(); ++i) {
     if (state.pollables[i] != nullptr) did |= state.pollables[i]->poll();
   }

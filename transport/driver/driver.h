@@ -20,12 +20,12 @@ struct DriverOptions;
 struct DriverTask;
 class Pollable;
 
-// The `Driver` is the one place where progress is made: the thread that holds the baton drives, all others
-// hand work over or wait. There is one driver for each `init`.
+// The `Driver` is the one place where progress is made: the thread that holds the baton drives, and all
+// others hand work over or wait. There is one driver for each `init`.
 //
 // A waiting caller takes the baton and drives on its own thread: no hand-over on the latency path. A
 // background thread drives when no caller has for `grace`. It sleeps in the kernel *without* the baton, so
-// that a caller never has to wait for it to wake up. Who leaves wakes another waiter.
+// that a caller never has to wait for it to wake up. A thread that leaves wakes another waiter.
 //
 // It has an epoll instance of its own rather than an asio::io_context: hosts need a descriptor to sleep on,
 // the one sleep must cover sockets, shared-memory doorbells and completion queues alike, and a spinning
@@ -48,14 +48,14 @@ class TUTTI_CAPABILITY("baton") Driver {
   // Takes the baton if it is free. Never blocks. The holder must `leave`.
   bool try_enter() TUTTI_TRY_ACQUIRE(true);
   void leave() TUTTI_RELEASE();
-  // Takes the baton, asking its holder to leave, and sleeping until then. For set-up and tear-down; not
-  // by a thread that already drives. In a forked child it succeeds at once, so that destructors can run
-  // there.
+  // Takes the baton: asks its holder to leave, and sleeps until then. Meant for set-up and tear-down. A
+  // thread that already drives must not call it. In a forked child it succeeds at once, so that destructors
+  // can run there.
   void enter() TUTTI_ACQUIRE();
   // True if the calling thread holds the baton (for "wait inside then" errors).
   bool driven_by_this_thread() const;
-  // Where the analysis cannot see that the caller drives (behind an interface); checked at run time with
-  // assertions.
+  // Says that the caller drives where the analysis cannot see it (behind an interface). Checked at run time
+  // with assertions.
   void assert_driven() const TUTTI_ASSERT_CAPABILITY(this);
   // The driving thread runs the task as soon as possible; a sleeping driver is woken.
   void post(DriverTask& task);
@@ -88,7 +88,7 @@ class TUTTI_CAPABILITY("baton") Driver {
  private:
   struct State;
 
-  // Everything once; asks the kernel too if told so. True if anything was done.
+  // Runs tasks and polls all pollables once; asks the kernel too if told so. True if anything was done.
   bool pass(bool ask_kernel) TUTTI_REQUIRES(this);
   bool run_tasks() TUTTI_REQUIRES(this);
   bool expects_memory() const TUTTI_REQUIRES(this);
@@ -101,11 +101,11 @@ class TUTTI_CAPABILITY("baton") Driver {
   void sleep(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   // Sleeps until done, expired, or the baton is ours: true in the last case. `done` null: only for the baton.
   bool await_turn(const std::atomic<std::uint32_t>* done, Deadline deadline);
-  // There is something to do: somebody must look.
+  // Makes some thread look, since there is something to do.
   void alert();
 
   void run_background();
-  // One pass of the background thread, which then leaves; until when it may sleep.
+  // Makes one pass on the background thread, and leaves. Returns until when that thread may sleep.
   Deadline drive_background() TUTTI_RELEASE();
   // Returns once no caller has driven for a grace period, or at once if something is left undone.
   void watch_callers();
@@ -126,7 +126,7 @@ class Pollable {
   // Whether it waits for something that shows in memory, not on a descriptor: then a waiter polls more often
   // than it asks the kernel. Asked when there is nothing left to do.
   virtual bool expects_memory() const { return false; }
-  // When it must be polled even if nothing happens.
+  // The time at which it must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }
 };
 

@@ -24,7 +24,7 @@ enum BackgroundState : std::uint32_t {
   background_busy,      // awake; will look for work before it sleeps
   background_sleeping,  // in the kernel, on the driver's descriptor; pollables are armed
   background_watching,  // callers drive; it looks again after a grace period
-  background_parked,    // a caller holds the baton for long; who leaves must wake it
+  background_parked,    // a caller holds the baton for long; when it leaves it must wake this thread
 };
 
 struct Driver::State {
@@ -35,7 +35,7 @@ struct Driver::State {
   Poller poller;
   const std::uint32_t born = fork_generation();
 
-  // Who holds the baton: the address of a thread-local; null if it is free.
+  // The thread that holds the baton, as the address of a thread-local; null if it is free.
   alignas(64) std::atomic<const void*> holder{nullptr};
   std::atomic<std::uint64_t> drives{0};     // times that somebody has left; written by the holder only
   std::atomic<std::uint32_t> sleepers{0};   // callers in the kernel or about to be: in `queue` or in epoll

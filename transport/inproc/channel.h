@@ -16,11 +16,12 @@ class Channel final : public StreamChannel {
   Channel(Context& context, int peer, Deadline connect_deadline);
   ~Channel() override;
 
-  // The peer has made a pipe to us; the same one if we made it at the same time.
+  // The peer has made this pipe to us. It is the one that we have made if both did so at the same time.
   void attach(std::shared_ptr<Pipe> pipe);
-  // `pending`: receives what is there and sends what has room. Else only looks at the clock.
+  // `pending`: receives all frames that are there and sends those that have room. Otherwise it only looks at
+  // the clock.
   void pump(bool pending);
-  // Until when the peer must have accepted; never once it has.
+  // The time by which the peer must have accepted; never once it has.
   Deadline connect_deadline() const;
 
  protected:

@@ -12,7 +12,7 @@
 
 namespace tutti::inproc {
 
-// `Commons` is memory that a group of ranks asks for: it is theirs once all of them have.
+// `Commons` is memory that a group of ranks asks for. It is granted once all of them have asked.
 class Commons {
  public:
   Commons(std::uint64_t bytes, std::vector<std::shared_ptr<Mailbox>> boxes);
@@ -21,7 +21,7 @@ class Commons {
 
   // A member asks; all of them are notified when the last one has.
   void join();
-  // Nobody gets it: a member wants another size, or has waited too long.
+  // Refuses the memory to all of them: a member wants another size, or has waited too long.
   void refuse();
   enum class Outcome { wait, granted, refused };
   Outcome outcome() const;

@@ -26,7 +26,7 @@ class Hub {
   std::shared_ptr<Mailbox> mailbox(int rank);
   // The pipe between two ranks, made on first use and announced to the other one; null if that has stopped.
   std::shared_ptr<Pipe> connect(int from, int to);
-  // What the members of a request share; the first to ask makes it.
+  // The memory that the members of a request share. The first member to ask makes it.
   std::shared_ptr<Commons> commons(const ShareRequest& request);
 
  private:

@@ -11,11 +11,11 @@ namespace tutti::inproc {
 
 class Pipe;
 
-// A `Mailbox` is how others get a rank's attention.
+// A `Mailbox` is where others leave word for a rank, and wake its driver.
 class Mailbox {
  public:
   void start(Driver& driver);
-  // Nobody is woken after this.
+  // No driver is woken after this.
   void stop();
   bool stopped() const;
   void notify();

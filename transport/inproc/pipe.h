@@ -33,8 +33,8 @@ class Pipe {
   int rank(int side) const { return ranks_[static_cast<std::size_t>(side)]; }
   Mailbox& box(int side) { return *boxes_[static_cast<std::size_t>(side)]; }
 
-  // Copies a frame into the queue of the other side. `wait`: it is full, this side is notified when it is
-  // not.
+  // Copies a frame into the queue of the other side. `wait`: the queue is full, and this side is notified
+  // when it is not.
   Outcome push(int side, const EncodedFrameHeader& header, std::span<const std::byte> payload,
                std::size_t limit);
   // Swaps the next frame for this side into `packet` (whose memory is reused). `closed`: nothing will come.

@@ -46,7 +46,8 @@ void Mesh::recv(RecvOp& op) {
   }
 }
 
-// A peer that dies before it has connected would never be missed: who waits for it connects as well.
+// The death of a peer that has not connected yet would go unnoticed, so a rank that waits for a peer connects
+// as well.
 void Mesh::expect(int peer_rank) {
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   if (entry.awaited) return;
@@ -116,7 +117,8 @@ void Mesh::on_withdrawn(Arrival& arrival) {
   const std::uint32_t context = context_of(arrival.header.tag);
   ContextTable* table = state_->find(context);
   table->unkeep(arrival);
-  // Nobody attached, nothing left: a peer must not be able to fill the table with contexts that never were.
+  // A context that nobody has attached and that holds nothing is dropped, so that a peer cannot fill the
+  // table with contexts that never were.
   if (table->events == nullptr && !table->detaching && table->kept() == 0) state_->erase(context);
 }
 
@@ -164,8 +166,9 @@ std::string Mesh::describe(std::uint32_t context, const Fingerprint& call) const
   return table != nullptr ? table->events->describe(call) : to_string(call);
 }
 
-// Collectives: exactly as long as the receive. User messages: not longer; else the message is lost, and only
-// its receive fails. False: `op` is done, `arrival` discarded.
+// Whether the message's length fits: that of a collective must be equal to the receive's, that of a user
+// message must not exceed it. If it does not fit, the message is discarded and the receive fails; then `op`
+// is done.
 bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   const MessageHeader header = arrival.header;
   const int from = arrival.peer;

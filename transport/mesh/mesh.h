@@ -28,7 +28,7 @@ class ContextEvents {
     bool finished = false;
   };
   virtual Known operation(std::uint64_t sequence) const = 0;
-  // For `why` below: which number is which algorithm is for the communicator to know.
+  // For `why` below: the communicator knows which number stands for which algorithm.
   virtual std::string describe(const Fingerprint& call) const { return to_string(call); }
   // A message arrived that does not fit the local operation of its sequence number (other call, other length,
   // or an operation that had already finished without expecting it). `why` describes both calls. `theirs`:
@@ -37,7 +37,7 @@ class ContextEvents {
                            const Status& why) = 0;
   // A peer says that this context has failed.
   virtual void on_abort(int peer, const Status& why) = 0;
-  // A peer (world rank) is gone; whether that matters is for the communicator to know.
+  // A peer (world rank) is gone. The communicator decides whether that matters.
   virtual void on_peer_down(int peer, const Status& why) = 0;
 };
 
@@ -57,8 +57,8 @@ struct MeshOptions {
 // the next one. Sending to oneself works. The driving thread calls everything but the constructor and
 // `shutdown`.
 //
-// A receive from any source is not failed when a rank is lost: who else might send is for the communicator to
-// know, which hears `on_peer_down` and cancels it if need be.
+// A receive from any source does not fail when a rank is lost. Only the communicator knows which other ranks
+// might send; it hears `on_peer_down` and cancels the receive if need be.
 class Mesh final : public TransportOwner {
  public:
   Mesh(Driver& driver, MeshOptions options);
@@ -86,11 +86,13 @@ class Mesh final : public TransportOwner {
   // Take back what is posted; `done` gets `why` before this returns.
   void cancel(SendOp& op, int peer, const Status& why);
   void cancel(RecvOp& op, const Status& why);
-  // Somebody else found out that a peer is gone (missed heartbeats, say): as if its connection had broken.
+  // Treats a peer as if its connection had broken, since somebody else found out that it is gone (by missed
+  // heartbeats, say).
   void fail_peer(int peer, const Status& why);
   // Whether a transport shares memory and reaches all these ranks. Any thread.
   bool can_share(std::span<const int> members) const;
-  // Asks the first transport that shares memory and reaches all members; unsupported if there is none.
+  // Asks the first transport that shares memory and reaches all members. Fails with `unsupported` if there is
+  // none.
   void share(ShareRequest& request);
   // Gives it up, if it is not over: `done` gets `why` before this returns.
   void cancel_share(ShareRequest& request, const Status& why);

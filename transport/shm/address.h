@@ -17,9 +17,9 @@ struct Address {
 };
 
 std::string format(const Address& address);
-// Nothing if it is not of that form.
+// Returns nothing if the text is not of that form.
 std::optional<Address> parse_address(std::string_view text);
-// Nothing if the peer has published none that can be used.
+// Returns nothing if the peer has published none that can be used.
 std::optional<Address> published_by(const PeerInfo& peer);
 
 }  // namespace tutti::shm

@@ -11,13 +11,14 @@
 namespace tutti::shm {
 
 // A `BellRope` rings a peer's bell, or our own: it is one end of a pair of sockets whose other end its driver
-// watches. It is a socket because each call can ask a socket not to wait. Whether a pipe or an eventfd waits
-// is a flag that all processes share which have it, so that any of them could make us wait for ever.
+// watches. It is a socket because each call can ask a socket not to wait. For a pipe or an eventfd, not
+// waiting is a flag that is shared by all processes that have it, so that any of them could make us wait for
+// ever.
 class BellRope {
  public:
-  // Null if it is anything else: what a peer hands over may be a full pipe, for example.
+  // Null if the descriptor is not such a socket: a peer may hand over a full pipe, for example.
   static std::shared_ptr<const BellRope> from(Descriptor socket);
-  // Any thread. Wakes the peer's driver if it sleeps; it may hear several rings as one.
+  // Wakes the peer's driver if it sleeps. The driver may hear several rings as one. Any thread may call it.
   void ring() const;
   int descriptor() const { return socket_.get(); }
 
@@ -28,12 +29,13 @@ class BellRope {
 };
 using SharedRope = std::shared_ptr<const BellRope>;
 
-// A `Bell` wakes our driver. What the ring means is for the pollables to find out, which are polled after it.
+// A `Bell` wakes our driver. A ring says nothing more: the pollables, which are polled after it, find out
+// what has happened.
 class Bell final : public DescriptorHandler {
  public:
   Status create();
   const SharedRope& rope() const { return rope_; }
-  // What to watch.
+  // The descriptor to watch.
   int descriptor() const { return ear_.get(); }
 
   void on_ready(std::uint32_t events) override;

@@ -8,9 +8,9 @@
 namespace tutti::shm {
 namespace {
 
-// The peer is told of so many bytes at a time: it reads them while the next ones are written.
+// The peer is told of so many bytes at a time, and reads them while the next ones are written.
 constexpr std::size_t publish_bytes = 16 * 1024;
-// Read at a time, before the peer is told that there is room again.
+// So many bytes are read at a time, before the peer is told that there is room again.
 constexpr std::size_t consume_bytes = 16 * 1024;
 // Work for one peer before others have their turn.
 constexpr std::size_t read_budget = 512 * 1024;
@@ -132,7 +132,7 @@ void Channel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
 
 void Channel::on_broken(Link&, const std::string& why) {
   const Status lost(Code::peer_lost, context_.describe(peer()) + ": " + why, peer());
-  // What it wrote before it died or left may say why. That fits into the ring; whoever writes on is not
+  // What it wrote before it died or left may say why. That fits into the ring; a peer that writes on is not
   // heard.
   const std::uint64_t end = stage_ == Stage::open ? pipe_->in().position() + pipe_->in().size() : 0;
   while (stage_ == Stage::open && pipe_->in().has_news() && pipe_->in().position() < end) read();
@@ -150,7 +150,7 @@ void Channel::open() {
   write();
 }
 
-// The memory stays until the end: whoever has called us may be about to look at it.
+// The memory stays until the end: a caller further up the stack may be about to look at it.
 void Channel::close_pipe() {
   over_ = true;
   context_.timers.cancel(*this);
@@ -210,7 +210,7 @@ void Channel::write() {
   if (pipe_->out().broken()) pipe_failed(broke("an impossible position in our ring"));
 }
 
-// A header, or a piece of payload. False: there is no room.
+// Writes a header, or a piece of payload. False if there is no room.
 bool Channel::write_some(OutgoingFrame& frame) {
   RingWriter& out = pipe_->out();
   const std::span<std::byte> room = out.room();
@@ -259,7 +259,7 @@ void Channel::read() {
   }
 }
 
-// A header, or a piece of payload.
+// Reads a header, or a piece of payload.
 void Channel::read_some(std::span<const std::byte> bytes) {
   RingReader& in = pipe_->in();
   if (const std::size_t left = payload_left(); left > 0) {

@@ -12,16 +12,16 @@ namespace tutti::shm {
 
 // A `Channel` moves frames over a pair of rings in shared memory. They are written from the calling thread
 // while there is room, and read when polled, straight out of the ring. The link over which the two have met
-// stays open: its end is the peer's death.
+// stays open, so that its end shows the peer's death.
 class Channel final : public StreamChannel, public LinkEvents, public ConnectorEvents, public Timer {
  public:
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
   ~Channel() override;
 
-  // The peer has said hello: takes up its pipe, or tells it why not.
+  // The peer has said hello: accepts its pipe, or tells it why not.
   void accept(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
 
-  // For the transport, while the pipe is open.
+  // The transport calls these while the pipe is open.
   bool poll();
   bool prepare_sleep();
   void cancel_sleep() { pipe_->cancel_sleep(); }
@@ -38,9 +38,9 @@ class Channel final : public StreamChannel, public LinkEvents, public ConnectorE
 
   void kick() override;
   void close_pipe() override;
-  // What to tell a peer that has said hello; null if it is welcome.
+  // The note that turns away a peer that has said hello; null if it is welcome.
   std::unique_ptr<Note> objection() const;
-  // What came with its hello: the memory, and its bell.
+  // Makes a pipe of the descriptors that came with a hello: the memory, and the peer's bell.
   Result<std::unique_ptr<Pipe>> take_pipe(const Note& hello, std::vector<Descriptor>& descriptors);
   void open();
   void write();

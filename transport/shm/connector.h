@@ -17,7 +17,8 @@ class Connector final : public LinkEvents, public Timer {
   ~Connector() override;
 
   void start() { try_now(); }
-  // Whether the peer has our hello and may welcome us. Between two tries it cannot.
+  // Whether an attempt is under way, so that the peer may still welcome us. Between two attempts there is
+  // none.
   bool in_progress() const { return link_ != nullptr; }
 
   void on_open(Link& link) override;
@@ -28,7 +29,7 @@ class Connector final : public LinkEvents, public Timer {
  private:
   void try_now();
   Status make_pipe();
-  // What an errno means for this attempt.
+  // Goes on after an attempt that has failed with that errno.
   void react(int error);
   void welcomed(std::vector<Descriptor> descriptors);
   void pause(std::chrono::milliseconds delay);
@@ -44,7 +45,7 @@ class Connector final : public LinkEvents, public Timer {
   std::unique_ptr<Link> link_;  // while our hello is out
 };
 
-// `ConnectorEvents` hears once what has become of it; the connector may be destroyed from within.
+// `ConnectorEvents` hears once how connecting has ended. The connector may be destroyed from within.
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;

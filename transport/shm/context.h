@@ -19,8 +19,8 @@ struct Context : TransportContext {
 
   // One descriptor per peer is enough, however many segments are shared with it. Null if this is no bell.
   SharedRope rope_of(int rank, Descriptor bell_of_rank) { return keep(ropes[rank], std::move(bell_of_rank)); }
-  // From the leader of a segment, who might hand out a bell of its own instead. It is taken for segments
-  // only, and not where the rank itself has handed over one.
+  // The same for a bell that the leader of a segment hands over, which might be another one. So it is used
+  // for segments only, and never in place of one that the rank itself has handed over.
   SharedRope rope_by_hearsay(int rank, Descriptor bell) {
     if (SharedRope own = ropes[rank].lock()) return own;
     return keep(hearsay[rank], std::move(bell));

@@ -10,8 +10,8 @@
 // The shm transport connects ranks of one host by shared memory; `create` makes it.
 namespace tutti::shm {
 
-// Tries everything that it needs of the system, so that a host that forbids it says so here; listens, so that
-// the address can be published. Answers nobody before `start`.
+// Tries everything that the transport needs of the system, so that a host that forbids any of it is noticed
+// here, and listens, so that the address can be published. Nobody is answered before `start`.
 Result<std::unique_ptr<tutti::Transport>> create(const Options& options);
 
 }  // namespace tutti::shm

@@ -55,7 +55,7 @@ void Link::pass_guard() {
   }
 }
 
-// One note a time: this may be gone after it.
+// Reads one note at a time: the link may be gone after it.
 void Link::read_note() {
   Note note;
   std::vector<Descriptor> descriptors;

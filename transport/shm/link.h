@@ -11,25 +11,25 @@ namespace tutti::shm {
 
 class LinkEvents;
 
-// A `Link` is a local socket to one peer, over which notes are exchanged. The driver watches it; the guard
-// comes first.
+// A `Link` is a local socket to one peer, over which notes are exchanged. The driver watches it. Notes pass
+// once the guard has let both sides through.
 class Link final : public DescriptorHandler {
  public:
   Link(Context& context, Descriptor socket, security::Guard guard, LinkEvents& events);
   ~Link() override;
 
-  // May be gone after it.
+  // The link may have been destroyed when this returns.
   Status start();
   void set_events(LinkEvents& events) { events_ = &events; }
-  // Zero or an errno, as send_note; but that the other side has closed is told when all that it said before
-  // has been read.
+  // Returns zero or an errno, as send_note does. If the other side has closed, this succeeds; `on_broken`
+  // follows when everything that it sent before has been read.
   [[nodiscard]] int send(const Note& note, std::span<const int> descriptors = {}) const;
-  // For a note that is the last of its kind: if it does not leave, the end of the connection says the same.
+  // Sends a note after which the connection ends: if the note does not leave, the end says the same.
   void send_last(const Note& note) const { static_cast<void>(send(note)); }
   void close();
   bool is_open() const { return static_cast<bool>(socket_); }
   const security::Guard& guard() const { return guard_; }
-  // Why it is broken: its death, unless the guard knows better.
+  // The reason for `on_broken`: the peer's death, unless the guard knows better.
   Code failure() const { return guard_.status().ok() ? Code::peer_lost : guard_.status().code(); }
 
   void on_ready(std::uint32_t events) override;

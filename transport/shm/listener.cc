@@ -25,7 +25,7 @@ class Listener::Stranger final : public LinkEvents, public Timer {
                                      listener.context_.guard_for_stranger(), *this)) {}
   ~Stranger() override { listener_.context_.timers.cancel(*this); }
 
-  // May be gone afterwards.
+  // The stranger may be gone afterwards.
   void listen_to() {
     listener_.context_.timers.set(*this, Deadline::after(listener_.context_.options.handshake_timeout));
     const Status watched = link_->start();

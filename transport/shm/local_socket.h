@@ -14,7 +14,7 @@
 // never block. Errors are errno values, zero for none.
 namespace tutti::shm {
 
-// What one packet can carry (the kernel's SCM_MAX_FD).
+// The most descriptors that one packet can carry (the kernel's SCM_MAX_FD).
 inline constexpr std::size_t max_descriptors = 253;
 
 Result<Descriptor> listen_local(const std::string& name);

@@ -9,7 +9,7 @@
 
 #include <tutti/status.h>
 
-// A `Note` is what is said on a local socket, one packet each.
+// A `Note` is one packet on a local socket.
 namespace tutti::shm {
 
 enum class NoteKind : std::uint32_t {
@@ -33,12 +33,12 @@ struct Note {
   std::uint64_t magic = note_magic;
   std::uint32_t version = note_version;
   NoteKind kind = NoteKind::refused;
-  // The first note on a connection: who says it to whom, each named by rank and published nonce.
+  // In the first note on a connection: the ranks and published nonces of its sender and of its receiver.
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
-  // share: what is wanted, by which of how many members. connect: bytes of each ring.
+  // share: the segment that is wanted, and which of how many members wants it. connect: `bytes` of each ring.
   std::uint64_t key = 0;
   std::uint64_t bytes = 0;
   std::uint32_t member = 0;

@@ -13,7 +13,7 @@ struct Options {
   std::size_t ring = 128 * 1024;
   // A process that connects must have said who it is after this long.
   std::chrono::milliseconds handshake_timeout{5000};
-  // What every connection is guarded by; null: nothing.
+  // The credentials that guard every connection; null: connections have no guard.
   security::SharedCredentials credentials = {};
 };
 

@@ -18,9 +18,9 @@ class Pipe {
     return bytes >= min_ring && bytes <= max_ring && std::has_single_bit(bytes);
   }
 
-  // Side 0. `proof` is what side 1 must show.
+  // Makes the pipe, for side 0. Side 1 must show `proof`.
   static Result<std::unique_ptr<Pipe>> create(std::size_t ring, std::uint64_t proof);
-  // Side 1. Shows the proof.
+  // Maps the pipe, for side 1, and shows the proof.
   static Result<std::unique_ptr<Pipe>> map(Descriptor memfd, std::uint64_t ring, std::uint64_t proof);
 
   int descriptor() const { return segment_.descriptor(); }
@@ -31,13 +31,15 @@ class Pipe {
 
   RingWriter& out() { return out_; }
   RingReader& in() { return in_; }
-  // After `publish` or `release`: rings if the other side sleeps.
+  // Rings if the other side sleeps. To be called after `publish` or `release`.
   void wake_peer() {
-    // Only this side writes the pulse; what matters is where the store stands in the one order of all these.
+    // Only this side writes the pulse. Its value does not matter, only the place of the store in the one
+    // order of all these accesses.
     own_->pulse.store(++pulse_, std::memory_order_seq_cst);
     if (peer_->asleep.load(std::memory_order_seq_cst) != 0 && peer_->asleep.exchange(0) != 0) rope_->ring();
   }
-  // We are going to sleep. What the peer did before it could know is to be looked for after this.
+  // Tells the peer that we are going to sleep. After this the rings must be looked at once more, since the
+  // peer may have written before it could know.
   void announce_sleep() {
     own_->asleep.store(1, std::memory_order_seq_cst);
     static_cast<void>(peer_->pulse.load(std::memory_order_seq_cst));

@@ -13,7 +13,7 @@ namespace tutti::shm {
 
 // Everything in a ring starts on a cache line: headers are never split, elements are aligned.
 inline constexpr std::size_t line_bytes = 64;
-// Words of different writers are so far apart, since processors fetch lines in pairs.
+// Words of different writers are two lines apart, since processors fetch lines in pairs.
 inline constexpr std::size_t apart_bytes = 128;
 
 constexpr std::size_t round_up_to_lines(std::size_t bytes) {
@@ -46,8 +46,8 @@ class RingWriter {
     lane_ = &lane;
     data_ = data;
   }
-  // Where to write next: as much as is free in one piece, in whole lines. Looks for more only if there was
-  // nothing.
+  // The place to write to next: as much as is free in one piece, in whole lines. Looks for more only if there
+  // was nothing.
   std::span<std::byte> room() {
     if (tail_ - head_ == data_.size()) refresh();
     const std::size_t place = tail_ & (data_.size() - 1);
@@ -65,7 +65,7 @@ class RingWriter {
   bool has_room() const {
     return tail_ - head_ < data_.size() || lane_->head.load(std::memory_order_relaxed) != head_;
   }
-  // The reader has put something impossible there.
+  // Whether the reader has written an impossible position.
   bool broken() const { return broken_; }
 
  private:
@@ -95,13 +95,13 @@ class RingReader {
   }
   // Costs a load of the writer's line, which stays in our cache until the writer writes.
   bool has_news() const { return lane_->tail.load(std::memory_order_relaxed) != head_; }
-  // Where the next frame will begin is fetched beside the word that tells of it, not after it.
+  // Fetches the line where the next frame will begin together with the word that announces it, not after it.
   void expect() const {
     const std::byte* const next = data_.data() + (head_ & (data_.size() - 1));
     __builtin_prefetch(next);
     __builtin_prefetch(next + line_bytes);
   }
-  // What can be read in one piece, in whole lines. Looks for more only if there was nothing.
+  // The bytes that can be read in one piece, in whole lines. Looks for more only if there was nothing.
   std::span<const std::byte> readable() {
     if (tail_ == head_) refresh();
     const std::size_t place = head_ & (data_.size() - 1);
@@ -111,8 +111,9 @@ class RingReader {
   // Bytes read so far, and how many there can be at a time.
   std::uint64_t position() const { return head_; }
   std::size_t size() const { return data_.size(); }
-  // So much has been read that the writer must be told. It is told late, so that its line is left alone by
-  // small messages; but a ring that has been read is always nearly empty, and so it never waits for ever.
+  // Whether so much has been read that the writer must be told. It is told late, so that its line is left
+  // alone by small messages; but a ring that has been read is always nearly empty, and so it never waits for
+  // ever.
   bool owes_room() const { return head_ - released_ >= data_.size() / 8; }
   void release() {
     released_ = head_;

@@ -18,10 +18,10 @@ class SegmentLeader final : public LinkEvents, public Timer {
 
   std::uint64_t key() const { return request_.key; }
   const ShareRequest& request() const { return request_; }
-  // May be over after these, as after any event.
+  // The leader may have been destroyed when these return, as after any event.
   void start();
   void add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
-  // Tells all members that have come, and is over.
+  // Tells all members that have come, and ends.
   void fail(const Status& why);
 
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;

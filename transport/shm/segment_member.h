@@ -18,9 +18,9 @@ class SegmentMember final : public LinkEvents, public Timer {
   ~SegmentMember() override;
 
   const ShareRequest& request() const { return request_; }
-  // May be over after this, as after any event.
+  // The member may have been destroyed when this returns, as after any event.
   void start();
-  // Tells the leader, and is over.
+  // Tells the leader, and ends.
   void cancel(const Status& why);
 
   void on_open(Link& link) override;

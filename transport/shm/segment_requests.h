@@ -21,7 +21,7 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
   ~SegmentRequests() override;
 
   void share(ShareRequest& request);
-  // Nothing if it is over.
+  // Does nothing if the request is over.
   void cancel(ShareRequest& request, const Status& why);
   // A member wants a segment that we lead. The note's ranks and nonces have been judged.
   void on_hello(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);

@@ -20,7 +20,7 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
     std::unique_ptr<Link> link;  // null where there is none
   };
 
-  // Stands in `attached`, a list of its transport's, until it is detached.
+  // It stands in `attached`, a list of its transport's, until it is detached.
   SharedMemory(Context& context, std::vector<SharedMemory*>& attached, const ShareRequest& request,
                std::unique_ptr<Segment> segment, std::vector<Member> members);
   ~SharedMemory() override;
@@ -43,10 +43,10 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
   SharedSegmentEvents* events_;
 };
 
-// A segment's bytes: a proof for each member in front, what the members share behind.
+// The size of a segment: in front a proof for each member, behind them the memory that the members share.
 std::size_t front_bytes(std::size_t members);
 std::size_t segment_bytes(const ShareRequest& request);
-// Where member `member` proves that it has mapped the segment.
+// The place where member `member` proves that it has mapped the segment.
 std::uint64_t* proof_place(const Segment& segment, std::size_t member);
 // Takes memory for the pages that are this member's to provide: together the members provide all of them.
 Status provide_share(Segment& segment, std::size_t member, std::size_t members);

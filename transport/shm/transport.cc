@@ -14,7 +14,7 @@
 namespace tutti::shm {
 namespace {
 
-// What no process that can share memory may be without.
+// Tries all that a process needs to share memory.
 Status try_segment() {
   Segment made, mapped;
   if (const Status created = made.create(page_bytes()); !created.ok()) return created;

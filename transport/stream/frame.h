@@ -31,8 +31,8 @@ struct FrameHeader {
   // data: zero if the payload follows; else it travels by the side connection of that number, where payloads
   // come in the order of these headers.
   std::uint8_t side = 0;
-  // What follows may wait in the sender's kernel until this is acknowledged: to be done as soon as it is
-  // read.
+  // Later frames may wait in the sender's kernel until this one is acknowledged, so the receiver acknowledges
+  // it as soon as it has read it.
   bool acknowledge = false;
   std::uint32_t payload = 0;  // eager, data, abort
   // The sender's name for a large message, used by both sides until its last fragment or `cancel`: its place
@@ -55,8 +55,8 @@ void set_side(EncodedFrameHeader& header, std::uint8_t side);
 // See FrameHeader.
 void set_acknowledge(EncodedFrameHeader& header);
 bool has_acknowledge(const EncodedFrameHeader& header);
-// Checks magic, type, reserved bytes and every enumeration; lengths and ids are judged by the channel. False:
-// not a frame.
+// Checks magic, type, reserved bytes and every enumeration; the channel judges lengths and ids. False if this
+// is not a frame.
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header);
 
 // An `OutgoingFrame` is a frame on its way out: an encoded header and the payload it stands before. Between
@@ -67,7 +67,7 @@ struct OutgoingFrame {
   std::span<const std::byte> payload;
   SendOp* op = nullptr;     // whose payload this is; null for control frames and when the operation is gone
   std::size_t written = 0;  // for the pipe: header and payload bytes that have left
-  // A piece of a large message: may be put onto a side connection (`set_side`), if the pipe has such.
+  // A fragment of a large message, which may be put onto a side connection (`set_side`), if the pipe has any.
   bool fragment = false;
   std::uint8_t side = 0;
   std::size_t side_written = 0;  // for the pipe: payload bytes that have left there

@@ -11,8 +11,8 @@ namespace tutti {
 
 // `StreamLimits` is what both ends of a StreamChannel derive from the agreed MessageLimits, in the same way.
 struct StreamLimits {
-  // What the receiver's memory holds beside the payload of an unclaimed message; it makes empty messages cost
-  // credit as well.
+  // Bytes that an unclaimed message takes in the receiver's memory beside its payload, so that empty messages
+  // cost credit as well.
   static constexpr std::uint32_t overhead = 128;
   static constexpr std::uint32_t min_credit = 4 * overhead;
   // Requests of one sender that the receiver has not answered yet, and all its large messages under way: the

@@ -127,7 +127,7 @@ const char* StreamReceiver::begin_data(const FrameHeader& header) {
   }
   if (header.payload < rest && header.payload % StreamLimits::min_fragment != 0) return "an odd fragment";
   message->announced += header.payload;
-  // Its name is free for whatever is announced after its last fragment.
+  // Its id may be used again by a message that is announced after its last fragment.
   if (header.payload == rest) large_[header.id & 0xffff] = nullptr;
   if (header.side != 0) return announce_on_side(*message, header);
   target_ = message;

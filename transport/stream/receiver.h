@@ -31,9 +31,9 @@ class StreamReceiver {
   StreamReceiver(const StreamReceiver&) = delete;
   StreamReceiver& operator=(const StreamReceiver&) = delete;
 
-  // What is wrong with the frame, or null. Not for `goodbye`.
+  // Begins a frame of any type but `goodbye`. Returns what is wrong with it, or null.
   const char* begin(const FrameHeader& header);
-  // A frame whose payload is to be thrown away (the channel is closing).
+  // Begins a frame whose payload is to be thrown away (the channel is closing).
   void begin_ignored(const FrameHeader& header);
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes) { advance(bytes); }
@@ -55,7 +55,7 @@ class StreamReceiver {
 
  private:
   enum class State : std::uint8_t { free, announced, claimed, dropped };
-  // A message that is announced and not over.
+  // A message that has been announced and is not over.
   struct Incoming : Arrival {
     RecvOp* op = nullptr;
     std::byte* buffer = nullptr;  // eager, came before its receive

@@ -58,7 +58,7 @@ void StreamReceiver::side_filled(std::uint8_t side, std::size_t bytes) {
   if (message->received == message->header.bytes) complete(*message);
 }
 
-// What still comes of the message is for nobody.
+// The rest of the message is thrown away as it comes.
 void StreamReceiver::forget_on_sides(const Incoming& message) {
   for (auto& queue : sides_) {
     for (SidePayload& payload : queue) {

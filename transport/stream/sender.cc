@@ -227,7 +227,8 @@ OutgoingFrame* StreamSender::next_fragment() {
   if (op.progress < op.header.bytes) {
     active_.push_back(op);
   } else {
-    // The peer forgets the message with this frame, so its name is free for whatever is announced after it.
+    // The peer forgets the message with this frame, so its id may be used again by a message that is
+    // announced after it.
     op.state = leaving;
     release_slot(op.id);
   }

@@ -41,13 +41,13 @@ class StreamSender {
   // Credit to hand back to the peer; a frame is made of it when half the window has come together.
   void return_credit(std::uint32_t units) { credit_owed_ += units; }
 
-  // What the peer sent; null or what is wrong with it. Answers to messages that have ended meanwhile are not
-  // wrong.
+  // Take what the peer has sent; return what is wrong with it, or null. Answers to messages that have ended
+  // meanwhile are not wrong.
   const char* on_clear(std::uint32_t id);
   const char* on_refuse(std::uint32_t id, const Status& why);
   const char* on_credit(std::uint64_t units);
 
-  // Nothing has been taken by `next_frame` yet: gives everything to another channel instead.
+  // Gives everything to another channel. Allowed as long as `next_frame` has taken nothing.
   void hand_over(Channel& to);
 
   bool urgent() const { return control_first_ != control_.size() || !aborts_.empty() || credit_is_due(); }

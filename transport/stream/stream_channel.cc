@@ -199,7 +199,7 @@ void StreamChannel::end_if_peer_left() {
   end(Status(Code::aborted, owner_.peer(peer_).describe() + " has left", peer_));
 }
 
-// What a frame has set free: clears, credit, fragments that were waiting for either.
+// Sends what a frame has set free: clears, credit, and fragments that were waiting for either.
 void StreamChannel::after_receiving() {
   if (state_->status.ok() && state_->sender.has_frames()) flush();
 }

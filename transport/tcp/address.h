@@ -24,10 +24,10 @@ struct Address {
 
 std::string format(const Address& address);
 std::string format_endpoints(const std::vector<Endpoint>& endpoints);
-// Nothing if it is not of that form. Comes from a peer: everything is checked, at most 16 endpoints are
-// taken.
+// Returns nothing if the text is not of that form. It comes from a peer, so everything is checked, and at
+// most 16 endpoints are taken.
 std::optional<Address> parse_address(std::string_view text);
-// Nothing if the peer has published none that can be used.
+// Returns nothing if the peer has published none that can be used.
 std::optional<Address> published_by(const PeerInfo& peer);
 
 }  // namespace tutti::tcp

@@ -18,17 +18,17 @@ constexpr std::size_t read_budget = 512 * 1024;
 // Payloads from this size on are read into place; below, one read into the scratch for many frames costs
 // less.
 constexpr std::size_t direct_bytes = 4096;
-// Read where a header is due: what follows a large message's header is read into place by the next call,
-// which costs less than copying it.
+// Read at a time where a header is due: the payload behind a large message's header is read into place by the
+// next call, which costs less than copying it.
 constexpr std::size_t header_read_bytes = 16 * 1024;
 // Read behind a large payload: the next header, and a small frame perhaps. More would have to be copied.
 constexpr std::size_t behind_direct_bytes = 2048;
-// Messages to a peer, without waiting for anything meanwhile, that are sent at once.
+// So many messages to a peer, without waiting for anything meanwhile, are sent at once.
 constexpr unsigned sent_at_once = 2;
 // Larger messages gain nothing from leaving together.
 constexpr std::size_t coalesced_bytes = 64 * 1024;
 
-// On the first connection.
+// The bytes of a frame that go by the first connection.
 std::size_t frame_bytes(const OutgoingFrame& frame) {
   return frame.header.size() + (frame.side == 0 ? frame.payload.size() : 0);
 }
@@ -124,7 +124,7 @@ void Channel::write_frames() {
     if (!open_ || held_count_ == 0) break;
     coalesce();
     const std::size_t written = budget == 0 ? 0 : write_held(write_error_);
-    // What the peer said before it went is still to be read; that tells, too, how it went.
+    // Whatever the peer sent before it went is still to be read, and may tell why it went.
     if (write_error_) break;
     if (written == 0) {
       want_writable();
@@ -149,7 +149,7 @@ void Channel::hold_frames() {
   }
 }
 
-// How many bytes the socket took; zero if it is full.
+// Returns how many bytes the socket took; zero if it is full.
 std::size_t Channel::write_held(asio::error_code& error) {
   std::array<std::span<const std::byte>, 2 * max_held> parts;
   std::size_t count = 0;
@@ -196,13 +196,13 @@ void Channel::want_writable() {
 
 // --- coalescing ---
 //
-// Who sends small messages to a peer one after the other and waits for nothing meanwhile (the root of a
-// broadcast, say) runs ahead of that peer. Then a segment, and a wake-up, for each message only costs both of
+// A rank that sends small messages to a peer one after the other and waits for nothing meanwhile (the root of
+// a broadcast, say) runs ahead of that peer. Then a segment and a wake-up for each message only cost both of
 // them time. So the third message and what follows may wait in the kernel while something is under way that
 // the peer has not read (Nagle's algorithm), and leave together when it has. Two things keep that from ever
 // costing a delayed acknowledgement: the last frame that was sent before asks the peer to acknowledge as soon
-// as it has read, and so does each that follows; and as soon as anybody here waits for anything, all is sent
-// at once.
+// as it has read, and so does each that follows; and as soon as a caller on this rank waits for anything,
+// everything is sent at once.
 
 void Channel::count(OutgoingFrame& frame) {
   if (counted_at_ != context_.channels.polls) {
@@ -237,7 +237,7 @@ bool Channel::poll() { return open_ && read_frames(); }
 // True if anything came.
 bool Channel::read_frames() {
   bool any = false;
-  // What is left of a record would not be announced again.
+  // The kernel would not announce the rest of a TLS record again.
   for (std::size_t budget = read_budget; open_ && (budget > 0 || pipe_.has_pending());) {
     asio::error_code error;
     std::size_t room = 0;
@@ -259,7 +259,7 @@ bool Channel::read_frames() {
   return any;
 }
 
-// One system call, and all that follows from what it brought. `room`: what it could have brought.
+// Makes one system call, and handles the bytes that it brought. `room`: how many it could have brought.
 std::size_t Channel::read_once(asio::error_code& error, std::size_t& room) {
   std::byte* const scratch = context_.scratch.get();
   if (rest_bytes_ == 0) {

@@ -25,19 +25,19 @@ class Channel final : public StreamChannel,
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
   ~Channel() override;
 
-  // The peer has connected to us and said hello: what to answer. After `welcome` it is attached.
+  // The answer to a peer that has connected to us and said hello. After `welcome` it is attached.
   Verdict judge_incoming() const;
   void attach(Pipe pipe);
-  // The same for a connection beside it.
+  // The same for a side connection.
   Verdict judge_side(std::uint8_t number) const;
   void attach_side(std::uint8_t number, Pipe pipe);
-  // Reads what is there without asking first whether there is anything. True if there was.
+  // Reads without asking first whether there is anything to read. True if there was.
   bool poll();
-  // No frame waits in the kernel any more.
+  // Lets the kernel send the frames that wait there.
   void send_at_once();
 
  private:
-  // Frames that are on their way out together: one system call for several small ones.
+  // The most frames that leave together, so that several small ones cost one system call.
   static constexpr std::size_t max_held = 8;
 
   void kick() override;
@@ -54,7 +54,7 @@ class Channel final : public StreamChannel,
   void start_connecting();
   std::size_t socket_count(const Address& theirs) const;
   void open_sides();
-  // Gives a fragment to a side that has room, if it is one's turn.
+  // Gives a fragment to a side connection, if it is the turn of one that has room.
   void share_out(OutgoingFrame& frame);
   void write_sides();
   void read_sides();
@@ -90,7 +90,7 @@ class Channel final : public StreamChannel,
   bool coalescing_ = false;
   bool acknowledges_ = false;  // the last frame that came is to be acknowledged
 
-  // What the last read left over: a header or an element that is not complete yet.
+  // The bytes that the last read left over: a header or an element that is not complete yet.
   std::array<std::byte, frame_header_bytes> rest_{};
   std::size_t rest_bytes_ = 0;
   std::vector<std::unique_ptr<OutgoingSide>> outgoing_;  // from the first large message on

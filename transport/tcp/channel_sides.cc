@@ -71,7 +71,7 @@ void Channel::attach_side(std::uint8_t number, Pipe pipe) {
   if (!watched.ok()) pipe_failed(watched);
 }
 
-// What headers on the first connection have announced since.
+// Reads the payloads that headers on the first connection have announced since.
 void Channel::read_sides() {
   for (std::size_t i = 0; i < incoming_.size() && open_; ++i) {
     if (side_left(incoming_[i]->number()) == 0) continue;

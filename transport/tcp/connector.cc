@@ -29,8 +29,8 @@ bool is_rejection(const asio::error_code& error) {
          error == asio::error::access_denied || error == asio::error::no_permission;
 }
 
-// Where packets vanish, the time for one attempt; then the peer's own attempts get a chance, see
-// Channel::judge_incoming.
+// The time for one attempt, for networks where packets vanish. After it the peer's own attempts get a chance,
+// see Channel::judge_incoming.
 std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 6, milliseconds(200), milliseconds(5000));
 }
@@ -168,7 +168,7 @@ void Connector::greet() {
 
 void Connector::read_answer() {
   asio::error_code error;
-  // Not a byte more than the answer: frames may follow.
+  // Reads not a byte more than the answer: frames may follow.
   have_ += pipe_.read(std::span(answer_).subspan(have_), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) return;
   if (error) {

@@ -28,9 +28,9 @@ class Connector final : public DescriptorHandler, public Timer {
   ~Connector() override;
 
   void start();
-  // For a side connection of that number, from an address of ours.
+  // The same for the side connection of that number, from the address `local`.
   void start_side(std::uint8_t number, const asio::ip::address& local);
-  // Whether the peer may get a hello of ours, or has got it and may welcome us. Between rounds it cannot.
+  // Whether an attempt is under way, so that the peer may still welcome us. Between rounds there is none.
   bool in_progress() const { return phase_ != Phase::pausing; }
 
   void on_ready(std::uint32_t events) override;
@@ -77,7 +77,7 @@ class Connector final : public DescriptorHandler, public Timer {
   std::array<std::byte, answer_bytes> answer_{};
 };
 
-// `ConnectorEvents` hears once what has become of it; the connector may be destroyed from within.
+// `ConnectorEvents` hears once how connecting has ended. The connector may be destroyed from within.
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;

@@ -18,7 +18,8 @@ struct Hello {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   std::uint32_t side = 0;  // 0: the connection for frames; else one beside it, for payloads of `from`'s
-  // From the addresses that both have published: each must be the very process that the other's table names.
+  // The nonces from the addresses that both have published: they show that each is the very process that the
+  // other's table names.
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
 };
@@ -40,11 +41,12 @@ inline constexpr std::size_t magic_bytes = 8;
 
 std::array<std::byte, hello_bytes> encode(const Hello& hello);
 std::array<std::byte, answer_bytes> encode(Verdict verdict);
-// Nothing if it is something else. A version that is not ours is for the caller to judge; then only the
-// fields up to it mean anything.
+// Return nothing if the bytes are something else. The caller judges a version that is not ours; then only the
+// fields up to the version mean anything.
 std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> from);
 std::optional<Verdict> decode_answer(std::span<const std::byte, answer_bytes> from);
-// Whether what has come so far could become a hello: strangers are recognised by their first bytes.
+// Whether the bytes that have come so far could become a hello: strangers are recognised by their first
+// bytes.
 bool begins_like_hello(std::span<const std::byte> bytes);
 
 }  // namespace tutti::tcp

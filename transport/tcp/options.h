@@ -13,10 +13,10 @@ namespace tutti::tcp {
 struct Options {
   // Numeric addresses: one listener each. Peers try them in this order.
   std::vector<std::string> bind = {"127.0.0.1"};
-  // What peers are told instead, where it differs (NAT, a service's name): addresses or names, which are
-  // resolved here and now; the first one stands for the first listener, and so on.
+  // The addresses that peers are told instead, where they differ (NAT, a service's name). They may be names,
+  // which are resolved at once; the first one stands for the first listener, and so on.
   std::vector<std::string> advertise = {};
-  // Ports to choose from; zero: any.
+  // The ports to choose from; zero: any.
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
   // Kernel buffer per direction and connection; zero leaves it to the kernel, which adapts it.
@@ -28,7 +28,7 @@ struct Options {
   std::string congestion = {};
   // A process that connects must have said who it is after this long.
   std::chrono::milliseconds handshake_timeout{5000};
-  // What every connection is guarded by; null: nothing.
+  // The credentials that guard every connection; null: connections have no guard.
   security::SharedCredentials credentials = {};
 };
 

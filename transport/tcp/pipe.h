@@ -26,10 +26,11 @@ class Pipe {
     socket_.close(error);
   }
 
-  // From now on; null: not at all.
+  // Encrypts everything from now on; null: nothing.
   void encrypt(std::unique_ptr<security::Tls> tls) { stream_.encrypt(std::move(tls)); }
 
-  // Encrypted, it fills the first place only, and no further than the end of a record.
+  // Reads into the places. If the pipe is encrypted, it fills the first place only, and no further than the
+  // end of a record.
   std::size_t read(security::ByteStream::Places places, asio::error_code& error) {
     int failure = 0;
     const std::size_t got = stream_.read(native_handle(), places, failure);
@@ -38,7 +39,7 @@ class Pipe {
   }
   std::size_t read(std::span<std::byte> place, asio::error_code& error) { return read({&place, 1}, error); }
 
-  // At most 16 parts. What could not be written must be offered again.
+  // Writes from at most 16 parts. Bytes that could not be written must be offered again.
   std::size_t write(security::ByteStream::Parts parts, asio::error_code& error) {
     int failure = 0;
     const std::size_t written = stream_.write(native_handle(), parts, failure);
@@ -49,7 +50,8 @@ class Pipe {
     return write({&part, 1}, error);
   }
 
-  // Whether a read may bring less than there is, or what the kernel does not announce any more.
+  // An encrypted pipe may return less than there is from a read, and may have pending bytes that the kernel
+  // does not announce any more.
   bool is_encrypted() const { return stream_.is_encrypted(); }
   bool has_pending() const { return stream_.has_pending(); }
 

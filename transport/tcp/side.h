@@ -16,15 +16,15 @@ namespace tutti::tcp {
 class SideEvents;
 
 // An `OutgoingSide` is a connection beside a channel's first one, for payloads of our large messages. It is
-// of use once it is open; if it cannot be had, the others do its work.
+// used once it is open; if it cannot be made, the other connections do its work.
 class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
  public:
   OutgoingSide(Context& context, int peer, std::uint8_t number, SideEvents& events);
   ~OutgoingSide() override;
 
-  // From our address to the peer's, the ones that the number of this side falls to.
+  // Connects from our address to the peer's; the number of this side selects both.
   void connect(const Address& address, std::chrono::nanoseconds timeout);
-  // Nothing more is written or told; frames that it holds are void.
+  // Closes at once, without an event; frames that it holds are void.
   void close();
   bool has_room() const { return open_ && count_ < held_.size(); }
   void add(OutgoingFrame& frame) { held_[count_++] = &frame; }
@@ -54,14 +54,14 @@ class SideEvents {
   virtual ~SideEvents() = default;
   // The payload of a frame has left.
   virtual void on_side_written(OutgoingFrame& frame) = 0;
-  // It takes payloads (again), or never will.
+  // The side takes payloads (again), or never will.
   virtual void on_side_room() = 0;
   virtual void on_side_readable(class IncomingSide& side) = 0;
-  // It has closed itself.
+  // The side has closed itself.
   virtual void on_side_lost(const std::string& why) = 0;
 };
 
-// An `IncomingSide` is the other end of one.
+// An `IncomingSide` is the receiving end of an `OutgoingSide`.
 class IncomingSide final : public DescriptorHandler {
  public:
   IncomingSide(Context& context, std::uint8_t number, SideEvents& events, Pipe pipe);
@@ -73,11 +73,12 @@ class IncomingSide final : public DescriptorHandler {
   bool has_pending() const { return pipe_.has_pending(); }
   // Reads at most so many bytes. Zero: there is nothing, or the connection has ended and the channel knows.
   std::size_t read(std::span<std::byte> place);
-  // What has not been announced cannot be taken, and must not keep the driver busy.
+  // Stops watching for bytes, or goes on: payloads that no header has announced cannot be taken, and must not
+  // keep the driver busy.
   void pause(bool on);
   std::uint8_t number() const { return number_; }
 
-  // What could not be used yet: fewer bytes than an element has.
+  // Keeps bytes that could not be used yet: fewer than an element has.
   void keep(std::span<const std::byte> bytes);
   std::size_t restore(std::span<std::byte> to) const;
 

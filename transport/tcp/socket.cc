@@ -27,7 +27,7 @@ asio::error_code last_error() { return {errno, asio::error::get_system_category(
 
 template <class T>
 void set_option(int descriptor, int level, int name, T value) {
-  // What the kernel refuses, it refuses; nothing here is needed for correctness.
+  // A refusal by the kernel does not matter: none of these options is needed for correctness.
   static_cast<void>(setsockopt(descriptor, level, name, &value, sizeof value));
 }
 

@@ -30,8 +30,8 @@ Result<std::uint64_t> random_number() {
   return Status(Code::internal, "tcp: the system has no random numbers");
 }
 
-// What peers can use instead of the address that a listener is bound to. May ask a name server, so: at
-// creation only.
+// The address that peers can use instead of the one that a listener is bound to. It may ask a name server, so
+// it is called at creation only.
 Result<asio::ip::address> resolve(asio::io_context& io, const std::string& host) {
   asio::error_code error;
   const asio::ip::address address = asio::ip::make_address(host, error);

@@ -45,6 +45,17 @@ TEST(Shown, SecretsAreMaskedInUrls) {
   EXPECT_EQ(shown("", "tcp://me:x@b:1/"), "tcp://(set)@b:1/");
   EXPECT_EQ(shown("", "x@b:1"), "(set)@b:1");
   EXPECT_EQ(shown("", "file:///a@b?rank=0"), "file:///a@b?rank=0");
+  EXPECT_EQ(shown("", "http://b/images:a@1"), "http://b/images:a@1");
+  EXPECT_EQ(shown("", "tcp://b:1?mail=a@b"), "tcp://b:1?mail=a@b");
+}
+
+// As people write them, though a URL would have %2F, %3F, %23 and %40.
+TEST(Shown, PasswordsWithTheSignsOfAUrlAreMasked) {
+  for (const char* password : {"pa/ss", "/", "1/2", "pa?ss", "pa#ss", "p@ss", "p@s/s@", "a/b?c"}) {
+    const std::string login = std::string("me:") + password;
+    EXPECT_EQ(shown("", "tcp://" + login + "@b:1/path?rank=0"), "tcp://(set)@b:1/path?rank=0") << password;
+    EXPECT_EQ(shown("", login + "@b:1"), "(set)@b:1") << password;
+  }
 }
 
 }  // namespace

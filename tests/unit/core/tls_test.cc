@@ -1,7 +1,12 @@
 // Guards that encrypt.
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <tutti/log.h>
 
 #include "tests/support/certificates.h"
 #include "tests/unit/core/guard_ends.h"
@@ -226,6 +231,24 @@ TEST_F(TlsFiles, FilesThatAreNoneAreNamed) {
   settings = files("one");
   settings.key = "";
   EXPECT_THAT(status(settings).message(), HasSubstr("belong together"));
+}
+
+// Once in a process.
+TEST_F(TlsFiles, AKeyThatOthersCanReadIsWarnedOf) {
+  const std::string log_file = folder_ + "/log";
+  ASSERT_TRUE(log::configure(log::Level::warn, log_file).ok());
+  const auto logged = [&] {
+    EXPECT_TRUE(Credentials::create(files("one")).ok());
+    std::ifstream input(log_file);
+    return std::string(std::istreambuf_iterator<char>(input), {});
+  };
+  EXPECT_EQ(logged(), "");
+  ASSERT_EQ(chmod((folder_ + "/one.key").c_str(), 0640), 0);
+  const std::string warning = logged();
+  EXPECT_THAT(warning,
+              HasSubstr("TUTTI_TLS_KEY: " + folder_ + "/one.key is open to other users than its owner"));
+  EXPECT_EQ(logged(), warning);
+  EXPECT_TRUE(log::configure(log::Level::warn).ok());
 }
 
 TEST(Tls, NeedsSomethingToProve) {
