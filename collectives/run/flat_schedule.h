@@ -14,7 +14,7 @@ namespace tutti {
 class FlatSchedule {
  public:
   struct Place {
-    std::size_t base = 0;  // a BufferId; windows are the slots' payloads, counted from rank 0's
+    BufferId buffer = BufferId::input;  // windows are the slots' payloads, counted from rank 0's
     std::size_t offset = 0;
   };
   struct Step {

@@ -1,10 +1,9 @@
 #include "collectives/run/shared_executor.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 
-#include "collectives/schedule/algorithm.h"
+#include "collectives/run/compute_step.h"
 #include "core/relax.h"
 #include "core/stream_copy.h"
 
@@ -141,7 +140,7 @@ void SharedExecutor::enter() {
     vote_.show(*board_, number_, *first_->binding, {first_->input_bytes, first_->output_bytes});
     signals_before_ = 0;
     signal(1);
-    board_->pulse();  // whoever sleeps until all have come is to wake up before this rank works, not after
+    board_->pulse();  // ranks that sleep until all have come are to wake up before this rank works, not after
     stage_ = Stage::vote;
     return;
   }
@@ -171,13 +170,8 @@ void SharedExecutor::use(const Schedule& schedule) {
   shift_ = 0;
   stage_ = Stage::steps;
   if (area_ == Area::window) windows_used_ = number_;
-  const std::size_t needed = schedule.scratch_count * element_size_;
-  if (needed <= scratch_bytes_) return;
-  scratch_ = aligned_bytes(64, needed);
-  scratch_bytes_ = scratch_ ? needed : 0;
-  if (scratch_ == nullptr) {
-    end(Status(Code::resource_exhausted, "no memory for the scratch of a collective"));
-  }
+  if (!scratch_.provide(schedule.scratch_count * element_size_)) return end(Scratch::exhausted());
+  buffers_ = Buffers(first_->binding->input, first_->binding->output, scratch_.data(), nullptr);
 }
 
 bool SharedExecutor::run_steps() {
@@ -220,29 +214,15 @@ bool SharedExecutor::repeat() {
 // False if a rank has left the operation meanwhile: its buffers are its own again, and this one is to fail.
 bool SharedExecutor::compute(const Step& step) {
   const RunBinding& binding = *first_->binding;
-  const std::size_t count = step.out.count;
-  const std::byte* const left = address(step.left);
-  switch (step.kind) {
-    case StepKind::copy:
-      if (first_->passes_caches && step.out.buffer == BufferId::output) {
-        stream_copy(address(step.out), left, count * element_size_);
-        streamed_ = true;
-      } else {
-        std::memcpy(address(step.out), left, count * element_size_);
-      }
-      break;
-    case StepKind::reduce:
-      if (step.out.owner == everyone) return reduce_for_everyone(step);
-      binding.reducer(left, address(step.right), address(step.out), count);
-      return !binding.reducer.failed();
-    case StepKind::scale:
-      scale(left, address(step.out), count, binding.reducer.type, binding.factor);
-      break;
-    default:
-      assert(step.kind == StepKind::divide);
-      divide(left, address(step.out), count, binding.reducer.type, binding.divisor);
+  if (step.out.owner == everyone) return reduce_for_everyone(step);
+  const std::size_t bytes = step.out.count * element_size_;
+  if (step.kind == StepKind::copy && first_->passes_caches && step.out.buffer == BufferId::output) {
+    stream_copy(address(step.out), address(step.left), bytes);
+    streamed_ = true;
+    return true;
   }
-  return true;
+  compute_step(step, step.out.count, bytes, binding, [this](const Slice& slice) { return address(slice); });
+  return !binding.reducer.failed();
 }
 
 // What passes the caches goes in tiles that stay in the first level between being combined and being written:
@@ -277,19 +257,11 @@ bool SharedExecutor::reduce_for_everyone(const Step& step) {
 
 std::byte* SharedExecutor::address(const Slice& slice) const {
   const std::size_t offset = slice.offset * element_size_;
-  const std::size_t moved = offset + shift_ * element_size_;
-  const auto owner = static_cast<std::size_t>(slice.owner);
-  switch (slice.buffer) {
-    case BufferId::input:
-      if (slice.owner != own) return vote_.input(owner) + moved;
-      return const_cast<std::byte*>(first_->binding->input) +
-             moved;  // only ever read, or equal to the output
-    case BufferId::output:
-      return (slice.owner != own ? vote_.output(owner) : first_->binding->output) + moved;
-    case BufferId::scratch:
-      return scratch_.get() + moved;
-    case BufferId::window:
-      break;
+  if (slice.buffer != BufferId::window) {
+    const std::size_t moved = offset + shift_ * element_size_;
+    if (slice.owner == own) return buffers_.at(slice.buffer, moved);
+    const auto owner = static_cast<std::size_t>(slice.owner);
+    return (slice.buffer == BufferId::input ? vote_.input(owner) : vote_.output(owner)) + moved;
   }
   switch (area_) {
     case Area::slot:

@@ -8,19 +8,20 @@
 #include <vector>
 
 #include "collectives/run/board.h"
+#include "collectives/run/buffers.h"
 #include "collectives/run/flat_schedule.h"
 #include "collectives/run/registration_vote.h"
 #include "collectives/run/run.h"
+#include "collectives/run/scratch.h"
 #include "collectives/schedule/registered.h"
 #include "collectives/schedule/schedule.h"
-#include "core/free_delete.h"
 
 namespace tutti {
 
 // One shared schedule to be carried out; a node owned by the caller until it is over.
 struct SharedRun {
   const Schedule* schedule = nullptr;
-  const FlatSchedule* flat = nullptr;  // the same, if it can be had so
+  const FlatSchedule* flat = nullptr;  // its flat form, if it has one
   const RunBinding* binding = nullptr;
   bool passes_caches = false;  // outputs are written past the caches
   // Equal on all ranks: combining may fail, so that nobody is done before all ranks have combined.
@@ -28,7 +29,7 @@ struct SharedRun {
   // Equal on all ranks: they vote, and run `registered` if all buffers that others reach into are registered.
   bool votes = false;
   const Schedule* registered = nullptr;
-  std::uint64_t input_bytes = 0;  // of a rank that has an input, and of one that has an output
+  std::uint64_t input_bytes = 0;  // of each rank that has an input
   std::uint64_t output_bytes = 0;
   SharedRun* next = nullptr;
 };
@@ -120,7 +121,7 @@ class SharedExecutor {
   const int next_;              // the rank whose calls this one compares with its own
   SharedRun* first_ = nullptr;  // the operation under way, and those that follow
   SharedRun* last_ = nullptr;
-  SharedRun halted_;                // stands in the place of the operation under way, if there is none
+  SharedRun halted_;                // takes the place of the operation under way if there is none
   SharedRun* submitted_ = nullptr;  // while `submit` carries it out, and it is not over
 
   Stage stage_ = Stage::idle;
@@ -140,12 +141,12 @@ class SharedExecutor {
   Fingerprint called_;          // by the last operation
   bool signalled_ = false;
   bool streamed_ = false;  // has copied past the caches since the last signal
-  bool due_ = false;       // has signalled, and not looked for sleepers since
+  bool due_ = false;       // has signalled, and has not looked for sleepers since
   bool advancing_ = false;
   bool asleep_ = false;
   RegistrationVote vote_;
-  AlignedBytes scratch_;
-  std::size_t scratch_bytes_ = 0;
+  Scratch scratch_;
+  Buffers buffers_;  // without windows
 };
 
 }  // namespace tutti

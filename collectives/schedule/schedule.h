@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,10 @@ struct Schedule {
   Repeat repeat = {};
 
   // One line a step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
+  // The steps that wait for one of this schedule's.
+  std::span<const std::uint32_t> successors_of(const Step& step) const {
+    return {successors.data() + step.first_successor, step.successor_count};
+  }
   std::string to_string() const;
 };
 

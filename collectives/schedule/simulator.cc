@@ -224,9 +224,7 @@ class SimulatedRun {
 
   void complete(const Event& event) {
     const Schedule& schedule = schedules_[event.at.rank];
-    const Step& s = schedule.steps[event.at.step];
-    for (std::uint32_t i = 0; i < s.successor_count; ++i) {
-      const std::uint32_t next = schedule.successors[s.first_successor + i];
+    for (const std::uint32_t next : schedule.successors_of(schedule.steps[event.at.step])) {
       if (--missing_[event.at.rank][next] == 0)
         post(event.time, {event.at.rank, next}, Event::Kind::eligible);
     }
