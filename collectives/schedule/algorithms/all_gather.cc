@@ -23,21 +23,19 @@ void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tunin
   const int r = problem.rank;
   const int k = radix_of(tuning);
   const std::uint64_t n = problem.count;
-  const auto blocks = [&](const Slice& whole, int first, int count) {
-    return sub_slice(whole, static_cast<std::uint64_t>(first) * n, static_cast<std::uint64_t>(count) * n);
-  };
-  const Slice held = builder.scratch(n * static_cast<std::uint64_t>(p));  // blocks r, r + 1, ...
+  const Blocks blocks = Blocks::uniform(n, p);
+  const Slice held = builder.scratch(blocks.total());  // blocks r, r + 1, ...
   const Slice all_output = output(0, held.count);
-  builder.copy(input(0, n), blocks(held, 0, 1));
+  builder.copy(input(0, n), blocks.of(held, 0));
   for (int have = 1; have < p; have *= k) {
     for (int j = 1; j < k && j * have < p; ++j) {
       const int more = std::min(have, p - j * have);
-      builder.send(shifted(r, -j * have, p), have == 1 ? input(0, n) : blocks(held, 0, more));
-      builder.recv(shifted(r, j * have, p), blocks(held, j * have, more));
+      builder.send(shifted(r, -j * have, p), have == 1 ? input(0, n) : blocks.of(held, 0, more));
+      builder.recv(shifted(r, j * have, p), blocks.of(held, j * have, j * have + more));
     }
   }
-  builder.copy(blocks(held, 0, p - r), blocks(all_output, r, p - r));
-  builder.copy(blocks(held, p - r, r), blocks(all_output, 0, r));
+  builder.copy(blocks.of(held, 0, p - r), blocks.of(all_output, r, p));
+  builder.copy(blocks.of(held, p - r, p), blocks.of(all_output, 0, r));
 }
 
 double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {

@@ -34,8 +34,14 @@ struct Groups {
   int larger = 0;  // groups with one more
 };
 
-// One exchange among k leaders, of whom this one is number j: all of them compute ((v0 v1) v2) ..., from
-// `mine` into `result`.
+// Emits the part of a rank that does not lead: its leader combines for it.
+void follow(ScheduleBuilder& builder, int leader, const Slice& all_input, const Slice& all_output) {
+  builder.send(leader, all_input);
+  builder.recv(leader, all_output);
+}
+
+// Emits one exchange among k leaders, of whom this one is number j: all of them compute ((v0 v1) v2) ...,
+// from `mine` into `result`.
 void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, const Slice& mine,
                  const Slice& result) {
   const int k = static_cast<int>(leaders.size());
@@ -66,11 +72,7 @@ void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const 
   const int leader = groups.leader(group);
   const Slice all_input = input(0, problem.count);
   const Slice all_output = output(0, problem.count);
-  if (problem.rank != leader) {
-    builder.send(leader, all_input);
-    builder.recv(leader, all_output);
-    return;
-  }
+  if (problem.rank != leader) return follow(builder, leader, all_input, all_output);
   const int last = groups.leader(group + 1);  // one past the group
   int stages = last - leader > 1 ? 1 : 0;
   for (int stride = 1; stride < groups.count; stride *= k) ++stages;
@@ -106,21 +108,45 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   return seconds;
 }
 
-// Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter by recursive
-// halving, then all-gather by recursive doubling. Nearest partners first, so that operands meet in rank order
-// and the largest messages travel least; which leader ends with which piece does not matter. Cost: 2 log2 p
-// rounds, 2 n bytes, n combined; if p is no power of two, n bytes more before and after.
+// A round of recursive halving: this leader keeps the combination of one half, and gives the other half away.
+struct Halving {
+  int partner;
+  Slice kept, given;  // of the output
+};
+
+// Emits the rounds in which the leader of `group` combines ever smaller halves of the output, from `source`
+// in the first. The nearest partners come first.
+std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int group, Slice source,
+                           const Slice& all_output) {
+  std::vector<Halving> rounds;
+  Slice mine = all_output;
+  for (int mask = 1; mask < groups.count; mask *= 2) {
+    const bool lower = (group & mask) == 0;
+    const Slice front = sub_slice(mine, 0, mine.count / 2);
+    const Slice back = sub_slice(mine, front.count, mine.count - front.count);
+    const Halving round{groups.leader(group ^ mask), lower ? front : back, lower ? back : front};
+    builder.send(round.partner, sub_slice(source, round.given.offset, round.given.count));
+    builder.recv_reduce(round.partner, sub_slice(source, round.kept.offset, round.kept.count), round.kept,
+                        lower ? MessageSide::right : MessageSide::left);
+    rounds.push_back(round);
+    mine = round.kept;
+    source = all_output;
+  }
+  return rounds;
+}
+
+// Algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter by
+// recursive halving, then all-gather by recursive doubling. The nearest partners come first, so that operands
+// meet in rank order and the largest messages travel least; it does not matter which leader ends with which
+// piece. Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is no power of two, n bytes more before and
+// after.
 void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Groups groups(problem.size, 2);
   const int group = groups.group_of(problem.rank);
   const int leader = groups.leader(group);
   const Slice all_input = input(0, problem.count);
   const Slice all_output = output(0, problem.count);
-  if (problem.rank != leader) {
-    builder.send(leader, all_input);
-    builder.recv(leader, all_output);
-    return;
-  }
+  if (problem.rank != leader) return follow(builder, leader, all_input, all_output);
   Slice source = all_input;
   const bool has_member = groups.leader(group + 1) - leader > 1;
   if (has_member) {
@@ -129,25 +155,7 @@ void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning
   } else if (problem.size == 1) {
     builder.copy(all_input, all_output);
   }
-
-  struct Round {
-    int partner;
-    Slice kept, given;  // of the output
-  };
-  std::vector<Round> rounds;
-  Slice mine = all_output;
-  for (int mask = 1; mask < groups.count; mask *= 2) {
-    const bool lower = (group & mask) == 0;
-    const Slice front = sub_slice(mine, 0, mine.count / 2);
-    const Slice back = sub_slice(mine, front.count, mine.count - front.count);
-    const Round round{groups.leader(group ^ mask), lower ? front : back, lower ? back : front};
-    builder.send(round.partner, sub_slice(source, round.given.offset, round.given.count));
-    builder.recv_reduce(round.partner, sub_slice(source, round.kept.offset, round.kept.count), round.kept,
-                        lower ? MessageSide::right : MessageSide::left);
-    rounds.push_back(round);
-    mine = round.kept;
-    source = all_output;
-  }
+  const std::vector<Halving> rounds = halve(builder, groups, group, source, all_output);
   for (auto round = rounds.rbegin(); round != rounds.rend(); ++round) {
     builder.send(round->partner, round->kept);
     builder.recv(round->partner, round->given);

@@ -20,12 +20,7 @@ void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tu
 
 double binomial_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  const int k = radix_of(tuning);
-  double seconds = 0;
-  for (int ranks = problem.size; ranks > 1; ranks = (ranks + k - 1) / k) {
-    seconds += terms.burst(std::min(k, ranks) - 1, terms.bytes(), terms.tree(ranks, k));
-  }
-  return seconds;
+  return terms.whole_tree(terms.bytes(), radix_of(tuning), false);
 }
 
 // Van de Geijn: Barnett et al., "Interprocessor collective communication library (InterCom)" (1994): scatter

@@ -16,7 +16,7 @@ namespace tutti {
 struct Path {
   double alpha = 0;         // as in LinkCost
   double gap = 0;           // port seconds a message
-  double beta = 0;          // port seconds a byte, with what others send through the same port meanwhile
+  double beta = 0;          // port seconds a byte, including other messages through the same port meanwhile
   double core = 0;          // seconds a message that the cores take for all ranks that share them
   double core_byte = 0;     // the same a byte moved
   double combine_byte = 0;  // and a byte combined
@@ -88,6 +88,9 @@ class Terms {
     const double pace = std::max(path.gap + n * path.beta, path.gamma * n);
     return std::max(path.arrival(n) + (messages - 1) * pace + path.gamma * n, messages * path.pace(n, true));
   }
+  double burst(double messages, double n, const Path& path, bool combining) const {
+    return combining ? reducing_burst(messages, n, path) : burst(messages, n, path);
+  }
   // A pipeline of `hops` hops between neighbours, each handling `slices` slices of at most `n` bytes in
   // segments, combining at every hop or not: until the last segment has passed the last hop.
   double pipeline(double hops, double slices, double n, bool combining) const {
@@ -124,8 +127,15 @@ class Terms {
       const int blocks = span / 2;
       const double piece = n * blocks / p() / (blocks > 1 ? 2 : 1);
       const double messages = blocks > 1 ? 2 : 1;
-      const Path path = shift((span + 1) / 2);
-      seconds += combining ? reducing_burst(messages, piece, path) : burst(messages, piece, path);
+      seconds += burst(messages, piece, shift((span + 1) / 2), combining);
+    }
+    return seconds;
+  }
+  // A whole vector of n bytes down a k-nomial tree, or up, where it may be combined.
+  double whole_tree(double n, int k, bool combining) const {
+    double seconds = 0;
+    for (int ranks = problem_.size; ranks > 1; ranks = (ranks + k - 1) / k) {
+      seconds += burst(std::min(k, ranks) - 1, n, tree(ranks, k), combining);
     }
     return seconds;
   }

@@ -29,12 +29,7 @@ void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tu
 
 double binomial_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  const int k = radix_of(tuning);
-  double seconds = 0;
-  for (int ranks = problem.size; ranks > 1; ranks = (ranks + k - 1) / k) {
-    seconds += terms.reducing_burst(std::min(k, ranks) - 1, terms.bytes(), terms.tree(ranks, k));
-  }
-  return seconds;
+  return terms.whole_tree(terms.bytes(), radix_of(tuning), true);
 }
 
 // Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter (circulant, see
