@@ -32,8 +32,8 @@ struct RunBinding {
   void* owner = nullptr;
 };
 
-// The executor: carries out one schedule at a time. Reusable, so that repeated collectives allocate nothing.
-// Everything is called by whoever drives.
+// A `Run` carries out one schedule of messages at a time. It is reused, so that repeated collectives allocate
+// nothing. Only the driving thread calls it.
 class Run {
  public:
   explicit Run(const Schedule& schedule);
@@ -42,9 +42,9 @@ class Run {
 
   // `finished` may be called from within.
   void start(const RunBinding& binding);
-  // Takes everything back that is posted; afterwards no buffer is touched. `finished` is not called any more.
+  // Takes back all posted messages; afterwards no buffer is touched, and `finished` is not called any more.
   void cancel(const Status& why);
-  // The ranks of the communicator whose messages it is waiting for.
+  // The ranks of the communicator whose messages the run is waiting for.
   std::vector<int> awaited() const;
   std::size_t scratch_bytes() const { return scratch_.bytes(); }
 

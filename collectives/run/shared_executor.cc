@@ -152,8 +152,9 @@ void SharedExecutor::count_votes() {
   const bool registered = vote_.is_unanimous(*board_, number_, first_->binding->call,
                                              {first_->input_bytes, first_->output_bytes});
   if (registered && first_->registered == nullptr) {
-    // By what stands in shared memory, where any rank can write, this one's buffers are registered, too.
-    end(Status(Code::protocol_error, "the ranks' votes on registered memory are not what they cast"));
+    // Shared memory, where any rank can write, says that this rank's buffers are registered, but they are
+    // not.
+    end(Status(Code::protocol_error, "the ranks' votes on registered memory have been changed"));
     return;
   }
   if (registered) ++registered_operations_;
@@ -195,7 +196,7 @@ bool SharedExecutor::run_steps() {
   return true;
 }
 
-// At the end of the repeated steps: true if they are to be carried out once more.
+// Decides at the end of the repeated steps: true if they are to be carried out once more.
 bool SharedExecutor::repeat() {
   const Schedule::Repeat& repeat = schedule_->repeat;
   if (repeat.times == 0 || repetition_ == repeat.times) return false;
@@ -213,8 +214,8 @@ bool SharedExecutor::repeat() {
 
 // False if a rank has left the operation meanwhile: its buffers are its own again, and this one is to fail.
 bool SharedExecutor::compute(const Step& step) {
-  const RunBinding& binding = *first_->binding;
   if (step.out.owner == everyone) return reduce_for_everyone(step);
+  const RunBinding& binding = *first_->binding;
   const std::size_t bytes = step.out.count * element_size_;
   if (step.kind == StepKind::copy && first_->passes_caches && step.out.buffer == BufferId::output) {
     stream_copy(address(step.out), address(step.left), bytes);
@@ -225,8 +226,8 @@ bool SharedExecutor::compute(const Step& step) {
   return !binding.reducer.failed();
 }
 
-// What passes the caches goes in tiles that stay in the first level between being combined and being written:
-// small ones, so that reads and writes of memory overlap.
+// Data that passes the caches goes in tiles that stay in the first level between being combined and being
+// written. The tiles are small, so that reads and writes of memory overlap.
 bool SharedExecutor::reduce_for_everyone(const Step& step) {
   alignas(64) std::byte tile[1024];
   const Reducer& reducer = first_->binding->reducer;
@@ -281,7 +282,7 @@ void SharedExecutor::signal(std::uint32_t index) {
   due_ = true;
 }
 
-// Whether a peer has given a signal. It has called something else: that fails the operation.
+// Whether a peer has given a signal. If it has called something else, the operation fails.
 bool SharedExecutor::arrived(int peer, std::uint32_t index) {
   const std::uint32_t wanted = signals_before_ + index;
   if (wanted == 0) return true;
@@ -337,8 +338,8 @@ void SharedExecutor::finish() {
   if (!within_submit) binding.finished(binding.owner, Status());
 }
 
-// To look at what another rank calls costs a line of cache that it is about to need. So what is called again
-// and again is compared many at a time.
+// Reading another rank's call costs a line of cache that it is about to need. So equal calls in a row are
+// compared many at a time.
 bool SharedExecutor::must_compare(const Fingerprint& call) const {
   return number_ - compared_ >= compare_every || call != called_;
 }

@@ -4,11 +4,11 @@
 #include "collectives/run/shared_executor.h"
 #include "core/relax.h"
 
-// Operations of a few bytes, which are over in the time of some hundred instructions.
+// This file carries out operations of a few bytes, which are over in the time of some hundred instructions.
 namespace tutti {
 
-// Carries out the whole operation if nothing keeps it from that: true. Otherwise it is not begun yet, or left
-// where it stopped, to go on step by step.
+// True if the whole operation has been carried out. Otherwise it has not begun, or it has stopped at a step,
+// from where it goes on step by step.
 bool SharedExecutor::run_flat(const SharedRun& run) {
   const std::uint64_t number = number_ + 1;
   if (number > Board::slots && !board_->all_finished(number - Board::slots)) return false;

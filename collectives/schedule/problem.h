@@ -9,13 +9,13 @@ namespace tutti {
 
 class Topology;
 
-// What an algorithm needs to know to emit one rank's steps, and nothing else: no pointers, and besides `rank`
-// nothing that could make the messages of two ranks disagree.
+// A `Problem` is what an algorithm needs to know to emit one rank's steps, and nothing else: no pointers, and
+// besides `rank` nothing that could make the messages of two ranks disagree.
 //
 // Buffers, in elements, for n = `count` and p = `size`:
 //   all_reduce, scan, exscan   input n, output n
 //   reduce                     input n, output n (root only)
-//   broadcast                  input n (root only), output n; the root's output is written too unless in
+//   broadcast                  input n (root only), output n; the root's output is written too, unless in
 //   place all_gather, gather         input n, output n*p (gather: root only) reduce_scatter, scatter    input
 //   n*p (scatter: root only), output n all_to_all                 input n*p, output n*p
 //   *_v                        as above with counts[r] for rank r's block, blocks packed in rank order
@@ -29,7 +29,7 @@ struct Problem {
   bool commutative = true;
   bool average = false;        // divide at the end
   bool premultiplied = false;  // scale at the start
-  // Combining may fail, as a user's operation may: nobody is done before all ranks have combined.
+  // Combining may fail, as a user's operation may: no rank is done before all ranks have combined.
   bool agrees = false;
   // In place: all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v): input is output.
   // all_gather(_v), gather(_v) (root): input is the rank's own block of output. reduce_scatter(_v),
@@ -38,13 +38,13 @@ struct Problem {
   bool in_place = false;
   // all_gather_v (output), reduce_scatter_v (input): counts of every rank, known to all. gather_v (output),
   // scatter_v (input): known at the root; elsewhere only the entry of this rank is looked at. all_to_all_v:
-  // what this rank sends to each, and receives from each.
+  // elements that this rank sends to each other, and receives from each.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
   // Bytes of each rank's window, where all ranks share memory; otherwise 0. Agreed at init.
   std::uint64_t window_bytes = 0;
-  // All ranks' input and output is memory that the others may read and write (`Communicator::allocate`);
-  // found out together, see SharedExecutor.
+  // All ranks' input and output is memory that the others may read and write (`Communicator::allocate`). The
+  // ranks find this out together, see SharedExecutor.
   bool registered = false;
   // Which ranks share a host, agreed by all; null: all do. Outlives every use of the problem.
   const Topology* topology = nullptr;
@@ -63,8 +63,8 @@ struct Tuning {
 // Elements of this rank's input and of its output; 0 where it has none.
 std::uint64_t input_count(const Problem& problem);
 std::uint64_t output_count(const Problem& problem);
-// Whether its buffers on all ranks are together so large that what is written to an output is better written
-// past the caches (core/stream_copy.h).
+// Whether the buffers of all ranks are together so large that outputs are better written past the caches
+// (core/stream_copy.h).
 bool passes_caches(const Problem& problem);
 // Where this rank's own block starts in the side that holds a block of every rank (all_gather, gather,
 // reduce_scatter, scatter and their _v forms); 0 for other kinds.

@@ -13,7 +13,7 @@ bool counts_outputs(CollectiveKind kind) {
          kind == CollectiveKind::all_to_all_v;
 }
 
-// What a rank that may not know a count finds there: looking at it breaks every schedule.
+// A rank that may not know a count finds this there: reading it breaks every schedule.
 constexpr std::uint64_t unknown = std::uint64_t{1} << 60;
 
 }  // namespace

@@ -64,7 +64,7 @@ class Order {
   std::vector<std::uint64_t> bits_;
 };
 
-// Replays the straight-line order cell by cell: whoever conflicts with an earlier step must come after it.
+// Replays the straight-line order cell by cell: a step that conflicts with an earlier one must come after it.
 std::string check_races(const Schedule& schedule, const Memory& memory, int rank) {
   const Order order(schedule);
   struct Cell {

@@ -14,10 +14,10 @@ Blocks blocks_of(const Problem& problem) {
 
 Slice own_input(const Problem& problem, const Blocks& blocks) { return input(0, blocks.count(problem.rank)); }
 
-// Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
-// message-passing systems" (1997): every round multiplies by k what a rank holds, in an order that starts
-// with its own block; rotated into place at the end. Cost: ceil(log_k p) rounds of k-1 messages, (p-1) n
-// bytes; p n copied.
+// Algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in
+// multiport message-passing systems" (1997). Every round multiplies by k the blocks that a rank holds, in an
+// order that starts with its own block; they are rotated into place at the end. Cost: ceil(log_k p) rounds of
+// k-1 messages, (p-1) n bytes; p n copied.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -50,7 +50,7 @@ double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel&
   return seconds;
 }
 
-// The same without rotation (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n
+// This one needs no rotation (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n
 // bytes.
 void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
@@ -58,7 +58,7 @@ void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) 
   circulant_all_gather(builder, problem, blocks, output(0, blocks.total()));
 }
 
-// All blocks together, for either kind.
+// The bytes of all blocks together, for either kind.
 double total_bytes(const Problem& problem) {
   return static_cast<double>(blocks_of(problem).total()) * problem.element_size;
 }
@@ -68,8 +68,8 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
   return terms.circulant(total_bytes(problem), false);
 }
 
-// Recursive doubling: Thakur, Rabenseifner, Gropp (2005). Powers of two only.
-// Cost: log2 p rounds, (p-1) n bytes.
+// Recursive doubling of Thakur, Rabenseifner, Gropp (2005), for powers of two only. Cost: log2 p rounds,
+// (p-1) n bytes.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
   const Slice all_output = output(0, blocks.total());
@@ -92,9 +92,9 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   return seconds;
 }
 
-// Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux cluster with
-// fast Ethernet" (2005): pairs of blocks go to the left and to the right neighbour in turn. Even p only.
-// Cost: p/2 rounds between neighbours, (p-1) n bytes.
+// Algorithm of Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux
+// cluster with fast Ethernet" (2005), for even p only: pairs of blocks go to the left and to the right
+// neighbour in turn. Cost: p/2 rounds between neighbours, (p-1) n bytes.
 void neighbor_exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -123,7 +123,7 @@ double neighbor_exchange_cost(const Problem& problem, const Tuning& tuning, cons
   return terms.turn(terms.bytes()) + (terms.p() / 2 - 1) * terms.turn(2 * terms.bytes());
 }
 
-// Every block once around, in segments. Cost: p-1 steps between neighbours, (p-1) n bytes.
+// Every block goes once around, in segments. Cost: p-1 steps between neighbours, (p-1) n bytes.
 void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -143,7 +143,7 @@ void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning
 double ring_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
   const Blocks blocks = blocks_of(problem);
-  // With blocks of different sizes the largest passes every port, and every port passes them all.
+  // If blocks differ in size, the largest passes every port, and every port passes them all.
   const double largest = static_cast<double>(blocks.largest()) * problem.element_size;
   const double mean = total_bytes(problem) / terms.p();
   return terms.ring(terms.p() - 1, mean, false) + terms.pipeline(1, 1, largest, false) -

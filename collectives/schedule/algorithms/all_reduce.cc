@@ -7,8 +7,9 @@
 namespace tutti {
 namespace {
 
-// The ranks in as many contiguous groups as the largest power of k that fits, so that a group has at most k.
-// The first of each leads it: collects before, and hands out after, what the leaders do among themselves.
+// `Groups` divides the ranks into as many contiguous groups as the largest power of k that fits, so that a
+// group has at most k. The first rank of each leads it: it collects before the leaders exchange, and hands
+// out afterwards.
 struct Groups {
   Groups(int size, int radix) {
     while (count * radix <= size) count *= radix;
@@ -60,11 +61,11 @@ void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, 
   }
 }
 
-// Recursive doubling, for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp, "Optimization of
-// Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth, "Generalisation of recursive
-// doubling for AllReduce" (2017). In round i the leaders whose numbers differ in digit i exchange their
-// values. Cost: log_k p rounds of k-1 messages of n bytes; if p is no power of k, one round more before and
-// after.
+// Recursive doubling, and for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp, "Optimization
+// of Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth, "Generalisation of
+// recursive doubling for AllReduce" (2017). In round i the leaders whose numbers differ in digit i exchange
+// their values. Cost: log_k p rounds of k-1 messages of n bytes; if p is no power of k, one round more before
+// and after.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);
@@ -179,8 +180,8 @@ double rabenseifner_cost(const Problem& problem, const Tuning& tuning, const Cos
   return seconds;
 }
 
-// Circulant reduce-scatter and all-gather (see circulant.h): Rabenseifner's volume for every p.
-// Cost: 2 ceil(log2 p) rounds, 2 (p-1)/p n bytes, (p-1)/p n combined; a round is up to two messages.
+// Circulant reduce-scatter and all-gather (see circulant.h) have Rabenseifner's volume for every p. Cost: 2
+// ceil(log2 p) rounds, 2 (p-1)/p n bytes, (p-1)/p n combined; a round is up to two messages.
 void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice work = output(0, problem.count);

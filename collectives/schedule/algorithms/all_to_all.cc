@@ -15,9 +15,10 @@ void for_digit_runs(int p, int k, int place, int digit, Function function) {
   }
 }
 
-// Bruck, Ho, Kipnis, Upfal, Weathersby (1997): blocks, ordered by how far they have to go, travel the base-k
-// digits of that distance one after the other, all that share a digit in one message. Cost: ceil(log_k p)
-// rounds of k-1 messages of about n p / k bytes, packed and unpacked.
+// Algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997): the way of a block is the number of ranks to its
+// destination. Blocks travel the base-k digits of their ways one after the other, and all blocks that share a
+// digit go in one message. Cost: ceil(log_k p) rounds of k-1 messages of about n p / k bytes, packed and
+// unpacked.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -70,14 +71,15 @@ double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel&
   return seconds + terms.gamma(2 * moved + 2 * terms.p() * terms.bytes());
 }
 
-// Whom to exchange with in round k: an involution, so that both sides meet in the same round.
+// The partner in round k. This is an involution, so that both sides meet in the same round.
 int partner_of(int rank, int round, int size) {
   const bool power_of_two = (size & (size - 1)) == 0;
   return power_of_two ? rank ^ round : shifted(round, -rank, size);
 }
 
-// Every block straight to its destination, `window` partners at a time. In place the outgoing block is set
-// aside first, as the partner's arrives where it stands. Cost: p-1 messages, overlapping; (p-1) n bytes.
+// Every block goes straight to its destination, `window` partners at a time. In place, the outgoing block is
+// set aside first, since the partner's block arrives where it stands. Cost: p-1 messages, overlapping; (p-1)
+// n bytes.
 void exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning, const Blocks& sent,
               const Blocks& received, bool set_aside) {
   const std::uint64_t window = std::max<std::uint64_t>(tuning.window, 1);

@@ -7,9 +7,9 @@
 #include "collectives/schedule/cost_model.h"
 #include "collectives/schedule/topology.h"
 
-// The terms that closed-form costs are made of. Only + - * / and comparisons on values that all ranks share,
-// and compiled without contraction to fused operations, so that every rank gets the same bits and chooses
-// alike.
+// `Terms` are what closed-form costs are made of. They use only + - * / and comparisons on values that all
+// ranks share, compiled without contraction to fused operations, so that every rank gets the same bits and
+// chooses alike.
 namespace tutti {
 
 // A connection as it looks to one rank while many use the machine in one pattern.
@@ -61,13 +61,13 @@ class Terms {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
     return exchange(distance, within);
   }
-  // The same for whoever knows whether they are all `within` a host.
+  // The same for a caller that knows whether they are all `within` a host.
   Path exchange(int distance, bool within) const { return path(!within, crowd_, distance, crowd_, 2); }
   // One round of a tree: in each range of `span` ranks one sends to others.
   Path tree(int span, int fanout) const {
     return tree(span, fanout, hosts_ == 1 || (problem_.topology->regular() && crowd_ % span == 0));
   }
-  // The same for whoever knows whether each range is `within` a host.
+  // The same for a caller that knows whether each range is `within` a host.
   Path tree(int span, int fanout, bool within) const {
     const int ranges = (problem_.size + span - 1) / std::max(span, 1);
     const int active = std::min(problem_.size, ranges * fanout);

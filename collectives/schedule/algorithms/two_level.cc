@@ -5,11 +5,11 @@
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"
 
-// Several hosts with several ranks each: what ranks of one host can do among themselves they do before
-// anything goes to another host, after it, or both. Träff, Hunold, "Decomposing MPI collectives for
-// exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in parallel computer
-// networks to optimize collective operation performance" (2000). Hosts may have different numbers of ranks,
-// in any placement.
+// These algorithms are for several hosts with several ranks each. The ranks of one host do their part among
+// themselves before or after anything goes to another host, or both. Träff, Hunold, "Decomposing MPI
+// collectives for exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in
+// parallel computer networks to optimize collective operation performance" (2000). Hosts may have different
+// numbers of ranks, in any placement.
 namespace tutti {
 namespace {
 
@@ -61,7 +61,8 @@ void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tunin
   }
 }
 
-// Down to one rank a host, among these, and out again. Cost: 2 ceil(log_k q) + ceil(log_k H) rounds.
+// The vectors of a host are combined at its leader, the leaders exchange, and each hands the result out.
+// Cost: 2 ceil(log_k q) + ceil(log_k H) rounds.
 void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const std::uint64_t n = problem.count;
@@ -85,7 +86,8 @@ void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const 
 
 // --- broadcast, reduce ---
 
-// From the root to the other hosts' leaders, and from each leader to its host; in segments, which overlap.
+// The vector goes from the root to the other hosts' leaders, and from each leader to its host; in segments,
+// which overlap.
 void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const Slice all = output(0, problem.count);
@@ -106,7 +108,7 @@ void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const T
   }
 }
 
-// The other way round.
+// A reduce goes the other way round.
 void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const bool is_root = problem.rank == problem.root;
@@ -136,7 +138,7 @@ void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuni
 
 // --- all_gather, reduce_scatter ---
 
-// Where each host's blocks are when they stand in the order of hosts.
+// The places of the hosts' blocks in the order of hosts.
 Blocks host_blocks(const Problem& problem) {
   std::vector<std::uint64_t> counts;
   for (int h = 0; h < problem.topology->hosts(); ++h)
@@ -144,7 +146,7 @@ Blocks host_blocks(const Problem& problem) {
   return Blocks::packed(counts);
 }
 
-// Whether that is the order of ranks.
+// Whether the order of hosts is the order of ranks.
 bool in_rank_order(const Topology& topology) {
   int rank = 0;
   for (int h = 0; h < topology.hosts(); ++h) {
@@ -168,7 +170,7 @@ void for_blocks(const Problem& problem, const Slice& by_host, const Slice& by_ra
   }
 }
 
-// A host's blocks go to its leader, the leaders exchange theirs, and hand out all.
+// A host's blocks go to its leader; the leaders exchange them and hand out all.
 void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
@@ -195,8 +197,8 @@ void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const 
   for_blocks(problem, held, all, [&](const Slice& from, const Slice& to) { builder.copy(from, to); });
 }
 
-// The other way round: a host's vectors are combined at its leader, the leaders exchange and combine what
-// each host is due, and hand it out.
+// A reduce-scatter goes the other way round: a host's vectors are combined at its leader; the leaders
+// exchange and combine the blocks of each host, and hand them out.
 void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
@@ -227,7 +229,7 @@ void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, co
 
 // --- barrier ---
 
-// Up a tree inside the host, among the leaders, and down again.
+// Empty messages go up a tree inside the host, between the leaders, and down again.
 void leaders_barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const TreeNode node = range_tree(at.place, at.local_size(), 0, radix_of(tuning));
@@ -265,8 +267,8 @@ double lanes_cost(const Problem& problem, const Tuning& tuning, const CostModel&
   const auto [n, segments] =
       cut(problem, tuning, 4 * static_cast<std::uint64_t>(tree_depth(problem.size, 2)));
   const double block = n / parts.local_size();
-  // The first stage of all segments goes before the second of any, as all of it is ready at the start: what
-  // overlaps after that is little (simulator).
+  // The first stage of all segments goes before the second of any, since all of it is ready at the start.
+  // Little overlaps after that (simulator).
   return segments * (parts.within(CollectiveKind::reduce_scatter, "circulant", block) +
                      parts.between(CollectiveKind::all_reduce, "circulant", n / width, width) +
                      parts.within(CollectiveKind::all_gather, "circulant", block));
@@ -280,12 +282,12 @@ double leaders_all_reduce_cost(const Problem& problem, const Tuning& tuning, con
          parts.within(CollectiveKind::broadcast, "binomial", n);
 }
 
-double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
-  const PartCosts parts(problem, tuning, model);
 // The seconds of each further segment in a chain of so many ranks, if the first takes `seconds`: a segment is
 // passed on while the next comes in.
 double per_hop(double seconds, int ranks) { return seconds / std::max(1, ranks - 1); }
 
+double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
+  const PartCosts parts(problem, tuning, model);
   const auto [n, segments] = cut(problem, tuning, problem.kind == CollectiveKind::reduce ? 6 : 4);
   const auto name = tree_or_chain(tuning);
   const double within = parts.within(problem.kind, name, n);
