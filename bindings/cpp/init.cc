@@ -26,7 +26,7 @@ namespace tutti {
 
 namespace {
 
-// Everything that one `init` collects on its way.
+// `Setup` is everything that one `init` collects on its way.
 struct Setup {
   Config config;
   InitOptions options;
@@ -37,7 +37,7 @@ struct Setup {
   const std::vector<std::string>& transport_names() const {
     return options.transports.empty() ? config.transports : options.transports;
   }
-  // Ranks that meet in a store which is not ours must agree on this, too.
+  // Ranks that meet in a store of the caller's must agree on this, too.
   std::string wire_digest() const {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
@@ -93,12 +93,12 @@ Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nano
   return Deadline::after(from_url.value_or(setup.config.init_timeout));
 }
 
-// What all ranks must run: "0.1.0 (build 3fa92c11d0e4)".
+// The build that all ranks must run: "0.1.0 (build 3fa92c11d0e4)".
 std::string build_name() { return std::string(version()) + " (build " + std::string(build()) + ")"; }
 
 unsigned usable_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Polling helps only who has a core to himself.
+// Polling helps only a rank that has a core to itself.
 std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerInfo>& peers, int rank) {
   const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
   const auto here = std::ranges::count_if(
@@ -107,7 +107,7 @@ std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerI
   return static_cast<unsigned>(here) > cores ? std::chrono::nanoseconds(0) : config.spin;
 }
 
-// What messages cost before anything is measured. Driving.
+// The costs of messages before any are measured. Driving.
 CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   const int neighbour = mesh.rank() == 0 ? 1 : 0;
   CostModel model = shipped_model(mesh.size() > 1 ? mesh.transport_name(neighbour) : "");
@@ -116,7 +116,7 @@ CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   return model;
 }
 
-// A rank that cannot be asked does its work all the same.
+// A rank that cannot be asked works all the same.
 void answer_questions(World& world) {
   auto server = DebugServer::create([recorder = world.recorder.get()] { return recorder->tell(); });
   if (server.ok()) {
@@ -126,7 +126,7 @@ void answer_questions(World& world) {
   }
 }
 
-// So does a rank that cannot be traced.
+// A rank that cannot be traced works all the same.
 void trace(World& world, const std::string& pattern) {
   auto started = world.recorder->start_trace(pattern);
   if (started.ok()) {
@@ -136,8 +136,23 @@ void trace(World& world, const std::string& pattern) {
   }
 }
 
-// The control plane's first links: whoever may leave soon must have been known to its neighbours.
+// Waits for the control plane's first links: a rank that leaves soon must have been known to its neighbours.
 constexpr std::chrono::seconds linking_limit{10};
+
+// Starts the control plane, and chooses algorithms by costs that all ranks agree on.
+void link_and_measure(const std::shared_ptr<World>& world, Setup& setup, const CostModel& shipped,
+                      Deadline deadline) {
+  Liveness& liveness = *setup.liveness;
+  world->desk.start(std::move(setup.liveness));
+  // Measuring has a communicator of its own, so that it leaves no trace in the world's.
+  world->part_of = Composite::init;
+  Communicator scout = create_communicator(world);
+  const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !setup.config.deterministic);
+  log::info("costs agreed on: ", describe(agreed));
+  world->selector = Selector::create(agreed, format_algorithm_choices(setup.config.algorithm)).take();
+  if (!liveness.wait_linked(earlier(deadline, Deadline::after(linking_limit))))
+    log::warn("not all control connections could be made so far");
+}
 
 Communicator build_world(Setup& setup, int rank, std::vector<PeerInfo> peers, Deadline deadline) {
   const int size = static_cast<int>(peers.size());
@@ -164,18 +179,7 @@ Communicator build_world(Setup& setup, int rank, std::vector<PeerInfo> peers, De
   auto world =
       std::make_shared<World>(std::move(engine), std::move(mesh), Selector::create(shipped, overrides).take(),
                               std::min(setup.config.timeout, deadline.remaining()));
-  Liveness& liveness = *setup.liveness;
-  if (size > 1) {
-    world->desk.start(std::move(setup.liveness));
-    // A communicator for this alone, so that what it measures by leaves no trace in the world's.
-    world->part_of = Composite::init;
-    Communicator scout = create_communicator(world);
-    const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !setup.config.deterministic);
-    log::info("costs agreed on: ", describe(agreed));
-    world->selector = Selector::create(agreed, overrides).take();
-    if (!liveness.wait_linked(earlier(deadline, Deadline::after(linking_limit))))
-      log::warn("not all control connections could be made so far");
-  }
+  if (size > 1) link_and_measure(world, setup, shipped, deadline);
   world->part_of = Composite::none;
   world->default_timeout = setup.config.timeout;
   world->window_bytes = setup.config.shm_window;
@@ -186,15 +190,14 @@ Communicator build_world(Setup& setup, int rank, std::vector<PeerInfo> peers, De
   return create_communicator(world);
 }
 
-// Which descriptor was missing is seen where one was to be made, not by who waits for what would have come
-// over it.
+// A missing descriptor is noticed where it was to be made, not by a rank that waits for data over it.
 Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
   const bool said = status.message().find("file descriptors") != std::string::npos;
   if (said || descriptor_shortages() == shortages_before) return Error(status);
   return Error(Status(status.code(), status.message() + "; meanwhile: " + error_text(EMFILE), status.peer()));
 }
 
-// While the store is still there. What fails is for the others to know, too.
+// This is done while the store still exists, so that the others learn of a failure, too.
 std::function<Status(const std::vector<PeerInfo>&)> builder(Setup& setup, int rank, Deadline deadline,
                                                             std::optional<Communicator>& built) {
   return [&setup, rank, deadline, &built](const std::vector<PeerInfo>& peers) {
