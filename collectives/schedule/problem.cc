@@ -8,7 +8,8 @@ namespace {
 
 using Counts = std::span<const std::uint64_t>;
 
-// More than the last level of cache of most processors; what is well below it is still there when it is used.
+// This is more than the last level of cache of most processors. An output well below it is still in cache
+// when it is used.
 constexpr std::uint64_t cached_bytes = 64 << 20;
 
 std::uint64_t sum(Counts counts) { return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}); }
