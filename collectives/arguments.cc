@@ -28,11 +28,9 @@ std::uint64_t total(std::span<const std::uint64_t> counts) {
 
 bool fits_memory(std::uint64_t count, DataType type) { return product(count, size_of(type)) < too_much; }
 
-// In the in-place form one buffer plays both parts.
+// A call on one rank.
 struct Context {
   const Call& call;
-  ConstBuffer in;
-  Buffer out;
   int rank;
   int size;
   bool is_root() const { return rank == call.root; }
@@ -74,13 +72,13 @@ std::uint64_t share(const Context& c) {
     case CollectiveKind::exscan:
     case CollectiveKind::all_gather:
     case CollectiveKind::gather:
-      return c.in.count;
+      return c.call.in.count;
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::scatter:
-      return c.out.count;
+      return c.call.out.count;
     case CollectiveKind::all_to_all:
-      return c.out.count / c.p();
+      return c.call.out.count / c.p();
     default:
       return 0;
   }
@@ -123,8 +121,8 @@ Status check_size(const char* side, std::uint64_t have, std::uint64_t need, cons
 // In place exactly, or apart; anything between is an error. A side that is a block of the other is in place
 // where that block lies.
 Status check_overlap(const Context& c, Problem& problem) {
-  const ConstBuffer& in = c.in;
-  const Buffer& out = c.out;
+  const ConstBuffer& in = c.call.in;
+  const Buffer& out = c.call.out;
   if (in.bytes() == 0 || out.bytes() == 0) return Status();
   const auto* in_begin = static_cast<const std::byte*>(in.data);
   const auto* out_begin = static_cast<const std::byte*>(out.data);
@@ -139,35 +137,19 @@ Status check_overlap(const Context& c, Problem& problem) {
   return problem.in_place || apart ? Status() : invalid("in and out overlap without being in place");
 }
 
-Context with_both_sides(const Call& call, int rank, int size) {
-  Context both{call, call.in, call.out, rank, size};
-  if (!call.one_buffer) return both;
-  const std::size_t element = size_of(call.out.type);
-  const std::uint64_t count = call.out.count / both.p();
-  void* const data = call.out.data;
-  void* const block = data == nullptr
-                          ? nullptr
-                          : static_cast<std::byte*>(data) + static_cast<std::size_t>(rank) * count * element;
-  both.in = call.out;
-  if (call.kind == CollectiveKind::all_gather) {
-    both.in.data = block;
-    both.in.count = count;
-  } else if (call.kind == CollectiveKind::reduce_scatter) {
-    both.out.data = block;
-    both.out.count = count;
-  }
-  return both;
-}
+// The type of the elements, as far as the sides that this rank has agree.
+DataType type_of(const Context& c) { return has_input(c) ? c.call.in.type : c.call.out.type; }
 
 Status check_types(const Context& c, bool has_in, bool has_out) {
-  const DataType in = c.in.type;
-  const DataType out = c.out.type;
+  const DataType in = c.call.in.type;
+  const DataType out = c.call.out.type;
   if (has_in && has_out && in != out) {
     return invalid("in is " + std::string(to_string(in)) + ", out is " + std::string(to_string(out)));
   }
   const DataType type = has_in ? in : out;
-  if (is_reduction(c.call.kind) && !c.call.op.supports(type)) {
-    return Status(Code::unsupported, c.call.op.name() + " is not defined on " + std::string(to_string(type)));
+  if (is_reduction(c.call.kind) && !c.call.op->supports(type)) {
+    return Status(Code::unsupported,
+                  c.call.op->name() + " is not defined on " + std::string(to_string(type)));
   }
   if (product(share(c), c.p()) == too_much || total(c.call.in_counts) == too_much ||
       total(c.call.out_counts) == too_much) {
@@ -176,57 +158,48 @@ Status check_types(const Context& c, bool has_in, bool has_out) {
   return Status();
 }
 
-void fill_problem(const Context& c, DataType type, CheckedCall& checked) {
+Problem problem_of(const Context& c) {
   const Call& call = c.call;
-  Problem& problem = checked.problem;
+  const ReduceOp::Kind op = call.op->kind();
+  Problem problem;
   problem.kind = call.kind;
   problem.rank = c.rank;
   problem.size = c.size;
   problem.root = call.root;
   problem.count = share(c);
-  problem.element_size = static_cast<std::uint32_t>(size_of(type));
-  problem.commutative = call.op.commutative();
-  problem.average = call.op.kind() == ReduceOp::Kind::avg;
-  problem.premultiplied = call.op.kind() == ReduceOp::Kind::premultiplied_sum;
-  problem.agrees = is_reduction(call.kind) && call.op.kind() == ReduceOp::Kind::user;
+  problem.element_size = static_cast<std::uint32_t>(size_of(type_of(c)));
+  problem.commutative = call.op->commutative();
+  problem.average = op == ReduceOp::Kind::avg;
+  problem.premultiplied = op == ReduceOp::Kind::premultiplied_sum;
+  problem.agrees = is_reduction(call.kind) && op == ReduceOp::Kind::user;
   problem.input_counts = call.in_counts;
   problem.output_counts = call.out_counts;
   // Away from the root only a rank's own count is known: the size of the buffer that it has.
-  if (c.is_root()) return;
-  const auto own = [&](std::uint64_t count) -> std::span<const std::uint64_t> {
-    checked.own_counts.assign(c.p(), 0);
-    checked.own_counts[static_cast<std::size_t>(c.rank)] = count;
-    return checked.own_counts;
-  };
-  if (call.kind == CollectiveKind::gather_v) problem.output_counts = own(c.in.count);
-  if (call.kind == CollectiveKind::scatter_v) problem.input_counts = own(c.out.count);
-}
-
-void fill_args(const Context& c, bool has_in, bool has_out, CheckedCall& checked) {
-  const Call& call = c.call;
-  CollectiveArgs& args = checked.args;
-  args.kind = call.kind;
-  args.type = has_in ? c.in.type : c.out.type;
-  args.op = call.op;
-  args.root = call.root;
-  args.count = checked.problem.count;
-  args.input = has_in ? c.in.data : nullptr;
-  args.output = has_out ? c.out.data : nullptr;
-  args.input_counts = call.in_counts;
-  args.output_counts = call.out_counts;
+  if (!c.is_root() && call.kind == CollectiveKind::gather_v) problem.output_counts = {&call.in.count, 1};
+  if (!c.is_root() && call.kind == CollectiveKind::scatter_v) problem.input_counts = {&call.out.count, 1};
+  return problem;
 }
 
 }  // namespace
 
-CallMemory::CallMemory(const Call& call)
-    : kind_(call.kind),
-      in_(call.in),
-      out_(call.out),
-      op_(call.op),
-      root_(call.root),
-      one_buffer_(call.one_buffer) {}
+Fingerprint fingerprint(const Call& call, int rank, int size) {
+  const Context context{call, rank, size};
+  Fingerprint print;
+  print.kind = call.kind;
+  print.part_of = call.part_of;
+  if (call.kind != CollectiveKind::barrier) print.type = type_of(context);
+  if (is_reduction(call.kind)) print.op = call.op->kind();
+  if (has_root(call.kind)) print.root = call.root;
+  const Counted by = counted(call.kind);
+  if (by == Counted::share) print.count = share(context);
+  if (by == Counted::digest) {
+    const bool gathers = call.kind == CollectiveKind::all_gather_v;
+    print.count = digest_of(gathers ? call.out_counts : call.in_counts);
+  }
+  return print;
+}
 
-Result<CheckedCall> check(const Call& call, int rank, int size) {
+Result<Problem> check(const Call& call, int rank, int size) {
   if (call.root < 0 || call.root >= size) {
     return invalid("root " + std::to_string(call.root) + " of " + std::to_string(size) + " ranks");
   }
@@ -236,22 +209,19 @@ Result<CheckedCall> check(const Call& call, int rank, int size) {
   if (!fits_memory(call.in.count, call.in.type) || !fits_memory(call.out.count, call.out.type)) {
     return invalid("a buffer larger than memory can be");
   }
-  const Context context = with_both_sides(call, rank, size);
+  const Context context{call, rank, size};
   const bool has_in = has_input(context);
   const bool has_out = has_output(context);
   Status status = check_counts(context);
   if (status.ok()) status = check_types(context, has_in, has_out);
   if (!status.ok()) return status;
-  CheckedCall checked;
-  fill_problem(context, has_in ? context.in.type : context.out.type, checked);
-  Problem& problem = checked.problem;
-  if (has_in) status = check_size("in", context.in.count, input_count(problem), context.in.data);
+  Problem problem = problem_of(context);
+  if (has_in) status = check_size("in", call.in.count, input_count(problem), call.in.data);
   if (status.ok() && has_out)
-    status = check_size("out", context.out.count, output_count(problem), context.out.data);
+    status = check_size("out", call.out.count, output_count(problem), call.out.data);
   if (status.ok() && has_in && has_out) status = check_overlap(context, problem);
   if (!status.ok()) return status;
-  fill_args(context, has_in, has_out, checked);
-  return checked;
+  return problem;
 }
 
 Status check(const Transfer& transfer, int size) {

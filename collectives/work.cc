@@ -9,14 +9,14 @@ namespace tutti {
 
 namespace {
 
-// A callback runs on the thread that drives: waiting there would wait for itself.
+// A callback runs on the driving thread, which would wait for itself.
 void check_may_wait(Operation& operation) {
   if (operation.engine().driver.driven_by_this_thread()) {
     throw Error(Status(Code::invalid_argument, operation.describe() + ": wait inside a `then` callback"));
   }
 }
 
-// For as long as a thread waits, in the trace.
+// `TracedWait` shows in the trace how long a thread waits.
 class TracedWait {
  public:
   explicit TracedWait(const Operation& operation) : trace_(operation.engine().trace.get()) {
@@ -42,7 +42,7 @@ class TracedWait {
   Trace::Event event_;
 };
 
-// Why a wait without a deadline came back empty-handed: there is no progress to be had.
+// Says why a wait without a deadline ended too early: no progress can be made.
 Status stuck(Operation& operation) {
   Driver& driver = operation.engine().driver;
   if (driver.forked()) return forked_child().with_context(operation.describe());

@@ -14,6 +14,7 @@ void put(NoteWriter& writer, const CallNote& note) {
       .put(static_cast<std::uint8_t>(note.call.type))
       .put(static_cast<std::uint8_t>(note.call.op))
       .put(note.call.algorithm)
+      .put(static_cast<std::uint8_t>(note.call.part_of))
       .put(static_cast<std::uint32_t>(note.call.root))
       .put(note.call.count);
 }
@@ -33,7 +34,12 @@ bool get(NoteReader& reader, CallNote& note) {
   good &= get(reader, DataType::float8_e5m2, note.call.type);
   good &= get(reader, ReduceOp::Kind::user, note.call.op);
   note.call.algorithm = reader.get<std::uint8_t>();
-  note.call.root = static_cast<std::int32_t>(reader.get<std::uint32_t>());
+  Composite part_of{};
+  good &= get(reader, Composite::allocate, part_of);
+  note.call.part_of = part_of;
+  const auto root = static_cast<std::int32_t>(reader.get<std::uint32_t>());
+  note.call.root = root;
+  good &= note.call.root == root;
   note.call.count = reader.get<std::uint64_t>();
   return good && reader.ok();
 }

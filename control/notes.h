@@ -9,7 +9,7 @@
 
 #include <tutti/status.h>
 
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 
 namespace tutti {
 

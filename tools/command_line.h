@@ -8,7 +8,7 @@
 
 namespace tutti::tools {
 
-// What a shell expects of a command.
+// The exit statuses that a shell expects of a command.
 inline constexpr int exit_failure = 1;
 inline constexpr int exit_usage = 2;
 // Some of the output could not be written; EX_IOERR of sysexits.h.
@@ -21,7 +21,7 @@ inline constexpr int exit_signal_base = 128;
 // for, or the arguments are wrong), says so to the user and returns the exit status.
 std::optional<int> parse(CLI::App& app, const Arguments& arguments);
 
-// The option by which ranks are counted: a number, or `auto` for the processors that they can use.
+// Adds the option that counts ranks: a number, or `auto` for the processors that they can use.
 CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& meaning);
 
 // Prints "NAME: message" to stderr and returns exit_usage.

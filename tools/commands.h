@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-// The subcommands of `tutti`. Each takes what follows its name on the command line and returns the exit
-// status.
+// Each function is a subcommand of `tutti`. It takes the words after its name on the command line and returns
+// the exit status.
 namespace tutti::tools {
 
 using Arguments = std::vector<std::string>;

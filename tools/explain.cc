@@ -41,7 +41,7 @@ struct ExplainOptions {
   MachineOptions machine;
 };
 
-// What the options mean.
+// A `Question` is the meaning of the options.
 struct Question {
   Problem problem;
   std::uint64_t bytes = 0;
@@ -57,23 +57,23 @@ void declare(CLI::App& app, ExplainOptions& options) {
   app.add_option("--bytes", options.bytes, "The whole vector of a rank (4096, 64K, 1M)")
       ->capture_default_str();
   app.add_option("--type", options.type, "The elements' type")->capture_default_str();
-  app.add_option("--op", options.op, "How they are combined")->capture_default_str();
-  app.add_option("--root", options.root, "The root, where there is one")->capture_default_str();
-  app.add_option("--rank", options.rank, "Whose steps to show")->capture_default_str();
+  app.add_option("--op", options.op, "The operation that combines them")->capture_default_str();
+  app.add_option("--root", options.root, "The root, if the collective has one")->capture_default_str();
+  app.add_option("--rank", options.rank, "The rank whose steps to show")->capture_default_str();
   app.add_option("--algorithm", options.algorithm, "Explain this one instead of the selector's choice");
   app.add_flag("--all-steps", options.all_steps, "Show the steps of long schedules too");
   app.add_option("--simulate", options.simulate,
-                 "Also run the schedules of so many ranks on the model machine")
+                 "Also run the schedules of this number of ranks on the model machine")
       ->check(CLI::Range(1, most_simulated));
   declare(app, options.machine);
   app.add_option("--validate", options.validate,
-                 "Instead of explaining: compare a CSV file of `tutti bench` with what is predicted")
+                 "Instead of explaining: compare a CSV file of `tutti bench` with predictions")
       ->type_name("FILE");
   app.add_flag("--scaling", options.scaling,
-               "Instead of explaining: all algorithms from 8 to 100000 ranks as CSV, 8 on each host");
+               "Instead of explaining: print all algorithms from 8 to 100000 ranks as CSV, 8 on each host");
 }
 
-// Those whose messages follow from one size.
+// Whether the messages of a kind follow from one size.
 bool explainable(CollectiveKind kind) {
   return !to_string(kind).ends_with("_v") && kind != CollectiveKind::send && kind != CollectiveKind::recv;
 }
@@ -87,35 +87,12 @@ std::string known_collectives() {
   return names;
 }
 
-// What the options ask for, once they have been read.
-struct Subject {
-  CollectiveKind kind;
-  std::uint64_t bytes;
-  DataType type;
-  ReduceOp op;
-};
-
-void pose(const ExplainOptions& options, const Subject& subject, Question& question) {
-  question.bytes = subject.bytes;
-  question.type = subject.type;
-  question.problem.kind = subject.kind;
-  question.problem.rank = options.rank;
-  question.problem.size = options.ranks;
-  question.problem.root = options.root;
-  question.problem.count = count_for(subject.kind, subject.bytes, options.ranks, subject.type);
-  question.problem.element_size = static_cast<std::uint32_t>(size_of(subject.type));
-  question.problem.average = is_reduction(subject.kind) && subject.op == ReduceOp::avg;
-  question.topology = topology_of(options.ranks, options.machine.hosts);
-  question.problem.topology = question.topology.get();
-}
-
-// Fills `question`; what is wrong with the options, or nothing.
+// Fills `question`. Returns what is wrong with the options, or nothing.
 std::string understand(const ExplainOptions& options, Question& question) {
   if (options.collective.empty()) return "COLLECTIVE is required";
   const auto kind = parse_collective_kind(options.collective);
   if (!kind || !explainable(*kind)) {
-    return "no such collective to explain: " + options.collective +
-           did_you_mean(options.collective, known_collectives()) + "; there are: " + known_collectives();
+    return no_such("collective to explain", options.collective, known_collectives());
   }
   if (options.ranks == 0) return "--ranks is required";
   if (options.machine.hosts > options.ranks) return "--hosts must not be more than --ranks";
@@ -123,12 +100,8 @@ std::string understand(const ExplainOptions& options, Question& question) {
   const auto type = parse_data_type(options.type);
   const auto op = parse_reduce_op(options.op);
   if (!bytes) return "--bytes needs a size like 4096, 64K or 1M, not " + options.bytes;
-  if (!type)
-    return "no such type: " + options.type + did_you_mean(options.type, type_names()) +
-           "; there are: " + type_names();
-  if (!op)
-    return "no such operation: " + options.op + did_you_mean(options.op, op_names()) +
-           "; there are: " + op_names();
+  if (!type) return no_such("type", options.type, type_names());
+  if (!op) return no_such("operation", options.op, op_names());
   if (*bytes % size_of(*type) != 0) {
     return "--bytes " + options.bytes + " is no whole number of " + options.type + "s, of " +
            std::to_string(size_of(*type)) + " bytes each";
@@ -136,15 +109,23 @@ std::string understand(const ExplainOptions& options, Question& question) {
   if (is_reduction(*kind) && !op->supports(*type)) return options.op + " is not defined on " + options.type;
   if (options.root < 0 || options.root >= options.ranks) return "--root must be a rank";
   if (options.rank < 0 || options.rank >= options.ranks) return "--rank must be below --ranks";
-  if (!options.algorithm.empty()) {
-    question.algorithm = find_algorithm(*kind, options.algorithm);
-    if (question.algorithm == nullptr) {
-      const std::string known = algorithm_names(*kind);
-      return options.collective + " has no algorithm " + options.algorithm +
-             did_you_mean(options.algorithm, known) + "; it has " + known;
-    }
+  question.algorithm = find_algorithm(*kind, options.algorithm);
+  if (!options.algorithm.empty() && question.algorithm == nullptr) {
+    const std::string known = algorithm_names(*kind);
+    return options.collective + " has no algorithm " + options.algorithm +
+           did_you_mean(options.algorithm, known) + "; it has " + known;
   }
-  pose(options, {*kind, *bytes, *type, *op}, question);
+  question.bytes = *bytes;
+  question.type = *type;
+  question.problem.kind = *kind;
+  question.problem.rank = options.rank;
+  question.problem.size = options.ranks;
+  question.problem.root = options.root;
+  question.problem.count = count_for(*kind, *bytes, options.ranks, *type);
+  question.problem.element_size = static_cast<std::uint32_t>(size_of(*type));
+  question.problem.average = is_reduction(*kind) && *op == ReduceOp::avg;
+  question.topology = topology_of(options.ranks, options.machine.hosts);
+  question.problem.topology = question.topology.get();
   return {};
 }
 
@@ -287,7 +268,7 @@ int explain_command(const Arguments& arguments) {
     if (const std::string problem = understand(options, question); !problem.empty())
       return usage_error(app, problem);
   }
-  // Files of `tutti bench` and the charts are about messages.
+  // Files of `tutti bench` and the charts show messages.
   if (!explaining && options.machine.transport.empty()) options.machine.transport = "tcp";
   const Config config = Config::from_environment().take();
   question.machine = machine_of(options.machine);

@@ -18,7 +18,7 @@
 namespace tutti::tools {
 namespace {
 
-// Variables by which launchers and schedulers make themselves known.
+// Launchers and schedulers are recognized by these variables.
 constexpr std::string_view launcher_prefixes[] = {
     "RANK",        "WORLD_SIZE",           "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
     "MASTER_ADDR", "MASTER_PORT",          "OMPI_COMM",         "PMI_",
@@ -51,7 +51,7 @@ void print_transports(const Config& config, const std::optional<SocketAddress>& 
   }
 }
 
-// The local address of packets to where the ranks would meet, if that is known.
+// The local address of packets to the place where the ranks would meet, if that is known.
 std::optional<SocketAddress> find_route(const Result<Launch>& launch) {
   if (!launch.ok() || launch->store.kind != StoreLocation::Kind::tcp) return std::nullopt;
   const auto addresses =
@@ -88,8 +88,7 @@ void print_interfaces(const Config& config, const std::optional<SocketAddress>& 
   std::cout << "\n";
 }
 
-// Names like ours that are not in the table get a warning, and their values, which may be anything, are not
-// shown.
+// Unknown names that look like ours get a warning. Their values, which may be anything, are not shown.
 bool concerns_us(const std::string& name) {
   for (const Config::Variable& variable : Config::variables()) {
     if (variable.name == name) return true;
@@ -121,12 +120,13 @@ void print_environment(const Config& config, const Result<Launch>& launch) {
 
 int info_command(const Arguments& arguments) {
   CLI::App app(
-      "Shows the version, the transports with why they cannot run here, the network interfaces, and what\n"
-      "the environment says about a launch.",
+      "Shows the version, the transports (and why one cannot run here), the network interfaces, and the\n"
+      "launch that the environment describes.",
       "tutti info");
   bool variables = false;
   bool markdown = false;
-  app.add_flag("--env", variables, "Every TUTTI_* variable: its value here, where from, type and meaning");
+  app.add_flag("--env", variables,
+               "Show every TUTTI_* variable: its value here, the source of that, its type and meaning");
   app.add_flag("--markdown", markdown, "With --env: as a Markdown table, with defaults");
   if (const auto status = parse(app, arguments)) return *status;
   if (markdown && !variables) return usage_error(app, "--markdown needs --env");

@@ -11,7 +11,7 @@
 namespace tutti::tools {
 namespace {
 
-// In steps of the gap; alpha is rounded down to whole ones, which keeps this a bound.
+// Counts in steps of the gap; alpha is rounded down to whole steps, which keeps this a bound.
 double latency_bound(int ranks, const LinkCost& link) {
   const double step = link.gap;
   if (step <= 0) return link.alpha;
@@ -21,21 +21,22 @@ double latency_bound(int ranks, const LinkCost& link) {
   return static_cast<double>(reached.size() - 1) * std::min(step, link.alpha);
 }
 
-// What has to pass the port of one of `parts` equal parts of the world, with `vector` bytes at every rank.
+// The bytes that have to pass the port of one of `parts` equal parts of the world, with `vector` bytes at
+// every rank.
 double through_port(CollectiveKind kind, double vector, double parts) {
   const double others = (parts - 1) / parts;
   if (kind == CollectiveKind::all_reduce) return 2 * vector * others;
   return has_blocks(kind) ? vector * others : vector;  // broadcast, reduce, scan: everything, once
 }
 
-// The same for a host: what its ranks have for others, or others for them.
+// The same for a host: the bytes that its ranks have for others, or others for them.
 double through_host(CollectiveKind kind, double vector, const Topology& topology) {
   const double most = kind == CollectiveKind::all_to_all ? topology.most() : 1;
   return most * through_port(kind, vector, topology.hosts());
 }
 
-// Bytes that all ranks together have to combine or write at least. What is combined last may be written in
-// place at one rank; all others' results are copies.
+// The bytes that all ranks together have to combine or write at least. The last combination may write the
+// result in place at one rank; all other results are copies.
 double through_cores(CollectiveKind kind, double vector, double ranks) {
   switch (kind) {
     case CollectiveKind::all_reduce:
@@ -68,7 +69,7 @@ double LowerBound::seconds() const { return std::max({latency, bandwidth, comput
 
 LowerBound lower_bound(const Problem& problem, const CostModel& model) {
   if (problem.size == 1) return {};
-  // Without data there is nothing to wait for, except at a barrier.
+  // Without data no rank has to wait, except at a barrier.
   if (problem.count == 0 && problem.kind != CollectiveKind::barrier) return {};
   const double ranks = problem.size;
   const double others = (ranks - 1) / ranks;
@@ -77,7 +78,7 @@ LowerBound lower_bound(const Problem& problem, const CostModel& model) {
 
   double latency = latency_bound(problem.size, model.near);
   double bandwidth = through_port(problem.kind, vector, ranks) * model.near.beta;
-  // Hosts of different sizes are not bounded by their number.
+  // The number of hosts is no bound if their sizes differ.
   if (problem.topology != nullptr && problem.topology->most() == problem.topology->fewest()) {
     latency = std::max(latency, latency_bound(problem.topology->hosts(), model.far));
     bandwidth = std::max(bandwidth, through_host(problem.kind, vector, *problem.topology) * model.far.beta);

@@ -37,7 +37,7 @@ class MeetingPlace {
   std::filesystem::path path_;
 };
 
-// Two ranks, both in this process, meet and measure what messages between them cost.
+// Two ranks, both in this process, meet and measure the cost of messages between them.
 CostModel measure_once(const std::string& transport) {
   const MeetingPlace place;
   std::array<std::exception_ptr, 2> failures;
@@ -60,8 +60,8 @@ CostModel measure_once(const std::string& transport) {
   return costs;
 }
 
-// The quickest of several times: what the machine can do. Where a measurement was not believed there are
-// shipped costs in its place, which count only if there is nothing else.
+// The quickest of several times, which is what the machine can do. Where a measurement was not plausible,
+// shipped costs took its place, and these count only if there is nothing else.
 CostModel measure_here(const std::string& transport) {
   constexpr int times = 5;
   const LinkCost shipped = shipped_model(transport).near;
@@ -75,7 +75,7 @@ CostModel measure_here(const std::string& transport) {
   return best;
 }
 
-// What ranks of a host would use.
+// The transport that ranks of a host would use.
 std::string preferred(const Config& config) {
   for (const std::string& transport : config.transports) {
     if (transport == "shm" || transport == "tcp") return transport;
@@ -86,20 +86,21 @@ std::string preferred(const Config& config) {
 }  // namespace
 
 void declare(CLI::App& app, MachineOptions& options) {
-  app.add_option("--hosts", options.hosts, "Hosts, with equally many ranks each, as far as possible")
+  app.add_option("--hosts", options.hosts,
+                 "The number of hosts; their numbers of ranks differ by one at most")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--transport", options.transport,
-                 "Between the ranks of a host; not given: what they would use")
+                 "The transport between the ranks of a host; otherwise the one that they would use")
       ->check(CLI::IsMember({"tcp", "shm"}));
-  app.add_flag("--measure", options.measure, "Reckon with what messages cost on this machine");
-  app.add_option("--cores", options.cores, "Cores of a host; 0: one for every rank")
+  app.add_flag("--measure", options.measure, "Measure the costs of messages on this machine, and use these");
+  app.add_option("--cores", options.cores, "The cores of a host; 0: one for every rank")
       ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--alpha", options.alpha_us, "Microseconds a message within a host");
-  app.add_option("--beta", options.beta_ns, "Nanoseconds a byte within a host");
-  app.add_option("--gamma", options.gamma_ns, "Nanoseconds a byte combined");
-  app.add_option("--far-alpha", options.far_alpha_us, "Microseconds a message between hosts");
-  app.add_option("--far-beta", options.far_beta_ns, "Nanoseconds a byte between hosts");
+  app.add_option("--alpha", options.alpha_us, "Microseconds for a message within a host");
+  app.add_option("--beta", options.beta_ns, "Nanoseconds for a byte within a host");
+  app.add_option("--gamma", options.gamma_ns, "Nanoseconds for a byte combined");
+  app.add_option("--far-alpha", options.far_alpha_us, "Microseconds for a message between hosts");
+  app.add_option("--far-beta", options.far_beta_ns, "Nanoseconds for a byte between hosts");
 }
 
 Machine machine_of(const MachineOptions& options) {
@@ -120,7 +121,7 @@ Machine machine_of(const MachineOptions& options) {
   }
   if (options.transport.empty()) machine.source += ", which ranks of a host use unless told otherwise";
   if (options.cores >= 0) machine.model.cores = options.cores;
-  // Who gives one figure of a link asks for the textbook's machine: its parts follow.
+  // A user who gives one figure of a link asks for a textbook's machine: its other parts follow from it.
   const auto set = [&](LinkCost& link, const std::optional<double>& alpha,
                        const std::optional<double>& beta) {
     if (alpha) link.alpha = *alpha * 1e-6;

@@ -10,10 +10,10 @@
 
 namespace tutti::tools {
 
-// The machine that a question is about, in the units that people have a feeling for.
+// `MachineOptions` describe the machine that a question is about, in units that people use.
 struct MachineOptions {
   int hosts = 1;
-  std::string transport;  // empty: as ranks of a host choose by themselves
+  std::string transport;  // empty: the one that ranks of a host would choose
   bool measure = false;
   int cores = -1;
   std::optional<double> alpha_us, beta_ns, gamma_ns, far_alpha_us, far_beta_ns;
@@ -22,17 +22,17 @@ struct MachineOptions {
 struct Machine {
   CostModel model;
   std::string transport;  // between the ranks of a host
-  std::string source;     // where the costs are from, in words
+  std::string source;     // of the costs, in words
 };
 
 void declare(CLI::App& app, MachineOptions& options);
 
-// Shipped costs, or those of this machine, as measured by two ranks that meet here, with what was given in
-// place of either. Throws `Error` if measuring fails.
+// Returns shipped costs, or those of this machine, as measured by two ranks that meet here; options replace
+// either. Throws `Error` if measuring fails.
 Machine machine_of(const MachineOptions& options);
 
-// `ranks` ranks on that many hosts, as evenly as possible, those of a host one after the other; null for one
-// host.
+// Places `ranks` ranks on that many hosts, as evenly as possible, those of a host one after the other; null
+// for one host.
 std::unique_ptr<const Topology> topology_of(int ranks, int hosts);
 
 }  // namespace tutti::tools

@@ -44,4 +44,8 @@ std::string did_you_mean(const std::string& name, const std::string& known) {
   return nearest.empty() ? "" : " (did you mean " + nearest + "?)";
 }
 
+std::string no_such(const std::string& what, const std::string& name, const std::string& known) {
+  return "no such " + what + ": " + name + did_you_mean(name, known) + "; there are: " + known;
+}
+
 }  // namespace tutti::tools

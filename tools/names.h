@@ -4,12 +4,15 @@
 
 namespace tutti::tools {
 
-// What may be given by name, "int8, uint8, ...", for messages about names that are none.
+// The known names, "int8, uint8, ...", for messages about unknown ones.
 std::string type_names();
 std::string op_names();
 
-// " (did you mean all_reduce?)" where `known`, a list like the above, has a name that is nearly `name`; or
-// nothing.
+// Returns " (did you mean all_reduce?)" if `known`, a list like the above, has a name that is nearly `name`;
+// otherwise nothing.
 std::string did_you_mean(const std::string& name, const std::string& known);
+
+// Returns "no such type: flaot32 (did you mean float32?); there are: int8, uint8, ..."
+std::string no_such(const std::string& what, const std::string& name, const std::string& known);
 
 }  // namespace tutti::tools

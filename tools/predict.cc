@@ -17,7 +17,8 @@
 namespace tutti::tools {
 namespace {
 
-// As `tutti bench` measures: one call after the other, until the first and the last are few among them.
+// Repeats as often as `tutti bench` does: one call after the other, until the first and the last are few
+// among them.
 constexpr int repetitions = 8;
 
 struct SizeClass {
@@ -111,10 +112,10 @@ constexpr std::array<std::uint64_t, 3> scaling_bytes = {8, 64 << 10, 64 << 20};
 constexpr std::array scaling_ranks = {8,    16,   32,   64,    128,   256,   512,    1024,
                                       2048, 4096, 8192, 16384, 32768, 65536, 100'000};
 constexpr int most_events_ranks = 4096;
-// Over all ranks; beyond it an algorithm is drawn by its closed form.
+// The steps of all ranks that are simulated at most; beyond it an algorithm is drawn by its closed form.
 constexpr std::uint64_t most_steps = 400'000;
 
-// The steps of a rank in the middle of the world, for all of them.
+// The steps of a rank in the middle of the world stand for those of all ranks.
 std::uint64_t steps_of(const Choice& choice, Problem problem) {
   problem.rank = problem.size / 2;
   return build_schedule(*choice.algorithm, problem, choice.tuning).steps.size() *

@@ -4,9 +4,9 @@
 
 namespace tutti::tools {
 
-// How many processors the processes that we start can use at once: as many as we may run on (affinity), or
-// less where our control groups (v1 or v2) have a share of the time only. At least 1. `root`: where the
-// system's files are found.
+// Returns how many processors the processes that we start can use at once: as many as we may run on
+// (affinity), or less if our control groups (v1 or v2) have only a share of the time. At least 1. `root`: the
+// folder of the system's files.
 int usable_processors(const std::string& root = "");
 
 }  // namespace tutti::tools

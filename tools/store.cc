@@ -12,23 +12,35 @@
 namespace tutti::tools {
 namespace {
 
-// The signals that end the store: SIGTERM and SIGINT, blocked in this thread and those that it starts.
-sigset_t block_ending_signals() {
+// Serves until SIGTERM or SIGINT. Returns the exit status.
+int serve(const tcp::StoreServerOptions& options) {
+  // The signals are blocked before the server's thread begins, so that they can only be taken here.
   sigset_t ending;
   sigemptyset(&ending);
   sigaddset(&ending, SIGTERM);
   sigaddset(&ending, SIGINT);
   sigprocmask(SIG_BLOCK, &ending, nullptr);
-  return ending;
+  const auto server = tcp::StoreServer::create(options);
+  if (!server.ok()) {
+    std::cerr << "tutti store: " << server.status().message() << "\n";
+    return exit_failure;
+  }
+  warn_of_open_ports(options.credentials, options.addresses);
+  for (const auto& endpoint : (*server)->endpoints()) {
+    std::cout << "serving at " << format_endpoint(endpoint.address, endpoint.port) << std::endl;
+  }
+  int signal = 0;
+  sigwait(&ending, &signal);
+  return 0;
 }
 
 }  // namespace
 
 int store_command(const Arguments& arguments) {
   CLI::App app(
-      "Serves the store at which ranks meet, until SIGTERM or SIGINT. Ranks find it by "
-      "TUTTI_STORE=HOST:PORT;\njobs that use it at the same time need different TUTTI_JOB_ID. With "
-      "TUTTI_TOKEN or TUTTI_TOKEN_FILE, only who has\nthe same token is let in.",
+      "Serves the store at which ranks meet, until SIGTERM or SIGINT. Ranks find it by\n"
+      "TUTTI_STORE=HOST:PORT; jobs that use it at the same time need different TUTTI_JOB_ID. With\n"
+      "TUTTI_TOKEN or TUTTI_TOKEN_FILE, only processes with the same token are let in.",
       "tutti store");
   tcp::StoreServerOptions options;
   std::string address = options.addresses.front();
@@ -48,21 +60,7 @@ int store_command(const Arguments& arguments) {
   }
   options.credentials = security::Credentials::create(*settings).take();
   options.ranks_hold = true;
-
-  // Blocked before the server's thread begins, so that they can only be taken here.
-  const sigset_t ending = block_ending_signals();
-  const auto server = tcp::StoreServer::create(options);
-  if (!server.ok()) {
-    std::cerr << "tutti store: " << server.status().message() << "\n";
-    return exit_failure;
-  }
-  warn_of_open_ports(options.credentials, options.addresses);
-  for (const auto& endpoint : (*server)->endpoints()) {
-    std::cout << "serving at " << format_endpoint(endpoint.address, endpoint.port) << std::endl;
-  }
-  int signal = 0;
-  sigwait(&ending, &signal);
-  return 0;
+  return serve(options);
 }
 
 }  // namespace tutti::tools

@@ -7,7 +7,7 @@
 
 #include <tutti/status.h>
 
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 #include "core/reduce.h"
 
 namespace tutti {

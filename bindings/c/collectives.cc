@@ -17,7 +17,7 @@ void refuse_in_place(const void* in) {
   if (in_place(in)) throw invalid("this operation has no in-place form");
 }
 
-// A block of `count` elements for each rank; more than memory holds stays that.
+// Elements of a block of `count` for each rank. A count that exceeds memory stays as it is.
 std::size_t blocks(const Communicator& communicator, std::size_t count) {
   const auto size = static_cast<std::size_t>(communicator.size());
   return count > std::numeric_limits<std::size_t>::max() / size ? std::numeric_limits<std::size_t>::max()
@@ -28,7 +28,7 @@ std::span<const std::uint64_t> counts_of(const Communicator& communicator, const
   return {&checked(counts, "the array of counts"), static_cast<std::size_t>(communicator.size())};
 }
 
-// As many, or none where they are not looked at.
+// A count for each rank at the root, and none elsewhere, where counts are not used.
 std::span<const std::uint64_t> counts_at(const Communicator& communicator, const std::uint64_t* counts,
                                          int root) {
   if (communicator.rank() != root) return {};

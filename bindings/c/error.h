@@ -7,12 +7,12 @@
 
 #include <tutti/status.h>
 
-// Between the C interface and exceptions: none gets out.
+// These functions stand between the C interface and exceptions, none of which leaves the library.
 namespace tutti::c {
 
-// Makes it this thread's last error; the code of `status`.
+// Makes `status` this thread's last error; returns its code.
 int fail(const Status& status);
-// This thread's last error; and forgets it.
+// Returns this thread's last error, and forgets it.
 Status last_error();
 void forget_error();
 
@@ -20,7 +20,7 @@ inline Error invalid(std::string message) {
   return Error(Status(Code::invalid_argument, std::move(message)));
 }
 
-// `body()`, which throws if it fails; TUTTI_OK or a code.
+// Calls `body()`, which throws if it fails. Returns TUTTI_OK or a code.
 template <class Body>
 int guarded(Body&& body) noexcept {
   try {

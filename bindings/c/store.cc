@@ -14,7 +14,8 @@ namespace {
 
 int64_t nanoseconds_left(Deadline deadline) { return deadline.remaining().count(); }
 
-// `call()` of the caller's function `name`: the Status that its code means, with what it said about it.
+// Returns the Status that the code of `call()`, the caller's function `name`, means, with the function's
+// message.
 template <class Call>
 Status outcome(const char* name, Call&& call) {
   forget_error();

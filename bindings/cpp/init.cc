@@ -136,8 +136,27 @@ void trace(World& world, const std::string& pattern) {
   }
 }
 
-// The control plane's first links: whoever may leave soon must have been known to its neighbours.
+// The control plane's first links: a rank that leaves soon must have been known to its neighbours.
 constexpr std::chrono::seconds linking_limit{10};
+// This much of the time given is kept for telling the others of a failure.
+constexpr std::chrono::milliseconds most_reserved{1000};
+// How long a world that has not come about may take to say goodbye.
+constexpr std::chrono::milliseconds failed_goodbye_limit{200};
+
+Deadline without_reserve(Deadline deadline) {
+  const std::chrono::nanoseconds left = deadline.remaining();
+  return Deadline::after(left - std::min<std::chrono::nanoseconds>(left / 4, most_reserved));
+}
+
+// What fails later has this cause where nothing leads from one rank to the other.
+void link(Liveness& liveness, const PeerInfo& self, Deadline deadline) {
+  const Status linked = liveness.wait_linked(earlier(deadline, Deadline::after(linking_limit)));
+  if (linked.ok()) return;
+  const std::string here = self.describe() + ": init()";
+  if (linked.code() == Code::resource_exhausted) throw Error(linked.with_context(here));
+  if (deadline.expired()) throw Error(linked.with_context(here + " was not over in time"));
+  log::warn("not all control connections could be made so far: ", linked.message());
+}
 
 MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
   MeshOptions options;
@@ -150,14 +169,12 @@ MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
   return options;
 }
 
-Communicator build_world(Setup& setup, int rank, std::vector<PeerInfo> peers, Deadline deadline) {
-  const int size = static_cast<int>(peers.size());
-  log::set_rank(rank, size);
-  const std::chrono::nanoseconds spin = spin_time(setup.config, peers, rank);
+// A world of these ranks that has neither control connections nor a communicator. `shipped`: costs as
+// shipped.
+std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> peers,
+                                  std::chrono::nanoseconds spin, CostModel& shipped) {
   auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
-  setup.liveness->meet(rank, peers);
   auto mesh = std::make_unique<Mesh>(engine->driver, mesh_options(setup, rank, std::move(peers)));
-  CostModel shipped;
   {
     const DriverGuard guard(engine->driver);
     const Status started = mesh->start();
@@ -165,35 +182,59 @@ Communicator build_world(Setup& setup, int rank, std::vector<PeerInfo> peers, De
     shipped = shipped_costs(setup.config, *mesh);
   }
   const std::string overrides = format_algorithm_choices(setup.config.algorithm);
-  auto world =
-      std::make_shared<World>(std::move(engine), std::move(mesh), Selector::create(shipped, overrides).take(),
-                              std::min(setup.config.timeout, deadline.remaining()));
-  Liveness& liveness = *setup.liveness;
-  if (size > 1) {
-    world->desk.start(std::move(setup.liveness));
-    // A communicator for this alone, so that what it measures by leaves no trace in the world's.
-    world->part_of = Composite::init;
-    Communicator scout = create_communicator(world);
-    const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !setup.config.deterministic);
-    log::info("costs agreed on: ", describe(agreed));
-    world->selector = Selector::create(agreed, overrides).take();
-    if (!liveness.wait_linked(earlier(deadline, Deadline::after(linking_limit))))
-      log::warn("not all control connections could be made so far");
-  }
-  world->part_of = Composite::none;
-  world->default_timeout = setup.config.timeout;
-  world->window_bytes = setup.config.shm_window;
-  world->patient = spin.count() > 0;
-  world->recorder->configure(std::string(version()), setup.config.job_id, setup.config.dump);
-  if (!setup.config.trace.empty()) trace(*world, setup.config.trace);
-  if (setup.config.debug) answer_questions(*world);
-  return create_communicator(world);
+  return std::make_shared<World>(std::move(engine), std::move(mesh),
+                                 Selector::create(shipped, overrides).take(), setup.config.timeout);
 }
 
-// Which descriptor was missing is seen where one was to be made, not by who waits for what would have come
-// over it.
+// Measures what messages cost, while all ranks wait, and chooses algorithms by that from now on.
+void agree_with_others(const std::shared_ptr<World>& world, const Config& config, const CostModel& shipped) {
+  // A communicator for this alone, so that what it measures by leaves no trace in the world's.
+  world->part_of = Composite::init;
+  Communicator scout = create_communicator(world);
+  const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !config.deterministic);
+  log::info("costs agreed on: ", describe(agreed));
+  world->selector = Selector::create(agreed, format_algorithm_choices(config.algorithm)).take();
+  world->part_of = Composite::none;
+}
+
+// The first communicator of a world whose ranks agree on all that they have to.
+Communicator open_world(const std::shared_ptr<World>& world, const Config& config, Deadline deadline) {
+  world->default_timeout = config.timeout;
+  world->window_bytes = config.shm_window;
+  world->recorder->configure(std::string(version()), config.job_id, config.dump);
+  if (!config.trace.empty()) trace(*world, config.trace);
+  if (config.debug) answer_questions(*world);
+  world->sharing_limit = std::min(World::usual_sharing_limit, deadline.remaining());
+  Communicator all = create_communicator(world);
+  world->sharing_limit = World::usual_sharing_limit;
+  world->goodbye_limit = World::usual_goodbye_limit;
+  return all;
+}
+
+Communicator build_world(Setup& setup, int rank, const std::vector<PeerInfo>& peers, Deadline init_deadline) {
+  const int size = static_cast<int>(peers.size());
+  const Deadline deadline = without_reserve(init_deadline);
+  log::set_rank(rank, size);
+  const std::chrono::nanoseconds spin = spin_time(setup.config, peers, rank);
+  setup.liveness->meet(rank, peers);
+  CostModel shipped;
+  const std::shared_ptr<World> world = make_world(setup, rank, peers, spin, shipped);
+  world->patient = spin.count() > 0;
+  world->goodbye_limit = failed_goodbye_limit;
+  if (size > 1) {
+    world->default_timeout = std::min(setup.config.timeout, deadline.remaining());
+    world->sharing_limit = std::min(World::usual_sharing_limit, deadline.remaining());
+    Liveness& liveness = *setup.liveness;
+    world->desk.start(std::move(setup.liveness));
+    link(liveness, peers[static_cast<std::size_t>(rank)], deadline);
+    agree_with_others(world, setup.config, shipped);
+  }
+  return open_world(world, setup.config, deadline);
+}
+
+// Where a descriptor is missing, the failure may show where something would have come over it.
 Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
-  const bool said = status.message().find("file descriptors") != std::string::npos;
+  const bool said = status.code() == Code::resource_exhausted;
   if (said || descriptor_shortages() == shortages_before) return Error(status);
   return Error(Status(status.code(), status.message() + "; meanwhile: " + error_text(EMFILE), status.peer()));
 }

@@ -57,7 +57,7 @@ Status unknown(const std::string& name) {
                                             "or auto, by itself, for all that can run");
 }
 
-// Of those that work, the fastest first.
+// The fastest that works comes first.
 Result<std::vector<std::unique_ptr<Transport>>> make_all_transports(const TransportSetup& setup) {
   std::vector<std::unique_ptr<Transport>> transports;
   Status last(Code::unreachable, "no transport can run here");

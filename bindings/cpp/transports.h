@@ -16,12 +16,12 @@
 
 namespace tutti {
 
-// What a transport may need to know when it is made.
+// `TransportSetup` is what a transport may need when it is made.
 struct TransportSetup {
   const Config& config;
-  // The local address of packets to where the ranks met, if that is known.
+  // The local address of packets to the place where the ranks met, if that is known.
   std::optional<SocketAddress> route = {};
-  // What connections are guarded by; null: nothing.
+  // The guard of connections; null: none.
   security::SharedCredentials credentials = {};
 };
 
@@ -31,16 +31,16 @@ struct TransportEntry {
   Result<std::unique_ptr<Transport>> (*create)(const TransportSetup& setup);
 };
 
-// The literal addresses that this process listens on, so that others connect to it: what the user says, else
-// those of the chosen interfaces. Never empty.
+// The literal addresses that this process listens on, so that others connect to it: those that the user
+// gives, or else those of the chosen interfaces. Never empty.
 Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup);
 
-// Every transport between processes, in order of preference: an ordinary list.
+// Every transport between processes, in the order of preference: an ordinary list.
 std::span<const TransportEntry> transport_entries();
 
-// Makes those that are asked for, or all if none are, or "auto" alone. Asked for by name, one that cannot run
-// here is an error; otherwise it is left out, with a line in the log that says why. `unreachable` if none is
-// left.
+// Makes the transports that `names` asks for, or all if it is empty or is "auto" alone. It is an error if one
+// that was asked for by name cannot run here; otherwise such a transport is left out, and the log says why.
+// `unreachable` if none is left.
 Result<std::vector<std::unique_ptr<Transport>>> make_transports(const std::vector<std::string>& names,
                                                                 const TransportSetup& setup);
 

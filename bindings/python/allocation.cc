@@ -6,8 +6,7 @@ namespace tutti::python {
 
 namespace {
 
-// Memory of Communicator::allocate, as an object with the buffer protocol: whoever looks at it keeps it
-// alive.
+// Memory of Communicator::allocate, as an object with the buffer protocol: every view of it keeps it alive.
 struct SharedMemory {
   std::shared_ptr<Allocation> allocation;
 };
@@ -35,7 +34,7 @@ void bind_allocation(nb::module_& module) {
       module, "Allocation", nb::type_slots(slots),
       "Memory that the ranks of a host share; has the buffer protocol: numpy.frombuffer reads and writes it.")
       .def_prop_ro(
-          "nbytes", [](const SharedMemory& self) { return self.allocation->bytes(); }, "How many bytes.")
+          "nbytes", [](const SharedMemory& self) { return self.allocation->bytes(); }, "The number of bytes.")
       .def_prop_ro(
           "registered", [](const SharedMemory& self) { return self.allocation->registered(); },
           "Whether other ranks reach it directly; if not, it is ordinary memory.");

@@ -26,19 +26,20 @@ Error read_only() {
 }
 
 Error wrong_type(const std::string& elements) {
-  return refused(Code::unsupported,
-                 elements +
-                     ": tutti has int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, "
-                     "float64, float8_e4m3fn, float8_e5m2 and bool; what only moves can be viewed as uint8");
+  return refused(
+      Code::unsupported,
+      elements +
+          ": tutti has int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, "
+          "float64, float8_e4m3fn, float8_e5m2 and bool; data that only moves can be viewed as uint8");
 }
 
-// Such as "elements of type complex64", where the array says so by itself.
+// Names its type, such as "elements of type complex64", if the array tells it.
 std::string elements_of(nb::handle array, const std::string& otherwise) {
   const nb::object dtype = nb::getattr(array, "dtype", nb::none());
   return dtype.is_none() ? otherwise : std::string("elements of type ") + nb::str(dtype).c_str();
 }
 
-// The text of the exception that exporting `array` raises; there is none for what is not understood here.
+// The text of the exception that exporting `array` raises; an array that is not understood here has none.
 std::string why_not_exported(nb::handle array) {
   try {
     array.attr("__dlpack__")();
@@ -48,10 +49,11 @@ std::string why_not_exported(nb::handle array) {
   return "it has a form that is not known";
 }
 
-// Of the struct module's letters; signed integers by size, since "l" is 4 bytes somewhere.
+// The type of a letter of the struct module. Signed integers go by size, since "l" has 4 bytes on some
+// systems.
 std::optional<DataType> type_of_format(const char* format, std::size_t size) {
   if (format == nullptr) return DataType::uint8;
-  // Native, or little-endian, which is native where tutti runs.
+  // Both mean native order, since tutti runs only where that is little-endian.
   if (*format == '@' || *format == '=' || *format == '<') ++format;
   if (*format == '\0' || format[1] != '\0') return std::nullopt;
   const auto sized = [&](DataType one, DataType four, DataType eight) -> std::optional<DataType> {

@@ -11,15 +11,15 @@ namespace tutti::python {
 
 namespace nb = nanobind;
 
-// The memory of a Python object, held for as long as an operation uses it: of anything with the buffer
-// protocol, of what ml_dtypes calls bfloat16 or float8, or, by DLPack, of a tensor on the CPU. With the GIL.
+// `Array` is the memory of a Python object, held while an operation uses it: an object with the buffer
+// protocol, an array of ml_dtypes' bfloat16 or float8, or, by DLPack, a tensor on the CPU. Requires the GIL.
 class Array {
  public:
   // These throw `invalid_argument` (not contiguous, read-only), `unsupported` (an element type that tutti
   // does not have, another device), or TypeError.
   static Array to_read(nb::handle object) { return Array(object, false); }
   static Array to_write(nb::handle object) { return Array(object, true); }
-  // Nothing, for None.
+  // Returns nothing for None.
   static Array to_read_if_any(nb::handle object) { return object.is_none() ? Array() : to_read(object); }
   static Array to_write_if_any(nb::handle object) { return object.is_none() ? Array() : to_write(object); }
 
@@ -34,7 +34,7 @@ class Array {
   Array(nb::handle object, bool write);
   // Whether the object has the buffer protocol, and uses it.
   bool take_buffer(nb::handle object, bool write);
-  // Arrays of ml_dtypes' types have no buffer; as integers of the same size they do.
+  // Arrays of ml_dtypes' types have no buffer, but have one as integers of the same size.
   bool take_named_type(nb::handle object, bool write);
   void take_dlpack(nb::handle object, bool write);
 

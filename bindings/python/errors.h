@@ -8,10 +8,10 @@ namespace tutti::python {
 
 namespace nb = nanobind;
 
-// The exception of tutti/errors.py that `status` is; None if it is none. With the GIL.
+// Returns the exception of tutti/errors.py for `status`; None for a success. Requires the GIL.
 nb::object error_object(const Status& status);
 
-// Makes Error that exception where it leaves C++.
+// Turns an Error that leaves C++ into that exception.
 void bind_errors();
 
 }  // namespace tutti::python

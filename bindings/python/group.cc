@@ -22,13 +22,13 @@ namespace {
 // The time that an interrupted call may take to tell the other ranks.
 constexpr std::chrono::milliseconds parting{3000};
 
-// Those that are open. Guarded by the GIL.
+// The groups that are open. The GIL guards them.
 std::vector<Group*>& open_groups() {
   static auto* const all = new std::vector<Group*>;
   return *all;
 }
 
-// Runs `make` interruptibly; what it made, if there was time for that, as a Group.
+// Runs `make` interruptibly, and makes a Group of the communicator that it returns in time.
 template <class Make>
 std::unique_ptr<Group> new_group(Make make, const std::function<void()>& give_up) {
   const auto made = held_without_gil(std::optional<Communicator>());
@@ -36,7 +36,7 @@ std::unique_ptr<Group> new_group(Make make, const std::function<void()>& give_up
   return *made ? std::make_unique<Group>(*std::move(*made)) : nullptr;
 }
 
-// What a blocking collective of `communicator` does where Ctrl-C ends the wait for it: the others must not
+// Returns what to do if Ctrl-C ends the wait for a blocking collective of `communicator`: the others must not
 // wait for it either.
 std::function<void()> aborting(const std::shared_ptr<Communicator>& communicator) {
   return [communicator] { communicator->abort("interrupted"); };
@@ -183,19 +183,6 @@ void interruptibly(std::function<void()> body, const std::function<void()>& give
   outcome.get();
 }
 
-namespace {
-
-void bind_functions(nb::module_& module) {
-  module.def("init", &init_group, nb::arg("url") = nb::none(), nb::arg("rank") = nb::none(),
-             nb::arg("world_size") = nb::none(), nb::arg("timeout") = nb::none(),
-             nb::arg("transports") = std::vector<std::string>());
-  module.def("placement", &placement_of, nb::arg("url") = nb::none(), nb::arg("rank") = nb::none(),
-             nb::arg("world_size") = nb::none());
-  module.def("close_all", &Group::close_all);
-}
-
-}  // namespace
-
 void bind_group(nb::module_& module) {
   nb::class_<Group> group(
       module, "Communicator", nb::is_weak_referenceable(),
@@ -206,15 +193,15 @@ void bind_group(nb::module_& module) {
           "rank", [](const Group& self) { return self.open()->rank(); },
           "This process's number in the group, from 0.")
       .def_prop_ro(
-          "size", [](const Group& self) { return self.open()->size(); }, "How many ranks there are.")
-      .def_prop_ro("closed", &Group::closed, "Whether `close` was called; nothing else can be then.")
+          "size", [](const Group& self) { return self.open()->size(); }, "The number of ranks.")
+      .def_prop_ro("closed", &Group::closed, "Whether `close` was called; then no other method may be.")
       .def(
           "error", [](const Group& self) { return error_object(self.open()->status()); },
-          "The first cause of failure; None: it works.")
+          "The first cause of failure; None if it has not failed.")
       .def("close", &Group::close,
            "Ends operations in flight and tells the other ranks that this one leaves; but not before memory "
            "of its `allocate` has been let go.")
-      .def("describe", &describe, nb::arg("rank"), "Such as 'rank 3 (host b, pid 4711)'.")
+      .def("describe", &describe, nb::arg("rank"), "Returns a text such as 'rank 3 (host b, pid 4711)'.")
       .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
            "Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, "
            "then by rank. None for ranks whose color is None.")
@@ -228,11 +215,20 @@ void bind_group(nb::module_& module) {
       .def(
           "descriptor", [](const Group& self) { return self.open()->descriptor(); },
           "For event loops: readable when there is something to do, then call `progress`.")
-      .def("progress", &progress, "Does what there is to do; whether there was anything.");
+      .def("progress", &progress,
+           "Makes progress without waiting. Returns whether there was anything to do.");
   bind_reductions(group);
   bind_movements(group);
   bind_messages(group);
-  bind_functions(module);
+}
+
+void bind_functions(nb::module_& module) {
+  module.def("init", &init_group, nb::arg("url") = nb::none(), nb::arg("rank") = nb::none(),
+             nb::arg("world_size") = nb::none(), nb::arg("timeout") = nb::none(),
+             nb::arg("transports") = std::vector<std::string>());
+  module.def("placement", &placement_of, nb::arg("url") = nb::none(), nb::arg("rank") = nb::none(),
+             nb::arg("world_size") = nb::none());
+  module.def("close_all", &Group::close_all);
 }
 
 }  // namespace tutti::python

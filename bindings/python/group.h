@@ -17,8 +17,8 @@
 
 namespace tutti::python {
 
-// What keeps a communicator alive, destroyed without the GIL: tearing that down needs the baton, and who has
-// the baton may want the GIL.
+// Returns a pointer to `value` that destroys it without the GIL: to destroy a communicator needs the baton,
+// and the thread that has the baton may want the GIL.
 template <class T>
 std::shared_ptr<T> held_without_gil(T value) {
   return std::shared_ptr<T>(new T(std::move(value)), [](T* held) {
@@ -28,8 +28,8 @@ std::shared_ptr<T> held_without_gil(T value) {
   });
 }
 
-// A Communicator that can be closed, and is when the interpreter ends, so that the other ranks are told. With
-// the GIL.
+// `Group` is a Communicator that can be closed. It closes when the interpreter ends, so that the other ranks
+// are told. Requires the GIL.
 class Group {
  public:
   explicit Group(Communicator communicator);
@@ -37,14 +37,15 @@ class Group {
   Group& operator=(const Group&) = delete;
   ~Group();
 
-  // One reference more, since another thread may close it meanwhile. Throws `invalid_argument` once closed.
+  // Returns one reference more, since another thread may close the group meanwhile. Throws `invalid_argument`
+  // once closed.
   std::shared_ptr<Communicator> open() const;
   bool closed() const { return communicator_ == nullptr; }
   void close();
   static void close_all();
 
-  // Issues by `start(communicator)`, without the GIL. Throws what is wrong with the arguments: such a call
-  // has not begun, and the ranks are still in step.
+  // Issues by `start(communicator)`, without the GIL. Throws if the arguments are wrong: such a call has not
+  // begun, and the ranks are still in step.
   template <class Start>
   Operation issue(Kept kept, Start&& start) {
     release_finished();
@@ -63,14 +64,14 @@ class Group {
   std::shared_ptr<Communicator> communicator_;
 };
 
-// What every call may ask for, as Python gives it.
+// The options of every call, as Python gives them.
 struct How {
   std::optional<double> timeout;
   std::optional<std::string> algorithm;
   operator CallOptions() const;
 };
 
-// Arrays, and a user's function, to be kept for an operation.
+// Keeps arrays, and a user's function, for an operation.
 template <class... Arrays>
 Kept kept(nb::handle op, Arrays&&... arrays) {
   Kept all;
@@ -80,15 +81,16 @@ Kept kept(nb::handle op, Arrays&&... arrays) {
   return all;
 }
 
-// By what has to be said of it: reductions, what moves data, point to point, and the rest.
+// The methods by subject: reductions, moving data, point to point, and the rest.
 void bind_reductions(nb::class_<Group>& group);
 void bind_movements(nb::class_<Group>& group);
 void bind_messages(nb::class_<Group>& group);
 void bind_group(nb::module_& module);
+void bind_functions(nb::module_& module);
 void bind_allocation(nb::module_& module);
 
-// `body()`, which blocks, on a thread of its own, so that Ctrl-C gets through: then `give_up` is called, and
-// the thread, which that should end, is left to itself if it has not ended within a moment.
+// Runs `body()`, which blocks, on a thread of its own, so that Ctrl-C gets through: then `give_up` is called,
+// which should end that thread. The thread is left to itself if it has not ended within a moment.
 void interruptibly(std::function<void()> body, const std::function<void()>& give_up);
 
 }  // namespace tutti::python

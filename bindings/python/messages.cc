@@ -23,7 +23,7 @@ Operation recv(Group& group, nb::handle array, int peer, std::uint64_t tag, Seco
   return group.issue(kept({}, std::move(to)), [&](Communicator& c) { return c.recv(out, peer, tag, how); });
 }
 
-// A number that a transfer names; throws TypeError for anything else.
+// Reads a number that names a rank or a tag; throws TypeError for anything else.
 template <class Number>
 Number number(nb::handle transfer, const char* name) {
   Number value{};
@@ -32,7 +32,7 @@ Number number(nb::handle transfer, const char* name) {
   return value;
 }
 
-// Of tutti.Send and tutti.Recv, which say which they are.
+// Both tutti.Send and tutti.Recv say which they are.
 Operation batch(Group& group, const nb::iterable& transfers, Seconds timeout) {
   Kept arrays;
   std::vector<Transfer> legs;

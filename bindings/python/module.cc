@@ -10,12 +10,13 @@
 
 NB_MODULE(_core, module) {
   using namespace tutti::python;
-  // Objects that a program still has when it ends are closed (tutti/__init__.py), not leaked.
+  // Objects that still exist when a program ends are closed (tutti/__init__.py), not leaked.
   nb::set_leak_warnings(false);
   bind_errors();
   bind_reduce_op(module);
   bind_work(module);
   bind_group(module);
+  bind_functions(module);
   bind_allocation(module);
   module.attr("__version__") = std::string(tutti::version());
   module.attr("ANY_RANK") = tutti::any_rank;

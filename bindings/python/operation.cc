@@ -20,16 +20,17 @@ struct Orphan {
   Kept kept;
 };
 
-// Guarded by the GIL. Never destroyed: at the end of the process there may be no interpreter to give them to.
+// The GIL guards it. It is never destroyed: at the end of the process there may be no interpreter to release
+// objects to.
 std::vector<Orphan>& orphans() {
   static auto* const all = new std::vector<Orphan>;
   return *all;
 }
 
-// How long Ctrl-C waits at most.
+// Ctrl-C waits for at most this long.
 constexpr std::chrono::milliseconds slice{100};
 
-// Calls back from whichever thread finds out, unless the interpreter is gone.
+// The thread that finds out calls back, unless the interpreter is gone.
 void call_back(PyObject* callback, const Status& status) {
   if (Py_IsInitialized() == 0) return;
   const nb::gil_scoped_acquire acquired;
@@ -104,7 +105,7 @@ nb::object Operation::received() const {
 void release_finished() {
   std::vector<Orphan>& all = orphans();
   if (all.empty()) return;
-  // Out of the list first: letting go may run code of anybody's.
+  // They leave the list first: releasing them may run any code.
   const auto over = std::partition(all.begin(), all.end(), [](const Orphan& o) { return !o.work.done(); });
   const std::vector<Orphan> finished(std::make_move_iterator(over), std::make_move_iterator(all.end()));
   all.erase(over, all.end());
@@ -113,13 +114,14 @@ void release_finished() {
 void bind_work(nb::module_& module) {
   nb::class_<Operation>(module, "Work", "An operation in flight, and the arrays that it works on.")
       .def("wait", &Operation::wait, nb::arg("timeout") = nb::none(),
-           "Returns True when the operation is over; raises what went wrong. After `timeout` seconds False, "
+           "Returns True when the operation is over; raises the error if it failed. After `timeout` seconds "
+           "False, "
            "if it still runs, which does not disturb it. Other threads run meanwhile, and Ctrl-C ends the "
            "wait.")
       .def("done", &Operation::done, "Whether it is over, successfully or not.")
       .def("error", &Operation::error, "Why it failed; None while it runs and after success.")
       .def("then", &Operation::then, nb::arg("callback"),
-           "Calls callback(error) once it is over, on the thread that finds out; at once if it is over "
+           "Calls callback(error) once it is over, on the thread that notices; at once if it is over "
            "already. Must be short and must not wait.")
       .def_prop_ro("received", &Operation::received, "After a successful recv: source, tag, bytes.");
 }

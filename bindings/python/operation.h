@@ -13,15 +13,15 @@
 
 namespace tutti::python {
 
-// What an operation in flight needs to stay alive.
+// The objects that must stay alive until an operation is over.
 struct Kept {
   std::vector<Array> arrays;
   nb::object op;
 };
 
-// A `Work` with the arrays that it works on. With the GIL, which is released wherever something may block: a
-// thread that drives may want it, for a callback. Let go of before the operation is over, the arrays are kept
-// until it is.
+// `Operation` is a `Work` with the arrays that it works on. It requires the GIL, and releases it wherever it
+// may block, since a driving thread may want it for a callback. If it is destroyed before the operation is
+// over, the arrays are kept until then.
 class Operation {
  public:
   Operation(Work work, Kept kept) : work_(std::move(work)), kept_(std::move(kept)) {}
@@ -29,7 +29,7 @@ class Operation {
   Operation& operator=(Operation&&) = delete;
   ~Operation();
 
-  // False if it still runs after so many seconds. Signal handlers run meanwhile, Ctrl-C ends the wait.
+  // False if it still runs after so many seconds. Signal handlers run meanwhile, and Ctrl-C ends the wait.
   bool wait(std::optional<double> timeout);
   bool done() const { return work_.done(); }
   nb::object error() const;
@@ -41,12 +41,13 @@ class Operation {
   Kept kept_;
 };
 
-// Lets go of the arrays of operations that are over by now, but whose handles went before.
+// Releases the arrays of operations that are over by now, but whose handles were destroyed before.
 void release_finished();
 
-// `seconds` as the library has it: what it cannot count has no end. Throws for what is negative or no number.
+// Converts `seconds` for the library; a time too long for it is no limit. Throws for a negative number or
+// none.
 std::chrono::nanoseconds duration(double seconds);
-// The same for a limit that may be left out, of which zero speaks to the library.
+// The same for a limit that may be left out, which is zero for the library.
 std::chrono::nanoseconds limit(std::optional<double> seconds);
 
 void bind_work(nb::module_& module);

@@ -20,8 +20,8 @@ nb::object bytes_view(const void* data, std::size_t bytes, int flags) {
   return nb::steal(PyMemoryView_FromMemory(memory, static_cast<Py_ssize_t>(bytes), flags));
 }
 
-// On whichever thread drives, which does not have the GIL. An exception fails the operation, as one in C++
-// does: on all ranks, with its text.
+// Runs on the driving thread, which does not have the GIL. An exception fails the operation on all ranks,
+// with its text, as one in C++ does.
 void call_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
                    void* state) {
   if (Py_IsInitialized() == 0) throw std::runtime_error("the Python interpreter has ended");
@@ -32,10 +32,10 @@ void call_function(const void* left, const void* right, void* out, std::size_t c
     function(bytes_view(left, bytes, PyBUF_READ), bytes_view(right, bytes, PyBUF_READ),
              bytes_view(out, bytes, PyBUF_WRITE), std::string(to_string(type)));
   } catch (const nb::python_error& error) {
-    // Not as it is: it must not outlive the lock.
+    // The exception itself must not outlive the lock.
     const std::string text =
         nb::str(error.type().attr("__name__")).c_str() + std::string(": ") + nb::str(error.value()).c_str();
-    // For the program, once nothing more is made of Python's objects: str() would raise it here.
+    // Raised for the program only now that no more Python objects are made: str() would raise it here.
     if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
     throw std::runtime_error(text);
   }
@@ -64,8 +64,8 @@ ReduceOp reduction(nb::handle given) {
 }
 
 void bind_reduce_op(nb::module_& module) {
-  nb::class_<Reduction> reduce_op(module, "ReduceOp",
-                                  "How elements are combined; a name such as \"sum\" does as well.");
+  nb::class_<Reduction> reduce_op(
+      module, "ReduceOp", "The operation that combines elements; a name such as \"sum\" does as well.");
   reduce_op
       .def_static(
           "premultiplied_sum",
@@ -81,7 +81,7 @@ void bind_reduce_op(nb::module_& module) {
                   "the same "
                   "name on all ranks. If it raises, the operation fails with AbortedError on all ranks.")
       .def_prop_ro(
-          "name", [](const Reduction& self) { return self.op.name(); }, "What it is called.")
+          "name", [](const Reduction& self) { return self.op.name(); }, "Its name.")
       .def("__repr__", [](const Reduction& self) { return "tutti.ReduceOp(" + self.op.name() + ")"; });
   for (const ReduceOp& op : {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max, ReduceOp::avg,
                              ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor}) {

@@ -8,13 +8,13 @@ namespace tutti::python {
 
 namespace nb = nanobind;
 
-// A ReduceOp, with the Python function that a user's one calls.
+// `Reduction` is a ReduceOp, with the Python function that it calls if it is the user's own.
 struct Reduction {
   ReduceOp op;
   nb::object function;
 };
 
-// By name or as an object. Throws `invalid_argument` for a name that is none, TypeError for anything else.
+// Takes a name or an object. Throws `invalid_argument` for an unknown name, TypeError for anything else.
 ReduceOp reduction(nb::handle given);
 
 void bind_reduce_op(nb::module_& module);

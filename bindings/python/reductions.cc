@@ -12,7 +12,7 @@ using Counts = std::vector<std::uint64_t>;
 using Seconds = std::optional<double>;
 using Name = std::optional<std::string>;
 
-// `in_place(communicator, buffer, op, options)` or `apart(communicator, in, out, op, options)`.
+// Calls `in_place(communicator, buffer, op, options)` or `apart(communicator, in, out, op, options)`.
 template <class InPlace, class Apart>
 Operation reduce_by(Group& group, nb::handle array, nb::handle out, nb::handle op, const How& how,
                     InPlace in_place, Apart apart) {
@@ -43,7 +43,7 @@ Operation all_reduce(Group& group, nb::handle array, nb::handle out, nb::handle 
       });
 }
 
-// Away from the root nothing is written, and there need be no `out`.
+// Only the root's `out` is written, so the others need none.
 Operation reduce(Group& group, nb::handle array, nb::handle out, int root, nb::handle op, Seconds timeout,
                  const Name& algorithm) {
   if (group.open()->rank() != root) {

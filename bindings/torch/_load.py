@@ -14,7 +14,7 @@ from . import build
 
 
 def _cached(name, include, library):
-    """Where a compiled extension is kept: another one for other sources, or another library."""
+    """The path of a compiled extension: other sources, or another library, have another one."""
     key = hashlib.sha256(str(library).encode())
     for source in sorted((include / "tutti" / "bindings" / "torch").glob("*.[ch]*")):
         key.update(source.read_bytes())

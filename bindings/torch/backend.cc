@@ -10,7 +10,7 @@
 namespace tutti_torch {
 namespace {
 
-// All groups that this process has made; never destroyed, since groups may outlive static objects.
+// All groups that this process has made. It is never destroyed, since groups may outlive static objects.
 struct Living {
   std::mutex mutex;
   std::set<ProcessGroupTutti*> groups;
@@ -65,7 +65,8 @@ ProcessGroupTutti::Borrowed ProcessGroupTutti::comm() const {
   return comm;
 }
 
-// Ends what is in flight and takes leave of the other ranks, for whom this rank is then not lost.
+// Ends the operations in flight and takes leave of the other ranks, so that they do not count this rank as
+// lost.
 void ProcessGroupTutti::shutdown() {
   if (birth_.forked_since()) return;
   tutti_comm* ended = nullptr;
@@ -115,7 +116,7 @@ intrusive_ptr<c10d::Backend> ProcessGroupTutti::merge(const intrusive_ptr<c10d::
 
 // --- several operations as one: all start at once anyway ---
 
-// It may have begun already: torch does not end it where an exception leaves the block.
+// Coalescing may have begun already: torch does not end it if an exception leaves the block.
 void ProcessGroupTutti::startCoalescing() {
   coalesced_.clear();
   coalescing_ = true;

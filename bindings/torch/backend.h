@@ -30,23 +30,24 @@ using Tensors = std::vector<at::Tensor>;
 using Works = std::vector<intrusive_ptr<Work>>;
 using Milliseconds = std::chrono::milliseconds;
 
-// A process group's backend "tutti": torch.distributed's operations on one communicator.
+// `ProcessGroupTutti` is a process group's backend "tutti": torch.distributed's operations on one
+// communicator.
 //
-// An operation starts on the caller's thread and `wait` makes progress on the waiter's: there is no thread in
-// between. A failed operation fails the group, as in the library: everything pending and later ends with that
-// first cause. Thread rule: as c10d's, threads that issue operations on one group order themselves; `abort`,
-// `shutdown` and `getError` may come from any.
+// An operation starts on the caller's thread, and `wait` makes progress on the thread that waits; no thread
+// stands between them. A failed operation fails the group, as in the library: every pending and later
+// operation ends with that first cause. Threads that issue operations on one group order themselves, as c10d
+// requires; any thread may call `abort`, `shutdown` and `getError`.
 //
 // Members without `override` are virtual functions that came after torch 2.1.
 class ProcessGroupTutti : public c10d::Backend {
  public:
-  // Blocks until all `size` ranks have come. Without the GIL.
+  // Blocks until all `size` ranks have come. Call it without the GIL.
   ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size, Milliseconds timeout);
   ~ProcessGroupTutti() override;
 
-  // Shuts down all that there are in this process: when it ends, so that others do not take it for lost.
+  // Shuts down all groups of this process when it ends, so that others do not take it for lost.
   static void shutdown_all();
-  // For a forked child: the groups that there are belong to its parent.
+  // For a forked child: all groups belong to its parent.
   static void forget_all();
 
   const std::string getBackendName() const override { return "tutti"; }
@@ -67,7 +68,7 @@ class ProcessGroupTutti : public c10d::Backend {
 #endif
   void startCoalescing() override;
   intrusive_ptr<Work> endCoalescing() override;
-  // All ranks count from zero, so that there is nothing to agree on.
+  // All ranks count from zero, so they need not agree on a number.
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
@@ -132,10 +133,10 @@ class ProcessGroupTutti : public c10d::Backend {
   Milliseconds limit_of(Milliseconds given) const {
     return given.count() == 0 || given == c10d::kUnsetTimeout ? options_->timeout : limit(given);
   }
-  // The works as one. Unless they have been profiled already, under one name.
+  // Returns the works as one; profiled under one name, unless they have been profiled already.
   intrusive_ptr<Work> together(const Works& works, c10d::OpType type, const char* name, const Tensors& inputs,
                                bool profiled);
-  // Issues what is to be one work: one `issue_part(i)` for each of `inputs`.
+  // Issues several parts as one work: one `issue_part(i)` for each of `inputs`.
   template <class IssuePart>
   intrusive_ptr<Work> start_together(c10d::OpType type, const char* name, const Tensors& inputs,
                                      const IssuePart& issue_part);
@@ -150,9 +151,9 @@ class ProcessGroupTutti : public c10d::Backend {
     tutti_comm* comm_;
     std::shared_lock<std::shared_mutex> lock_;
   };
-  // Null once shut down.
+  // Null after `shutdown`.
   Borrowed borrow() const;
-  // Throws then.
+  // Throws after `shutdown`.
   Borrowed comm() const;
   intrusive_ptr<Work> receive(Tensors& tensors, int peer, int tag, c10d::OpType type, const char* name);
   void lead_monitored_barrier(Milliseconds timeout, bool wait_all_ranks);
@@ -167,10 +168,10 @@ class ProcessGroupTutti : public c10d::Backend {
   std::uint64_t monitored_barriers_ = 0;
   bool coalescing_ = false;  // the caller will ask for one work
   Works coalesced_;
-  bool in_parts_ = false;  // what is issued is part of one operation to the caller
+  bool in_parts_ = false;  // an operation that is issued is part of one to the caller
 };
 
-// Called first by the destructor, on any thread: shuts the group down in the way that the host program's
+// The destructor calls this first, on any thread: it shuts the group down in the way that the host program's
 // threads need.
 extern void (*before_destruction)(ProcessGroupTutti*);
 

@@ -18,7 +18,7 @@ SOURCES = ["error.cc", "fork.cc", "work.cc", "completions.cc", "tensors.cc", "st
 
 
 def name():
-    """Of an extension that fits this Python and this torch."""
+    """Returns the file name of an extension that fits this Python and this torch."""
     import torch
 
     return f"_C.torch-{torch.__version__}.{sys.implementation.cache_tag}.so"

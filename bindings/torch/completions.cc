@@ -9,7 +9,8 @@
 namespace tutti_torch {
 namespace {
 
-// Signals are the program's own threads' business.
+// While it lives, threads start with all signals blocked: signals are for the program's own threads. The
+// library has the same class inside, but bindings see public headers only, and no public function needs it.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -37,7 +38,7 @@ void Completions::add(c10::intrusive_ptr<PendingWork> work) {
     outstanding_.push_back(entry);
     if (leader_of_ == nullptr) summon();
   }
-  // Without the lock: it may be over, which calls back at once.
+  // This needs no lock held: the operation may be over, which calls back at once.
   for (const WorkHandle& handle : work->handles()) {
     auto* state = new std::shared_ptr<Entry>(entry);
     if (tutti_work_then(handle.get(), &Completions::on_over, state) != TUTTI_OK) delete state;
@@ -57,7 +58,7 @@ void Completions::on_over(void* state, int, const char*, int) {
 
 void Completions::handle_over(const std::shared_ptr<Entry>& entry) {
   const std::lock_guard lock(mutex_);
-  // What the leader waits for, the leader will settle.
+  // The leader settles the operation that it waits for.
   if (--entry->open != 0 || entry->work == nullptr || entry.get() == leader_of_ || entry->ready) return;
   entry->ready = true;
   outstanding_.remove(entry);

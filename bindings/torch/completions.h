@@ -12,17 +12,17 @@
 
 namespace tutti_torch {
 
-// Settles operations that somebody expects a future of, or that nobody waits for any more.
+// `Completions` settles operations that have a future, or that no thread waits for any more.
 //
-// One thread leads: it makes progress for what is outstanding and settles it, oldest first. Futures run their
-// callbacks where they are completed, and a callback may wait for another operation (PowerSGD's does), or for
-// the interpreter; so a thread gives up the lead before it settles, and there are as many threads as are
-// needed for one to lead. They start with the first operation, are never more than callbacks that block plus
-// two, and end once `stop` was called and nothing is outstanding.
+// One thread leads: it makes progress for outstanding operations and settles them, oldest first. Futures run
+// their callbacks where they are completed, and a callback may wait for another operation (PowerSGD's does),
+// or for the interpreter. So a thread gives up the lead before it settles, and there are as many threads as
+// are needed for one to lead. They start with the first operation, are at most two more than the callbacks
+// that block, and end once `stop` was called and no operation is outstanding.
 class Completions : public std::enable_shared_from_this<Completions> {
  public:
   void add(c10::intrusive_ptr<PendingWork> work);
-  // Call when the communicator is gone, which ends all operations. Does not wait.
+  // Call it when the communicator is gone, which ends all operations. Does not wait.
   void stop();
 
  private:
@@ -37,7 +37,7 @@ class Completions : public std::enable_shared_from_this<Completions> {
   static void on_over(void* state, int code, const char* message, int peer);
   void handle_over(const std::shared_ptr<Entry>& entry);
   bool has_task() const { return !ready_.empty() || (leader_of_ == nullptr && !outstanding_.empty()); }
-  // Somebody will look; with the lock held.
+  // Makes sure that a thread looks; call it with the lock held.
   void summon();
   void run();
   c10::intrusive_ptr<PendingWork> take_ready();
@@ -47,7 +47,7 @@ class Completions : public std::enable_shared_from_this<Completions> {
   std::condition_variable changed_;
   Entries outstanding_;
   std::deque<std::shared_ptr<Entry>> ready_;
-  const Entry* leader_of_ = nullptr;  // what the leader waits for; null if nobody leads
+  const Entry* leader_of_ = nullptr;  // that the leader waits for; null if no thread leads
   int idle_ = 0;
   bool stopped_ = false;
 };

@@ -5,11 +5,11 @@
 
 namespace tutti_torch {
 
-// The calling thread's last error of the C interface as an exception that torch shows as
+// Returns the calling thread's last error of the C interface as an exception that torch shows as
 // torch.distributed.DistBackendError (RuntimeError for wrong arguments), with the library's words.
 std::exception_ptr last_error(int code, const char* what, std::chrono::milliseconds timeout);
 
-// Throws it unless `code` is TUTTI_OK. For calls that are not an operation in flight.
+// Throws it unless `code` is TUTTI_OK. For calls that start no operation.
 void check(int code, const char* what);
 
 }  // namespace tutti_torch

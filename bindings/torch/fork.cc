@@ -1,16 +1,21 @@
 #include "bindings/torch/fork.h"
 
+#include <atomic>
+
 #include <c10/util/Exception.h>
 #include <pthread.h>
 
 namespace tutti_torch {
 namespace {
 
+std::atomic<std::uint32_t> forks_so_far{0};  // between the first program and this process
 void (*also_in_child)() = nullptr;
 
 }  // namespace
 
-std::atomic<std::uint32_t> forks_so_far{0};
+Birth::Birth() : born_(forks_so_far.load(std::memory_order_relaxed)) {}
+
+bool Birth::forked_since() const { return born_ != forks_so_far.load(std::memory_order_relaxed); }
 
 void Birth::check() const {
   TORCH_CHECK_NOT_IMPLEMENTED(!forked_since(),
@@ -20,7 +25,7 @@ void Birth::check() const {
 
 void count_forks(void (*in_child)()) {
   also_in_child = in_child;
-  // Fails only without memory; children must then not touch their parent's groups.
+  // This fails only without memory; children must then not touch their parent's groups.
   static_cast<void>(pthread_atfork(nullptr, nullptr, [] {
     forks_so_far.fetch_add(1, std::memory_order_relaxed);
     also_in_child();

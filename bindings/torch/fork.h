@@ -1,27 +1,27 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 namespace tutti_torch {
 
-// Counts the forks that lie between the first program and this process, from when the extension was loaded.
-extern std::atomic<std::uint32_t> forks_so_far;
-
-// Tells whether an object that holds one as a member was made by a parent of this process. A thread that does
-// not exist here may hold such an object's locks, so nothing of it may be locked, and what it owns is left
-// alone.
+// A `Birth` is a member of an object, and tells whether a parent of this process made the object. A thread
+// that does not exist here may hold such an object's locks, so none of them may be taken, and what it owns is
+// left alone.
+//
+// The library has such a count of its own, which the C interface does not show: a binding has locks of its
+// own to keep a child from, hears of forks anyhow to do so (`count_forks`), and may count them there.
 class Birth {
  public:
-  bool forked_since() const { return born_ != forks_so_far.load(std::memory_order_relaxed); }
-  // Throws if it was.
+  Birth();
+  bool forked_since() const;
+  // Throws if `forked_since`.
   void check() const;
 
  private:
-  std::uint32_t born_ = forks_so_far.load(std::memory_order_relaxed);
+  std::uint32_t born_;
 };
 
-// `in_child` runs in each child, before anything else of it does.
+// Counts forks from now on; `in_child` runs in each child before any other code of it.
 void count_forks(void (*in_child)());
 
 }  // namespace tutti_torch

@@ -9,14 +9,14 @@ namespace {
 namespace py = pybind11;
 using tutti_torch::ProcessGroupTutti;
 
-// Signals are handled by Python's main thread only; elsewhere this does nothing.
+// Python's main thread alone handles signals; on other threads this does nothing.
 void raise_interrupt() {
   if (Py_IsInitialized() == 0) return;
   const py::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-// Torn down without the GIL: its threads may want it.
+// Destroys it without the GIL, which its threads may want.
 void release_without_gil(ProcessGroupTutti* backend) {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     const py::gil_scoped_release released;

@@ -11,17 +11,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// c10d's tags are ints: those of monitored barriers lie above.
+// c10d's tags are ints, and those of monitored barriers lie above.
 constexpr std::uint64_t barrier_tags = std::uint64_t{1} << 62;
 enum : std::uint64_t { arrival = 0, release = 1 };
 
 void check_tag(int tag) { TORCH_CHECK(tag >= 0, "Tag must be nonnegative"); }
 
-// A byte sent or received by a monitored barrier. Those that never come stay behind, under tags of their own.
+// `Signal` is a byte that a monitored barrier sends or receives. Bytes that never come stay behind, under
+// tags of their own.
 class Signal {
  public:
   Signal(tutti_comm* comm, bool sends, int peer, std::uint64_t tag) : byte_(std::make_shared<char>()) {
-    // Its end is looked for by this side: the group must not fail with it.
+    // This side itself notices the limit: the group must not fail at it.
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
     options.timeout_ns = INT64_MAX;
     tutti_work* work = nullptr;
@@ -88,7 +89,7 @@ intrusive_ptr<Work> ProcessGroupTutti::recvAnysource(Tensors& tensors, int tag) 
 
 // --- the monitored barrier: rank 0 hears from each rank, then tells all ---
 
-// Texts and the order in which ranks are looked at are Gloo's, which programs look for.
+// Texts, and the order in which ranks are looked at, are Gloo's, which programs look for.
 void ProcessGroupTutti::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   const bool given = options.timeout != c10d::kUnsetTimeout;
   const Milliseconds timeout = given ? limit(options.timeout) : options_->timeout;

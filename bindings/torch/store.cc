@@ -22,14 +22,14 @@ Bytes bytes_of(const void* data, std::size_t size) {
   return {first, first + size};
 }
 
-// c10d reads zero as "for ever".
+// c10d takes zero for no limit.
 std::chrono::milliseconds wait_of(std::int64_t timeout_ns) {
   return std::max(std::chrono::milliseconds(1),
                   std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(timeout_ns)));
 }
 
-// A callback's body: exceptions become codes. c10d's stores do not tell a timeout from other failures by
-// type; `failure` is what it is most likely to be.
+// Runs a callback's body, and turns exceptions into codes. c10d's stores do not tell a timeout from other
+// failures by type; `failure` is the most likely one.
 template <class Body>
 int guarded(int failure, Body body) {
   try {
@@ -70,8 +70,8 @@ int compare_set(void* state, const char* key, const void* expected, std::size_t 
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] {
     const Bytes wanted = bytes_of(desired, desired_size);
     const Bytes bytes = store_of(state).compareSet(key, bytes_of(expected, expected_size), wanted);
-    // A TCPStore without libuv leaves those asleep who wait for a key that compareSet makes; set wakes them.
-    // What ranks make in this way nobody else changes while they meet.
+    // A TCPStore without libuv does not wake clients that wait for a key that compareSet makes; set wakes
+    // them. While ranks meet, no other client changes a key that a rank makes in this way.
     if (expected_size == 0 && bytes == wanted) store_of(state).set(key, wanted);
     tutti_bytes_set(value, bytes.data(), bytes.size());
   });

@@ -12,19 +12,19 @@
 
 namespace tutti_torch {
 
-// A tensor as the library sees it.
+// A tensor in the library's terms.
 struct Elements {
   void* data = nullptr;
   std::size_t count = 0;
   tutti_data_type type = TUTTI_UINT8;
 };
 
-// For what only moves: types that the library does not know travel as bytes.
+// For data that only moves: types that the library does not know travel as bytes.
 Elements movable(const at::Tensor& tensor);
-// For what is combined: throws if `op` is not defined on the type. Complex numbers are pairs of numbers.
+// For data that is combined: throws if `op` is not defined on the type. Complex numbers are pairs of numbers.
 Elements reducible(const at::Tensor& tensor, const c10d::ReduceOp& op, const char* name);
 
-// c10d's operation as the library's; frees what it made.
+// `Combine` is c10d's operation converted to the library's; it frees what it made.
 class Combine {
  public:
   Combine(const c10d::ReduceOp& op, const char* name);
@@ -37,24 +37,25 @@ class Combine {
   tutti_op op_ = TUTTI_SUM;
 };
 
-// Throws unless it is a dense tensor of the host. `name` is the operation's, "allreduce".
+// Throws unless the tensor is dense and of the host. `name` is the operation's, "allreduce".
 void check_dense(const at::Tensor& tensor, const char* name);
-// Also without gaps, so that its memory is its elements. Strides may be permuted (transposed, channels last)
-// if they are so on all ranks, which only element by element operations can permit.
+// Throws also if the tensor has gaps, so that its memory is its elements. Strides may be permuted
+// (transposed, channels last) if they are so on all ranks, which only element by element operations can
+// permit.
 void check_without_gaps(const at::Tensor& tensor, const char* name);
 void check_contiguous(const at::Tensor& tensor, const char* name);
 void check_single(const std::vector<at::Tensor>& tensors, const char* name);
 void check_same_type(const at::Tensor& a, const at::Tensor& b, const char* name);
 void check_root(std::int64_t root, int size, const char* name);
-// A list with a tensor of `type_of`'s type for each rank.
+// Throws unless the list has a tensor of `type_of`'s type for each rank.
 void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tensor& type_of,
                 const char* name);
 
-// The tensors one after the other in memory. Either they are so already, or `tensor` is a copy of them, if
-// `copy`, or room for them.
+// `Flat` is several tensors one after the other in memory. Either they lie so already, or `tensor` is a copy
+// of them, if `copy`, or room for them.
 struct Flat {
   Flat(const std::vector<at::Tensor>& tensors, bool copy);
-  // Copies the elements back to where they belong.
+  // Copies the elements back to their tensors.
   static void scatter(const at::Tensor& from, const std::vector<at::Tensor>& to);
 
   at::Tensor tensor;  // all elements; of one dimension if `is_copy`

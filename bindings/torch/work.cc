@@ -13,7 +13,7 @@
 namespace tutti_torch {
 namespace {
 
-// The profiler's bookkeeping is left out where nobody profiles.
+// The profiler's bookkeeping is left out if no profiler runs.
 const char* profiling_title(const Label& label) {
   const bool wanted =
       label.profiled && at::getStepCallbacksUnlessEmpty(at::RecordScope::USER_SCOPE).has_value();
@@ -118,8 +118,8 @@ std::exception_ptr OperationWork::outcome() {
   return nullptr;
 }
 
-// Nothing under the lock may want the GIL, since who waits for the lock may have it: tensors can be Python's
-// to let go of, and callbacks do anything.
+// No code under the lock may want the GIL, since the thread that waits for the lock may have it: to release a
+// tensor may need Python, and callbacks may do anything.
 void OperationWork::settle() {
   std::vector<at::Tensor> memory;
   std::function<void()> epilogue;
@@ -135,7 +135,7 @@ void OperationWork::settle() {
   complete_future();
 }
 
-// Callbacks run here.
+// This runs callbacks.
 void OperationWork::complete_future() {
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {

@@ -18,16 +18,16 @@ namespace tutti_torch {
 
 class Completions;
 
-// What must stay as it is until the operation is over.
+// `Flight` is what must stay unchanged until an operation is over.
 struct Flight {
   std::vector<WorkHandle> handles;  // over when all are
   std::vector<at::Tensor> memory;   // that it reads and writes
   std::function<void()> epilogue;   // once over and successful: copies results to where they belong
-  // What is waited for as one, with handles of their own: settled before it.
+  // Works that are waited for together with this one, with handles of their own: settled before it.
   std::vector<c10::intrusive_ptr<c10d::Work>> parts = {};
 };
 
-// What there is to say about an operation.
+// A `Label` describes an operation.
 struct Label {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* name = "";  // "tutti:all_reduce", in profiles and errors
@@ -36,14 +36,14 @@ struct Label {
   bool profiled = true;
 };
 
-// An operation in flight, or several that are waited for as one. `wait` makes progress on the caller's
-// thread. Whoever first learns that it is over settles it. Any thread.
+// `OperationWork` is an operation in flight, or several that are waited for as one. `wait` makes progress on
+// the caller's thread. The first thread to learn that it is over settles it. Any thread.
 class OperationWork : public PendingWork {
  public:
   // `inputs` are shown by the profiler, `outputs` are `result()` and the value of the future.
   OperationWork(int rank, const Label& label, const std::vector<at::Tensor>& inputs,
                 std::vector<at::Tensor> outputs, Flight flight, std::shared_ptr<Completions> completions);
-  // Hands what is still in flight over, since memory must live until it is over.
+  // Hands over operations that are still in flight, since their memory must live until they are over.
   ~OperationWork() override;
 
   bool isCompleted() override;
@@ -76,7 +76,7 @@ class OperationWork : public PendingWork {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-// Asked by a thread that waits for long, every `interrupt_period`: throws if the program was interrupted
+// A thread that waits for long calls this every `interrupt_period`: it throws if the program was interrupted
 // (Ctrl-C).
 extern void (*check_interrupt)();
 inline constexpr std::chrono::nanoseconds interrupt_period = std::chrono::milliseconds(200);

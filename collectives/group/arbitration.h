@@ -30,7 +30,7 @@ class Arbitration {
   Arbitration(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
               const Journal& journal, SharedCollectives& shared);
 
-  // This rank has noticed two calls that differ, and there is no verdict yet.
+  // Tells whether this rank has noticed two calls that differ, and has no verdict yet.
   bool is_open() const { return dispute_ != nullptr; }
   // A member (world rank) calls something else as the collective of that number; see ContextEvents.
   void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why);
@@ -42,10 +42,10 @@ class Arbitration {
   void on_blocked(int origin, const CallNote& theirs);
   void on_question(int origin, const CallNote& theirs);
   void on_answer(int origin, const CallNote& theirs);
-  // Answers, and comes to a verdict, if it is time.
+  // Answers questions, and comes to a verdict, if it is time.
   void poll();
   Deadline next_deadline() const;
-  // Comes to a verdict by what is known now.
+  // Comes to a verdict by the calls that are known now.
   void settle_now();
   // The communicator has failed.
   void drop() { dispute_.reset(); }

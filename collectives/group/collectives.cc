@@ -1,62 +1,77 @@
 #include "collectives/group/collectives.h"
 
+#include <string_view>
 #include <utility>
+
+#include "collectives/schedule/algorithm.h"
 
 namespace tutti {
 
-Collectives::Collectives(std::uint32_t context, World& world, const Members& members, Failure& failure,
-                         Journal& journal, LiveOperations& live, SharedCollectives& shared,
-                         const Registry& registry, Gate& gate, Arbitration& arbitration)
-    : context_(context),
-      part_of_(world.part_of),
-      members_(members),
-      mesh_(*world.mesh),
-      failure_(failure),
-      journal_(journal),
-      live_(live),
-      shared_(shared),
-      registry_(registry),
-      gate_(gate),
-      arbitration_(arbitration),
-      cache_(world.selector),
-      habits_(context, members, mesh_, journal, live, shared, gate, *this) {}
+namespace {
 
-Work Collectives::issue(const Call& made, const CollectiveArgs& args, const Problem& asked,
-                        const CallOptions& options) {
-  Fingerprint call = fingerprint(args);
-  Problem problem = asked;
-  problem.window_bytes = shared_.window_bytes();
+Status no_such_algorithm(CollectiveKind kind, std::string_view name) {
+  return Status(Code::invalid_argument, "no algorithm \"" + std::string(name) + "\" for " +
+                                            std::string(to_string(kind)) +
+                                            "; it has: " + algorithm_names(kind));
+}
+
+}  // namespace
+
+Collectives::Collectives(const Parts& parts, const Selector& selector, const Registry& registry,
+                         Arbitration& arbitration)
+    : parts_(parts),
+      registry_(registry),
+      arbitration_(arbitration),
+      cache_(selector),
+      habits_(parts, *this) {}
+
+Work Collectives::issue(const Call& call, const CallOptions& options) {
+  const Members& members = parts_.members;
+  Fingerprint print = fingerprint(call, members.rank(), members.size());
+  if (print.part_of == Composite::none) print.part_of = parts_.part_of;
+  if (parts_.gate.is_forked()) return parts_.live.refuse(print, forked_child());
+  Result<Problem> problem = check(call, members.rank(), members.size());
+  if (!problem.ok()) return parts_.live.refuse(print, problem.status());
+  problem->topology = &members.topology();
+  problem->window_bytes = parts_.shared.window_bytes();
+  if (!options.algorithm.empty()) {
+    const Algorithm* algorithm = find_algorithm(call.kind, options.algorithm);
+    if (algorithm == nullptr)
+      return parts_.live.refuse(print, no_such_algorithm(call.kind, options.algorithm));
+    print.algorithm = algorithm->id;
+  }
+  return issue_checked(call, *problem, print, options);
+}
+
+Work Collectives::issue_checked(const Call& call, const Problem& problem, const Fingerprint& print,
+                                const CallOptions& options) {
   // A habit does not remember which composite call it belongs to, so parts of those go the long way.
-  const Composite part_of = made.part_of != Composite::none ? made.part_of : part_of_;
-  if (part_of != Composite::none) {
-    call.algorithm = static_cast<std::uint8_t>(part_of);
-  } else if (Work work; habits_.attempt(made, args, problem, call, options, work)) {
-    return work;
+  if (print.part_of == Composite::none) {
+    if (Work work; habits_.attempt(call, problem, print, options, work)) return work;
   }
   // The number is taken first: also an operation that fails here has its place in the order.
-  const std::uint64_t number = journal_.number_collective();
-  Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, args.algorithm);
-  if (!schedule.ok()) return live_.refuse(call, schedule.status());
-  Operation& operation = *live_.make(*this, Operation::Kind::collective, call, options);
+  const std::uint64_t number = parts_.journal.number_collective();
+  Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, print.algorithm);
+  if (!schedule.ok()) return parts_.live.refuse(print, schedule.status());
+  Operation& operation = *parts_.live.make(*this, Operation::Kind::collective, print, options);
   operation.sequence = number;
-  operation.op = args.op;
   operation.algorithm = (*schedule)->algorithm();
-  operation.bind(args, context_, mesh_, members_.world_ranks());
+  operation.bind(call, parts_.context, parts_.mesh, parts_.members.world_ranks());
   if (!(*schedule)->schedule().shared) {
     operation.run = (*schedule)->lease();
-    return gate_.launch(operation);
+    return parts_.gate.launch(operation);
   }
   operation.shared_schedule = std::move(schedule).take();
-  shared_.bind(operation, args, problem, cache_, registry_);
-  if (!operation.shared.votes && !problem.agrees && args.algorithm == 0) habits_.form(operation, problem);
-  return gate_.launch(operation);
+  parts_.shared.bind(operation, problem, cache_, registry_);
+  if (!operation.shared.votes && !problem.agrees && print.algorithm == 0) habits_.form(operation, problem);
+  return parts_.gate.launch(operation);
 }
 
 void Collectives::start(Operation& operation) {
-  mesh_.on_issued(context_, operation.sequence);
-  if (failure_.happened() || arbitration_.is_open()) return;
+  parts_.mesh.on_issued(parts_.context, operation.sequence);
+  if (parts_.failure.happened() || arbitration_.is_open()) return;
   if (operation.is_shared()) {
-    if (shared_.executor()->submit(operation.shared)) on_part_over(operation, Status());
+    if (parts_.shared.executor()->submit(operation.shared)) on_part_over(operation, Status());
   } else {
     operation.run->start(operation.binding);
   }
@@ -64,32 +79,34 @@ void Collectives::start(Operation& operation) {
 
 // A failure that was noted while the last messages came in counts: acting on it ends the operation.
 void Collectives::on_part_over(Operation& operation, const Status& status) {
-  if (status.ok() && !failure_.happened()) return live_.end(operation, status);
+  if (status.ok() && !parts_.failure.happened()) return parts_.live.end(operation, status);
   if (status.code() == Code::mismatch && !operation.run)
     arbitration_.on_mismatch_on_board(&operation, status);
   if (operation.binding.reducer.failed()) {
-    failure_.suspect(Status(Code::aborted, members_.describe_this_rank() + ": " + status.message(),
-                            members_.own_world_rank()));
+    parts_.failure.suspect(Status(Code::aborted,
+                                  parts_.members.describe_this_rank() + ": " + status.message(),
+                                  parts_.members.own_world_rank()));
   } else if (status.code() != Code::mismatch || !arbitration_.is_open()) {  // else the verdict is the cause
-    failure_.suspect(status);
+    parts_.failure.suspect(status);
   }
 }
 
 void Collectives::cancel(Operation& operation, const Status& why) {
   if (!operation.is_shared()) operation.run->cancel(why);
-  live_.end(operation, why);
+  parts_.live.end(operation, why);
 }
 
 std::vector<int> Collectives::awaited(const Operation& operation) const {
-  std::vector<int> ranks = operation.is_shared() ? shared_.executor()->awaited() : operation.run->awaited();
-  for (int& rank : ranks) rank = members_.world_rank(rank);
+  std::vector<int> ranks =
+      operation.is_shared() ? parts_.shared.executor()->awaited() : operation.run->awaited();
+  for (int& rank : ranks) rank = parts_.members.world_rank(rank);
   return ranks;
 }
 
 std::string Collectives::name_awaited(const Operation& operation) const {
   std::string names;
   for (const int rank : awaited(operation))
-    names += (names.empty() ? "" : ", ") + members_.describe_world_rank(rank);
+    names += (names.empty() ? "" : ", ") + parts_.members.describe_world_rank(rank);
   return names;
 }
 

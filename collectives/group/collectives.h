@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,18 +7,14 @@
 
 #include "collectives/arguments.h"
 #include "collectives/group/arbitration.h"
-#include "collectives/group/failure.h"
-#include "collectives/group/gate.h"
 #include "collectives/group/habits.h"
-#include "collectives/group/journal.h"
-#include "collectives/group/live_operations.h"
-#include "collectives/group/members.h"
 #include "collectives/group/operation.h"
-#include "collectives/group/shared_collectives.h"
-#include "collectives/group/world.h"
+#include "collectives/group/parts.h"
 #include "collectives/run/schedule_cache.h"
 #include "collectives/schedule/problem.h"
 #include "collectives/schedule/registered.h"
+#include "collectives/schedule/selector.h"
+#include "core/fingerprint.h"
 
 namespace tutti {
 
@@ -27,13 +22,11 @@ namespace tutti {
 class Collectives final : public OperationOwner {
  public:
   // `registry`: memory that all members can reach.
-  Collectives(std::uint32_t context, World& world, const Members& members, Failure& failure, Journal& journal,
-              LiveOperations& live, SharedCollectives& shared, const Registry& registry, Gate& gate,
+  Collectives(const Parts& parts, const Selector& selector, const Registry& registry,
               Arbitration& arbitration);
 
-  // Any thread. The arguments have been checked; `problem` is filled from them.
-  Work issue(const Call& call, const CollectiveArgs& args, const Problem& problem,
-             const CallOptions& options);
+  // Any thread: checks a call and issues it.
+  Work issue(const Call& call, const CallOptions& options);
   // Any thread; see Habits.
   bool repeat(const Call& call, const CallOptions& options, Work& work) {
     return habits_.repeat(call, options, work);
@@ -47,16 +40,11 @@ class Collectives final : public OperationOwner {
   std::string name_awaited(const Operation& operation) const override;
 
  private:
-  const std::uint32_t context_;
-  const Composite part_of_;  // what all calls are part of
-  const Members& members_;
-  Mesh& mesh_;
-  Failure& failure_;
-  Journal& journal_;
-  LiveOperations& live_;
-  SharedCollectives& shared_;
+  Work issue_checked(const Call& call, const Problem& problem, const Fingerprint& print,
+                     const CallOptions& options);
+
+  const Parts parts_;
   const Registry& registry_;
-  Gate& gate_;
   Arbitration& arbitration_;
   ScheduleCache cache_;
   Habits habits_;

@@ -9,17 +9,17 @@
 
 namespace tutti {
 
-// `Failure` is what a communicator has failed of: the first cause is kept, and all that follow are dropped.
+// `Failure` keeps the first cause of a communicator's failure. Later causes are dropped.
 //
 // A cause may be noted anywhere, also inside a callback of the mesh; it is acted upon at the next safe point,
-// which is a call of `act`. Everything is for the driving thread, except what is marked.
+// which is a call of `act`. Functions are for the driving thread, unless they are marked.
 class Failure {
  public:
   // `Actor` ends what a failure leaves in flight.
   class Actor {
    public:
     virtual ~Actor() = default;
-    // Tells the other members. Called once; `known`: all of them have been told by somebody else.
+    // Tells the other members. Called once. `known`: another rank has told all of them already.
     virtual void spread_failure(const Status& why, bool known) = 0;
     virtual void end_operations(const Status& why) = 0;
     // Tells whether other ranks may know better than this one why a connection has ended.
@@ -29,23 +29,25 @@ class Failure {
   // `rank`: this one in the world, called `name` in messages.
   Failure(int rank, std::string name, Actor& actor);
 
-  // Any thread. Keeps the cause, unless there is one.
+  // Keeps the cause, unless there is one already. Any thread may call.
   void note(const Status& why);
-  // Any thread.
+  // Any thread may call.
   bool happened() const { return happened_.load(std::memory_order_acquire); }
-  // Any thread: the cause; ok as long as there is none.
+  // The cause, or ok as long as there is none. Any thread may call.
   Status status() const;
 
   // Keeps a cause that the control plane has told, or is telling, all members.
   void note_known(const Status& why);
-  // Notes what was only seen here. If it is the end of a connection, others have a moment to say why that is.
+  // Notes a cause that only this rank has seen. If it is the end of a connection, the other ranks have a
+  // moment to say why that is.
   void suspect(const Status& why);
   bool suspects() const { return suspects_; }
   // Notes the suspicion once that moment is over.
   void confirm_suspicion();
   Deadline next_deadline() const { return suspects_ ? confirmed_at_ : Deadline::never(); }
 
-  // Not from inside a callback of the mesh: lets the actor end what is in flight, if there is a cause.
+  // Lets the actor end operations in flight, if there is a cause. Not to be called inside a callback of the
+  // mesh.
   void act() {
     if (happened() && !acting_) act_now();
   }

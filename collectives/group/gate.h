@@ -21,10 +21,11 @@ class TUTTI_CAPABILITY("baton") Gate {
  public:
   Gate(Driver& driver, Failure& failure, Journal& journal, LiveOperations& live, SharedCollectives& shared);
 
-  // Starts an operation on this thread if nobody drives; a small message then leaves before this returns.
+  // Starts an operation on this thread if no other thread drives. A small message then leaves before this
+  // returns.
   Work launch(Operation& operation);
-  // For a call that may be over at once: takes the baton, unless another thread has it or the communicator
-  // has failed. `leave` follows.
+  // Takes the baton for a call that may be over at once, unless another thread has it or the communicator has
+  // failed. `leave` follows.
   bool enter_in_passing() TUTTI_TRY_ACQUIRE(true) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     if (!try_enter()) return false;
     shared_.listen();
@@ -37,9 +38,12 @@ class TUTTI_CAPABILITY("baton") Gate {
     failure_.act();
     driver_.leave();
   }
-  // Fails the communicator, now or as soon as the thread that drives can act.
+  // Fails the communicator, now or as soon as the driving thread can act.
   void abort(const Status& why);
-  // Returns once all that was handed over has started. For a thread that does not drive.
+  // Tells whether this is a forked child, where a call might wait for a lock that a thread of the parent
+  // held.
+  bool is_forked() const { return driver_.forked(); }
+  // Returns once every operation that was handed over has started. The calling thread must not drive.
   void settle();
 
  private:

@@ -19,9 +19,9 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
       shared_(members_, failure_),
       gate_(driver_, failure_, journal_, live_, shared_),
       arbitration_(context, members_, world_->desk, failure_, journal_, shared_),
-      collectives_(context, *world_, members_, failure_, journal_, live_, shared_, sharing_.allocations(),
-                   gate_, arbitration_),
-      point_to_point_(context, *world_, members_, failure_, journal_, live_, shared_, gate_),
+      parts_{context, world_->part_of, members_, *world_->mesh, failure_, journal_, live_, shared_, gate_},
+      collectives_(parts_, world_->selector, sharing_.allocations(), arbitration_),
+      point_to_point_(parts_),
       watchdog_(context, members_, world_->desk, failure_, journal_, live_),
       survivors_(context, members_, *world_, failure_, journal_, gate_) {
   const DriverGuard guard(driver_);
@@ -39,8 +39,8 @@ Group::~Group() {
     failure_.note(Status(Code::aborted, members_.describe_this_rank() +
                                             " destroyed the communicator with operations in flight"));
   } else if (std::uncaught_exceptions() > 0) {
-    // The others may be waiting for what this rank will not do any more: they are to learn why, not only that
-    // it left.
+    // The other ranks may be waiting for something that this rank will not do any more. They learn why, and
+    // not only that it left.
     failure_.note(Status(Code::aborted,
                          members_.describe_this_rank() + " left the communicator because of an exception"));
   }
@@ -127,7 +127,7 @@ void Group::on_note(const ControlNote& note) {
   if (note.topic == topic_here) {
     if (const auto answer = decode_here(note.body)) watchdog_.on_here(note.origin, *answer);
   } else if (note.topic == topic_expired) {
-    if (const auto expired = decode_expired(note.body)) watchdog_.on_expired(*expired);
+    if (const auto expired = decode_expired(note.body)) watchdog_.on_expired(note.origin, *expired);
   } else if (const auto call = decode_call(note.body)) {
     on_call_note(note, *call);
   }

@@ -17,6 +17,7 @@
 #include "collectives/group/live_operations.h"
 #include "collectives/group/members.h"
 #include "collectives/group/operation.h"
+#include "collectives/group/parts.h"
 #include "collectives/group/point_to_point.h"
 #include "collectives/group/segment_sharing.h"
 #include "collectives/group/shared_collectives.h"
@@ -59,36 +60,31 @@ class Group final : public ContextEvents,
   const std::vector<int>& ranks() const override { return members_.world_ranks(); }
   const Topology& topology() const { return members_.topology(); }
 
-  // Arguments have been checked; `problem` is filled from them.
-  Work collective(const Call& call, const CollectiveArgs& args, const Problem& problem,
-                  const CallOptions& options) {
-    return collectives_.issue(call, args, problem, options);
-  }
-  // The same for a call that is equal to the last one of its kind, down to the pointers, and small: then
-  // nothing need be checked anew. False if it is not for that.
+  // See Collectives.
+  Work collective(const Call& call, const CallOptions& options) { return collectives_.issue(call, options); }
+  // See Habits.
   bool repeat(const Call& call, const CallOptions& options, Work& work) {
     return collectives_.repeat(call, options, work);
   }
-  Work transfers(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options) {
-    return point_to_point_.issue(kind, legs, options);
+  // See PointToPoint.
+  Work transfers(std::span<const Transfer> legs, const CallOptions& options) {
+    return point_to_point_.issue(legs, options);
   }
-  // A handle to an operation that has failed already.
-  Work refuse(const Fingerprint& call, const Status& why) { return live_.refuse(call, why); }
 
-  // Lets the members share memory, if they can, in windows of at least so many bytes: collective, before
-  // anything else is issued. By a thread that does not drive.
+  // Lets the members share memory, if they can, in windows of at least so many bytes. All members call it
+  // before anything else is issued, on a thread that does not drive.
   void share_windows(std::uint64_t wanted_bytes, Deadline deadline);
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
-  // Lets all members drop what all have released. Any thread.
+  // Lets all members drop the memory that all have released. Any thread may call.
   void tell_memory_unused() { sharing_.tell_unused(); }
 
   void abort(const Status& why) { gate_.abort(why); }
-  // By a thread that does not drive; see Survivors.
+  // See Survivors. The calling thread must not drive.
   ShrinkNote agree_to_shrink(int min_size) { return survivors_.agree(min_size); }
   Status status() const override { return failure_.status(); }
   std::uint64_t operations_issued() const { return journal_.operations_issued(); }
-  // Driving.
+  // The driving thread calls this.
   std::uint64_t registered_operations() const {
     const SharedExecutor* const executor = shared_.executor();
     return executor == nullptr ? 0 : executor->registered_operations();
@@ -145,6 +141,7 @@ class Group final : public ContextEvents,
   SharedCollectives shared_;
   Gate gate_;
   Arbitration arbitration_;
+  const Parts parts_;
   Collectives collectives_;
   PointToPoint point_to_point_;
   Watchdog watchdog_;

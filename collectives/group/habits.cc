@@ -6,16 +6,7 @@
 
 namespace tutti {
 
-Habits::Habits(std::uint32_t context, const Members& members, Mesh& mesh, Journal& journal,
-               LiveOperations& live, SharedCollectives& shared, Gate& gate, OperationOwner& owner)
-    : context_(context),
-      members_(members),
-      mesh_(mesh),
-      journal_(journal),
-      live_(live),
-      shared_(shared),
-      gate_(gate),
-      owner_(owner) {}
+Habits::Habits(const Parts& parts, OperationOwner& owner) : parts_(parts), owner_(owner) {}
 
 Habits::~Habits() {
   for (Habit& habit : habits_) drop(habit);
@@ -26,56 +17,58 @@ void Habits::drop(Habit& habit) {
   habit.operation = nullptr;
 }
 
-// Only problems that refer to nobody's counts are kept. If another thread drives just now, none is.
+// Problems that refer to a caller's counts are not kept, nor is any while another thread drives.
 void Habits::form(const Operation& operation, const Problem& problem) {
-  if (!problem.input_counts.empty() || !problem.output_counts.empty() || !gate_.enter_in_passing()) return;
+  if (!problem.input_counts.empty() || !problem.output_counts.empty() || !parts_.gate.enter_in_passing())
+    return;
   Habit& habit = of(problem.kind);
   drop(habit);
   habit.problem = problem;
   habit.schedule = operation.shared_schedule;
-  gate_.leave();
+  parts_.gate.leave();
 }
 
 bool Habits::enter_for(const Habit& habit,
                        const CallOptions& options)
     TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // this *is* the acquisition
-  if (shared_.window_bytes() == 0 || !options.algorithm.empty() || !gate_.enter_in_passing()) return false;
-  if (habit.schedule != nullptr && !shared_.executor()->busy()) return true;
-  gate_.leave();
+  if (parts_.shared.window_bytes() == 0 || !options.algorithm.empty() || !parts_.gate.enter_in_passing())
+    return false;
+  if (habit.schedule != nullptr && !parts_.shared.executor()->busy()) return true;
+  parts_.gate.leave();
   return false;
 }
 
 bool Habits::repeat(const Call& call, const CallOptions& options, Work& work) {
   Habit& habit = of(call.kind);
   if (!enter_for(habit, options)) return false;
-  const bool same = habit.operation != nullptr && habit.call.knows(call);
+  const bool same = habit.operation != nullptr && is_same(habit.call, call);
   if (same) carry_out(habit, options, work);
-  gate_.leave();
+  parts_.gate.leave();
   return same;
 }
 
-bool Habits::attempt(const Call& call, const CollectiveArgs& args, const Problem& problem,
-                     const Fingerprint& fingerprint, const CallOptions& options, Work& work) {
+bool Habits::attempt(const Call& call, const Problem& problem, const Fingerprint& print,
+                     const CallOptions& options, Work& work) {
   Habit& habit = of(problem.kind);
   if (!enter_for(habit, options)) return false;
   const bool same = same_schedule(habit.problem, problem);
   if (same) {
-    bind(habit, call, args, fingerprint);
+    bind(habit, call, print);
     carry_out(habit, options, work);
   }
-  gate_.leave();
+  parts_.gate.leave();
   return same;
 }
 
-void Habits::bind(Habit& habit, const Call& call, const CollectiveArgs& args,
-                  const Fingerprint& fingerprint) {
-  if (habit.operation == nullptr) habit.operation = live_.make_passing(owner_, Operation::Kind::collective);
-  habit.call = CallMemory(call);
+void Habits::bind(Habit& habit, const Call& call, const Fingerprint& print) {
+  if (habit.operation == nullptr)
+    habit.operation = parts_.live.make_passing(owner_, Operation::Kind::collective);
   Operation& operation = *habit.operation;
-  operation.call = fingerprint;
-  operation.op = args.op;
+  operation.call = print;
   operation.algorithm = habit.schedule->algorithm();
-  operation.bind(args, context_, mesh_, members_.world_ranks());
+  operation.bind(call, parts_.context, parts_.mesh, parts_.members.world_ranks());
+  habit.call = call;
+  habit.call.op = &operation.op;  // the caller's may be gone by the next call
   operation.shared = SharedRun{};
   operation.shared.schedule = &habit.schedule->schedule();
   operation.shared.flat = habit.schedule->flat();
@@ -85,21 +78,21 @@ void Habits::bind(Habit& habit, const Call& call, const CollectiveArgs& args,
 
 void Habits::carry_out(Habit& habit, const CallOptions& options, Work& work) {
   Operation& operation = *habit.operation;
-  const std::uint64_t number = journal_.number_collective_at_once();
+  const std::uint64_t number = parts_.journal.number_collective_at_once();
   operation.sequence = operation.binding.sequence = number;
-  const History::Time began = journal_.beginning(number);
-  if (shared_.executor()->submit(operation.shared)) {
-    journal_.collective_at_once(operation, began);
+  const History::Time began = parts_.journal.beginning(number);
+  if (parts_.shared.executor()->submit(operation.shared)) {
+    parts_.journal.collective_at_once(operation, began);
   } else {
     keep(habit, options, work);
   }
-  mesh_.on_issued(context_, number);
+  parts_.mesh.on_issued(parts_.context, number);
 }
 
 void Habits::keep(Habit& habit, const CallOptions& options, Work& work) {
   Operation& operation = *std::exchange(habit.operation, nullptr);
   operation.shared_schedule = habit.schedule;
-  work = live_.keep(operation, options);
+  work = parts_.live.keep(operation, options);
 }
 
 }  // namespace tutti

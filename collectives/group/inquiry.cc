@@ -28,6 +28,10 @@ void Inquiry::take_answer(int rank, const HereNote& answer) {
   if (answer.next <= answer.sequence) late_.push_back(rank);
 }
 
+void Inquiry::take_report(int rank, const ExpiredNote& expired) {
+  take_answer(rank, {expired.context, expired.sequence, expired.sequence + 1});
+}
+
 Status Inquiry::verdict(const std::function<std::string(int rank)>& describe) const {
   std::vector<int> silent;
   for (std::size_t i = 0; i < answered_.size(); ++i) {

@@ -21,6 +21,8 @@ class Inquiry {
   const CallNote& call() const { return about_; }
   // The first answer of a rank counts, if it is about this operation.
   void take_answer(int rank, const HereNote& answer);
+  // A rank whose own operation's time is over has come to it, and need not answer.
+  void take_report(int rank, const ExpiredNote& expired);
   // All members have answered, or have had time enough to.
   bool is_over() const { return open_ == 0 || until_.expired(); }
   Deadline next_deadline() const { return until_; }

@@ -13,8 +13,8 @@
 
 namespace tutti {
 
-// `Journal` numbers a communicator's operations and remembers what became of the last of them: for messages
-// that come early or late, for the flight recorder, and for the trace.
+// `Journal` numbers a communicator's operations and remembers how the last of them ended: for messages that
+// come early or late, for the flight recorder, and for the trace.
 class Journal {
  public:
   // `trace` null: there is none.
@@ -44,11 +44,12 @@ class Journal {
   // --- driving ---
 
   std::uint64_t number_transfer() { return next_transfer_++; }
-  // When an operation of that number has begun, if its time is taken also if it is over at once; else 0.
+  // The time at which an operation of that number begins, if it is one whose time is taken although it may be
+  // over at once; else 0.
   History::Time beginning(std::uint64_t number) const { return timed(number) ? now() : 0; }
   void begin(Operation& operation);
   void end(const Operation& operation, const Status& status);
-  // Of operations that are over when they have begun.
+  // Record operations that are over when they have begun.
   void collective_at_once(const Operation& operation, History::Time began) {
     if (began == 0) {
       collectives_.at_once(operation.sequence, operation.call, operation.algorithm);
@@ -67,7 +68,7 @@ class Journal {
   }
   // A collective, as the mesh asks for it.
   ContextEvents::Known find(std::uint64_t number) const;
-  // How many collectives are over, from the first, none of which has failed.
+  // The number of collectives, counted from the first, that are over before the first one that failed.
   std::uint64_t completed() const;
 
  private:

@@ -20,12 +20,12 @@ class LiveOperations {
 
   // --- any thread ---
 
-  // An operation that is about to be issued.
+  // Makes an operation that is about to be issued.
   Operation* make(OperationOwner& owner, Operation::Kind kind, const Fingerprint& call,
                   const CallOptions& options);
-  // One that may be over before anybody could ask for it; else `keep` follows.
+  // Makes an operation that may be over when its call returns. If it is not, `keep` follows.
   Operation* make_passing(OperationOwner& owner, Operation::Kind kind);
-  // A handle to an operation that has failed already.
+  // Makes an operation that has failed already.
   Work refuse(const Fingerprint& call, const Status& why);
   // Ends an operation that has not begun.
   void refuse(Operation& operation, const Status& why);
@@ -33,7 +33,7 @@ class LiveOperations {
   // --- driving ---
 
   void begin(Operation& operation);
-  // From now on an operation that was carried out in passing is one like any other.
+  // Makes an operation that was carried out in passing one like any other.
   Work keep(Operation& operation, const CallOptions& options);
   void end(Operation& operation, const Status& status);
   // Null if there is none; `next` of each is an older one.

@@ -5,6 +5,7 @@
 
 #include <tutti/log.h>
 
+#include "collectives/arguments.h"
 #include "collectives/record/trace.h"
 #include "collectives/schedule/algorithm.h"
 
@@ -64,7 +65,8 @@ Operation* Operation::create(std::shared_ptr<Engine> engine) {
   operation->done_.store(0, std::memory_order_relaxed);
   operation->callbacks_.store(nullptr, std::memory_order_relaxed);
   operation->status_ = Status();
-  operation->leg_failure = operation->user_failure = Status();
+  operation->leg_failure = Status();
+  operation->user_failure = Status();
   operation->received = {};
   operation->sends.clear();
   operation->recvs.clear();
@@ -134,14 +136,14 @@ void Operation::finish(const Status& status) {
   }
 }
 
-void Operation::bind(const CollectiveArgs& args, std::uint32_t context, Mesh& mesh,
-                     std::span<const int> ranks) {
+void Operation::bind(const Call& made, std::uint32_t context, Mesh& mesh, std::span<const int> ranks) {
+  op = *made.op;
   binding = RunBinding{};
-  binding.input = static_cast<const std::byte*>(args.input);
-  binding.output = static_cast<std::byte*>(args.output);
-  binding.reducer = Reducer(args.type, op);
+  binding.input = static_cast<const std::byte*>(made.in.data);
+  binding.output = static_cast<std::byte*>(made.out.data);
+  binding.reducer = Reducer(call.type, op);
   binding.reducer.failure = &user_failure;
-  binding.factor = args.op.factor();
+  binding.factor = op.factor();
   binding.divisor = ranks.size();
   binding.context = context;
   binding.sequence = sequence;

@@ -17,68 +17,21 @@
 #include "collectives/run/run.h"
 #include "collectives/run/schedule_cache.h"
 #include "collectives/run/shared_executor.h"
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 #include "core/fork_guard.h"
 #include "transport/driver/driver.h"
 
 namespace tutti {
 
+struct Call;
 class Gate;
 class Mesh;
-class Operation;
+class OperationOwner;
 class Trace;
+struct Engine;
 
-// What a communicator of its parent answers in a forked child.
-Status forked_child();
-
-// Calls a callback of `then`; what it throws is logged and dropped.
-void run_callback(const std::function<void(const Status&)>& callback, const Status& status);
-
-// Operations are recycled: a repeated call allocates nothing.
-class OperationPool {
- public:
-  OperationPool() = default;
-  ~OperationPool();
-  OperationPool(const OperationPool&) = delete;
-  OperationPool& operator=(const OperationPool&) = delete;
-
-  Operation* take();
-  void give_back(Operation* operation);
-
- private:
-  const std::uint32_t born_ = fork_generation();
-  std::atomic<Operation*> spare_{nullptr};  // one that is at hand without locking
-  std::mutex mutex_;
-  std::vector<Operation*> idle_;
-};
-
-// What a `Work` needs after its communicator is gone: something to wait with, and where its node goes back
-// to.
-struct Engine {
-  explicit Engine(DriverOptions options);
-  ~Engine();
-  Driver driver;
-  OperationPool operations;
-  std::unique_ptr<Trace> trace;  // null, or set before there are operations
-};
-
-// `OperationOwner` carries out operations of one kind, on the driving thread.
-class OperationOwner {
- public:
-  virtual ~OperationOwner() = default;
-  virtual void start(Operation& operation) = 0;
-  // A part of it is over: its run, or one of its messages.
-  virtual void on_part_over(Operation& operation, const Status& status) = 0;
-  // Takes back what it has posted, and ends it.
-  virtual void cancel(Operation& operation, const Status& why) = 0;
-  // World ranks that it waits for.
-  virtual std::vector<int> awaited(const Operation& operation) const = 0;
-  // Names those whose messages it waits for.
-  virtual std::string name_awaited(const Operation& operation) const = 0;
-};
-
-// One operation in flight: a collective (a run of a schedule) or point-to-point legs. Held by its handles,
-// and by the group until it is over.
+// `Operation` is one operation in flight: a collective (a run of a schedule) or point-to-point legs. It is
+// held by its handles, and by the group until it is over.
 class Operation {
  public:
   enum class Kind : std::uint8_t { collective, transfers };
@@ -103,9 +56,9 @@ class Operation {
 
   // --- any thread ---
 
-  // The first reference is the caller's.
+  // Makes an operation whose first reference is the caller's.
   static Operation* create(std::shared_ptr<Engine> engine);
-  // From when its deadline is counted; the first call counts.
+  // Says from when the deadline is counted. The first call counts.
   void stamp(Deadline::Clock::time_point now);
   static Work handle(Operation& operation);
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
@@ -113,20 +66,20 @@ class Operation {
   bool is_shared() const { return shared_schedule != nullptr; }
   bool is_done() const { return done_.load(std::memory_order_acquire) != 0; }
   bool wait(Deadline deadline);
-  // Valid once done.
+  // The status is valid once the operation is done.
   const Status& status() const { return status_; }
   void then(std::function<void(const Status&)> callback);
-  // Ends it; wakes waiters and runs callbacks. Once.
+  // Ends the operation, wakes waiters and runs callbacks. Called once.
   void finish(const Status& status);
   Engine& engine() const { return *engine_; }
-  // Makes `binding` of a collective with these arguments, among `ranks` of the world.
-  void bind(const CollectiveArgs& args, std::uint32_t context, Mesh& mesh, std::span<const int> ranks);
+  // Makes `binding` of a collective, among `ranks` of the world, and keeps its `op`.
+  void bind(const Call& made, std::uint32_t context, Mesh& mesh, std::span<const int> ranks);
   // "all_reduce(count=4, float32, sum) #17", "send(count=4, float32)"
   std::string name() const;
   // The same with " after 0.123 s".
   std::string describe() const;
 
-  // Set by the group when it issues.
+  // The group sets these when it issues.
   Kind kind = Kind::collective;
   OperationOwner* owner = nullptr;
   Fingerprint call;
@@ -134,8 +87,9 @@ class Operation {
   std::uint8_t algorithm = 0;  // that carries it out
   History::Time queued = 0;    // when it was issued, if it could not start then
   History::Time started = 0;   // if it takes the time
-  // Since when it is under way, and until when it must be over. Many operations are over before a clock
-  // would have been read, so the group reads it when it first looks at those that are not.
+  // `issued` says since when the operation is under way, and `deadline` when it must be over. Many operations
+  // end before a clock would have been read, so the group reads it when it first looks at those that have
+  // not.
   std::atomic<Deadline::Clock::time_point> issued;
   std::chrono::nanoseconds timeout{0};
   Deadline deadline = Deadline::never();
@@ -155,7 +109,7 @@ class Operation {
   bool announced = false;  // that it has been waiting for long
   bool expired = false;    // and the others have been asked why
 
-  // The group's list of operations in flight; for whoever drives.
+  // The group's list of operations in flight, for the driving thread.
   Operation* next = nullptr;
   Operation* previous = nullptr;
 
@@ -164,13 +118,62 @@ class Operation {
   std::atomic<std::uint32_t> references_{0};
   std::atomic<std::uint32_t> done_{0};
   Status status_;
-  // Newest first; `closed` once the operation is over.
+  // The list has the newest callback first, and is `closed` once the operation is over.
   struct Callback {
     std::function<void(const Status&)> call;
     Callback* next = nullptr;
   };
   static Callback closed;
   std::atomic<Callback*> callbacks_{nullptr};
+};
+
+// The answer of a communicator in a forked child.
+Status forked_child();
+
+// Calls a callback of `then`. An exception of the callback is logged and dropped.
+void run_callback(const std::function<void(const Status&)>& callback, const Status& status);
+
+// `OperationPool` recycles operations, so that a repeated call allocates nothing.
+class OperationPool {
+ public:
+  OperationPool() = default;
+  ~OperationPool();
+  OperationPool(const OperationPool&) = delete;
+  OperationPool& operator=(const OperationPool&) = delete;
+
+  Operation* take();
+  void give_back(Operation* operation);
+
+ private:
+  const std::uint32_t born_ = fork_generation();
+  std::atomic<Operation*> spare_{nullptr};  // one that is at hand without locking
+  std::mutex mutex_;
+  std::vector<Operation*> idle_;
+};
+
+// `Engine` holds what a `Work` needs after its communicator is gone: the driver to wait with, and the pool
+// that its operation goes back to.
+struct Engine {
+  explicit Engine(DriverOptions options);
+  ~Engine();
+  Driver driver;
+  OperationPool operations;
+  std::unique_ptr<Trace> trace;  // null, or set before there are operations
+};
+
+// `OperationOwner` carries out operations of one kind, on the driving thread.
+class OperationOwner {
+ public:
+  virtual ~OperationOwner() = default;
+  virtual void start(Operation& operation) = 0;
+  // A part of the operation is over: its run, or one of its messages.
+  virtual void on_part_over(Operation& operation, const Status& status) = 0;
+  // Takes back the messages that the operation has posted, and ends it.
+  virtual void cancel(Operation& operation, const Status& why) = 0;
+  // The world ranks that the operation waits for.
+  virtual std::vector<int> awaited(const Operation& operation) const = 0;
+  // Names the ranks whose messages the operation waits for.
+  virtual std::string name_awaited(const Operation& operation) const = 0;
 };
 
 }  // namespace tutti

@@ -3,41 +3,41 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/arguments.h"
+
 namespace tutti {
 
-PointToPoint::PointToPoint(std::uint32_t context, World& world, const Members& members, Failure& failure,
-                           Journal& journal, LiveOperations& live, SharedCollectives& shared, Gate& gate)
-    : context_(context),
-      part_of_(world.part_of),
-      members_(members),
-      mesh_(*world.mesh),
-      failure_(failure),
-      journal_(journal),
-      live_(live),
-      shared_(shared),
-      gate_(gate) {}
+namespace {
+
+Fingerprint fingerprint(const Transfer& leg, CollectiveKind kind, Composite part_of) {
+  return {
+      .kind = kind, .type = leg.buffer.type, .root = leg.peer, .part_of = part_of, .count = leg.buffer.count};
+}
+
+}  // namespace
 
 PointToPoint::~PointToPoint() {
   if (ready_send_ != nullptr) ready_send_->release();
 }
 
-Work PointToPoint::issue(CollectiveKind kind, std::span<const Transfer> legs, const CallOptions& options) {
-  Fingerprint call;
-  call.kind = kind;
-  call.algorithm = static_cast<std::uint8_t>(part_of_);
-  if (!legs.empty()) {
-    call.type = legs.front().buffer.type;
-    call.count = legs.front().buffer.count;
-    call.root = legs.front().peer;
+// The first leg stands for all of them.
+Work PointToPoint::issue(std::span<const Transfer> legs, const CallOptions& options) {
+  const bool sends = !legs.empty() && legs.front().direction == Transfer::Direction::send;
+  const CollectiveKind kind = sends ? CollectiveKind::send : CollectiveKind::recv;
+  for (const Transfer& leg : legs) {
+    const Status status = parts_.gate.is_forked() ? forked_child() : check(leg, parts_.members.size());
+    if (!status.ok()) return parts_.live.refuse(fingerprint(leg, kind, parts_.part_of), status);
   }
+  const Fingerprint call = legs.empty() ? Fingerprint{.kind = kind, .part_of = parts_.part_of}
+                                        : fingerprint(legs.front(), kind, parts_.part_of);
   if (legs.size() == 1 && legs.front().direction == Transfer::Direction::send) {
     if (Work work; send_in_passing(legs.front(), call, options, work)) return work;
   }
-  Operation& operation = *live_.make(*this, Operation::Kind::transfers, call, options);
-  std::size_t sends = 0;
-  for (const Transfer& leg : legs) sends += leg.direction == Transfer::Direction::send ? 1 : 0;
-  operation.sends.resize(sends);
-  operation.recvs.resize(legs.size() - sends);
+  Operation& operation = *parts_.live.make(*this, Operation::Kind::transfers, call, options);
+  std::size_t send_count = 0;
+  for (const Transfer& leg : legs) send_count += leg.direction == Transfer::Direction::send ? 1 : 0;
+  operation.sends.resize(send_count);
+  operation.recvs.resize(legs.size() - send_count);
   std::size_t next_send = 0;
   std::size_t next_recv = 0;
   for (const Transfer& leg : legs) {
@@ -47,17 +47,17 @@ Work PointToPoint::issue(CollectiveKind kind, std::span<const Transfer> legs, co
       bind(operation.recvs[next_recv++], leg, call, operation);
     }
   }
-  return gate_.launch(operation);
+  return parts_.gate.launch(operation);
 }
 
 void PointToPoint::bind(Operation::SendLeg& node, const Transfer& leg, const Fingerprint& call,
                         Operation& owner) {
   node = {};
-  node.header.tag = {context_ | user_context_bit, 0, leg.tag};
+  node.header.tag = {parts_.context | user_context_bit, 0, leg.tag};
   node.header.call = call;
   node.header.bytes = leg.buffer.bytes();
   node.data = static_cast<const std::byte*>(leg.buffer.data);
-  node.world_rank = members_.world_rank(leg.peer);
+  node.world_rank = parts_.members.world_rank(leg.peer);
   node.operation = &owner;
   node.done = [](SendOp& op, const Status& status) {
     auto& self = static_cast<Operation::SendLeg&>(op);
@@ -69,9 +69,9 @@ void PointToPoint::bind(Operation::SendLeg& node, const Transfer& leg, const Fin
 void PointToPoint::bind(Operation::RecvLeg& node, const Transfer& leg, const Fingerprint& call,
                         Operation& owner) {
   node = {};
-  node.tag = {context_ | user_context_bit, 0, leg.tag};
+  node.tag = {parts_.context | user_context_bit, 0, leg.tag};
   node.any_tag = leg.tag == any_tag;
-  node.peer = leg.peer == any_rank ? any_source : members_.world_rank(leg.peer);
+  node.peer = leg.peer == any_rank ? any_source : parts_.members.world_rank(leg.peer);
   node.call = call;
   node.bytes = leg.buffer.bytes();
   node.sink.out = static_cast<std::byte*>(leg.buffer.data);
@@ -82,7 +82,7 @@ void PointToPoint::bind(Operation::RecvLeg& node, const Transfer& leg, const Fin
     Operation& operation = *self.operation;
     auto& transfers = *static_cast<PointToPoint*>(operation.owner);
     if (status.ok()) {
-      operation.received = {transfers.members_.rank_of(op.source), op.received.tag.sequence,
+      operation.received = {transfers.parts_.members.rank_of(op.source), op.received.tag.sequence,
                             op.received.bytes};
     }
     transfers.on_part_over(operation, status);
@@ -93,28 +93,28 @@ void PointToPoint::bind(Operation::RecvLeg& node, const Transfer& leg, const Fin
 // `work` is left as it was (a default one is done).
 bool PointToPoint::send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options,
                                    Work& work) {
-  if (!gate_.enter_in_passing()) return false;
+  if (!parts_.gate.enter_in_passing()) return false;
   if (ready_send_ == nullptr) {
-    ready_send_ = live_.make_passing(*this, Operation::Kind::transfers);
+    ready_send_ = parts_.live.make_passing(*this, Operation::Kind::transfers);
     ready_send_->sends.resize(1);
   }
   Operation& operation = *ready_send_;
   operation.call = call;
-  operation.sequence = journal_.number_transfer();
+  operation.sequence = parts_.journal.number_transfer();
   operation.legs_open = 2;  // one more than there are, as in `start`
   Operation::SendLeg& node = operation.sends.front();
   bind(node, leg, call, operation);
   node.posted = true;
-  const History::Time began = journal_.beginning(operation.sequence);
-  mesh_.send(node.world_rank, node);
+  const History::Time began = parts_.journal.beginning(operation.sequence);
+  parts_.mesh.send(node.world_rank, node);
   if (operation.legs_open == 1 && operation.leg_failure.ok()) {
-    journal_.transfer_at_once(operation, leg.tag, began);
+    parts_.journal.transfer_at_once(operation, leg.tag, began);
   } else {
     ready_send_ = nullptr;
-    work = live_.keep(operation, options);
+    work = parts_.live.keep(operation, options);
     on_part_over(operation, Status());
   }
-  gate_.leave();
+  parts_.gate.leave();
   return true;
 }
 
@@ -123,36 +123,37 @@ void PointToPoint::start(Operation& operation) {
   operation.legs_open = operation.sends.size() + operation.recvs.size() + 1;
   for (auto& node : operation.recvs) {
     node.posted = true;
-    mesh_.recv(node);
+    parts_.mesh.recv(node);
   }
   for (auto& node : operation.sends) {
     node.posted = true;
-    mesh_.send(node.world_rank, node);
+    parts_.mesh.send(node.world_rank, node);
   }
   on_part_over(operation, Status());
 }
 
 void PointToPoint::on_part_over(Operation& operation, const Status& status) {
-  if (!status.ok() && operation.leg_failure.ok()) operation.leg_failure = shared_.first_cause(status);
+  if (!status.ok() && operation.leg_failure.ok()) operation.leg_failure = parts_.shared.first_cause(status);
   if (--operation.legs_open != 0) return;
-  if (operation.leg_failure.code() == Code::peer_lost) failure_.suspect(operation.leg_failure);
+  if (operation.leg_failure.code() == Code::peer_lost) parts_.failure.suspect(operation.leg_failure);
   // A suspicion ends all operations once it is confirmed.
-  if (operation.leg_failure.ok() || !failure_.suspects()) live_.end(operation, operation.leg_failure);
+  if (operation.leg_failure.ok() || !parts_.failure.suspects())
+    parts_.live.end(operation, operation.leg_failure);
 }
 
 void PointToPoint::cancel(Operation& operation, const Status& why) {
   if (operation.legs_open == 0) {  // over already, but for the cause
-    live_.end(operation, why);
+    parts_.live.end(operation, why);
     return;
   }
   // The last leg that is taken back ends the operation.
   operation.retain();
   operation.leg_failure = why;
   for (auto& node : operation.sends) {
-    if (node.posted) mesh_.cancel(node, node.world_rank, why);
+    if (node.posted) parts_.mesh.cancel(node, node.world_rank, why);
   }
   for (auto& node : operation.recvs) {
-    if (node.posted) mesh_.cancel(node, why);
+    if (node.posted) parts_.mesh.cancel(node, why);
   }
   operation.release();
 }
@@ -174,7 +175,7 @@ std::string PointToPoint::name_awaited(const Operation& operation) const {
   std::string names;
   for (const auto& node : operation.recvs) {
     if (!node.posted || node.peer == any_source) continue;
-    names += (names.empty() ? "" : ", ") + members_.describe_world_rank(node.peer);
+    names += (names.empty() ? "" : ", ") + parts_.members.describe_world_rank(node.peer);
   }
   return names;
 }

@@ -22,7 +22,7 @@ namespace tutti {
 // allocate.
 class SegmentSharing {
  public:
-  // `events` hears of members that die while they hold a segment.
+  // `events` is told of members that die while they hold a segment.
   SegmentSharing(std::uint32_t context, const Members& members, Mesh& mesh, ControlDesk& desk,
                  Failure& failure, SharedSegmentEvents& events);
 
@@ -43,9 +43,9 @@ class SegmentSharing {
 
   const AllocationTable& allocations() const { return allocations_; }
   void drop_unused() { allocations_.drop_unused(); }
-  // Ends what members are about to share.
+  // Ends attempts to share that are under way.
   void cancel(const Status& why);
-  // Lets go of all allocations.
+  // Drops all allocations.
   void clear() { allocations_.clear(); }
 
  private:

@@ -30,15 +30,16 @@ void SharedCollectives::fail(const Status& why) {
   executor_->board().fail(why);
 }
 
-void SharedCollectives::bind(Operation& operation, const CollectiveArgs& args, const Problem& problem,
-                             ScheduleCache& cache, const Registry& registry) const {
+void SharedCollectives::bind(Operation& operation, const Problem& problem, ScheduleCache& cache,
+                             const Registry& registry) const {
+  const RunBinding& binding = operation.binding;
   SharedRun& run = operation.shared;
   run = SharedRun{};
   run.schedule = &operation.shared_schedule->schedule();
-  run.binding = &operation.binding;
+  run.binding = &binding;
   run.passes_caches = passes_caches(problem);
   run.agrees = problem.agrees;
-  run.votes = args.algorithm == 0 && has_registered_form(problem);
+  run.votes = operation.call.algorithm == 0 && has_registered_form(problem);
   if (!run.votes) {
     if (!run.agrees) run.flat = operation.shared_schedule->flat();
     return;
@@ -48,8 +49,8 @@ void SharedCollectives::bind(Operation& operation, const CollectiveArgs& args, c
   run.input_bytes = input_count(at_root) * problem.element_size;
   run.output_bytes = output_count(at_root) * problem.element_size;
   const Reach needed = reach(problem.kind, problem.root, members_.rank());
-  if (needed.input && registry.find(args.input, run.input_bytes).allocation == 0) return;
-  if (needed.output && registry.find(args.output, run.output_bytes).allocation == 0) return;
+  if (needed.input && registry.find(binding.input, run.input_bytes).allocation == 0) return;
+  if (needed.output && registry.find(binding.output, run.output_bytes).allocation == 0) return;
   Problem registered = problem;
   registered.registered = true;
   Result<std::shared_ptr<CachedSchedule>> schedule = cache.get(registered, 0);

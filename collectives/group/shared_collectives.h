@@ -17,7 +17,7 @@
 namespace tutti {
 
 // `SharedCollectives` is how a communicator's members act together through the memory that they share, if
-// they do. Everything is for the driving thread, except what is marked.
+// they do. Functions are for the driving thread, unless they are marked.
 class SharedCollectives {
  public:
   SharedCollectives(const Members& members, Failure& failure) : members_(members), failure_(failure) {}
@@ -25,24 +25,25 @@ class SharedCollectives {
   // From now on the members share memory, in windows of `window_bytes`. Before anything is issued.
   void open(std::unique_ptr<SharedExecutor> executor, std::uint64_t window_bytes);
   void close() { executor_.reset(); }
-  // Any thread; 0: they share none.
+  // Bytes of each member's window; 0 if they share no memory. Any thread may call.
   std::uint64_t window_bytes() const { return window_bytes_; }
-  // Null: they share none.
+  // Null if they share no memory.
   SharedExecutor* executor() const { return executor_.get(); }
 
   // Notes a failure that another rank has written on the board.
   void listen() {
     if (executor_ != nullptr && executor_->board().unheard()) hear();
   }
-  // The cause of what this rank sees as `why`: a rank that fails writes it on the board before it leaves.
+  // The cause of what this rank sees as `why`. A rank that fails writes its cause on the board before it
+  // leaves.
   Status first_cause(const Status& why);
-  // Tells the others, and stops.
+  // Tells the other members, and stops.
   void fail(const Status& why);
 
-  // Any thread: makes an operation with a shared schedule ready to be submitted. If all of what others would
-  // reach into here may lie in `registry`, the members are to vote on the registered form, and that is made
-  // ready, too.
-  void bind(Operation& operation, const CollectiveArgs& args, const Problem& problem, ScheduleCache& cache,
+  // Makes an operation with a shared schedule ready to be submitted. If all buffers here that other members
+  // would reach into may lie in `registry`, the members will vote on the registered form, so that is made
+  // ready, too. Any thread may call.
+  void bind(Operation& operation, const Problem& problem, ScheduleCache& cache,
             const Registry& registry) const;
 
   // See Pollable.

@@ -29,7 +29,7 @@ class Mesh;
 // commit: they may leave as soon as they go on, and the last one must not find itself alone. All is said
 // again until it is answered, so that lost notes do no harm.
 //
-// Driving, but for what is marked.
+// Functions are for the driving thread, unless they are marked.
 class Shrinking final : public Pollable {
  public:
   struct Options {

@@ -19,11 +19,11 @@ class Survivors {
   Survivors(std::uint32_t context, const Members& members, World& world, Failure& failure,
             const Journal& journal, Gate& gate);
 
-  // By a thread that does not drive: agrees with the others on who goes on, and under which number. If the
-  // communicator has not failed yet, it fails with that. Throws `Error`.
+  // Agrees with the other members on who goes on, and under which number. If the communicator has not failed
+  // yet, this fails it. Throws `Error`. The calling thread must not drive.
   ShrinkNote agree(int min_size);
 
-  // Driving: what a member (world rank) writes; a rank has been lost.
+  // For the driving thread: a member (its world rank) has written; a rank has been lost.
   void on_note(int origin, const ShrinkNote& note);
   void on_loss();
 

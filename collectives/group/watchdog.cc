@@ -122,8 +122,10 @@ int Watchdog::leader() const {
   return members_.rank();
 }
 
-void Watchdog::on_expired(const ExpiredNote& expired) {
-  if (leader() == members_.rank()) inquire(expired);
+void Watchdog::on_expired(int origin, const ExpiredNote& expired) {
+  if (leader() != members_.rank()) return;
+  inquire(expired);
+  inquiry_->take_report(members_.rank_of(origin), expired);
 }
 
 void Watchdog::inquire(const ExpiredNote& expired) {

@@ -16,7 +16,8 @@
 
 namespace tutti {
 
-// `Watchdog` looks after operations that take long: who has not come to them, and who has left.
+// `Watchdog` looks after operations that take long: it finds out which members have not come to them, and
+// which have left.
 //
 // An operation that has waited for 100 ms is made known to all members, who compare it with what they call as
 // the operation of that number. An operation whose time is over is reported to the leader, the first member
@@ -29,9 +30,9 @@ class Watchdog {
   Watchdog(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
            const Journal& journal, const LiveOperations& live);
 
-  // Looks at the times of all operations under way, once in so many calls.
+  // Looks at the times of all operations under way, once in so many calls, since a clock is slow.
   void look();
-  // Ends the inquiry that this rank leads, if there is one and it is time.
+  // Ends the inquiry that this rank leads, if there is one and its time has come.
   void conclude();
   Deadline next_deadline() const;
   // Notes a failure if an operation over shared memory has been waiting for a member that has left: messages
@@ -43,7 +44,7 @@ class Watchdog {
   // Another member (`origin`, its world rank) has written over the control plane: `on_expired`, that an
   // operation's time is over there; `on_where`, the leader's question how far this rank is; `on_here`, an
   // answer to that question.
-  void on_expired(const ExpiredNote& expired);
+  void on_expired(int origin, const ExpiredNote& expired);
   void on_where(int origin, const CallNote& call);
   void on_here(int origin, const HereNote& answer);
 

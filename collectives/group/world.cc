@@ -16,9 +16,6 @@ Topology topology_of(const Mesh& mesh) {
   return Topology(hosts_of(peers));
 }
 
-// How long a process that is done waits for its goodbye to leave.
-constexpr std::chrono::seconds goodbye_limit{2};
-
 }  // namespace
 
 std::uint32_t ContextNumbers::propose() {

@@ -17,13 +17,13 @@
 
 namespace tutti {
 
-// Hands out the numbers that keep communicators' messages apart. A number is used once per process, and the
-// members of a new communicator agree on one that is free at all of them.
+// `ContextNumbers` hands out the numbers that keep communicators' messages apart. A number is used once per
+// process, and the members of a new communicator agree on one that is free at all of them.
 class ContextNumbers {
  public:
-  // A number not used here yet.
+  // Proposes a number that is not used here yet.
   std::uint32_t propose();
-  // The first that is higher than all that were used here.
+  // Returns the first number that is higher than all that were used here.
   std::uint32_t above_all();
   // Takes `context` for good; false if it is in use here already.
   bool take(std::uint32_t context);
@@ -37,7 +37,8 @@ class ContextNumbers {
 class DebugServer;
 class Recorder;
 
-// What all communicators that came out of one `init` share. Lives until the last of them is gone.
+// `World` is what all communicators that came out of one `init` share. It lives until the last of them is
+// gone.
 struct World {
   World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,
         Selector algorithm_selector, std::chrono::nanoseconds operation_timeout);
@@ -51,10 +52,17 @@ struct World {
   Selector selector;  // changes only while there is no communicator
   Topology topology;
   std::chrono::nanoseconds default_timeout;
+  // How long the ranks of a new communicator may take to share memory; then they do without.
+  static constexpr std::chrono::nanoseconds usual_sharing_limit = std::chrono::seconds(10);
+  std::chrono::nanoseconds sharing_limit = usual_sharing_limit;
+  // How long a world that ends waits for its goodbye to leave.
+  static constexpr std::chrono::nanoseconds usual_goodbye_limit = std::chrono::seconds(2);
+  std::chrono::nanoseconds goodbye_limit = usual_goodbye_limit;
   ContextNumbers contexts;
-  // Of each rank, for each communicator whose ranks share memory; 0: they do not. Equal on all ranks.
+  // The window of each rank, in each communicator whose ranks share memory; 0 if they do not. It is equal on
+  // all ranks.
   std::uint64_t window_bytes = 0;
-  // The composite call that all calls of communicators made now are part of.
+  // The call that all calls of communicators made now are part of.
   Composite part_of = Composite::none;
   // Each rank here has a processor to itself.
   bool patient = true;
@@ -62,11 +70,11 @@ struct World {
   std::unique_ptr<DebugServer> debug_server;  // null: this rank answers no questions
 };
 
-// The communicator of all ranks of a world whose mesh has been started. Blocks until its ranks share memory,
-// if they are to.
+// Makes the communicator of all ranks of a world whose mesh has been started. It blocks until the ranks share
+// memory, if they are to.
 Communicator create_communicator(const std::shared_ptr<World>& world);
 
-// By which its algorithms are chosen.
+// The costs by which a communicator's algorithms are chosen. All ranks have agreed on them.
 const CostModel& agreed_costs(const Communicator& communicator);
 
 }  // namespace tutti

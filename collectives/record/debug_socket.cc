@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::string_view prefix = "tutti-debug-";
 constexpr std::size_t longest_answer = std::size_t{64} << 20;
-// How long a client that does not read may hold up the others.
+// A client that does not read may delay the others for this long.
 constexpr timeval client_patience{.tv_sec = 2, .tv_usec = 0};
 
 struct Address {
@@ -140,7 +140,7 @@ std::vector<DebugEndpoint> debug_endpoints() {
     endpoint.name = line.substr(at + 1);
     const char* const number = endpoint.name.data() + prefix.size();
     std::from_chars(number, endpoint.name.data() + endpoint.name.size(), endpoint.pid);
-    // Connections in progress stand there, too, by the same name.
+    // Connections in progress are listed there, too, by the same name.
     const bool known =
         std::ranges::any_of(found, [&](const DebugEndpoint& other) { return other.name == endpoint.name; });
     if (!known) found.push_back(std::move(endpoint));

@@ -17,9 +17,10 @@
 
 namespace tutti {
 
-// Answers whoever connects to an abstract unix socket with a text, and closes. Nothing is read from there, so
-// that nothing can be sent in, and only processes of the same user (SO_PEERCRED) get an answer. On a thread
-// of its own, one after the other: so it answers, too, when a callback of the program does not come back.
+// `DebugServer` answers each connection to an abstract unix socket with a text, and closes it. It reads
+// nothing, so that nothing can be sent in, and only processes of the same user (SO_PEERCRED) get an answer.
+// It answers on a thread of its own, one connection after the other, so that it answers even if a callback of
+// the program does not return.
 //
 // In a forked child it does nothing.
 class DebugServer {
@@ -43,7 +44,7 @@ class DebugServer {
   std::thread thread_;
 };
 
-// A server of this machine and network namespace, of whatever user.
+// A `DebugEndpoint` is a server in this machine and network namespace, of any user.
 struct DebugEndpoint {
   pid_t pid = 0;  // as that process sees itself, which in a container may be another number
   std::string name;
@@ -54,7 +55,8 @@ struct DebugAnswer {
   pid_t pid = 0;  // as this process sees the other
   std::string text;
 };
-// unauthenticated if it belongs to another user, unreachable if it is gone, timeout if nothing came in time.
+// Fails with unauthenticated if the server belongs to another user, unreachable if it is gone, timeout if no
+// answer came in time.
 Result<DebugAnswer> ask(const DebugEndpoint& endpoint, std::chrono::milliseconds limit);
 
 }  // namespace tutti

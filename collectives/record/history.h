@@ -10,17 +10,17 @@
 
 #include <tutti/deadline.h>
 
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 
 namespace tutti {
 
-// What a communicator remembers of its last operations, by their number. Messages that come late or early are
-// judged by it, and it is the flight recorder: what a dump tells of the operations.
+// `History` is a communicator's memory of its last operations, by their number. Messages that come late or
+// early are judged by it, and it is the flight recorder: a dump tells what it holds of the operations.
 //
-// Written by whoever drives, read by any thread at any time, also while the writer is stopped: each slot's
-// `mark` says what is in it, is cleared before the slot changes and set afterwards, and every other word is
-// stored with release. So a reader that sees a new word sees that the mark has changed, and an entry whose
-// mark is the same before and after it was read is whole.
+// The driving thread writes it, and any thread reads it at any time, also while the writer is stopped. Each
+// slot's `mark` says what is in it, is cleared before the slot changes and set afterwards, and every other
+// word is stored with release. So a reader that sees a new word sees that the mark has changed, and an entry
+// whose mark is the same before and after it was read is whole.
 class History {
  public:
   // Nanoseconds of Deadline::Clock; 0: not known.
@@ -30,7 +30,7 @@ class History {
   struct Entry {
     std::uint64_t number = 0;
     Fingerprint call;
-    std::uint8_t algorithm = 0;  // that it was carried out by; 0: not known
+    std::uint8_t algorithm = 0;  // that carried it out; 0: not known
     State state = State::none;
     std::uint64_t tag = 0;  // of a transfer
     Time issued = 0;        // if it could not start then, or was not over soon
@@ -38,24 +38,25 @@ class History {
     Time ended = 0;
   };
 
-  enum class Full : std::uint8_t { grow, forget };  // what becomes of an operation that is still live
+  // Whether a full history grows, or forgets an operation that is still live.
+  enum class Full : std::uint8_t { grow, forget };
 
   // For `window` operations, a power of two.
   History(std::size_t window, Full full);
   History(const History&) = delete;
   History& operator=(const History&) = delete;
 
-  // As exact as a few nanoseconds allow: some milliseconds.
+  // The time, as exact as a clock read of a few nanoseconds allows: to some milliseconds.
   static Time coarse_now();
   static Time time_of(Deadline::Clock::time_point when) { return when.time_since_epoch().count(); }
 
   // --- driving ---
 
-  // An operation has started. Its state is taken for `live`.
+  // Notes that an operation has started. Its state is taken for `live`.
   void begin(const Entry& operation);
-  // `issued` and `ended` are taken where they are known.
+  // `issued` and `ended` are taken if they are known.
   void end(std::uint64_t number, State state, Time issued, Time ended);
-  // One that began and ended without any other in between.
+  // Notes an operation that began and ended without any other in between.
   void at_once(std::uint64_t number, const Fingerprint& call, std::uint8_t algorithm) {
     Slot& slot = room_for(number);
     slot.clear();
@@ -67,23 +68,24 @@ class History {
     end(operation.number, State::finished, 0, ended);
   }
 
-  // What is known of an operation: none if nothing is. `call` is valid until the next question.
+  // The state and the call of an operation; `none` if nothing is known. `call` is valid until the next call
+  // of `find`.
   struct Known {
     State state = State::none;
     const Fingerprint* call = nullptr;
-    bool newer = false;  // nothing is known, and a later one stands in its place
+    bool newer = false;  // nothing is known, since a later operation has taken its place
   };
   Known find(std::uint64_t number) const;
 
   // --- any thread ---
 
-  // In order of their numbers; those that change just now may be missing.
+  // In the order of their numbers. Those that change at this moment may be missing.
   std::vector<Entry> entries() const;
 
  private:
   using Word = std::atomic<std::uint64_t>;
-  // All that an operation touches that is over at once: they share cache lines, and stay in the nearest
-  // cache.
+  // A slot is all that an operation touches that is over at once: slots share cache lines, and stay in the
+  // nearest cache.
   struct Slot {
     Word mark;
     Word number;
@@ -103,7 +105,7 @@ class History {
         : mask(size - 1), slots(std::make_unique<Slot[]>(size)), details(std::make_unique<Details[]>(size)) {}
     Slot& slot(std::uint64_t number) const { return slots[number & mask]; }
     Details& detail(std::uint64_t number) const { return details[number & mask]; }
-    // False if it is empty or changes just now.
+    // False if the entry is empty or changes at this moment.
     bool read(std::size_t index, Entry& entry) const;
 
     const std::size_t mask;
@@ -112,7 +114,7 @@ class History {
   };
   Table& table() const { return *table_.load(std::memory_order_relaxed); }
 
-  // Whose it is, in 48 bits, by what algorithm, what has become of it, and whether its times are known.
+  // A mark has the operation's number in 48 bits, its algorithm, its state, and whether its times are known.
   static std::uint64_t mark_of(std::uint64_t number, std::uint8_t algorithm, State state, bool timed) {
     return number << 16 | std::uint64_t{algorithm} << 8 | (timed ? timed_bit : 0) |
            static_cast<std::uint64_t>(state);
@@ -132,7 +134,8 @@ class History {
 
   const Full full_;
   std::atomic<Table*> table_;
-  std::vector<std::unique_ptr<Table>> tables_;  // those that it outgrew, too: somebody may be reading them
+  std::vector<std::unique_ptr<Table>>
+      tables_;  // also those that it outgrew, since another thread may be reading them
   mutable Fingerprint found_;
 };
 

@@ -28,7 +28,7 @@ std::int64_t wall_clock_us() {
   return duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// What a time of our clock is in microseconds since 1970, by which ranks of several hosts can be compared.
+// Converts a time of our clock to microseconds since 1970, by which ranks of several hosts can be compared.
 struct WallClock {
   std::int64_t offset =
       wall_clock_us() - duration_cast<microseconds>(Deadline::Clock::now().time_since_epoch()).count();
@@ -51,7 +51,7 @@ std::string_view name_of(History::State state) {
 
 void write_call(JsonWriter& json, const Fingerprint& call) {
   json.field("call", describe(call)).field("kind", name_of(call));
-  if (composite_of(call) != Composite::none) return;
+  if (call.part_of != Composite::none) return;
   if (call.kind != CollectiveKind::barrier) json.field("type", to_string(call.type));
   if (is_reduction(call.kind)) json.field("op", to_string(call.op));
   if (has_root(call.kind)) json.field("root", call.root);
@@ -124,7 +124,7 @@ void Recorder::answer() {
   answered_.notify_all();
 }
 
-// A question that got no answer stays: it is the next one's, too.
+// A question without an answer stays, and is the next one's, too.
 Recorder::Waiting Recorder::ask(std::chrono::milliseconds limit, bool& answered) {
   std::unique_lock lock(mutex_);
   if (!asked_) {
@@ -166,7 +166,7 @@ void Recorder::on_failure(const Recorded& group, const Status& why) {
   const std::string name = expand_file_pattern(dump_, "tutti.json", file_name_parts());
   const Status written = write_file(name, text);
   if (written.ok()) {
-    log::warn("what this rank did last is in ", name);
+    log::warn("the last operations of this rank are in ", name);
   } else {
     log::warn("cannot write ", name, ": ", written.message());
   }
@@ -203,7 +203,7 @@ std::string Recorder::write(const Waiting& waiting, std::string_view reason, boo
   json.field("time_us", wall_clock_us());
   json.field("job", job_).field("rank", self.rank).field("size", mesh_.size());
   json.field("host", self.host).field("pid", self.pid);
-  // False: a thread has been in tutti, or in a callback of the program, for all of the time that was given.
+  // False if a thread has been in tutti, or in a callback of the program, for all of the given time.
   json.field("progress", answered);
   json.key("communicators").begin_array();
   static const std::vector<Recorded::Waiting> nothing;

@@ -26,8 +26,8 @@ class Mesh;
 // `Recorded` is a communicator as the flight recorder knows it. Any thread may call, except where it says so.
 class Recorded {
  public:
-  // An operation in flight, by its number in `collectives` or `transfers`, and the world ranks that it waits
-  // for.
+  // A `Waiting` is an operation in flight, by its number in `collectives` or `transfers`, and the world ranks
+  // that it waits for.
   struct Waiting {
     bool is_transfer;
     std::uint64_t number;
@@ -38,7 +38,7 @@ class Recorded {
   virtual ~Recorded() = default;
   virtual std::uint32_t context() const = 0;
   virtual int rank() const = 0;
-  // Of the world, each member.
+  // The world rank of each member.
   virtual const std::vector<int>& ranks() const = 0;
   virtual Status status() const = 0;
   virtual std::uint64_t collectives_issued() const = 0;
@@ -48,36 +48,38 @@ class Recorded {
   virtual std::vector<Waiting> waiting() const = 0;
 };
 
-// The flight recorder of a rank: tells what all its communicators have done last, as JSON
-// (docs/debugging.md), when somebody asks or when a communicator fails. What it tells is in the
-// communicators' histories.
+// `Recorder` is the flight recorder of a rank: when a user asks or a communicator fails, it tells what all
+// its communicators have done last, as JSON (docs/debugging.md). It finds that in the communicators'
+// histories.
 class Recorder {
  public:
   Recorder(Driver& driver, const Mesh& mesh) : driver_(driver), mesh_(mesh) {}
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Before there are communicators. `dump`: a pattern (core/file_pattern.h); empty: failures leave no file.
+  // Call it before there are communicators. `dump`: a pattern (core/file_pattern.h); empty: failures leave no
+  // file.
   void configure(std::string version, std::string job, std::string dump);
 
-  // The same; `pattern` as that of the dumps. Failures write out the trace, which outlives this.
+  // Call it before there are communicators, too. `pattern` is like that of the dumps. Failures write out the
+  // trace, which outlives this recorder.
   Result<std::unique_ptr<Trace>> start_trace(const std::string& pattern);
 
-  // Any thread. A communicator is removed before it goes.
+  // Any thread. A communicator must be removed before it is destroyed.
   void add(const Recorded& group);
   void remove(const Recorded& group);
 
-  // What there is to tell. Whoever drives is asked what the operations in flight wait for, and given `limit`
-  // for the answer: without it the rest is told all the same. Not by a thread that drives.
+  // Tells everything as JSON. The driving thread is asked what the operations in flight wait for, and has
+  // `limit` for the answer; without it the rest is told all the same. A driving thread must not call this.
   std::string tell(std::chrono::milliseconds limit = std::chrono::seconds(1));
-  // A communicator has failed: writes the file, unless one that told of this communicator has been written.
-  // Driving.
+  // Notes that a communicator has failed: writes the file, unless a file that told of this communicator has
+  // been written. Driving.
   void on_failure(const Recorded& group, const Status& why);
-  // Waits until whoever drives has seen the last question. Before the driver goes.
+  // Waits until the driving thread has seen the last question. Call it before the driver is destroyed.
   void stop();
 
  private:
-  // What one communicator's operations wait for.
+  // The operations of each communicator that wait, and for which ranks.
   using Waiting = std::map<const Recorded*, std::vector<Recorded::Waiting>>;
   struct Question : DriverTask {
     Recorder* recorder = nullptr;
@@ -97,8 +99,8 @@ class Recorder {
   std::string dump_;
   Trace* trace_ = nullptr;
 
-  std::mutex mutex_;  // taken by whoever drives, so nobody waits for that one while holding it
-  std::map<const Recorded*, bool> groups_;  // whether a file has told of it
+  std::mutex mutex_;  // the driving thread takes it, so no thread waits for that one while holding it
+  std::map<const Recorded*, bool> groups_;  // with whether a file has told of it
   std::mutex asking_;                       // one question at a time
   Question question_;
   bool asked_ = false;  // and not answered yet

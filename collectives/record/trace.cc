@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds writing_interval{100};
 constexpr off_t longest_file = off_t{1} << 30;  // of a file
 constexpr std::string_view end_of_file = "\n]\n";
 
-// Times are counted from a round number of seconds, the same for ranks that start within days of each other:
+// Times count from a round number of seconds, the same for ranks that start within days of each other:
 // readers keep them as floating-point numbers, which have no room for nanoseconds since 1970.
 constexpr std::int64_t origin_step_ns = std::int64_t{1'000'000} * 1'000'000'000;
 
@@ -117,7 +117,7 @@ void Trace::State::phase(std::string& text, const Event& event, const char* phas
     if (event.failed) json.field("failed", true);
   }
   json.end_object();
-  // Numbers with a fraction are none of the writer's.
+  // `JsonWriter` does not write numbers with a fraction.
   std::string object = json.take();
   object += ",\"ts\":" + microsecond_text(at + offset_ns);
   if (*phase == 'X') object += ",\"dur\":" + microsecond_text(event.ended - event.began);
@@ -126,7 +126,7 @@ void Trace::State::phase(std::string& text, const Event& event, const char* phas
 
 void Trace::State::describe(std::string& text, const Event& event) const {
   if (event.kind == Event::Kind::wait) return phase(text, event, "X", event.began);
-  // Operations overlap, so they are asynchronous events, one begun and one ended.
+  // Operations overlap, so they are asynchronous events with a beginning and an end.
   phase(text, event, "b", event.issued != 0 ? event.issued : event.began);
   if (event.issued != 0) phase(text, event, "n", event.began);
   phase(text, event, "e", event.ended);
@@ -144,7 +144,7 @@ void Trace::State::append(std::string text) {
   }
   broken = true;
   log::warn("the trace ends here: ", name, ": ", error_text(error));
-  // What was there before is valid again: its end was overwritten at most.
+  // This makes the earlier events valid again: at most their end was overwritten.
   static_cast<void>(write_at(file.get(), end, end_of_file));
   static_cast<void>(ftruncate(file.get(), end + static_cast<off_t>(end_of_file.size())));
 }

@@ -7,26 +7,26 @@
 #include <tutti/status.h>
 
 #include "collectives/record/history.h"
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 
 namespace tutti {
 
-// Writes what a rank does as Chrome trace events (docs/debugging.md), for Perfetto. Events go into a buffer
-// of fixed size, which a thread of its own writes out several times a second: when more comes than that,
-// events are dropped, and the file says how many. After each writing the file is valid JSON, however the
+// `Trace` writes what a rank does as Chrome trace events (docs/debugging.md), for Perfetto. Events go into a
+// buffer of fixed size, which a thread of its own writes to the file several times a second. If more events
+// come, some are dropped, and the file says how many. After each writing the file is valid JSON, however the
 // process ends.
 //
-// In a forked child nothing is traced. Everything is for any thread.
+// In a forked child nothing is traced. Any thread may call everything.
 class Trace {
  public:
-  // Replaces the file. `process`: whose events these are, in words.
+  // Replaces the file. `process` describes the rank whose events these are.
   static Result<std::unique_ptr<Trace>> create(const std::string& file, int rank, const std::string& process);
-  // Writes what is left.
+  // Writes the remaining events.
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  // Exact, where histories are content with `coarse_now`.
+  // The exact time; histories are content with `coarse_now`.
   static History::Time now() { return History::time_of(Deadline::Clock::now()); }
 
   struct Event {
@@ -44,7 +44,7 @@ class Trace {
     std::int64_t thread = 0;  // of a wait; filled in here
   };
   void add(const Event& event);
-  // Returns when everything so far is in the file.
+  // Returns when all events so far are in the file.
   void flush();
 
  private:

@@ -17,23 +17,8 @@
 
 namespace tutti {
 
-// What each rank brings to an allocation.
-struct AllocationVote {
-  std::uint64_t bytes = 0;
-  MemoryLimits limits;  // where it runs
-};
-
-// What there cannot be on the host of a rank.
-struct Shortage {
-  int rank;
-  std::uint64_t wanted;  // by its host's ranks, or by those in its control group
-  std::uint64_t limit;   // for all of them
-};
-// A pure function of what all ranks know, so that all refuse alike.
-std::optional<Shortage> find_shortage(const std::vector<AllocationVote>& votes, const Topology& topology);
-
-// What one call of `Communicator::allocate` made: a part for each rank. Shared among the ranks, or this
-// rank's own where they cannot share; then it is ordinary memory. Any thread may let go of it.
+// `GroupMemory` is the memory that one call of `Communicator::allocate` made: a part for each rank. The ranks
+// share it; where they cannot, it is ordinary memory of this rank's own. Any thread may let go of it.
 class GroupMemory {
  public:
   // Bytes of a segment with a part of `parts[r]` bytes for each rank.
@@ -50,8 +35,8 @@ class GroupMemory {
   bool shared() const { return segment_ != nullptr; }
   std::byte* part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
   std::uint64_t bytes(int rank) const { return bytes_[static_cast<std::size_t>(rank)]; }
-  // This rank does not use it any more, and this may be gone when it returns. Others may use it, until all
-  // have said so: true for the last.
+  // Says that this rank does not use it any more; this object may be gone when it returns. Others may use it
+  // until all have said so. True for the last.
   bool release();
   bool released_by_all() const;
 
@@ -62,14 +47,16 @@ class GroupMemory {
   std::vector<std::uint64_t> bytes_;
   AlignedBytes memory_;
   std::atomic<std::uint32_t>* releases_ = nullptr;  // in the segment
-  std::atomic<bool> released_{false};               // by this rank, whatever others may write there
+  std::atomic<bool> released_{false};               // by this rank; others could write anything there
 };
 
-// The allocations of a group, by number. They stay mapped until all ranks have released them, since another
-// rank's vote may still speak of them. Thread-safe; what destroys a segment is called by whoever drives.
+// `AllocationTable` has the allocations of a group, by number. They stay mapped until all ranks have released
+// them, since another rank's vote may still speak of them. Thread-safe; only the driving thread may call what
+// destroys a segment.
 class AllocationTable final : public Registry {
  public:
-  // Allocations are made in the same order on all ranks. Both drop those that nobody uses any more.
+  // Allocations are made in the same order on all ranks. `add` and `drop_unused` drop those that no rank uses
+  // any more.
   void add(std::shared_ptr<GroupMemory> memory);
   void drop_unused();
   void clear();
@@ -86,5 +73,20 @@ class AllocationTable final : public Registry {
   std::vector<Entry> entries_;  // few
   std::uint64_t made_ = 0;
 };
+
+// What each rank asks of an allocation, and the limits where it runs.
+struct AllocationVote {
+  std::uint64_t bytes = 0;
+  MemoryLimits limits;
+};
+
+// A lack of memory on the host of a rank.
+struct Shortage {
+  int rank;
+  std::uint64_t wanted;  // by its host's ranks, or by those in its control group
+  std::uint64_t limit;   // for all of them
+};
+// A pure function of values that all ranks know, so that all refuse alike.
+std::optional<Shortage> find_shortage(const std::vector<AllocationVote>& votes, const Topology& topology);
 
 }  // namespace tutti

@@ -29,7 +29,7 @@ Board::Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::ui
     : segment_(std::move(segment)), rank_(rank), size_(size), window_bytes_(window_bytes) {
   const auto p = static_cast<std::uint64_t>(size);
   std::byte* const memory = segment_->memory().data();
-  // Zeroed memory is what all of these start as, and another rank may have begun to use it.
+  // All of these start as zeros, which new memory holds. Another rank may have begun to use it.
   head_ = std::launder(reinterpret_cast<Head*>(memory));
   asleep_ = std::launder(reinterpret_cast<std::atomic<std::uint32_t>*>(memory + sizeof(Head)));
   const std::uint64_t head = whole_pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>));
@@ -60,7 +60,7 @@ void Board::pulse() { finish(area(rank_).finished.load(std::memory_order_relaxed
 
 void Board::ring_sleepers() {
   for (int i = 0; i < size_; ++i) {
-    // Once: who has been rung looks at everything before it sleeps again, and then says so anew.
+    // A sleeper is rung once: before it sleeps again it looks at everything, and says anew that it sleeps.
     if (i != rank_ && asleep(i).load() != 0 && asleep(i).exchange(0) != 0) segment_->ring(i);
   }
 }
@@ -85,7 +85,7 @@ void Board::fail(const Status& why) {
   failure.text[length] = '\0';
   failure.written.store(1, std::memory_order_release);
   head_->failures.fetch_add(1);
-  // Also those who do not sleep for an operation's sake.
+  // This also wakes ranks that sleep for another reason than an operation.
   for (int i = 0; i < size_; ++i) {
     if (i != rank_) segment_->ring(i);
   }
@@ -97,7 +97,7 @@ Status Board::heard() {
     const Failure& failure = area(i).failure;
     if (i == rank_ || failure.written.load(std::memory_order_acquire) == 0) continue;
     heard_ = head_->failures.load(std::memory_order_acquire);
-    // Another process wrote this: nothing in it is taken on trust.
+    // Another process wrote this, so nothing in it is trusted.
     const std::int32_t code = failure.code.load(std::memory_order_relaxed);
     const bool known =
         code >= static_cast<std::int32_t>(Code::timeout) && code <= static_cast<std::int32_t>(Code::internal);

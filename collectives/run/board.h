@@ -11,33 +11,35 @@
 
 #include <tutti/status.h>
 
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 #include "transport/shared_segment.h"
 
 namespace tutti {
 
-// What the ranks of a communicator on one host show each other, in memory that all of them have mapped. For
-// each rank
+// `Board` is memory in which the ranks of a communicator on one host show each other how far they are; all of
+// them have mapped it. It has for each rank
 //   - the number of shared operations that it has finished;
-//   - slots, used in turn by its operations: what it calls, how far it is, and room for a small payload: one
-//     line of cache tells a peer everything about an operation of a few bytes. They are many, so that ranks
+//   - slots, used in turn by its operations: the call, how far the rank is, and room for a small payload. One
+//   line
+//     of cache tells a peer everything about an operation of a few bytes. There are many slots, so that ranks
 //     need not keep pace;
 //   - a few pages, used in turn, for payloads that fit no slot;
 //   - a window, through which larger operations move their data, one at a time;
 //   - room for the reason if it has failed.
 //
-// Order and sleep. Who signals writes data, then the slot's phase with release; who awaits reads the phase
-// with acquire, then the data. Nothing else is needed between two ranks that are awake. A rank that is about
-// to sleep says so in `sleepers`, then looks again; a rank that has signalled looks for sleepers afterwards.
-// These two must not miss each other, so the four accesses are sequentially consistent operations: but not on
-// the phase, where that would wait for the cache line that the peer is polling. Instead, some time after it
-// has signalled, a rank stores to its own `finished` (which nobody polls, so it is cheap), then loads
-// `sleepers`; the sleeper stores `sleepers`, then loads `finished` of those it awaits, then their phase.
-// Either the waker sees the sleeper; or else, in the one order of these operations, its store to `finished`
-// came before the sleeper's load of it, which therefore makes the signal visible, being an acquire of a
-// release that follows it. Who rings a sleeper takes its word back, so that it is rung once.
+// Order and sleep. A rank that signals writes data, then the slot's phase with release; a rank that awaits
+// reads the phase with acquire, then the data. Two ranks that are awake need nothing else. A rank that is
+// about to sleep says so in `sleepers`, then looks again; a rank that has signalled looks for sleepers
+// afterwards. These two must not miss each other, so the four accesses are sequentially consistent
+// operations, though not on the phase, where that would wait for the cache line that the peer is polling.
+// Instead, some time after it has signalled, a rank stores to its own `finished` (which no rank polls, so it
+// is cheap), then loads `sleepers`; the sleeper stores `sleepers`, then loads `finished` of the ranks that it
+// awaits, then their phase. Either the waker sees the sleeper; or its store to `finished` came before the
+// sleeper's load of it in the one order of these operations. Then that load makes the signal visible, being
+// an acquire of a release that follows the signal. A rank that rings a sleeper clears its entry in
+// `sleepers`, so that it is rung once.
 //
-// Everything is called by whoever drives.
+// Only the driving thread calls anything here.
 class Board {
  public:
   static constexpr std::size_t slots = 64;
@@ -60,8 +62,8 @@ class Board {
     std::atomic<std::uint64_t> call[2];  // a Fingerprint
     std::byte payload[slot_bytes - sizeof(std::uint64_t) - sizeof(Fingerprint)];
 
-    // Says what this rank calls. Who reads any of the new call, an acquire of a release, also sees that the
-    // old phase is gone.
+    // Shows this rank's call. A rank that reads any of the new call, an acquire of a release, also sees that
+    // the old phase is gone.
     void enter(const Fingerprint& now) {
       const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(now);
       phase.store(0, std::memory_order_relaxed);
@@ -80,48 +82,50 @@ class Board {
   static_assert(sizeof(Slot) == slot_bytes);
   static constexpr int phase_bits = 24;
   static constexpr std::size_t payload_bytes = sizeof(Slot::payload);
-  // Of everything that a rank has but its window.
+  // All that a rank has, without its window.
   static constexpr std::size_t area_bytes = 64 + failure_bytes + slots * slot_bytes + pages * page_bytes;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // Of operation `number`, counted from 1. Free for reuse once all ranks have finished `number - slots`.
+  // The slot of operation `number`, counted from 1. It is free for reuse once all ranks have finished
+  // `number - slots`.
   Slot& slot(int rank, std::uint64_t number) { return area(rank).slots[number % slots]; }
-  // Where rank 0's slot of operation `number` has its payload; that of rank r, r * area_bytes behind it.
+  // The payload of rank 0's slot of operation `number`; that of rank r is r * area_bytes behind it.
   std::byte* payloads(std::uint64_t number) { return slot(0, number).payload; }
-  // Of operation `number`; free for reuse once all ranks have finished `number - pages`.
+  // The page of operation `number`. It is free for reuse once all ranks have finished `number - pages`.
   std::byte* page(int rank, std::uint64_t number) { return area(rank).pages[number % pages]; }
   std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
 
-  // What a rank that has been seen in operation `number` calls. It may have gone on, if this rank has
-  // finished that: then this tells what it calls next, and its phase is another one afterwards.
+  // The call of a rank that has been seen in operation `number`. It may have gone on if this rank has
+  // finished that operation: then this is its next call, and its phase is another one afterwards.
   Fingerprint call(int rank, std::uint64_t number);
   // The same, compared.
   bool calls(int rank, std::uint64_t number, const Fingerprint& call) {
     return slot(rank, number).calls(call);
   }
 
-  // All ranks have finished operation `number` (0: nothing to finish).
+  // Whether all ranks have finished operation `number` (0: always).
   bool all_finished(std::uint64_t number) { return number <= known_finished_ || learn_finished(number); }
-  // This rank has; wakes sleepers.
+  // Says that this rank has finished it, and wakes sleepers.
   void finish(std::uint64_t number) {
     area(rank_).finished.store(number);
     if (head_->sleeping.load() != 0) ring_sleepers();
   }
-  // Wakes sleepers after signals that nothing else follows soon.
+  // Wakes sleepers. Call it after a signal that no `finish` follows soon.
   void pulse();
-  // Between the two, a signal rings. After `sleep` what is awaited must be looked at once more, through
-  // `finished` of the rank that is awaited first.
+  // Between the two, a signal rings. After `sleep` the caller must look once more at what it awaits, and read
+  // `finished` of the awaited ranks first.
   void sleep();
   void wake();
-  // Operations that a rank has finished, and an acquire of all that it had signalled when it last pulsed.
+  // The number of operations that a rank has finished; an acquire of all that it had signalled when it last
+  // pulsed.
   std::uint64_t finished(int rank) const { return area(rank).finished.load(); }
 
   // Tells all ranks that this one has failed, and why. Once.
   void fail(const Status& why);
   // The first failure of another rank that this one has not heard of yet; ok if there is none.
   Status heard();
-  // Whether any rank has, this one included.
+  // Whether any rank has failed, this one included.
   bool any_failed() const { return head_->failures.load() != 0; }
   // Whether `heard` would look.
   bool unheard() const { return head_->failures.load() != heard_; }
@@ -129,7 +133,7 @@ class Board {
  private:
   struct Failure {
     std::atomic<std::uint32_t> written;
-    // Also after that, whoever shares the memory may write here: each is read once.
+    // A process that shares the memory may write these at any time, so each is read only once.
     std::atomic<std::int32_t> code;
     std::atomic<std::int32_t> peer;
     char text[failure_bytes - 12];
@@ -143,7 +147,7 @@ class Board {
   static_assert(sizeof(Area) == area_bytes);
   struct Head {
     alignas(64) std::atomic<std::uint32_t> failures;  // ranks that have failed
-    alignas(64) std::atomic<std::uint32_t> sleeping;  // how many of the flags behind the areas are set
+    alignas(64) std::atomic<std::uint32_t> sleeping;  // flags behind the areas that are set
   };
 
   Area& area(int rank) const { return areas_[rank]; }

@@ -10,9 +10,8 @@ namespace {
 
 FlatSchedule::Place place_of(const Slice& slice, std::size_t element_size) {
   const std::size_t offset = slice.offset * element_size;
-  const auto base = static_cast<std::size_t>(slice.buffer);
-  if (slice.buffer != BufferId::window) return {base, offset};
-  return {base, static_cast<std::size_t>(slice.owner) * Board::area_bytes + offset};
+  if (slice.buffer != BufferId::window) return {slice.buffer, offset};
+  return {slice.buffer, static_cast<std::size_t>(slice.owner) * Board::area_bytes + offset};
 }
 
 bool own_or_window(const Slice& slice) { return slice.owner == own || slice.buffer == BufferId::window; }

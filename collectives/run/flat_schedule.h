@@ -8,13 +8,14 @@
 
 namespace tutti {
 
-// A shared schedule of a few bytes, made ready for being carried out again and again: its data moves through
-// the ranks' slots (see Board), it repeats nothing, and every slice is a base and an offset in bytes, so that
-// little more than its loads and stores is left to do. Its steps are the schedule's, one by one.
+// `FlatSchedule` is a shared schedule of a few bytes, prepared for being carried out again and again. Its
+// data moves through the ranks' slots (see Board), no steps repeat, and every slice is a buffer and an offset
+// in bytes, so that little more than the loads and stores remains to be done. Its steps are the schedule's,
+// one by one.
 class FlatSchedule {
  public:
   struct Place {
-    std::size_t base = 0;  // a BufferId; windows are the slots' payloads, counted from rank 0's
+    BufferId buffer = BufferId::input;  // windows are the slots' payloads, counted from rank 0's
     std::size_t offset = 0;
   };
   struct Step {
@@ -30,7 +31,7 @@ class FlatSchedule {
 
   FlatSchedule(const Schedule& schedule, std::size_t element_size);
 
-  // Whether the schedule is of that sort; otherwise there are no steps.
+  // Whether the schedule has a flat form; otherwise there are no steps.
   bool usable() const { return !steps_.empty(); }
   const std::vector<Step>& steps() const { return steps_; }
 

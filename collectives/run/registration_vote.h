@@ -11,10 +11,10 @@
 namespace tutti {
 
 // `RegistrationVote` is how ranks find out whether the buffers of all of them are registered, so that they
-// can reach into them: each shows where its own buffers lie, and all judge by what all have shown.
+// can reach into them: each shows where its own buffers lie, and all draw the same conclusion from that.
 class RegistrationVote {
  public:
-  // Bytes of the buffers: of a rank that has an input, and of one that has an output.
+  // Bytes of the input of each rank that has one, and of the output of each rank that has one.
   struct Sizes {
     std::uint64_t input = 0;
     std::uint64_t output = 0;
@@ -27,7 +27,7 @@ class RegistrationVote {
 
   // Shows the others where this rank's buffers for operation `number` are.
   void show(Board& board, std::uint64_t number, const RunBinding& binding, Sizes sizes) const;
-  // Counts what all ranks have shown. All of them come to the same answer; if it is true, the buffers are
+  // Evaluates what all ranks have shown. All of them come to the same answer; if it is true, the buffers are
   // known.
   bool is_unanimous(Board& board, std::uint64_t number, const Fingerprint& call, Sizes sizes);
 

@@ -1,16 +1,10 @@
 #include "collectives/run/run.h"
 
 #include <algorithm>
-#include <cstring>
-#include <new>
+
+#include "collectives/run/compute_step.h"
 
 namespace tutti {
-
-namespace {
-
-constexpr std::size_t scratch_alignment = 64;
-
-}  // namespace
 
 Run::Run(const Schedule& schedule) : schedule_(schedule), states_(schedule.steps.size()) {
   std::uint32_t sends = 0;
@@ -25,42 +19,20 @@ Run::Run(const Schedule& schedule) : schedule_(schedule), states_(schedule.steps
   ready_.reserve(states_.size());
 }
 
-void Run::provide_scratch() {
-  const std::size_t bytes = schedule_.scratch_count * size_of(binding_.reducer.type);
-  if (bytes <= scratch_bytes_) return;
-  scratch_ = aligned_bytes(scratch_alignment, bytes);
-  scratch_bytes_ = scratch_ ? bytes : 0;
-}
-
 void Run::start(const RunBinding& binding) {
   binding_ = binding;
-  provide_scratch();
+  element_size_ = size_of(binding.reducer.type);
   for (std::size_t i = 0; i < states_.size(); ++i) states_[i].waiting_for = schedule_.steps[i].dependencies;
   ready_.assign(schedule_.ready.begin(), schedule_.ready.end());
   next_ready_ = completed_ = 0;
   failed_ = false;
-  if (schedule_.scratch_count != 0 && scratch_ == nullptr) {
-    return fail(Status(Code::resource_exhausted, "no memory for the scratch of a collective"));
-  }
+  if (!scratch_.provide(schedule_.scratch_count * element_size_)) return fail(Scratch::exhausted());
+  buffers_ = Buffers(binding.input, binding.output, scratch_.data(), nullptr);
   drain();
 }
 
-std::byte* Run::address(const Slice& slice) const {
-  const std::size_t offset = slice.offset * size_of(binding_.reducer.type);
-  switch (slice.buffer) {
-    case BufferId::input:
-      return const_cast<std::byte*>(binding_.input) + offset;  // only ever read, or equal to the output
-    case BufferId::output:
-      return binding_.output + offset;
-    case BufferId::scratch:
-    case BufferId::window:  // only in shared schedules
-      break;
-  }
-  return scratch_.get() + offset;
-}
-
-// Steps become ready in the middle of others, also from callbacks: all are carried out by the outermost call,
-// one after the other, so that the stack stays flat and `finished` is the last thing that happens.
+// Steps become ready in the middle of others, also from callbacks. The outermost call carries out all of
+// them, one after the other, so that the stack stays flat and `finished` is the last thing that happens.
 void Run::drain() {
   if (draining_) return;
   draining_ = true;
@@ -80,7 +52,8 @@ void Run::execute(std::uint32_t index) {
       post_recv(step, index);
       break;
     default:
-      compute(step);
+      compute_step(step, step.out.count, step.out.count * element_size_, binding_,
+                   [this](const Slice& slice) { return address(slice); });
       if (binding_.reducer.failed()) return fail(*binding_.reducer.failure);
       complete(index);
   }
@@ -89,9 +62,8 @@ void Run::execute(std::uint32_t index) {
 void Run::post_send(const Step& step, std::uint32_t index) {
   SendNode& node = sends_[states_[index].node];
   static_cast<SendOp&>(node) = SendOp{};
-  node.header = {{binding_.context, step.index, binding_.sequence},
-                 binding_.call,
-                 step.left.count * size_of(binding_.reducer.type)};
+  node.header = {
+      {binding_.context, step.index, binding_.sequence}, binding_.call, step.left.count * element_size_};
   node.data = address(step.left);
   node.run = this;
   node.step = index;
@@ -110,7 +82,7 @@ void Run::post_recv(const Step& step, std::uint32_t index) {
   node.tag = {binding_.context, step.index, binding_.sequence};
   node.call = binding_.call;
   node.peer = binding_.ranks[static_cast<std::size_t>(step.peer)];
-  node.bytes = step.out.count * size_of(binding_.reducer.type);
+  node.bytes = step.out.count * element_size_;
   node.sink.out = address(step.out);
   if (step.kind == StepKind::recv_reduce) {
     node.sink.local = address(step.left);
@@ -128,29 +100,9 @@ void Run::post_recv(const Step& step, std::uint32_t index) {
   binding_.mesh->recv(node);
 }
 
-void Run::compute(const Step& step) {
-  const DataType type = binding_.reducer.type;
-  const std::size_t count = step.out.count;
-  switch (step.kind) {
-    case StepKind::copy:
-      std::memmove(address(step.out), address(step.left), count * size_of(type));
-      break;
-    case StepKind::reduce:
-      binding_.reducer(address(step.left), address(step.right), address(step.out), count);
-      break;
-    case StepKind::scale:
-      scale(address(step.left), address(step.out), count, type, binding_.factor);
-      break;
-    default:
-      divide(address(step.left), address(step.out), count, type, binding_.divisor);
-  }
-}
-
 void Run::complete(std::uint32_t index) {
-  const Step& step = schedule_.steps[index];
   ++completed_;
-  for (std::uint32_t i = 0; i < step.successor_count; ++i) {
-    const std::uint32_t successor = schedule_.successors[step.first_successor + i];
+  for (const std::uint32_t successor : schedule_.successors_of(schedule_.steps[index])) {
     if (--states_[successor].waiting_for == 0) ready_.push_back(successor);
   }
 }

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "collectives/run/buffers.h"
+#include "collectives/run/scratch.h"
 #include "collectives/schedule/schedule.h"
-#include "core/free_delete.h"
 #include "core/reduce.h"
 #include "transport/mesh/mesh.h"
 
@@ -31,8 +32,8 @@ struct RunBinding {
   void* owner = nullptr;
 };
 
-// The executor: carries out one schedule at a time. Reusable, so that repeated collectives allocate nothing.
-// Everything is called by whoever drives.
+// A `Run` carries out one schedule of messages at a time. It is reused, so that repeated collectives allocate
+// nothing. Only the driving thread calls it.
 class Run {
  public:
   explicit Run(const Schedule& schedule);
@@ -41,11 +42,11 @@ class Run {
 
   // `finished` may be called from within.
   void start(const RunBinding& binding);
-  // Takes everything back that is posted; afterwards no buffer is touched. `finished` is not called any more.
+  // Takes back all posted messages; afterwards no buffer is touched, and `finished` is not called any more.
   void cancel(const Status& why);
-  // The ranks of the communicator whose messages it is waiting for.
+  // The ranks of the communicator whose messages the run is waiting for.
   std::vector<int> awaited() const;
-  std::size_t scratch_bytes() const { return scratch_bytes_; }
+  std::size_t scratch_bytes() const { return scratch_.bytes(); }
 
  private:
   struct SendNode : SendOp {
@@ -63,13 +64,13 @@ class Run {
     std::uint32_t node = 0;         // of its kind, if it is a message
   };
 
-  std::byte* address(const Slice& slice) const;
-  void provide_scratch();
+  std::byte* address(const Slice& slice) const {
+    return buffers_.at(slice.buffer, slice.offset * element_size_);
+  }
   void drain();
   void execute(std::uint32_t step);
   void post_send(const Step& step, std::uint32_t index);
   void post_recv(const Step& step, std::uint32_t index);
-  void compute(const Step& step);
   void complete(std::uint32_t step);
   void fail(const Status& status);
   void message_done(std::uint32_t step, const Status& status);
@@ -84,8 +85,9 @@ class Run {
   std::size_t completed_ = 0;
   bool draining_ = false;
   bool failed_ = false;
-  AlignedBytes scratch_;
-  std::size_t scratch_bytes_ = 0;
+  Scratch scratch_;
+  Buffers buffers_;
+  std::size_t element_size_ = 1;
 };
 
 }  // namespace tutti

@@ -110,7 +110,7 @@ Result<std::shared_ptr<CachedSchedule>> ScheduleCache::get(const Problem& proble
   return built;
 }
 
-// The newest entry stays, however large: it is about to run.
+// The newest entry stays, even if it is too large, since it is about to run.
 void ScheduleCache::evict() {
   while (steps_ > max_cached_steps && entries_.size() > 1) {
     const auto last = std::prev(entries_.end());

@@ -15,14 +15,14 @@
 
 namespace tutti {
 
-// A schedule with the idle runs that belong to it.
+// A `CachedSchedule` is a schedule with the idle runs that belong to it.
 class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
  public:
-  // Made by the algorithm with that id.
+  // `algorithm` is the id of the one that made the schedule.
   CachedSchedule(Schedule schedule, std::uint8_t algorithm, std::size_t element_size)
       : schedule_(std::move(schedule)), flat_(schedule_, element_size), algorithm_(algorithm) {}
 
-  // Gives its run back when it goes.
+  // A `Lease` gives its run back when it is destroyed.
   class Lease {
    public:
     Lease() = default;
@@ -42,7 +42,7 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
   // For schedules of messages.
   Lease lease();
   const Schedule& schedule() const { return schedule_; }
-  // The same, if it can be had so; or null.
+  // Its flat form; null if it has none.
   const FlatSchedule* flat() const { return flat_.usable() ? &flat_ : nullptr; }
   std::uint8_t algorithm() const { return algorithm_; }
   std::size_t step_count() const { return schedule_.steps.size(); }
@@ -55,7 +55,7 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
   std::vector<std::unique_ptr<Run>> idle_;
 };
 
-// Least recently used, bounded by the number of steps kept. Thread-safe.
+// `ScheduleCache` keeps the schedules that were used most recently, up to a number of steps. Thread-safe.
 class ScheduleCache {
  public:
   explicit ScheduleCache(const Selector& selector) : selector_(selector) {}

@@ -1,10 +1,9 @@
 #include "collectives/run/shared_executor.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 
-#include "collectives/schedule/algorithm.h"
+#include "collectives/run/compute_step.h"
 #include "core/relax.h"
 #include "core/stream_copy.h"
 
@@ -141,7 +140,7 @@ void SharedExecutor::enter() {
     vote_.show(*board_, number_, *first_->binding, {first_->input_bytes, first_->output_bytes});
     signals_before_ = 0;
     signal(1);
-    board_->pulse();  // whoever sleeps until all have come is to wake up before this rank works, not after
+    board_->pulse();  // ranks that sleep until all have come are to wake up before this rank works, not after
     stage_ = Stage::vote;
     return;
   }
@@ -153,8 +152,9 @@ void SharedExecutor::count_votes() {
   const bool registered = vote_.is_unanimous(*board_, number_, first_->binding->call,
                                              {first_->input_bytes, first_->output_bytes});
   if (registered && first_->registered == nullptr) {
-    // By what stands in shared memory, where any rank can write, this one's buffers are registered, too.
-    end(Status(Code::protocol_error, "the ranks' votes on registered memory are not what they cast"));
+    // Shared memory, where any rank can write, says that this rank's buffers are registered, but they are
+    // not.
+    end(Status(Code::protocol_error, "the ranks' votes on registered memory have been changed"));
     return;
   }
   if (registered) ++registered_operations_;
@@ -171,13 +171,8 @@ void SharedExecutor::use(const Schedule& schedule) {
   shift_ = 0;
   stage_ = Stage::steps;
   if (area_ == Area::window) windows_used_ = number_;
-  const std::size_t needed = schedule.scratch_count * element_size_;
-  if (needed <= scratch_bytes_) return;
-  scratch_ = aligned_bytes(64, needed);
-  scratch_bytes_ = scratch_ ? needed : 0;
-  if (scratch_ == nullptr) {
-    end(Status(Code::resource_exhausted, "no memory for the scratch of a collective"));
-  }
+  if (!scratch_.provide(schedule.scratch_count * element_size_)) return end(Scratch::exhausted());
+  buffers_ = Buffers(first_->binding->input, first_->binding->output, scratch_.data(), nullptr);
 }
 
 bool SharedExecutor::run_steps() {
@@ -201,7 +196,7 @@ bool SharedExecutor::run_steps() {
   return true;
 }
 
-// At the end of the repeated steps: true if they are to be carried out once more.
+// Decides at the end of the repeated steps: true if they are to be carried out once more.
 bool SharedExecutor::repeat() {
   const Schedule::Repeat& repeat = schedule_->repeat;
   if (repeat.times == 0 || repetition_ == repeat.times) return false;
@@ -219,34 +214,20 @@ bool SharedExecutor::repeat() {
 
 // False if a rank has left the operation meanwhile: its buffers are its own again, and this one is to fail.
 bool SharedExecutor::compute(const Step& step) {
+  if (step.out.owner == everyone) return reduce_for_everyone(step);
   const RunBinding& binding = *first_->binding;
-  const std::size_t count = step.out.count;
-  const std::byte* const left = address(step.left);
-  switch (step.kind) {
-    case StepKind::copy:
-      if (first_->passes_caches && step.out.buffer == BufferId::output) {
-        stream_copy(address(step.out), left, count * element_size_);
-        streamed_ = true;
-      } else {
-        std::memcpy(address(step.out), left, count * element_size_);
-      }
-      break;
-    case StepKind::reduce:
-      if (step.out.owner == everyone) return reduce_for_everyone(step);
-      binding.reducer(left, address(step.right), address(step.out), count);
-      return !binding.reducer.failed();
-    case StepKind::scale:
-      scale(left, address(step.out), count, binding.reducer.type, binding.factor);
-      break;
-    default:
-      assert(step.kind == StepKind::divide);
-      divide(left, address(step.out), count, binding.reducer.type, binding.divisor);
+  const std::size_t bytes = step.out.count * element_size_;
+  if (step.kind == StepKind::copy && first_->passes_caches && step.out.buffer == BufferId::output) {
+    stream_copy(address(step.out), address(step.left), bytes);
+    streamed_ = true;
+    return true;
   }
-  return true;
+  compute_step(step, step.out.count, bytes, binding, [this](const Slice& slice) { return address(slice); });
+  return !binding.reducer.failed();
 }
 
-// What passes the caches goes in tiles that stay in the first level between being combined and being written:
-// small ones, so that reads and writes of memory overlap.
+// Data that passes the caches goes in tiles that stay in the first level between being combined and being
+// written. The tiles are small, so that reads and writes of memory overlap.
 bool SharedExecutor::reduce_for_everyone(const Step& step) {
   alignas(64) std::byte tile[1024];
   const Reducer& reducer = first_->binding->reducer;
@@ -277,19 +258,11 @@ bool SharedExecutor::reduce_for_everyone(const Step& step) {
 
 std::byte* SharedExecutor::address(const Slice& slice) const {
   const std::size_t offset = slice.offset * element_size_;
-  const std::size_t moved = offset + shift_ * element_size_;
-  const auto owner = static_cast<std::size_t>(slice.owner);
-  switch (slice.buffer) {
-    case BufferId::input:
-      if (slice.owner != own) return vote_.input(owner) + moved;
-      return const_cast<std::byte*>(first_->binding->input) +
-             moved;  // only ever read, or equal to the output
-    case BufferId::output:
-      return (slice.owner != own ? vote_.output(owner) : first_->binding->output) + moved;
-    case BufferId::scratch:
-      return scratch_.get() + moved;
-    case BufferId::window:
-      break;
+  if (slice.buffer != BufferId::window) {
+    const std::size_t moved = offset + shift_ * element_size_;
+    if (slice.owner == own) return buffers_.at(slice.buffer, moved);
+    const auto owner = static_cast<std::size_t>(slice.owner);
+    return (slice.buffer == BufferId::input ? vote_.input(owner) : vote_.output(owner)) + moved;
   }
   switch (area_) {
     case Area::slot:
@@ -309,7 +282,7 @@ void SharedExecutor::signal(std::uint32_t index) {
   due_ = true;
 }
 
-// Whether a peer has given a signal. It has called something else: that fails the operation.
+// Whether a peer has given a signal. If it has called something else, the operation fails.
 bool SharedExecutor::arrived(int peer, std::uint32_t index) {
   const std::uint32_t wanted = signals_before_ + index;
   if (wanted == 0) return true;
@@ -365,8 +338,8 @@ void SharedExecutor::finish() {
   if (!within_submit) binding.finished(binding.owner, Status());
 }
 
-// To look at what another rank calls costs a line of cache that it is about to need. So what is called again
-// and again is compared many at a time.
+// Reading another rank's call costs a line of cache that it is about to need. So equal calls in a row are
+// compared many at a time.
 bool SharedExecutor::must_compare(const Fingerprint& call) const {
   return number_ - compared_ >= compare_every || call != called_;
 }

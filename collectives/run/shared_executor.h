@@ -8,69 +8,72 @@
 #include <vector>
 
 #include "collectives/run/board.h"
+#include "collectives/run/buffers.h"
 #include "collectives/run/flat_schedule.h"
 #include "collectives/run/registration_vote.h"
 #include "collectives/run/run.h"
+#include "collectives/run/scratch.h"
 #include "collectives/schedule/registered.h"
 #include "collectives/schedule/schedule.h"
-#include "core/free_delete.h"
 
 namespace tutti {
 
-// One shared schedule to be carried out; a node owned by the caller until it is over.
+// A `SharedRun` is one shared schedule to be carried out; a node that the caller owns until it is over.
 struct SharedRun {
   const Schedule* schedule = nullptr;
-  const FlatSchedule* flat = nullptr;  // the same, if it can be had so
+  const FlatSchedule* flat = nullptr;  // its flat form, if it has one
   const RunBinding* binding = nullptr;
   bool passes_caches = false;  // outputs are written past the caches
-  // Equal on all ranks: combining may fail, so that nobody is done before all ranks have combined.
+  // Equal on all ranks: combining may fail, so that no rank is done before all ranks have combined.
   bool agrees = false;
   // Equal on all ranks: they vote, and run `registered` if all buffers that others reach into are registered.
   bool votes = false;
   const Schedule* registered = nullptr;
-  std::uint64_t input_bytes = 0;  // of a rank that has an input, and of one that has an output
+  std::uint64_t input_bytes = 0;  // of each rank that has an input
   std::uint64_t output_bytes = 0;
   SharedRun* next = nullptr;
 };
 
-// Carries out shared schedules, one after the other, in the order of `submit`, which is the same on all
-// ranks. Everything is called by whoever drives.
+// `SharedExecutor` carries out shared schedules, one after the other, in the order of `submit`, which is the
+// same on all ranks. Only the driving thread calls it.
 //
-// Some operations have a registered form, which reads and writes the other ranks' buffers in place. Whether
-// all ranks' buffers are registered is not known beforehand, so such an operation starts with a vote: every
-// rank shows where its buffers are and awaits what the others show; then all run the same form.
+// Some operations have a registered form, which reads and writes the other ranks' buffers in place. No rank
+// knows beforehand whether all ranks' buffers are registered, so such an operation starts with a vote: every
+// rank shows where its buffers are and awaits those of the others; then all run the same form.
 class SharedExecutor {
  public:
-  // `patient`: each rank has a processor to itself, so that it pays to look again a few times.
-  // `ranks`: the world ranks of the board's, kept by the caller as are `mesh` and `registry`.
+  // `patient`: each rank has a processor to itself, so that it pays to look again a few times. `ranks`: the
+  // world ranks of the board's ranks. The caller keeps `ranks`, `mesh` and `registry` alive.
   SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, std::span<const int> ranks,
                  const Registry& registry, bool patient);
 
   Board& board() { return *board_; }
-  // True if it could be carried out at once: it is over, and `finished` is not called. A failure is told at
-  // once; then `cancel` must follow.
+  // True if the operation is over already; then `finished` is not called. A failure calls `finished` at once;
+  // then `cancel` must follow.
   bool submit(SharedRun& run);
-  // Goes on; true if anything was done.
+  // Goes on as far as possible; true if anything was done.
   bool advance();
-  // When nothing is under way: whether the next rank's calls were the same, as far as it has made them.
+  // Compares, when no operation is under way, the next rank's calls with this rank's, as far as it has made
+  // them.
   Status compare();
-  // The operation, counted among those that are shared, of which `compare` or `finished` has told a mismatch.
+  // The number, among shared operations, of the one in which `compare` or `finished` has reported a mismatch.
   std::uint64_t disputed() const { return disputed_; }
-  // The operation under way, or the last one.
+  // The number of the operation under way, or of the last one.
   std::uint64_t number() const { return number_; }
   // The call that a rank makes as that operation, as far as it can be seen.
   std::optional<Fingerprint> called(int rank, std::uint64_t number) const;
   bool busy() const { return stage_ > Stage::failed; }
-  // Goes no further, and begins nothing that is submitted from now on, until `cancel`.
+  // Stops, and begins no operation that is submitted from now on, until `cancel`.
   void halt();
   // Drops everything; `finished` is not called any more.
   void cancel();
   // The ranks that the operation under way is waiting for.
   std::vector<int> awaited() const;
-  // How many were carried out in the registered form.
+  // The number of operations that were carried out in the registered form.
   std::uint64_t registered_operations() const { return registered_operations_; }
 
-  // Between the two, peers ring when they have signalled. True if there is something to do after all.
+  // Between the two, peers ring when they have signalled. `prepare_sleep` is true if there is something to do
+  // after all.
   bool prepare_sleep();
   void cancel_sleep();
 
@@ -98,8 +101,8 @@ class SharedExecutor {
   void signal(std::uint32_t index);
   bool arrived(int peer, std::uint32_t index);
   bool patiently_arrived(int peer, std::uint32_t index);
-  // How often a signal is looked for before the driver is given a chance to look at other things: what comes,
-  // comes within a few hundred nanoseconds. Only the first looks are made back to back: each takes the cache
+  // How often a signal is looked for before the driver gets a chance to look at other things: most signals
+  // come within a few hundred nanoseconds. Only the first looks are made back to back: each takes the cache
   // line away from the peer that is about to write it.
   static constexpr int eager_looks = 8;
   static constexpr int patient_looks = 96;
@@ -120,7 +123,7 @@ class SharedExecutor {
   const int next_;              // the rank whose calls this one compares with its own
   SharedRun* first_ = nullptr;  // the operation under way, and those that follow
   SharedRun* last_ = nullptr;
-  SharedRun halted_;                // stands in the place of the operation under way, if there is none
+  SharedRun halted_;                // takes the place of the operation under way if there is none
   SharedRun* submitted_ = nullptr;  // while `submit` carries it out, and it is not over
 
   Stage stage_ = Stage::idle;
@@ -140,12 +143,12 @@ class SharedExecutor {
   Fingerprint called_;          // by the last operation
   bool signalled_ = false;
   bool streamed_ = false;  // has copied past the caches since the last signal
-  bool due_ = false;       // has signalled, and not looked for sleepers since
+  bool due_ = false;       // has signalled, and has not looked for sleepers since
   bool advancing_ = false;
   bool asleep_ = false;
   RegistrationVote vote_;
-  AlignedBytes scratch_;
-  std::size_t scratch_bytes_ = 0;
+  Scratch scratch_;
+  Buffers buffers_;  // without windows
 };
 
 }  // namespace tutti

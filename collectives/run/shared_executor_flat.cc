@@ -1,15 +1,14 @@
-#include <cassert>
-#include <cstring>
 #include <iterator>
 
+#include "collectives/run/compute_step.h"
 #include "collectives/run/shared_executor.h"
 #include "core/relax.h"
 
-// Operations of a few bytes, which are over in the time of some hundred instructions.
+// This file carries out operations of a few bytes, which are over in the time of some hundred instructions.
 namespace tutti {
 
-// Carries out the whole operation if nothing keeps it from that: true. Otherwise it is not begun yet, or left
-// where it stopped, to go on step by step.
+// True if the whole operation has been carried out. Otherwise it has not begun, or it has stopped at a step,
+// from where it goes on step by step.
 bool SharedExecutor::run_flat(const SharedRun& run) {
   const std::uint64_t number = number_ + 1;
   if (number > Board::slots && !board_->all_finished(number - Board::slots)) return false;
@@ -17,34 +16,23 @@ bool SharedExecutor::run_flat(const SharedRun& run) {
   const RunBinding& binding = *run.binding;
   Board::Slot& mine = board_->slot(board_->rank(), number);
   mine.enter(binding.call);
-  std::byte* const bases[] = {const_cast<std::byte*>(binding.input), binding.output, nullptr,
-                              board_->payloads(number)};
-  const auto address = [&](const FlatSchedule::Place& place) { return bases[place.base] + place.offset; };
+  const Buffers buffers(binding.input, binding.output, nullptr, board_->payloads(number));
   bool signalled = false;
   number_ = number;
   for (const FlatSchedule::Step& step : run.flat->steps()) {
     switch (step.kind) {
-      case StepKind::copy:
-        std::memcpy(address(step.out), address(step.left), step.bytes);
-        break;
-      case StepKind::reduce:
-        binding.reducer(address(step.left), address(step.right), address(step.out), step.count);
-        break;
-      case StepKind::scale:
-        scale(address(step.left), address(step.out), step.count, binding.reducer.type, binding.factor);
-        break;
-      case StepKind::divide:
-        divide(address(step.left), address(step.out), step.count, binding.reducer.type, binding.divisor);
-        break;
       case StepKind::signal:
         mine.phase.store(phase(step.index), std::memory_order_release);
         signalled = true;
         break;
-      default:
-        assert(step.kind == StepKind::await);
+      case StepKind::await:
         if (flat_arrived(step, binding.call)) break;
         go_on_at(&step - run.flat->steps().data(), signalled);
         return false;
+      default:
+        compute_step(step, step.count, step.bytes, binding, [&](const FlatSchedule::Place& place) {
+          return buffers.at(place.buffer, place.offset);
+        });
     }
   }
   if (must_compare(binding.call)) {

@@ -2,7 +2,7 @@
 
 #include "collectives/run/shared_executor.h"
 
-// What an operation over shared memory waits for, and the sleep until then.
+// This file tells what an operation over shared memory waits for, and sleeps until then.
 namespace tutti {
 
 // As `arrived`, without acting on it; true also if the peer has called something else.

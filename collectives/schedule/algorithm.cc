@@ -18,13 +18,13 @@ std::vector<Algorithm> all_families() {
   return all;
 }
 
-// What of the output this rank's result is.
+// The part of the output that is this rank's result.
 Slice result_of(const Problem& problem) {
   const bool untouched = problem.kind == CollectiveKind::exscan && problem.rank == 0;
   return output(0, untouched ? 0 : output_count(problem));
 }
 
-// Dissemination (barrier.cc): a rank that has heard of all others knows that none has failed to combine.
+// By dissemination (barrier.cc), a rank that has heard of all others knows that none has failed to combine.
 void agree(ScheduleBuilder& builder, const Problem& problem) {
   for (int distance = 1; distance < problem.size; distance *= 2) {
     builder.settle();

@@ -8,20 +8,18 @@
 #include "collectives/schedule/cost_model.h"
 #include "collectives/schedule/problem.h"
 #include "collectives/schedule/schedule_builder.h"
-#include "core/collective_args.h"
+#include "core/fingerprint.h"
 
 namespace tutti {
 
-// Which fields of Tuning make a difference to an algorithm.
-enum Knob : std::uint8_t { radix_knob = 1, segment_knob = 2, window_knob = 4 };
-
-// One way to carry out one kind of collective. `emit` and `cost` are pure functions of their arguments.
+// An `Algorithm` is one way to carry out one kind of collective. `emit` and `cost` are pure functions of
+// their arguments.
 struct Algorithm {
-  std::uint8_t id;        // unique, neither 0 nor a Composite, stable: travels in fingerprints
+  std::uint8_t id;        // unique, not 0, stable: travels in fingerprints
   std::string_view name;  // "ring", "recursive_doubling", ...; unique within a kind
   CollectiveKind kind;
   bool rank_order;  // combines strictly in rank order: fit for non-commutative operations
-  unsigned knobs;   // sum of Knob
+  unsigned knobs;   // the fields of Tuning that make a difference to it: a sum of Knob
   // Whether it can do this problem at all (besides `rank_order`); depends only on what all ranks know.
   bool (*applies)(const Problem& problem);
   // Estimated seconds until the last rank has finished, in closed form; must not look at `problem.rank`.
@@ -30,12 +28,15 @@ struct Algorithm {
   bool shared = false;  // makes shared schedules; `applies` asks for a window
 };
 
+enum Knob : std::uint8_t { radix_knob = 1, segment_knob = 2, window_knob = 4 };
+
 // Every algorithm.
 std::span<const Algorithm> algorithms();
 // By kind and name, or by id; null if there is none.
 const Algorithm* find_algorithm(CollectiveKind kind, std::string_view name);
 const Algorithm* find_algorithm(std::uint8_t id);
-// A call as errors, dumps and traces have it: in the user's words, an algorithm by its name.
+// Describes a call for errors, dumps and traces: in the user's words, with the name of the algorithm that it
+// asks for.
 std::string describe(const Fingerprint& call);
 // The names of all of that kind, for errors: "recursive_doubling, ring".
 std::string algorithm_names(CollectiveKind kind);

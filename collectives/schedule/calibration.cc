@@ -17,17 +17,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An experiment is repeated until its time is up, or often enough. Six of them make up the few milliseconds
-// that a pair may take; a few rounds there must be also on slow networks, and where others have the cores.
+// An experiment is repeated until its time is up, or often enough. Six of them take the few milliseconds that
+// a pair may have; a few rounds are needed also on slow networks, and where other programs use the cores.
 constexpr std::chrono::microseconds patience{700};
 constexpr int fewest_rounds = 3;
 constexpr int most_rounds = 16;
-// Hosts are alike; networks are not.
+// Hosts are alike, but networks differ.
 constexpr double factor_within = 20;
 constexpr double factor_between = 1e6;
 constexpr std::size_t burst_length = 16;
 constexpr std::size_t small = 8;
-// Both are sent on request only, and large enough for a slope; the smaller is what pipelines cut.
+// Both sizes are sent on request only, and are large enough for a slope; the smaller is a segment of
+// pipelines.
 constexpr std::size_t medium = 64 << 10;
 constexpr std::size_t large = 320 << 10;
 
@@ -35,7 +36,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// What the passive rank is to do next: the tag of the first message of a round.
+// The tag of the first message of a round tells the passive rank what to do next.
 enum Request : std::uint64_t {
   answer,       // send the same number of bytes back
   take_burst,   // more small messages follow; answer the last
@@ -64,10 +65,10 @@ class Pair {
   }
   Transfer receiving(std::size_t bytes) { return leg(Transfer::Direction::recv, bytes, payload); }
   void run(const std::vector<Transfer>& legs) { communicator_.batch(legs).wait(); }
-  // What both ranks do at once, after the follower has heard of it.
+  // Both ranks do this at once, after the follower has heard of it.
   std::vector<Transfer> trade(std::size_t bytes) { return {receiving(bytes), sending(bytes, payload)}; }
 
-  // Seconds of the best of several rounds: what the machine can do, without what others got in its way.
+  // Seconds of the best of several rounds, which is what the machine can do when nothing disturbs it.
   template <class Round>
   double best_of(Round round) {
     double best = std::numeric_limits<double>::infinity();
@@ -99,7 +100,7 @@ LinkCost Pair::lead() {
     run(legs);
   });
   link.gap = (burst - 2 * link.alpha) / (burst_length - 1);
-  // Alone, as most messages of a collective are: in a burst a rank wakes up only once.
+  // Messages are sent one by one, as in most collectives: in a burst a rank wakes up only once.
   const double traded_small = best_of([&] {
     run({sending(small, trade_small)});
     run(trade(small));
@@ -107,7 +108,7 @@ LinkCost Pair::lead() {
   link.busy = (traded_small - link.alpha) / 2;
   const double time_medium = one_way(medium);
   const double time_large = one_way(large);
-  // The slope, which leaves out what a message costs besides its bytes; where noise has eaten it, the whole.
+  // The slope, which leaves out the cost of a message besides its bytes. Where noise exceeds it, the whole.
   const double slope = (time_large - time_medium) / (large - medium);
   const double whole = (time_large - link.alpha) / large;
   link.beta = slope > whole / 4 ? std::min(slope, whole) : whole;
@@ -148,7 +149,7 @@ void Pair::follow() {
   }
 }
 
-// Seconds a byte summed, in cache, though not in the first level: as when a message is combined.
+// Seconds a byte summed in cache, though not in the first level, where a message is combined.
 double measure_combining() {
   constexpr std::size_t count = 32768;
   std::vector<float> left(count, 1), right(count, 1);
@@ -180,7 +181,7 @@ std::optional<TwoRanks> pair_between(const Topology& topology) {
 
 constexpr std::uint64_t result_tag = finish + 100;
 
-// Rank 0 gets what the pair has measured.
+// Rank 0 gets the pair's measurements.
 void measure(Communicator& communicator, const std::optional<TwoRanks>& pair, LinkCost& link, double factor) {
   if (!pair) return;
   const auto [leader, follower] = *pair;
@@ -203,7 +204,7 @@ LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double fac
   };
   if (!like(measured.alpha, shipped.alpha) || !like(measured.beta, shipped.beta)) return shipped;
   LinkCost link = measured;
-  // The others are differences of what was measured, and drown in noise more easily.
+  // The other figures are differences of measurements, which noise distorts more easily.
   const auto between = [](double value, double least, double most) {
     return value >= least ? std::min(value, most) : least;  // also if it is no number
   };
@@ -228,10 +229,10 @@ CostModel agree_on_costs(Communicator& communicator, const Topology& topology, c
   communicator.broadcast(Buffer(bytes.data(), bytes.size(), DataType::uint8), 0, {.algorithm = "binomial"})
       .wait();
   std::memcpy(&model, bytes.data(), sizeof model);
-  // All ranks got the same and refuse it alike; with figures of their own they would plan differently.
+  // All ranks got the same figures and refuse them alike; with their own they would plan differently.
   if (!is_possible(model)) {
     throw Error(Status(Code::protocol_error,
-                       "rank 0 says that messages cost what they cannot: " + describe(model), 0));
+                       "rank 0 sent impossible costs of messages: " + describe(model), 0));
   }
   return model;
 }

@@ -22,7 +22,7 @@ bool is_possible(const CostModel& model) {
 
 CostModel shipped_model(std::string_view near_transport) {
   CostModel model;
-  // Loopback TCP between two cores that nothing else runs on.
+  // Loopback TCP between two cores that run nothing else.
   model.near = {
       .alpha = 9e-6, .gap = 6e-6, .beta = 0.25e-9, .busy = 7e-6, .busy_byte = 0.2e-9, .handshake = 11e-6};
   if (near_transport == "shm") {

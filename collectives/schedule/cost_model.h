@@ -7,9 +7,9 @@
 
 namespace tutti {
 
-// What messages between two ranks cost: LogGP (Alexandrov, Ionescu, Schauser, Scheiman 1995), with the time
-// that a message keeps a core busy kept apart from the time it occupies the connection, since ranks that
-// share cores compete for the first only. A message of n bytes
+// `LinkCost` is what messages between two ranks cost: LogGP (Alexandrov, Ionescu, Schauser, Scheiman 1995),
+// with the time that a message keeps a core busy kept apart from the time it occupies the connection, since
+// ranks that share cores compete for the first only. A message of n bytes
 //   - occupies the sender's and the receiver's port for gap + n * beta,
 //   - keeps a core busy at either end for busy + n * busy_byte,
 //   - has arrived alpha + n * beta after it left, and `handshake` later if it is not sent eagerly.
@@ -37,11 +37,11 @@ struct CostModel {
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 
-// True if some machine can have these costs. Another rank may say anything, and plans are made by it.
+// True if some machine can have these costs. They come from another rank, which may send any numbers.
 bool is_possible(const CostModel& model);
 
-// What was measured on one machine, for ranks that do not measure: `near_transport` ("tcp", "shm", ...) is
-// the way between ranks of one host.
+// Costs that were measured on one machine, for ranks that do not measure: `near_transport` ("tcp", "shm",
+// ...) is the way between ranks of one host.
 CostModel shipped_model(std::string_view near_transport);
 
 // "alpha 12.1 us, gap 3.2 us, ..."

@@ -37,7 +37,7 @@ void AccessHistory::write(std::uint64_t begin, std::uint64_t end, std::uint32_t 
   auto it = first;
   for (; it != intervals_.end() && it->first < end; ++it) {
     const Interval& interval = it->second;
-    // Whoever has read the interval already follows its writer, so the writer need not be named again.
+    // Steps that have read the interval follow its writer already, so it need not be named again.
     bool read_by_others = false;
     for (const std::uint32_t reader : interval.readers) {
       if (reader == step) continue;

@@ -6,9 +6,10 @@
 
 namespace tutti {
 
-// Who touched which elements of one address space last: disjoint intervals, each with the step that wrote it
-// and the steps that have read it since. Steps must be handed in in straight-line order. A read splits at
-// most two intervals and a write merges all that it covers, so n steps cost about n log n.
+// `AccessHistory` knows which steps touched which elements of one address space last: disjoint intervals,
+// each with the step that wrote it and the steps that have read it since. Steps must be given in
+// straight-line order. A read splits at most two intervals and a write merges all that it covers, so n steps
+// cost about n log n.
 class AccessHistory {
  public:
   // Notes the access by `step` and appends the steps that it must follow (with repetitions, never itself).

@@ -41,8 +41,8 @@ struct Problem {
   // Changes local steps only, never messages.
   bool in_place = false;
   // all_gather_v (output), reduce_scatter_v (input): counts of every rank, known to all. gather_v (output),
-  // scatter_v (input): known at the root; elsewhere only the entry of this rank is looked at. all_to_all_v:
-  // what this rank sends to each, and receives from each.
+  // scatter_v (input): counts of every rank at the root; elsewhere a single entry, this rank's own.
+  // all_to_all_v: what this rank sends to each, and receives from each.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
   // Bytes of each rank's window, where all ranks share memory; otherwise 0. Agreed at init.

@@ -4,7 +4,7 @@ namespace tutti {
 
 namespace {
 
-// Below this, a vote costs more than the copies it may save.
+// Below this size a vote costs more than the copies that it may save.
 constexpr std::uint64_t least_bytes = 128 * 1024;
 
 }  // namespace
@@ -27,7 +27,7 @@ bool has_registered_form(const Problem& problem) {
   switch (problem.kind) {
     case CollectiveKind::all_reduce:
     case CollectiveKind::reduce:
-      // Scaled inputs and averages are made on the side.
+      // Scaled inputs and averages need memory besides the buffers.
       if (problem.premultiplied || problem.average) return false;
       break;
     case CollectiveKind::reduce_scatter:

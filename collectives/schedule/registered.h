@@ -7,32 +7,32 @@
 
 namespace tutti {
 
-// Where a buffer lies, if in memory that the group has registered: in which allocation (counted from 1; 0: in
-// none), how far from the start of its rank's part, how long it is.
+// A `Place` says where a buffer lies in memory that the group has registered: in which allocation (counted
+// from 1; 0: in none), how far from the start of its rank's part, and how long it is.
 struct Place {
   std::uint64_t allocation = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
 
-// Memory that all ranks of a group can read and write (`Communicator::allocate`).
+// A `Registry` knows the memory that all ranks of a group can read and write (`Communicator::allocate`).
 class Registry {
  public:
   virtual ~Registry() = default;
   // Where these bytes of this rank lie.
   virtual Place find(const void* data, std::uint64_t bytes) const = 0;
-  // Where this process has what `rank` calls that; null if there is no such place.
+  // The address in this process of a place of `rank`'s; null if there is no such place.
   virtual std::byte* resolve(int rank, const Place& place) const = 0;
 };
 
-// What of `rank`'s buffers other ranks read or write in the registered form of a collective.
+// Which of `rank`'s buffers other ranks read or write in the registered form of a collective.
 struct Reach {
   bool input = false;
   bool output = false;
 };
 Reach reach(CollectiveKind kind, int root, int rank);
 
-// Whether all ranks vote on a registered form: judged by what all of them know.
+// Whether all ranks vote on a registered form: a function of values that all of them know.
 bool has_registered_form(const Problem& problem);
 
 }  // namespace tutti

@@ -63,8 +63,8 @@ std::string text(const Step& step) {
 std::string Schedule::to_string() const {
   std::vector<std::string> after(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    for (std::uint32_t s = 0; s < steps[i].successor_count; ++s) {
-      std::string& list = after[successors[steps[i].first_successor + s]];
+    for (const std::uint32_t successor : successors_of(steps[i])) {
+      std::string& list = after[successor];
       list += list.empty() ? ", after " : ",";
       list += std::to_string(i);
     }

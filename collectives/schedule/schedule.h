@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,8 +9,9 @@
 
 namespace tutti {
 
-// Memory a schedule speaks of. It never holds pointers: those belong to one run of it. Each rank of a group
-// on one host has a `window`, which all of them read.
+// A `Schedule` is what one rank does in one collective, as data: a list of steps over slices of buffers. It
+// never holds pointers, which belong to one run of it. Each rank of a group on one host has a `window`, which
+// all of them read.
 enum class BufferId : std::uint8_t { input, output, scratch, window };
 
 inline constexpr std::int32_t own = -1;
@@ -44,7 +46,7 @@ struct Step {
   // that all ranks combine the same operands in the same order and get the same bits.
   MessageSide message_side = MessageSide::right;
   std::int32_t peer = -1;
-  // The how-manieth message this is from its sender to its receiver within the collective, counted in the
+  // The number of this message among those from its sender to its receiver within the collective, in the
   // order in which the algorithm emitted them on either side. Together with (context, sequence) it matches
   // send and receive; the order in which steps become ready does not matter.
   std::uint32_t index = 0;
@@ -56,14 +58,14 @@ struct Step {
   std::uint32_t successor_count = 0;
 };
 
-// What one rank does in one collective, as data. Immutable once built; shared by concurrent runs.
+// Immutable once built; concurrent runs share it.
 //
 // There are two sorts. Schedules of messages are run in the order of their dependencies. *Shared* schedules,
-// for ranks that share memory, read and write each other's windows, ordered by signals: they are run step by
-// step, as emitted, since the processor that would overlap their steps is the one that carries them out.
+// for ranks that share memory, read and write each other's windows, ordered by signals. They are run step by
+// step, in the order of emission: no other processor carries out their steps, so nothing could overlap.
 struct Schedule {
   // Steps [first, last) of a shared schedule are carried out `times` times; each time, slices of all but
-  // windows start `stride` elements further on, and signals and what is awaited count on by `signals`. So a
+  // windows start `stride` elements further on, and the numbers of signals grow by `signals`. So a
   // schedule stays short however long the vectors are.
   struct Repeat {
     std::uint32_t first = 0;
@@ -81,6 +83,10 @@ struct Schedule {
   std::uint64_t window_count = 0;  // elements of its window that any rank uses; equal on all ranks
   Repeat repeat = {};
 
+  // The steps that wait for one of this schedule's.
+  std::span<const std::uint32_t> successors_of(const Step& step) const {
+    return {successors.data() + step.first_successor, step.successor_count};
+  }
   // One line a step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
   std::string to_string() const;
 };

@@ -9,7 +9,8 @@
 
 namespace tutti {
 
-// Translates slices to addresses (input and output may share them) and keeps every step's predecessors.
+// `Hazards` translates slices to addresses (input and output may share them) and keeps every step's
+// predecessors.
 class ScheduleBuilder::Hazards {
  public:
   explicit Hazards(const Problem& problem) {
@@ -56,7 +57,7 @@ class ScheduleBuilder::Hazards {
   }
   void after(std::uint32_t step) { after_.push_back(step); }
 
-  // Closes the step: keeps what it has to follow, without what follows from the rest.
+  // Closes the step: keeps its predecessors, without those that others imply.
   std::uint32_t close_step() {
     std::sort(after_.begin(), after_.end());
     after_.erase(std::unique(after_.begin(), after_.end()), after_.end());
@@ -78,7 +79,7 @@ class ScheduleBuilder::Hazards {
   std::uint64_t begin(const Slice& slice) const { return slice.offset + shift_[index(slice.buffer)]; }
   AccessHistory& history(const Slice& slice) { return histories_[space_[index(slice.buffer)]]; }
 
-  // Whether a later predecessor has after_[i] among its own. Not worth looking for in long lists.
+  // Whether a later predecessor has after_[i] among its own. Long lists are not searched.
   bool implied(std::size_t i) const {
     if (after_.size() > 16) return false;
     for (std::size_t j = i + 1; j < after_.size(); ++j) {
@@ -237,8 +238,8 @@ void ScheduleBuilder::add(Step step) {
     return;
   }
   const auto id = static_cast<std::uint32_t>(schedule_.steps.size());
-  // What is overwritten where it is read needs no entry as a reader: the write has the same predecessors and
-  // more.
+  // A slice that is overwritten where it is read needs no entry as a reader: the write has the same
+  // predecessors and more.
   for (const Slice& operand : {step.left, step.right}) {
     if (!hazards_->same_place(operand, step.out)) hazards_->read(operand, id);
   }

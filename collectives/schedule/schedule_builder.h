@@ -12,9 +12,9 @@
 
 namespace tutti {
 
-// Collects the steps that an algorithm emits in straight-line order, numbers the messages of each pair, and
-// derives the dependencies from the slices that steps read and write (read after write, write after read,
-// write after write), so that independent steps overlap and pipelines form by themselves.
+// `ScheduleBuilder` collects the steps that an algorithm emits in straight-line order, numbers the messages
+// of each pair, and derives the dependencies from the slices that steps read and write (read after write,
+// write after read, write after write), so that independent steps overlap and pipelines form by themselves.
 //
 // Steps over zero elements: local ones are dropped, messages are kept (a receiver cannot know). A copy onto
 // itself is dropped. In-place problems are understood: `input` and `output` then share addresses.
@@ -39,7 +39,7 @@ class ScheduleBuilder {
 
   // --- shared schedules ---
 
-  // Says at the very start that this is one: steps keep the order in which they are emitted.
+  // Call it first, for a shared schedule: steps keep the order in which they are emitted.
   void share() { schedule_.shared = true; }
   // A slice of the window of rank `owner`.
   Slice window(int owner, std::uint64_t offset, std::uint64_t count);
@@ -47,15 +47,16 @@ class ScheduleBuilder {
   std::uint32_t signal();
   void await(int peer, std::uint32_t signal);
   std::uint32_t signals() const { return signals_; }
-  // What is emitted between the two is carried out `times` times (see Schedule::Repeat). Once in a schedule.
+  // The steps emitted between the two are carried out `times` times (see Schedule::Repeat). Once in a
+  // schedule.
   void begin_repeat(std::uint64_t times, std::uint64_t stride);
   void end_repeat();
 
-  // From here on, what an algorithm calls `input` is this slice of scratch, and no longer shares addresses
-  // with the output (premultiplied sums; exchanges in place whose blocks overlap).
+  // From here on, the `input` of an algorithm is this slice of scratch, and no longer shares addresses with
+  // the output (premultiplied sums; exchanges in place whose blocks overlap).
   void redirect_input(Slice to);
-  // From here on a send waits for the send emitted `window` sends before it (0: for none): bounds what a rank
-  // has in flight, and keeps messages that are ready early from delaying those that others wait for.
+  // From here on a send waits for the send emitted `window` sends before it (0: for none): bounds a rank's
+  // messages in flight, and keeps messages that are ready early from delaying those that others wait for.
   void limit_in_flight(std::uint32_t window);
   // From here on a send waits for every receive emitted so far: for messages without content, which leave no
   // trace in memory to derive that from.
@@ -65,7 +66,7 @@ class ScheduleBuilder {
 
   // While it lives, `input` and `output` are the given slices, in the terms from outside of it, and peer i is
   // ranks[i]: an algorithm can then be carried out as a part of another, among some of the ranks. A limit of
-  // what is in flight, or an input redirected, ends with it. Parts do not nest.
+  // messages in flight, or an input redirected, ends with it. Parts do not nest.
   class Part {
    public:
     Part(ScheduleBuilder& builder, std::span<const int> ranks, Slice input, Slice output);

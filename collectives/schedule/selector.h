@@ -13,18 +13,15 @@ namespace tutti {
 struct Choice {
   const Algorithm* algorithm = nullptr;
   Tuning tuning;
-  double seconds = 0;  // what the model expects
+  double seconds = 0;  // that the model expects
 };
 
-// "ring, segments of 64 KiB: 123.4 us"; names only the knobs that the algorithm has.
-std::string describe(const Choice& choice);
-
-// Chooses by estimated cost, among what applies. A pure function of values that all ranks agree on, so that
-// all ranks choose alike.
+// `Selector` chooses the algorithm of the least estimated cost among those that apply. It is a pure function
+// of values that all ranks agree on, so that all ranks choose alike.
 class Selector {
  public:
   // `overrides`: the text of TUTTI_ALGORITHM, "all_reduce:ring,broadcast:binomial"; invalid_argument names
-  // what is unknown in it.
+  // an unknown word in it.
   static Result<Selector> create(CostModel model, const std::string& overrides);
 
   // `algorithm_id` 0: the best, or the override where that applies; otherwise that one, invalid_argument if
@@ -40,5 +37,8 @@ class Selector {
   CostModel model_;
   std::vector<const Algorithm*> overrides_;
 };
+
+// "ring, segments of 64 KiB: 123.4 us"; names only the knobs that the algorithm has.
+std::string describe(const Choice& choice);
 
 }  // namespace tutti

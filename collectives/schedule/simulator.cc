@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// The way out of a rank or a host and the way in: free from then on.
+// The way out of a rank or a host, and the way in; each is free from that time on.
 struct Ports {
   double out = 0;
   double in = 0;
@@ -101,7 +101,7 @@ class SimulatedRun {
     return topology_ == nullptr ? 0 : static_cast<std::size_t>(topology_->host_of(static_cast<int>(rank)));
   }
 
-  // The next repetition of a rank.
+  // Starts the next repetition of a rank.
   void repeat(std::uint32_t rank, double time) {
     const Schedule& schedule = schedules_[rank];
     for (std::size_t i = 0; i < schedule.steps.size(); ++i)
@@ -135,8 +135,8 @@ class SimulatedRun {
     waiting.erase(meeting);
   }
 
-  // Occupies the rank, and a core of its host, for so long, from `time` on or as soon as both are free; when
-  // that begins.
+  // Occupies the rank, and a core of its host, for so many seconds, from `time` on or as soon as both are
+  // free. Returns when that begins.
   double occupy(std::uint32_t rank, double time, double seconds) {
     Machine& machine = machines_[rank];
     double begin = std::max(time, machine.thread);
@@ -150,8 +150,8 @@ class SimulatedRun {
     return begin;
   }
 
-  // The message leaves when the sender and its port are free, and is in when the receiver's port has taken
-  // it.
+  // The message leaves when the sender and its port are free, and has arrived when the receiver's port has
+  // taken it.
   void send(const Event& event) {
     const Step& s = step(event.at);
     const std::uint32_t from = event.at.rank;
@@ -172,7 +172,8 @@ class SimulatedRun {
     if (within) {
       arrival += begin;
     } else {
-      // The bytes of all ranks of a host go one after the other; what a message costs besides is each rank's.
+      // The bytes of all ranks of a host go one after the other; the other costs of a message are each rank's
+      // own.
       Ports& host_sender = machines_[from].host->ports;
       Ports& host_receiver = machines_[to].host->ports;
       begin = std::max(begin, host_sender.out);
@@ -191,7 +192,7 @@ class SimulatedRun {
          progress_[from].repetition);
   }
 
-  // The receiver takes it in, so that it is done with the last byte if it has nothing else to do.
+  // The receiver takes the message in, so that it is done with the last byte if it has nothing else to do.
   void land(const Event& event) {
     const Step& s = step(event.at);
     const auto to = static_cast<std::uint32_t>(s.peer);
@@ -224,9 +225,7 @@ class SimulatedRun {
 
   void complete(const Event& event) {
     const Schedule& schedule = schedules_[event.at.rank];
-    const Step& s = schedule.steps[event.at.step];
-    for (std::uint32_t i = 0; i < s.successor_count; ++i) {
-      const std::uint32_t next = schedule.successors[s.first_successor + i];
+    for (const std::uint32_t next : schedule.successors_of(schedule.steps[event.at.step])) {
       if (--missing_[event.at.rank][next] == 0)
         post(event.time, {event.at.rank, next}, Event::Kind::eligible);
     }
@@ -234,7 +233,7 @@ class SimulatedRun {
     if (--progress.open == 0 && ++progress.repetition < repetitions_) repeat(event.at.rank, event.time);
   }
 
-  // 24 bits of rank and of message, as many as are simulated.
+  // A key has 24 bits for the rank and 24 for the message, more than any simulation needs.
   static std::uint64_t key(std::uint32_t repetition, int peer, std::uint32_t index) {
     return std::uint64_t{repetition} << 48 | static_cast<std::uint64_t>(peer) << 24 | index;
   }

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// Which ranks of a group are on one host. Immutable; equal on all ranks, since it is made from what all ranks
-// were told at init.
+// `Topology` says which ranks of a group are on one host. It is immutable, and equal on all ranks, since it
+// is made from the descriptions of peers that all ranks got at init.
 class Topology {
  public:
   // `hosts`: by rank, any numbers that are equal for ranks of one host. Hosts are renumbered in the order of
@@ -41,8 +41,8 @@ class Topology {
   bool regular_ = false;
 };
 
-// By rank: a number for the host that it is on. Ranks are on one host if they share the running kernel and
-// the network: boot id and network namespace.
+// For each rank a number for the host that it is on. Ranks are on one host if they share the running kernel
+// and the network: boot id and network namespace.
 std::vector<int> hosts_of(std::span<const PeerInfo> peers);
 
 }  // namespace tutti

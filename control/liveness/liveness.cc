@@ -107,11 +107,20 @@ void Liveness::run(Overlay& overlay) {
     }
     for (const Command& command : commands) command(overlay);
     commands.clear();
-    if (linked_.load() == 0 && overlay.linked()) {
-      linked_.store(1);
-      futex_wake(linked_);
-    }
+    judge_links(overlay);
   }
+}
+
+void Liveness::judge_links(const Overlay& overlay) {
+  if (judged_.load() != 0) return;
+  const Status unlinked = overlay.unlinked();
+  {
+    const std::lock_guard lock(mutex_);
+    unlinked_ = unlinked;
+  }
+  if (unlinked.code() == Code::timeout) return;
+  judged_.store(1);
+  futex_wake(judged_);
 }
 
 void Liveness::post(Command command) {
@@ -125,12 +134,11 @@ void Liveness::post(Command command) {
   }
 }
 
-bool Liveness::wait_linked(Deadline deadline) {
-  while (thread_.joinable() && linked_.load() == 0) {
-    if (deadline.expired()) return false;
-    futex_wait(linked_, 0, deadline);
-  }
-  return true;
+Status Liveness::wait_linked(Deadline deadline) {
+  if (!thread_.joinable()) return {};
+  while (judged_.load() == 0 && !deadline.expired()) futex_wait(judged_, 0, deadline);
+  const std::lock_guard lock(mutex_);
+  return unlinked_;
 }
 
 void Liveness::stop() {

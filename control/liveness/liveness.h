@@ -37,8 +37,10 @@ class Liveness final : public ControlPlane {
   std::string address() const { return liveness::format(address_); }
   // Before `start`: who we are, and who the others are.
   void meet(int rank, std::vector<PeerInfo> peers);
-  // Waits until this rank is linked with all its neighbours that still live. False: not within that time.
-  bool wait_linked(Deadline deadline);
+  // Waits until this rank is linked with all its neighbours that still live. `timeout`: that did not happen
+  // by the deadline; the text says whom the rank could not reach, where, and why. `resource_exhausted`, at
+  // once: this process lacks the descriptors for it.
+  Status wait_linked(Deadline deadline);
 
   void start(ControlEvents& events) override;
   void stop() override;
@@ -53,6 +55,7 @@ class Liveness final : public ControlPlane {
   Liveness(LivenessOptions options, Descriptor listener);
   void post(Command command);
   void run(liveness::Overlay& overlay);
+  void judge_links(const liveness::Overlay& overlay);
   bool forked() const;
 
   const LivenessOptions options_;
@@ -61,9 +64,10 @@ class Liveness final : public ControlPlane {
   liveness::Address address_;
   liveness::OverlayOptions overlay_options_;
   const std::uint32_t born_;
-  std::atomic<std::uint32_t> linked_{0};
+  std::atomic<std::uint32_t> judged_{0};  // 1: `unlinked_` is what `wait_linked` returns at once
   std::mutex mutex_;
   std::vector<Command> commands_;
+  Status unlinked_{Code::timeout, "the control thread has not run yet"};
   std::unique_ptr<liveness::Overlay> overlay_;  // the thread's, once it runs
   std::thread thread_;
 };

@@ -45,7 +45,10 @@ Overlay::Overlay(OverlayOptions options, Descriptor listener, ControlEvents& eve
   }
 }
 
-void Overlay::start(Clock::time_point now) { mend(now, now); }
+void Overlay::start(Clock::time_point now) {
+  both_tried_at_ = now + 2 * others_turn;
+  mend(now, now);
+}
 
 // The neighbours that the ring has now become contacts. The lower rank of a pair connects.
 void Overlay::mend(Clock::time_point connect_at, Clock::time_point patience_from) {
@@ -63,10 +66,26 @@ void Overlay::mend(Clock::time_point connect_at, Clock::time_point patience_from
   }
 }
 
-bool Overlay::linked() const {
-  return fenced_ || std::ranges::all_of(contacts_, [this](const auto& entry) {
-           return entry.second.phase == Phase::open || !is_here(entry.first);
-         });
+std::string Overlay::unreached(int rank, const Contact& contact) const {
+  const auto& address = addresses_[static_cast<std::size_t>(rank)];
+  const std::string place = address ? " at " + format_endpoint(address->host, address->port) : "";
+  const std::string text = "no control connection with it could be made" + place + ": " +
+                           (contact.failed.empty() ? "nothing answered" : contact.failed);
+  if (contact.lacks_descriptor) return text;
+  return text +
+         ". If a firewall is in between: TUTTI_PORT_RANGE says which ports ranks listen on, "
+         "TUTTI_SOCKET_IFNAME and TUTTI_BIND_ADDRESS on which network";
+}
+
+Status Overlay::unlinked() const {
+  if (fenced_) return {};
+  for (const auto& [rank, contact] : contacts_) {
+    if (contact.phase == Phase::open || !is_here(rank)) continue;
+    const std::string why = describe(rank) + ": " + unreached(rank, contact);
+    return contact.lacks_descriptor ? Status(Code::resource_exhausted, why)
+                                    : Status(Code::timeout, why, rank);
+  }
+  return {};
 }
 
 Frame Overlay::frame(FrameKind kind) const {

@@ -52,8 +52,10 @@ class Overlay {
   void collect(std::vector<pollfd>& waits);
   Clock::time_point next() const;
   void run(const std::vector<pollfd>& ready, Clock::time_point now);
-  // Whether every neighbour is linked, or gone.
-  bool linked() const;
+  // Why a neighbour that is here is not linked: `timeout`, with its address and what the last attempt ended
+  // with; or `resource_exhausted`, if this process lacks the descriptors for it. `ok`: every neighbour is
+  // linked, or gone.
+  Status unlinked() const;
 
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int target, std::uint32_t topic, std::string body);
@@ -67,6 +69,8 @@ class Overlay {
   enum class Presence : std::uint8_t { here, left, lost };
   enum class Phase : std::uint8_t { absent, connecting, greeting, open, closing };
   static constexpr Clock::time_point never = Clock::time_point::max();
+  // A connection on which nobody has said hello by then is closed.
+  static constexpr std::chrono::milliseconds hello_limit{5000};
   static constexpr Backoff between_refusals{std::chrono::milliseconds(10), std::chrono::milliseconds(80)};
 
   // A rank that we are linked with, or ought to be.
@@ -86,7 +90,8 @@ class Overlay {
     int refusals = 0;
     Backoff backoff = between_refusals;
     int rejections = 0;
-    std::string failed;  // why the last attempt to connect has; empty: nothing answered
+    std::string failed;             // why the last attempt to connect has; empty: nothing answered
+    bool lacks_descriptor = false;  // that was why
   };
   struct Stranger {
     std::unique_ptr<Stream> stream;
@@ -112,21 +117,24 @@ class Overlay {
   void remove(int rank, Presence presence);
   void mend(Clock::time_point connect_at, Clock::time_point patience_from);
   Frame frame(FrameKind kind) const;
+  std::string unreached(int rank, const Contact& contact) const;
 
-  // overlay_links.cc: connections
+  // overlay_strangers.cc: connections that others make, until it is known who they are
   void accept(Clock::time_point now);
   void greet_strangers(Clock::time_point now);
   bool greet(Stranger& stranger, Clock::time_point now);
   bool welcome(Stranger& stranger, const Hello& hello, Clock::time_point now);
   Verdict judge(const Hello& hello) const;
+
+  // overlay_links.cc: connections with neighbours
   void try_connect(int rank, Contact& contact, Clock::time_point now);
   void locate(int rank, Contact& contact);
   void advance(int rank, Contact& contact, short ready, Clock::time_point now);
-  void read_answer(int rank, Contact& contact, Clock::time_point now);
+  void read_answer(int rank, Contact& contact, bool goes_on, Clock::time_point now);
+  bool read_reason(Contact& contact, bool goes_on, std::string& why) const;
   void read_frames(int rank, Contact& contact, Clock::time_point now);
   void attempt_failed(int rank, Contact& contact, Clock::time_point now);
   void open(int rank, Contact& contact, Clock::time_point now);
-  std::string unreached(int rank, const Contact& contact) const;
   void suspect(Contact& contact, const std::string& evidence, Clock::time_point now);
   void write(Contact& contact, const Frame& frame);
   void close_after(std::unique_ptr<Stream> stream);
@@ -151,7 +159,8 @@ class Overlay {
   std::deque<std::uint64_t> key_order_;
   std::vector<int> waiting_;  // which contact each descriptor of `collect` belongs to
   std::size_t closing_at_ = 0;
-  Clock::time_point accept_at_{};  // not before, for lack of descriptors
+  Clock::time_point accept_at_{};      // not before, for lack of descriptors
+  Clock::time_point both_tried_at_{};  // by then either side of each first pair has tried to connect
   Clock::time_point planned_ = never;
   Clock::time_point stop_at_ = never;
   std::uint32_t generation_ = 0;

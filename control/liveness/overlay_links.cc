@@ -7,9 +7,8 @@
 
 #include "control/liveness/overlay.h"
 #include "core/error_text.h"
-#include "core/security/crowd.h"
 
-// Connections: making them, reading them, judging their silence.
+// Connections with neighbours: making them, reading them, judging their silence.
 namespace tutti::liveness {
 namespace {
 
@@ -17,12 +16,6 @@ using std::chrono::milliseconds;
 
 // Between a connection's end and the verdict, for whoever knows a better cause.
 constexpr milliseconds grace{50};
-// Who has not said hello by then is closed; so is one of too many.
-constexpr milliseconds hello_limit{5000};
-constexpr std::size_t most_strangers = 64;
-// Few of those, so that nobody has to go before it had some turns to prove itself, however many come.
-constexpr int accepts_per_turn = 8;
-constexpr milliseconds scarcity_pause{100};
 // So many refusals, and a rank counts as gone: it listened before anybody knew its address.
 constexpr int refusals_until_gone = 5;
 constexpr milliseconds retry_pause{200};
@@ -128,7 +121,8 @@ void Overlay::check_times(Clock::time_point now) {
     };
     const std::string limit = format_duration(options_.limit);
     if (now >= contact.judged) {
-      lose(contact.evidence);
+      const bool never_reached = !contact.failed.empty();
+      lose(contact.evidence + (never_reached ? "; before that, " + unreached(rank, contact) : ""));
     } else if (contact.phase == Phase::open && now - contact.heard >= options_.limit) {
       lose("no sign of life for " + limit);
     } else if (contact.phase != Phase::open && now >= contact.due) {
@@ -145,87 +139,6 @@ void Overlay::check_times(Clock::time_point now) {
   }
 }
 
-// --- who comes to us ---
-
-void Overlay::accept(Clock::time_point now) {
-  for (int i = 0; i < accepts_per_turn; ++i) {
-    bool scarce = false;
-    auto guard =
-        security::Guard::accepting(options_.credentials, security::Service::control,
-                                   static_cast<std::uint32_t>(options_.rank), Deadline::after(hello_limit));
-    std::unique_ptr<Stream> stream = accept_from(listener_, std::move(guard), scarce);
-    if (scarce) accept_at_ = now + scarcity_pause;
-    if (stream == nullptr) return;
-    if (strangers_.size() == most_strangers) {
-      const auto crowd_of = [](const Stranger& stranger) {
-        return security::Crowd{stranger.origin, stranger.stream->has_begun()};
-      };
-      strangers_.erase(security::first_to_go(strangers_, crowd_of));
-    }
-    const std::uint64_t origin = security::origin_of(stream->descriptor());
-    strangers_.push_back({std::move(stream), now + hello_limit, origin});
-  }
-}
-
-void Overlay::greet_strangers(Clock::time_point now) {
-  for (auto next = strangers_.begin(); next != strangers_.end();) {
-    const auto stranger = next++;
-    if (!greet(*stranger, now)) strangers_.erase(stranger);
-  }
-}
-
-// False once it is a stranger no more, or closed.
-bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
-  const bool goes_on = stranger.stream->progress(POLLIN | POLLOUT);
-  if (const security::Guard* const guard = stranger.stream->refused_by()) {
-    refusals_.add("control", *guard);
-    return false;
-  }
-  const auto close = [](const char* why) {
-    log::debug("control: a connection was closed before it was one of ours: ", why);
-    return false;
-  };
-  std::string& received = stranger.stream->received();
-  if (!begins_like_hello(received)) return close("it does not speak our protocol");
-  if (now >= stranger.due) return close("it did not say who it is in time");
-  if (received.size() < hello_bytes) return goes_on || close("it ended");
-  const auto hello = decode_hello(received);
-  if (!hello || hello->from != stranger.stream->proved().value_or(hello->from))
-    return close("it says that it is another than it has proved to be");
-  received.erase(0, hello_bytes);
-  return welcome(stranger, *hello, now);
-}
-
-bool Overlay::welcome(Stranger& stranger, const Hello& hello, Clock::time_point now) {
-  const Verdict verdict = judge(hello);
-  stranger.stream->write(encode(Answer{verdict, generation_}));
-  if (verdict != Verdict::welcome) {
-    log::debug("control: turned away what says it is rank ", hello.from);
-    if (closing_.size() < most_strangers) close_after(std::move(stranger.stream));
-    return false;
-  }
-  Contact& contact = contacts_[static_cast<int>(hello.from)];
-  contact.stream = std::move(stranger.stream);
-  open(static_cast<int>(hello.from), contact, now);
-  return false;
-}
-
-Verdict Overlay::judge(const Hello& hello) const {
-  const auto self = static_cast<std::uint32_t>(options_.rank);
-  if (hello.version != protocol_version || hello.job != job_ || hello.to != self || hello.from == self ||
-      hello.to_nonce != options_.nonce || !is_rank(hello.from)) {
-    return Verdict::stranger;
-  }
-  const auto& address = addresses_[hello.from];
-  if (!address || address->nonce != hello.from_nonce) return Verdict::stranger;
-  if (presence_[hello.from] == Presence::lost) return Verdict::fenced;
-  if (presence_[hello.from] == Presence::left || stop_at_ != never) return Verdict::leaving;
-  const auto found = contacts_.find(static_cast<int>(hello.from));
-  const bool trying = found != contacts_.end() &&
-                      (found->second.phase == Phase::connecting || found->second.phase == Phase::greeting);
-  return trying && self < hello.from ? Verdict::crossed : Verdict::welcome;
-}
-
 // --- whom we go to ---
 
 void Overlay::try_connect(int rank, Contact& contact, Clock::time_point now) {
@@ -238,8 +151,13 @@ void Overlay::try_connect(int rank, Contact& contact, Clock::time_point now) {
   contact.stream = options_.connect(
       *contact.address,
       security::Guard::connecting(options_.credentials, parties, Deadline::after(hello_limit)));
-  if (contact.stream != nullptr) contact.phase = Phase::connecting;
-  if (contact.stream == nullptr) contact.failed = error_text(errno);
+  if (contact.stream != nullptr) {
+    contact.phase = Phase::connecting;
+    return;
+  }
+  const int error = errno;
+  contact.failed = error_text(error);
+  contact.lacks_descriptor = error == EMFILE || error == ENFILE;
 }
 
 // The name service may take its time: heartbeats must not wait for it.
@@ -268,7 +186,7 @@ void Overlay::advance(int rank, Contact& contact, short ready, Clock::time_point
     contact.phase = Phase::greeting;
   }
   if (contact.phase == Phase::greeting && contact.stream->received().size() >= answer_bytes)
-    return read_answer(rank, contact, now);
+    return read_answer(rank, contact, goes_on, now);
   if (contact.phase == Phase::open) {
     const Stream* const read = contact.stream.get();
     read_frames(rank, contact, now);
@@ -290,6 +208,7 @@ void Overlay::attempt_failed(int rank, Contact& contact, Clock::time_point now) 
   if (guard != nullptr && guard->status().code() == Code::unauthenticated)
     contact.refusal = Status(Code::unauthenticated, describe(rank) + ": " + guard->status().message(), rank);
   contact.failed = contact.stream->why();
+  contact.lacks_descriptor = false;
   contact.stream.reset();
   contact.phase = Phase::absent;
   contact.next_try = now + retry_pause;
@@ -300,13 +219,18 @@ void Overlay::attempt_failed(int rank, Contact& contact, Clock::time_point now) 
   if (!refused) return;
   contact.next_try = now + contact.backoff.next();
   if (++contact.refusals < refusals_until_gone) return;
+  // A firewall may refuse one direction only: the other side has its turn before anybody is given up.
+  if (now < both_tried_at_ && losses_.empty() && !any_left_) return;
   // Where ranks have begun to leave, this one will have done so as well, and its goodbye went another way.
   if (any_left_) return on_left(rank, -1);
   unreachable("nobody listens for it any more: ");
 }
 
-void Overlay::read_answer(int rank, Contact& contact, Clock::time_point now) {
+void Overlay::read_answer(int rank, Contact& contact, bool goes_on, Clock::time_point now) {
   const auto answer = decode_answer(contact.stream->received());
+  std::string why = "refused by " + describe(rank);
+  const bool fenced = answer && answer->verdict == Verdict::fenced;
+  if (fenced && !read_reason(contact, goes_on, why)) return;
   contact.stream->received().erase(0, answer_bytes);
   if (answer && answer->verdict == Verdict::welcome) {
     open(rank, contact, now);
@@ -319,9 +243,21 @@ void Overlay::read_answer(int rank, Contact& contact, Clock::time_point now) {
     give_up(rank, Status(Code::peer_lost, describe(rank) + ": another process answers at its address", rank));
   } else if (answer->verdict == Verdict::leaving) {
     on_left(rank, -1);
-  } else if (answer->verdict == Verdict::fenced) {
-    fence("refused by " + describe(rank) + " at generation " + std::to_string(answer->generation));
+  } else if (fenced) {
+    fence(why);
   }
+}
+
+// The verdict `fenced` is followed by the frame that says why this rank is outside. False: that has still to
+// come.
+bool Overlay::read_reason(Contact& contact, bool goes_on, std::string& why) const {
+  std::string_view rest = contact.stream->received();
+  rest.remove_prefix(answer_bytes);
+  Frame loss;
+  const Parsed parsed = take_frame(rest, loss);
+  if (parsed == Parsed::incomplete) return !goes_on;
+  if (parsed != Parsed::wrong && loss.kind == FrameKind::lost) why = loss.body;
+  return true;
 }
 
 // --- linked ---
@@ -332,6 +268,7 @@ void Overlay::open(int rank, Contact& contact, Clock::time_point now) {
   contact.due = contact.next_try = contact.judged = never;
   contact.refusals = contact.rejections = 0;
   contact.backoff = between_refusals;
+  contact.failed.clear();
   for (const Lost& loss : losses_) write(contact, loss.frame);
   contact.stream->flush();
   log::trace("control: linked with rank ", rank);
@@ -363,16 +300,6 @@ void Overlay::write(Contact& contact, const Frame& frame) {
   if (contact.stream->unsent() > most_unsent && !vital) return;
   contact.stream->write(encode(frame));
   contact.stream->flush();
-}
-
-std::string Overlay::unreached(int rank, const Contact& contact) const {
-  const auto& address = addresses_[static_cast<std::size_t>(rank)];
-  const std::string place = address ? " at " + format_endpoint(address->host, address->port) : "";
-  return "no control connection with it could be made" + place + ": " +
-         (contact.failed.empty() ? "nothing answered" : contact.failed) +
-         ". If a firewall is in between: TUTTI_PORT_RANGE says which ports ranks listen on, "
-         "TUTTI_SOCKET_IFNAME "
-         "and TUTTI_BIND_ADDRESS on which network";
 }
 
 void Overlay::suspect(Contact& contact, const std::string& evidence, Clock::time_point now) {

@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-// An IPv4 or IPv6 address with a port, as the socket calls take it.
+// A `SocketAddress` is an IPv4 or IPv6 address with a port, as the socket calls take it.
 struct TUTTI_API SocketAddress {
   sockaddr_storage storage = {};
   socklen_t length = 0;
@@ -33,15 +33,14 @@ struct TUTTI_API SocketAddress {
 // From a literal address ("10.0.0.1", "::1", "[::1]", "fe80::1%eth0"); none for a name.
 TUTTI_API std::optional<SocketAddress> parse_address(const std::string& literal, std::uint16_t port);
 
-// A question about a literal address or a name, which a thread of its own puts to the name service: nobody
-// has to wait for the answer, and none comes too late. Best addresses first; `unreachable` names the host and
-// what the name service said.
+// A `Resolution` looks a name or a literal address up, on a thread of its own: no caller has to wait for the
+// answer. The best addresses come first. `unreachable` names the host and what the name service said.
 class TUTTI_API Resolution {
  public:
   using Answer = Result<std::vector<SocketAddress>>;
 
   Resolution(std::string host, std::uint16_t port);
-  // None while the name service is at work.
+  // Returns nothing while the name service is at work.
   std::optional<Answer> answer() const;
   Answer wait(Deadline deadline) const;
 
@@ -54,12 +53,13 @@ class TUTTI_API Resolution {
   std::shared_ptr<Lookup> lookup_;
 };
 
-// The addresses of a literal or of a name, best first. Blocks up to the deadline at most, however long the
-// name service takes. `unreachable` names the host and what the name service said.
+// Returns the addresses of a literal or of a name, best first. It blocks up to the deadline at most, however
+// long the name service takes. `unreachable` names the host and what the name service said.
 TUTTI_API Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port,
                                                      Deadline deadline);
 
-// The local address of packets to `target`, by the routing table; sends nothing. None if there is no route.
+// Returns the local address of packets to `target`, by the routing table, without sending any. Returns
+// nothing if there is no route.
 TUTTI_API std::optional<SocketAddress> route_source(const SocketAddress& target);
 
 // A literal loopback address, "localhost", or a name under it.

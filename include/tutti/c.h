@@ -1,11 +1,11 @@
-/* The C interface: everything of Communicator and Work, for C11 and for languages that call C. Included as
- * <tutti/c.h>; it needs libtutti and no C++.
+/* This is the C interface: everything of Communicator and Work, for C11 and for languages that call C. It is
+ * included as <tutti/c.h>, and needs libtutti and no C++.
  *
  * Results. A function that can fail returns a code: TUTTI_OK, or a TUTTI_ERROR_*, after which
- * tutti_error_message() says what happened, on the same thread, until the next call that fails there. What a
- * function hands out through a pointer is set to nothing (null, zero) if it fails. A null handle is
- * TUTTI_ERROR_INVALID_ARGUMENT, but functions that return no code (tutti_comm_rank, ...) need one that is
- * not.
+ * tutti_error_message() says what happened, on the same thread, until the next call that fails there. A
+ * result that a function hands out through a pointer is null or zero if the function fails. A null handle is
+ * TUTTI_ERROR_INVALID_ARGUMENT, but functions that return no code (tutti_comm_rank, ...) need a handle that
+ * is not null.
  *
  * Operations. A call issues an operation, which starts at once, and hands out a `tutti_work`. With a null
  * `work` it returns when the operation is over, with its code. Every rank calls the same collectives in the
@@ -21,10 +21,10 @@
  * thread is inside a call on them. Nothing here may be called in a forked child but freeing, and a new
  * tutti_init.
  *
- * Times. Nanoseconds; INT64_MAX has no end, negative ones are TUTTI_ERROR_INVALID_ARGUMENT.
+ * Times. They are nanoseconds. INT64_MAX means no end; negative ones are TUTTI_ERROR_INVALID_ARGUMENT.
  *
  * Structures that may grow begin with their size: fill them with the macro beside them, then set members. The
- * interface only grows: what was compiled against an older tutti.h runs with a newer library. */
+ * interface only grows: a program that was compiled against an older tutti.h runs with a newer library. */
 #ifndef TUTTI_C_H_
 #define TUTTI_C_H_
 
@@ -56,10 +56,10 @@ enum {
 
 /* "timeout", "peer_lost", ...; "ok"; "unknown". Static. */
 TUTTI_C_API const char* tutti_code_name(int code);
-/* What the last failed call on this thread had to say: "peer_lost: rank 0 (host b, pid 4711): ...". Never
+/* The reason of the last failed call on this thread: "peer_lost: rank 0 (host b, pid 4711): ...". Never
  * null; valid until the next call that fails on this thread. */
 TUTTI_C_API const char* tutti_error_message(void);
-/* The world rank that it blames, or -1. */
+/* The world rank that this reason blames, or -1. */
 TUTTI_C_API int tutti_error_peer(void);
 /* Makes `message` (null: none) the thread's last error and returns `code`: how callbacks say what went wrong.
  */
@@ -87,7 +87,7 @@ enum {
   TUTTI_FLOAT8_E5M2 = 12
 };
 
-/* Bytes of one element; 0 for what is no type. */
+/* Bytes of one element; 0 for a number that is no type. */
 TUTTI_C_API size_t tutti_data_type_size(tutti_data_type type);
 /* "int8", "bfloat16", "bool", ...; "unknown". Static. */
 TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
@@ -150,10 +150,11 @@ typedef struct tutti_init_options {
  * this is a world of one rank. */
 TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm);
 
-/* Who tutti_init would make this process, by `options` (may be null) and the environment; meets nobody. */
+/* Hands out the rank that tutti_init would give this process, by `options` (may be null) and the environment.
+ * It meets nobody. */
 TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* world_size);
 
-/* What a store's callback answers with; copies the bytes. */
+/* The answer of a store's callback. tutti_bytes_set copies the bytes. */
 typedef struct tutti_bytes tutti_bytes;
 TUTTI_C_API int tutti_bytes_set(tutti_bytes* bytes, const void* data, size_t size);
 
@@ -186,7 +187,7 @@ typedef struct tutti_store {
 
 /* As tutti_init, over a store of the caller, under keys of its own that begin with "tutti/" and TUTTI_JOB_ID.
  * Of `options` (may be null) url, rank and world_size are not looked at. A store serves one such meeting at a
- * time; who makes several over one store gives each a prefix. */
+ * time; a program that makes several over one store gives each a prefix. */
 TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_size,
                                  const tutti_init_options* options, tutti_comm** comm);
 
@@ -222,7 +223,7 @@ typedef struct tutti_statistics {
   size_t struct_size;
   uint64_t operations;
   uint64_t registered_operations; /* that worked in place on memory from tutti_allocate */
-  uint64_t messages_sent;         /* of the whole process, as is what follows */
+  uint64_t messages_sent;         /* of the whole process, as are all figures below */
   uint64_t messages_received;
   uint64_t frames_sent;
   uint64_t bytes_sent;
@@ -276,7 +277,7 @@ typedef struct tutti_received {
 } tutti_received;
 #define TUTTI_RECEIVED_INIT \
   { sizeof(tutti_received), -1, 0, 0 }
-/* After a successful tutti_recv: what arrived. */
+/* Hands out what has arrived, after a successful tutti_recv. */
 TUTTI_C_API int tutti_work_received(const tutti_work* work, tutti_received* received);
 /* Another handle to the same operation. */
 TUTTI_C_API tutti_work* tutti_work_copy(const tutti_work* work);
@@ -356,7 +357,7 @@ TUTTI_C_API int tutti_scan(tutti_comm* comm, const void* in, void* out, size_t c
                            tutti_op op, const tutti_call_options* options, tutti_work** work);
 TUTTI_C_API int tutti_exscan(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, const tutti_call_options* options, tutti_work** work);
-/* Over when every rank has called it. */
+/* The operation is over when every rank has called it. */
 TUTTI_C_API int tutti_barrier(tutti_comm* comm, const tutti_call_options* options, tutti_work** work);
 
 /* ---- Point to point ---- */

@@ -17,6 +17,7 @@
 #include <tutti/types.h>
 #include <tutti/work.h>
 
+// A `Communicator` is a group of ranks that compute together: it issues their collectives and messages.
 namespace tutti {
 
 class Group;
@@ -25,12 +26,13 @@ struct Shrunk;
 struct CostModel;
 struct World;
 
-// What a single call may ask for.
+// `CallOptions` are what a single call may ask for.
 struct CallOptions {
-  // The operation fails with `timeout`, and the communicator with it, if it is not over by then. Zero: the
-  // communicator's default (TUTTI_TIMEOUT).
+  // The operation fails with `timeout`, and the communicator with it, if it is not over by then. Zero means
+  // the communicator's default (TUTTI_TIMEOUT).
   std::chrono::nanoseconds timeout{0};
-  // An algorithm by name ("ring"), the same on all ranks; empty: chosen by size. `tutti explain` lists them.
+  // An algorithm by name ("ring"), the same on all ranks. If it is empty, one is chosen by size. `tutti
+  // explain` lists them.
   std::string_view algorithm = {};
 };
 
@@ -39,7 +41,7 @@ inline constexpr int any_rank = -1;
 inline constexpr std::uint64_t any_tag = std::numeric_limits<std::uint64_t>::max();
 inline constexpr int no_color = -1;
 
-// One leg of a batch.
+// A `Transfer` is one message of a batch.
 struct Transfer {
   enum class Direction : std::uint8_t { send, recv };
   Direction direction = Direction::send;
@@ -48,9 +50,9 @@ struct Transfer {
   std::uint64_t tag = 0;
 };
 
-// Memory from `Communicator::allocate`. Freed soon after all ranks have let go of theirs; what it needs of
-// the communicator it keeps alive: while it lives, the end of the last `Communicator` neither ends what is in
-// flight nor tells the other ranks that this one has left.
+// An `Allocation` is memory from `Communicator::allocate`. It is freed soon after all ranks have destroyed
+// theirs. It keeps alive what it needs of the communicator: while it lives, the end of the last
+// `Communicator` neither ends operations in flight nor tells the other ranks that this one has left.
 class TUTTI_API Allocation {
  public:
   Allocation() = default;
@@ -64,7 +66,7 @@ class TUTTI_API Allocation {
   std::span<T> as() const {
     return {static_cast<T*>(data()), bytes() / sizeof(T)};
   }
-  // Whether other ranks reach it directly; if not, it is ordinary memory.
+  // Tells whether other ranks reach it directly. If not, it is ordinary memory.
   bool registered() const;
 
  private:
@@ -72,10 +74,10 @@ class TUTTI_API Allocation {
   Allocation(std::shared_ptr<Group> group, std::shared_ptr<GroupMemory> memory);
   void let_go();
   std::shared_ptr<Group> group_;
-  std::shared_ptr<GroupMemory> memory_;  // goes first
+  std::shared_ptr<GroupMemory> memory_;  // destroyed before the group
 };
 
-// A group of ranks that compute together.
+// A `Communicator` is a group of ranks that compute together.
 //
 // Every rank calls the same collectives in the same order with the same count, type, operation and root;
 // ranks that disagree get `mismatch`, on both sides, with both calls in words. Operations start at once and
@@ -91,13 +93,13 @@ class TUTTI_API Allocation {
 // operations match by order of issue. `send` and `recv` match by tag and may be issued concurrently.
 class TUTTI_API Communicator {
  public:
-  // Empty, as is one that was moved from: all that it does is to throw `Error`, invalid_argument, until one
-  // is assigned to it.
+  // An empty communicator, as is one that was moved from: every call throws `Error`, invalid_argument, until
+  // another communicator is assigned to it.
   Communicator() = default;
   Communicator(Communicator&&) noexcept = default;
   Communicator& operator=(Communicator&&) noexcept = default;
-  // Operations still in flight end with `aborted`; never hangs. Also inside a `then` callback, where they end
-  // soon after it.
+  // Operations still in flight end with `aborted`. The destructor never hangs. Inside a `then` callback the
+  // operations end soon after the callback.
   ~Communicator();
 
   int rank() const;
@@ -109,7 +111,8 @@ class TUTTI_API Communicator {
   Work all_reduce(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
   Work all_reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                   const CallOptions& options = {});
-  // As all_reduce, on `root` only; elsewhere `out` is ignored, and in the in-place form left as it was.
+  // Works as all_reduce, with the result on `root` only. Elsewhere `out` is ignored, and in the in-place form
+  // it stays as it was.
   Work reduce(const Buffer& in_out, const ReduceOp& op, int root, const CallOptions& options = {});
   Work reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, int root,
               const CallOptions& options = {});
@@ -119,7 +122,7 @@ class TUTTI_API Communicator {
   // `in_out` holds its input.
   Work all_gather(const ConstBuffer& in, const Buffer& out, const CallOptions& options = {});
   Work all_gather(const Buffer& in_out, const CallOptions& options = {});
-  // counts[r] elements come from rank r; the same counts on all ranks.
+  // counts[r] elements come from rank r. All ranks pass the same counts.
   Work all_gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts,
                     const CallOptions& options = {});
   // Block r of the reduced vector goes to rank r; in.count = size * out.count. In place: the result replaces
@@ -136,7 +139,7 @@ class TUTTI_API Communicator {
   // expect.
   Work all_to_all_v(const ConstBuffer& in, std::span<const std::uint64_t> in_counts, const Buffer& out,
                     std::span<const std::uint64_t> out_counts, const CallOptions& options = {});
-  // As all_gather, on `root` only; elsewhere `out` and `counts` are ignored.
+  // Works as all_gather, with the result on `root` only. Elsewhere `out` and `counts` are ignored.
   Work gather(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options = {});
   Work gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts, int root,
                 const CallOptions& options = {});
@@ -149,41 +152,42 @@ class TUTTI_API Communicator {
   Work scan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, const CallOptions& options = {});
   Work exscan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
   Work exscan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, const CallOptions& options = {});
-  // Over when every rank has called it.
+  // The operation is over when every rank has called it.
   Work barrier(const CallOptions& options = {});
 
-  // Point to point, outside of the order of collectives. Messages from one rank with equal tags arrive in
-  // order of sending. A send is over when its buffer may be reused. The receive's buffer may be larger than
-  // the message (Work::received tells); if it is smaller the receive fails with `mismatch`. Tags below 2^63.
-  // No message can be received twice, and a receive from `any_rank` or with `any_tag` takes the earliest that
-  // fits.
+  // Messages between two ranks are outside of the order of collectives. Messages from one rank with equal
+  // tags arrive in order of sending. A send is over when its buffer may be reused. The receive's buffer may
+  // be larger than the message (Work::received tells); if it is smaller the receive fails with `mismatch`.
+  // Tags are below 2^63. No message can be received twice, and a receive from `any_rank` or with `any_tag`
+  // takes the earliest that fits.
   Work send(const ConstBuffer& buffer, int peer, std::uint64_t tag = 0, const CallOptions& options = {});
   Work recv(const Buffer& buffer, int peer = any_rank, std::uint64_t tag = any_tag,
             const CallOptions& options = {});
-  // Starts all transfers together; over when the last is, failed if one fails.
+  // Starts all transfers together. The operation is over when the last one is, and fails if one fails.
   Work batch(std::span<const Transfer> transfers, const CallOptions& options = {});
 
-  // Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, then by
-  // rank. Connections are shared with this one. No value for ranks that pass `no_color`. Throws `Error`.
+  // The ranks with equal `color` form a communicator, ordered by `key`, then by rank. Connections are shared
+  // with this one. Ranks that pass `no_color` get no value. The call is collective and blocks; it throws
+  // `Error`.
   std::optional<Communicator> split(int color, int key = 0);
 
-  // Memory registered with the transports between the ranks: zeroed, page aligned. Collectives of this
-  // communicator whose buffers lie in such memory on all ranks copy nothing in or out (on one host:
-  // all_reduce, reduce, broadcast, all_gather, reduce_scatter, gather, scatter; not for averages and scaled
-  // sums); other ranks then write into it while the operation runs. Any part of it may be a buffer of
-  // anything. Collective and blocking; sizes may differ. Throws `Error`: resource_exhausted on all ranks if a
-  // host cannot have so much memory.
+  // Returns memory that is registered with the transports between the ranks, zeroed and page aligned.
+  // Collectives of this communicator whose buffers lie in such memory on all ranks copy nothing in or out (on
+  // one host: all_reduce, reduce, broadcast, all_gather, reduce_scatter, gather, scatter; not for averages
+  // and scaled sums); other ranks then write into it while the operation runs. Any part of it may be a buffer
+  // of anything. The call is collective and blocks; sizes may differ. It throws `Error`: resource_exhausted
+  // on all ranks if a host cannot have so much memory.
   Allocation allocate(std::size_t bytes);
 
-  // Ends everything pending and later on this communicator with `aborted`, here and on all ranks that can be
-  // reached. From any thread; returns at once.
+  // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can
+  // be reached. Any thread may call it; it returns at once.
   void abort(const std::string& reason);
-  // Ok, or the first cause of failure.
+  // Returns ok, or the first cause of failure.
   Status status() const;
-  // After a rank was lost: the communicator of the survivors, in the same order. Every survivor calls it, and
-  // gets the same; the old communicator is of no use afterwards (and fails now, if it has not yet).
-  // Collective and blocking. Throws `Error`: peer_lost if no more than half of the ranks are left, or, if
-  // `min_size` is given, less than so many; aborted if the others go on without this rank; timeout if a
+  // Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
+  // it, and gets the same one. The old communicator is of no use afterwards (and fails now, if it has not
+  // yet). The call blocks. It throws `Error`: peer_lost if no more than half of the ranks are left, or, if
+  // `min_size` is given, fewer than that; aborted if the others go on without this rank; timeout if a
   // survivor does not call it within TUTTI_TIMEOUT.
   Shrunk shrink(int min_size = 0);
 
@@ -193,7 +197,7 @@ class TUTTI_API Communicator {
   struct Statistics {
     std::uint64_t operations = 0;
     std::uint64_t registered_operations = 0;  // that worked in place on memory from `allocate`
-    std::uint64_t messages_sent = 0;          // of the whole process, as is what follows
+    std::uint64_t messages_sent = 0;          // of the whole process, as are all figures below
     std::uint64_t messages_received = 0;
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;
@@ -202,7 +206,8 @@ class TUTTI_API Communicator {
   };
   Statistics statistics() const;
 
-  // For hosts with an event loop of their own: readable when there is something to do, then call `progress`.
+  // A descriptor for programs with an event loop of their own: when it is readable, call `progress`, which
+  // returns true if it did anything.
   int descriptor() const;
   bool progress();
 
@@ -216,8 +221,8 @@ class TUTTI_API Communicator {
 
 struct Shrunk {
   Communicator communicator;
-  // Of the old communicator's collectives, this many, counted from the first one issued, have been completed
-  // by every survivor. A survivor may have completed more.
+  // Every survivor has completed this many of the old communicator's collectives, counted from the first one
+  // issued. A survivor may have completed more.
   std::uint64_t completed = 0;
 };
 

@@ -13,7 +13,7 @@ namespace tutti::security {
 
 class Keys;
 
-// What a process proves with that it belongs to the job.
+// `Settings` are what a process uses to prove that it belongs to the job.
 struct Settings {
   Secret token;
   std::string job;  // its name: proofs for one job are worth nothing in another with the same token
@@ -22,17 +22,17 @@ struct Settings {
   std::uint64_t rekey_bytes = std::uint64_t{1} << 36;  // how much one TLS key protects
 };
 
-// From TUTTI_TOKEN, or read from TUTTI_TOKEN_FILE, and TUTTI_TLS*; the job is TUTTI_JOB_ID.
+// Makes them of TUTTI_TOKEN, or of the file TUTTI_TOKEN_FILE, and of TUTTI_TLS*; the job is TUTTI_JOB_ID.
 // `invalid_argument` says what is wrong with them, and never shows the token. Once in the life of a process
 // the log warns of a token that is short, and of a token file that others can read.
 TUTTI_API Result<Settings> settings_from(const Config& config);
 
-// Made once, shared by all connections of a process, never changed.
+// `Credentials` are made once, shared by all connections of a process, and never changed.
 class TUTTI_API Credentials {
  public:
-  // Null if there is nothing to prove: then every door is open. `invalid_argument`: TLS without a token and
-  // without certificates, or with files that are none. Once in the life of a process the log
-  // warns of a key file that others can read.
+  // Returns null if there is nothing to prove: then every connection is accepted. `invalid_argument` means
+  // TLS without a token and without certificates, or with files that are none. Once in the life of a process
+  // the log warns of a key file that others can read.
   static Result<std::shared_ptr<const Credentials>> create(const Settings& settings);
   explicit Credentials(std::unique_ptr<const Keys> keys);
   Credentials(const Credentials&) = delete;

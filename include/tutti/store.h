@@ -16,13 +16,14 @@ namespace tutti {
 inline constexpr std::size_t max_store_key_bytes = 1024;
 inline constexpr std::size_t max_store_value_bytes = std::size_t{8} << 20;
 
-// A small key-value table that all ranks of a job reach: how they meet before they are connected. Never used
-// to move data.
+// A `Store` is a small key-value table that all ranks of a job reach: through it they meet before they are
+// connected. It is never used to move data.
 //
 // Every call may be made from any thread. A call that has to wait for a key waits until its deadline and then
 // fails with `timeout`, naming keys that are missing; a deadline that is already over makes it a poll, which
-// still answers when everything is there. `peer_lost`: the store is gone, and nothing is known about whether
-// the call took effect. `invalid_argument`: a key or value over the limits above, or an empty key.
+// still answers when everything is there. `peer_lost` means that the store is gone, and that it is not known
+// whether the call took effect. `invalid_argument` means a key or value over the limits above, or an empty
+// key.
 //
 // Values are arbitrary bytes. The operations are those of c10d's Store, so that one can stand in for the
 // other.
@@ -50,22 +51,21 @@ class TUTTI_API Store {
   virtual Result<std::string> compare_set(std::string_view key, std::string_view expected,
                                           std::string_view desired, Deadline deadline) = 0;
 
-  // Whether there was such a key.
+  // Deletes the key, and returns whether it existed.
   virtual Result<bool> delete_key(std::string_view key, Deadline deadline) = 0;
 
-  // Whether there is such a key now; does not wait for it.
+  // Returns whether the key exists now, without waiting for it.
   virtual Result<bool> exists(std::string_view key, Deadline deadline) = 0;
 
   // From now on the keys below `prefix` (it, a slash, and more) go when the last connection that holds them
-  // is gone: whoever dies leaves nothing behind. One prefix for each connection. Stores that do not know who
-  // is connected ignore it.
+  // is gone, so a client that dies leaves nothing behind. Each connection has one prefix at most. Stores that
+  // do not know who is connected ignore this.
   virtual Status hold(std::string_view prefix, Deadline deadline);
-  // This connection holds nothing any more, as if it had ended.
+  // Ends the hold of this connection, as if the connection had ended.
   virtual Status release(Deadline deadline);
 
-  // What is to be known if this connection ends: each of the keys that is not there then gets `value`. One
-  // will for each connection, the last one; no keys: none any more. Stores that do not know who is connected
-  // ignore it.
+  // Sets the will of this connection: if it ends, each of the keys that does not exist then gets `value`. The
+  // last will counts; one without keys takes it back. Stores that do not know who is connected ignore this.
   virtual Status set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline);
 
   // Waits for all keys and returns their values in the same order. Stores that can do it in fewer round trips
@@ -73,11 +73,11 @@ class TUTTI_API Store {
   virtual Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline);
 };
 
-// What every store applies before it looks at its table.
+// Every store checks keys and values by these before it looks at its table.
 TUTTI_API Status check_store_key(std::string_view key);
 TUTTI_API Status check_store_value(std::string_view key, std::string_view value);
 
-// The `timeout` of a wait: names the first few of the keys.
+// Makes the `timeout` of a wait, which names the first few of the missing keys.
 TUTTI_API Status missing_keys(std::span<const std::string> missing);
 
 }  // namespace tutti

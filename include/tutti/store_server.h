@@ -20,31 +20,32 @@ struct StoreServerOptions {
   std::uint16_t port = 0;
   std::uint16_t last_port = 0;
 
-  // Who cannot prove that it has the same token gets nothing to see; null: whoever reaches the port is let
-  // in.
+  // A client that cannot prove that it has the same token is turned away. Null lets in every client that
+  // reaches the port.
   security::SharedCredentials credentials = {};
 
   std::size_t max_connections = 16384;
-  // Of those, connections that have not made a valid request; beyond it the oldest one goes of those that
-  // come from where most come from. A process that may have few descriptors gives a quarter of them at most.
-  // Where all connections together have three quarters of them, strangers and clients that hold nothing and
-  // have been idle for a second make room for new ones: what is left is for ranks.
+  // At most this many of them are strangers: connections that have not made a valid request. When there are
+  // more, the oldest is closed among those from the address that most come from. A process that may have few
+  // descriptors gives strangers a quarter of them at most. Where all connections together have three quarters
+  // of them, strangers, and clients that hold nothing and have been idle for a second, make room for new
+  // ones: the rest is for ranks.
   std::size_t max_strangers = 512;
-  // Ranks hold their keys here, as they do at a store that outlives them. Where nothing else makes room,
-  // clients go that wait for a key and hold none.
+  // Says that ranks hold their keys here, as they do at a store that outlives them. Where nothing else makes
+  // room, clients are closed that wait for a key and hold none.
   bool ranks_hold = false;
   std::size_t max_bytes = std::size_t{1} << 30;  // of keys and values
-  // Of requests and responses under way, and of the keys that requests wait for. Small ones pass all the
-  // same.
+  // Limits the bytes of requests and responses under way, and of the keys that requests wait for. Small ones
+  // pass all the same.
   std::size_t max_buffered_bytes = std::size_t{1} << 29;
-  // How long a stranger may keep us waiting for its greeting and its first request, and a client for the next
-  // part of a request it began or for taking the next part of a response.
+  // A stranger may take `greeting_timeout` for its greeting and its first request. A client may take
+  // `frame_timeout` for the next part of a request that it began, or for taking the next part of a response.
   std::chrono::milliseconds greeting_timeout{10'000};
   std::chrono::milliseconds frame_timeout{30'000};
 };
 
-// Serves a store to `StoreClient`s, on one thread of its own. A client that sends garbage, stops in the
-// middle or dies loses its connection; nobody else notices.
+// A `StoreServer` serves a store to `StoreClient`s, on one thread of its own. A client that sends garbage,
+// stops in the middle or dies loses its connection; no other client notices.
 //
 // Destruction closes all connections and joins the thread. In a forked child a server does nothing, and its
 // destruction leaves the parent's sockets alone.
@@ -61,15 +62,15 @@ class TUTTI_API StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
   ~StoreServer();
 
-  // Of the first address.
+  // The first endpoint's address and port.
   const std::string& address() const { return endpoints_.front().address; }
   std::uint16_t port() const { return endpoints_.front().port; }
   const std::vector<Endpoint>& endpoints() const { return endpoints_; }
-  // Random for each server, in hex; what `StoreClient::nonce` returns.
+  // A random number of this server's, in hex, which `StoreClient::nonce` returns.
   const std::string& nonce() const { return nonce_; }
-  // At this moment, strangers included.
+  // The number of connections at this moment, strangers included.
   std::size_t connections() const;
-  // Why the last one of ours that was turned away has been: another token, or none. Empty if there was none.
+  // Says why the last rank that was turned away was: it had another token, or none. Empty if there was none.
   std::string last_refusal() const;
 
  private:

@@ -12,8 +12,8 @@ namespace tutti {
 
 class Operation;
 
-// A handle to one operation in flight; copies share it. Dropping every handle does not cancel the operation:
-// it runs to its end, and its buffers must live that long.
+// A `Work` is a handle to one operation in flight. Copies share it. Dropping every handle does not cancel the
+// operation: it runs to its end, and its buffers must live that long.
 //
 // Any thread may use it. A thread that waits makes progress for all operations of the process while it does.
 class TUTTI_API Work {
@@ -27,21 +27,21 @@ class TUTTI_API Work {
   }
   ~Work();
 
-  // Returns when the operation is over; throws `Error` if it failed. invalid_argument inside a `then`
+  // Returns when the operation is over; throws `Error` if it failed, and invalid_argument inside a `then`
   // callback.
   void wait();
-  // As `wait` for at most that long; false if it is still running, which does not disturb it.
+  // Waits for at most that long. Returns false if the operation is still running, which does not disturb it.
   bool wait_for(std::chrono::nanoseconds timeout);
-  // True when over, successfully or not. Makes no progress by itself.
+  // Returns true once the operation is over, successfully or not. This makes no progress by itself.
   bool done() const;
-  // `ok` while running and after success, else why it failed.
+  // Returns `ok` while the operation runs and after success, else why it failed.
   Status status() const;
   // Calls `callback` once when the operation is over, on the thread that finds out; at once if it is over
-  // already. Callbacks must be short and must not wait; issuing operations is fine. What one throws is logged
-  // as an error and dropped: it disturbs neither this operation nor others.
+  // already. Callbacks must be short and must not wait; issuing operations is fine. An exception that one
+  // throws is logged as an error and dropped: it disturbs neither this operation nor others.
   void then(std::function<void(const Status&)> callback);
 
-  // After a successful `recv`: what arrived.
+  // Says what has arrived, after a successful `recv`.
   struct Received {
     int source = -1;
     std::uint64_t tag = 0;

@@ -24,16 +24,20 @@ std::string list_ranks(const std::vector<int>& ranks) {
 }
 
 // Looks at whole blocks first, so that a large world with few missing ranks is quickly searched.
-std::vector<int> missing_ranks(Store& store, int world_size, Deadline limit) {
+Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit) {
   std::vector<int> missing;
-  for (int first = 0; first < world_size; first += static_cast<int>(ranks_per_request)) {
-    const int last = std::min(world_size, first + static_cast<int>(ranks_per_request));
+  for (int first = 0; first < self.world_size; first += static_cast<int>(ranks_per_request)) {
+    const int last = std::min(self.world_size, first + static_cast<int>(ranks_per_request));
     std::vector<std::string> keys;
-    for (int rank = first; rank < last; ++rank) keys.push_back(rank_key(rank));
+    for (int rank = first; rank < last; ++rank) {
+      if (rank != self.rank) keys.push_back(rank_key(rank));
+    }
     if (limit.expired()) return missing;
     if (store.wait(keys, Deadline::after(std::chrono::nanoseconds(0))).ok()) continue;
     for (int rank = first; rank < last; ++rank) {
-      const Result<bool> there = store.exists(keys[static_cast<std::size_t>(rank - first)], limit);
+      if (rank == self.rank) continue;
+      const Result<bool> there = store.exists(rank_key(rank), limit);
+      if (!there.ok() && missing.empty()) return there.status();
       if (!there.ok() || limit.expired() || missing.size() > most_missing_named) return missing;
       if (!*there) missing.push_back(rank);
     }
@@ -70,7 +74,8 @@ bool is_alive_beside(const Introduction& self, const Introduction& other) {
 
 Status not_arrived(Store& store, const Introduction& self, const std::string& place,
                    std::chrono::milliseconds waited, Deadline limit) {
-  const std::vector<int> missing = missing_ranks(store, self.world_size, limit);
+  const Result<std::vector<int>> found = missing_ranks(store, self, limit);
+  const std::vector<int> missing = found.ok() ? *found : std::vector<int>();
   const std::string tail = " within " + format_duration(waited) + (place.empty() ? "" : " at " + place) +
                            " (as seen by " + self.describe() + ", world size " +
                            std::to_string(self.world_size) + ")";

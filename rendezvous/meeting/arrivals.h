@@ -21,8 +21,9 @@ std::string rank_key(int rank);
 // "rank 3", "ranks 3, 5", with "and more" after some.
 std::string list_ranks(const std::vector<int>& ranks);
 
-// Ascending; not all of very many.
-std::vector<int> missing_ranks(Store& store, int world_size, Deadline limit);
+// The other ranks whose keys are missing, in ascending order, or the first of very many. A store that does
+// not answer within the limit is an error if nothing is known by then.
+Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit);
 
 // Why those who have come, by rank and encoded, cannot be one world with `self`; or `ok`.
 Status check_gathered(const Introduction& self, const std::vector<std::string>& encoded);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/random.h"
+#include "rendezvous/store/told_failure.h"
 
 namespace tutti {
 namespace {
@@ -151,17 +152,18 @@ std::string encode_failure(const Status& failure) {
   return table.SerializeAsString();
 }
 
-Result<std::vector<Introduction>> decode_table(std::string_view text) {
+std::optional<Status> published_failure(std::string_view text) {
   wire::Table table;
-  if (!table.ParseFromArray(text.data(), static_cast<int>(text.size()))) {
+  if (!table.ParseFromArray(text.data(), static_cast<int>(text.size())) || !table.has_failure())
+    return std::nullopt;
+  return told_failure(table.failure().code(), table.failure().message(), table.failure().peer());
+}
+
+Result<std::vector<Introduction>> decode_table(std::string_view text) {
+  if (const std::optional<Status> failure = published_failure(text)) return *failure;
+  wire::Table table;
+  if (!table.ParseFromArray(text.data(), static_cast<int>(text.size())))
     return Status(Code::protocol_error, "the table of ranks cannot be parsed");
-  }
-  if (table.has_failure()) {
-    const std::uint32_t code = table.failure().code();
-    const bool known = code > 0 && code <= static_cast<std::uint32_t>(Code::internal);
-    return Status(known ? static_cast<Code>(code) : Code::internal, table.failure().message(),
-                  table.failure().peer());
-  }
   std::vector<Introduction> peers;
   for (const std::string& encoded : table.ranks()) {
     Result<Introduction> peer = decode_introduction(encoded);

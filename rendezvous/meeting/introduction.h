@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,8 @@ Status check_same_job(const Introduction& a, const Introduction& b);
 // What rank 0 publishes in the end: everybody, or why not.
 std::string encode_table(const std::vector<std::string>& encoded_introductions);
 std::string encode_failure(const Status& failure);
+// The failure that `text` publishes; none if it is a table, or damaged.
+std::optional<Status> published_failure(std::string_view text);
 // The published failure, or `protocol_error`, as status.
 Result<std::vector<Introduction>> decode_table(std::string_view text);
 

@@ -1,6 +1,7 @@
 #include "rendezvous/meeting/session.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <thread>
 
@@ -8,11 +9,13 @@
 #include <tutti/store_server.h>
 
 #include "core/backoff.h"
+#include "core/error_text.h"
 #include "core/random.h"
 #include "core/security/digest.h"
 #include "rendezvous/meeting/introduction.h"
 #include "rendezvous/store/file/session_file.h"
 #include "rendezvous/store/memory/memory_store.h"
+#include "rendezvous/store/tcp/look_up.h"
 #include "rendezvous/store/tcp/store_client.h"
 
 namespace tutti {
@@ -43,7 +46,7 @@ bool is_own(const std::string& address, const std::vector<Interface>& interfaces
 Result<Places> places_to_serve(const std::string& host, const SessionOptions& options, Deadline deadline) {
   if (!options.bind_address.empty()) return Places{{options.bind_address}, {}};
   // A name that does not resolve here may still do so for the others (a Service that waits for us to be up).
-  Result<std::vector<SocketAddress>> resolved = resolve(host, 0, deadline);
+  Result<std::vector<SocketAddress>> resolved = tcp::look_up(host, 0, deadline, options.interrupted);
   if (!resolved.ok()) return resolved.status();
   Result<std::vector<Interface>> interfaces = list_interfaces();
   if (!interfaces.ok()) return interfaces.status();
@@ -79,17 +82,14 @@ Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer&
   std::string address = endpoint.address;
   if (address == "::") address = "::1";
   if (address == "0.0.0.0") address = "127.0.0.1";
-  return tcp::connect_store(address, endpoint.port, deadline,
-                            {.nonce = server.nonce(), .credentials = credentials, .rank = 0});
-}
-
-// What a container or a network namespace may lack.
-std::string loopback_hint(const std::string& address) {
-  const std::optional<SocketAddress> parsed = parse_address(address, 0);
-  const Result<std::vector<Interface>> interfaces = list_interfaces();
-  if (!parsed || !parsed->is_loopback() || !interfaces.ok() || is_own(parsed->host(), *interfaces)) return "";
-  return ", since this host's loopback interface is down or has no address " + parsed->host() +
-         " (`ip link set lo up` brings it up)";
+  // Without descriptors the server lets nobody in, and waiting does not help.
+  const std::uint64_t shortages = descriptor_shortages();
+  const auto lacks_descriptors = [shortages] { return descriptor_shortages() != shortages; };
+  Result<std::shared_ptr<tcp::StoreClient>> client = tcp::connect_store(
+      address, endpoint.port, deadline,
+      {.nonce = server.nonce(), .credentials = credentials, .rank = 0, .interrupted = lacks_descriptors});
+  if (client.ok() || !lacks_descriptors()) return client;
+  return Status(Code::resource_exhausted, error_text(EMFILE));
 }
 
 std::optional<SocketAddress> useful_route(const std::string& host, const SocketAddress& local) {
@@ -194,11 +194,7 @@ Result<Session> SessionMaker::alone() const {
 Result<Session> SessionMaker::session_of(std::unique_ptr<tcp::StoreServer> server,
                                          security::SharedCredentials credentials, Deadline deadline) {
   Result<std::shared_ptr<tcp::StoreClient>> store = connect_to_own(*server, credentials, deadline);
-  if (!store.ok()) {
-    const std::string hint = loopback_hint(server->endpoints().front().address);
-    const std::string why = "cannot connect to the store that this process serves" + hint;
-    return store.status().with_context(why);
-  }
+  if (!store.ok()) return store.status().with_context("cannot connect to the store that this process serves");
   Session session;
   session.store = *std::move(store);
   session.single_use = true;
@@ -240,7 +236,7 @@ Result<Session> SessionMaker::connect_tcp() const {
   if (!store.ok()) {
     const std::string waited = "rank " + std::to_string(launch_.rank) + " waited for " +
                                (place.served ? "the store" : "rank 0, which serves the store");
-    return store.status().with_context(waited + loopback_hint(place.host));
+    return store.status().with_context(waited);
   }
   Session session;
   session.route = useful_route(place.host, (*store)->local_address());
@@ -324,7 +320,8 @@ Result<Session> SessionMaker::follow_file() const {
     // Another host's loopback is not ours. An advertised name is resolved.
     if (address && address->is_loopback() && !same_host) continue;
     const Deadline limit = earlier(deadline_, Deadline::after(endpoint_limit));
-    Result<std::vector<SocketAddress>> targets = resolve(endpoint.address, endpoint.port, limit);
+    Result<std::vector<SocketAddress>> targets =
+        tcp::look_up(endpoint.address, endpoint.port, limit, options_.interrupted);
     if (!targets.ok()) last = targets.status();
     if (!targets.ok()) continue;
     for (const SocketAddress& target : *targets) {

@@ -23,7 +23,7 @@ foreach(suite IN LISTS suites)
   set(test "${NAME}.${suite}")
   string(APPEND script "add_test([==[${test}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${suite}.*]==]${quoted_args})\n"
                        "set_tests_properties([==[${test}]==] PROPERTIES TIMEOUT ${TIMEOUT} "
-                       "SKIP_RETURN_CODE ${SKIP_CODE} LABELS \"${LABELS}\" RUN_SERIAL ${SERIAL} "
+                       "SKIP_RETURN_CODE ${SKIP_CODE} LABELS \"${LABELS}\" RUN_SERIAL ${SERIAL} ${SCHEDULE} "
                        "ENVIRONMENT \"${ENVIRONMENT};TEST_SUMMARY=${SUMMARY}\")\n")
 endforeach()
 file(WRITE ${LISTING} "${script}")

@@ -1,93 +1,24 @@
-// What the C interface promises besides right answers, in a world of threads that meet through
-// tutti_init_store.
-#include <atomic>
+// What the C interface promises besides right answers: errors, structures, times, groups.
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <memory>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
-#include <poll.h>
 
 #include <tutti/c.h>
 
 #include "rendezvous/store/memory/memory_store.h"
+#include "tests/conformance/c_world.h"
 
 namespace tutti::test {
 namespace {
 
-using std::chrono::nanoseconds;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-// A C store by a C++ one: each function answers as the header says.
-int answer(const Status& status) {
-  return status.ok() ? TUTTI_OK : tutti_error_set(static_cast<int>(status.code()), status.message().c_str());
-}
-
-std::string_view text(const void* data, size_t size) { return {static_cast<const char*>(data), size}; }
-
-Store& behind(void* state) { return *static_cast<Store*>(state); }
-Deadline in(int64_t timeout_ns) { return Deadline::after(nanoseconds(timeout_ns)); }
-
-tutti_store c_store(Store& store) {
-  tutti_store with = TUTTI_STORE_INIT;
-  with.state = &store;
-  with.set = [](void* state, const char* key, const void* value, size_t size, int64_t timeout) {
-    return answer(behind(state).set(key, text(value, size), in(timeout)));
-  };
-  with.get = [](void* state, const char* key, int64_t timeout, tutti_bytes* value) {
-    const auto got = behind(state).get(key, in(timeout));
-    return got.ok() ? tutti_bytes_set(value, (*got).data(), (*got).size()) : answer(got.status());
-  };
-  with.wait = [](void* state, const char* const* keys, size_t count, int64_t timeout) {
-    return answer(behind(state).wait(std::vector<std::string>(keys, keys + count), in(timeout)));
-  };
-  with.add = [](void* state, const char* key, int64_t delta, int64_t timeout, int64_t* sum) {
-    const auto got = behind(state).add(key, delta, in(timeout));
-    if (got.ok()) *sum = *got;
-    return answer(got.status());
-  };
-  with.compare_set = [](void* state, const char* key, const void* expected, size_t expected_size,
-                        const void* desired, size_t desired_size, int64_t timeout, tutti_bytes* value) {
-    const auto got = behind(state).compare_set(key, text(expected, expected_size),
-                                               text(desired, desired_size), in(timeout));
-    return got.ok() ? tutti_bytes_set(value, (*got).data(), (*got).size()) : answer(got.status());
-  };
-  with.delete_key = [](void* state, const char* key, int64_t timeout, int* existed) {
-    const auto got = behind(state).delete_key(key, in(timeout));
-    if (got.ok()) *existed = *got ? 1 : 0;
-    return answer(got.status());
-  };
-  return with;
-}
-
-// Calls `body` with each rank's communicator on a thread of its own.
-void world(int size, const std::function<void(tutti_comm*)>& body, int64_t timeout_ns = 60'000'000'000) {
-  MemoryStore store;
-  std::vector<std::thread> ranks;
-  for (int rank = 0; rank < size; ++rank) {
-    ranks.emplace_back([&, rank] {
-      const tutti_store with = c_store(store);
-      tutti_init_options options = TUTTI_INIT_OPTIONS_INIT;
-      options.timeout_ns = timeout_ns;
-      options.transports = "shm,tcp";
-      tutti_comm* comm = nullptr;
-      ASSERT_EQ(tutti_init_store(&with, rank, size, &options, &comm), TUTTI_OK) << tutti_error_message();
-      EXPECT_EQ(tutti_comm_rank(comm), rank);
-      EXPECT_EQ(tutti_comm_size(comm), size);
-      body(comm);
-      tutti_comm_free(comm);
-    });
-  }
-  for (std::thread& rank : ranks) rank.join();
-}
 
 TEST(CInterface, NamesItsCodesAndTypes) {
   EXPECT_STREQ(tutti_code_name(TUTTI_OK), "ok");
@@ -126,7 +57,7 @@ TEST(CInterface, WrongArgumentsAreToldApart) {
   tutti_allocation_free(nullptr);
   tutti_op_free(nullptr);
   tutti_op_free(TUTTI_SUM);
-  world(1, [](tutti_comm* alone) {
+  c_world(1, [](tutti_comm* alone) {
     float value = 1;
     tutti_work* work = nullptr;
     EXPECT_EQ(tutti_broadcast(alone, &value, 1, 77, 0, nullptr, &work), TUTTI_ERROR_INVALID_ARGUMENT);
@@ -143,7 +74,7 @@ TEST(CInterface, WrongArgumentsAreToldApart) {
 }
 
 TEST(CInterface, AnOperationOfTheUsersThatFailsSaysWhyToAll) {
-  world(2, [](tutti_comm* comm) {
+  c_world(2, [](tutti_comm* comm) {
     const auto fail_on_rank_1 = [](const void*, const void*, void*, size_t, tutti_data_type, void* state) {
       return *static_cast<int*>(state) == 1 ? tutti_error_set(TUTTI_ERROR_INTERNAL, "no such element")
                                             : TUTTI_OK;
@@ -162,7 +93,7 @@ TEST(CInterface, AnOperationOfTheUsersThatFailsSaysWhyToAll) {
 
 // A caller that was compiled when the structure had one member less.
 TEST(CInterface, OldStructuresAreUnderstood) {
-  world(1, [](tutti_comm* comm) {
+  c_world(1, [](tutti_comm* comm) {
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
     options.struct_size = offsetof(tutti_call_options, algorithm);
     options.algorithm = reinterpret_cast<const char*>(1);
@@ -189,127 +120,8 @@ TEST(CInterface, APlaceIsKnownWithoutMeeting) {
   EXPECT_EQ(tutti_place(&options, &rank, &size), TUTTI_ERROR_INVALID_ARGUMENT);
 }
 
-TEST(CInterface, MessagesFromAnybodyWithAnyTag) {
-  world(3, [](tutti_comm* comm) {
-    const int rank = tutti_comm_rank(comm);
-    if (rank != 0) {
-      const std::int32_t mine[] = {rank, rank};
-      EXPECT_EQ(
-          tutti_send(comm, mine, 2, TUTTI_INT32, 0, 40u + static_cast<unsigned>(rank), nullptr, nullptr),
-          TUTTI_OK);
-      return;
-    }
-    int sum = 0;
-    for (int i = 0; i < 2; ++i) {
-      std::int32_t got[3] = {};
-      tutti_work* work = nullptr;
-      ASSERT_EQ(tutti_recv(comm, got, 3, TUTTI_INT32, TUTTI_ANY_RANK, TUTTI_ANY_TAG, nullptr, &work),
-                TUTTI_OK);
-      ASSERT_EQ(tutti_work_wait(work), TUTTI_OK) << tutti_error_message();
-      tutti_received received = TUTTI_RECEIVED_INIT;
-      EXPECT_EQ(tutti_work_received(work, &received), TUTTI_OK);
-      EXPECT_EQ(received.source, got[0]);
-      EXPECT_EQ(received.tag, 40u + static_cast<unsigned>(got[1]));
-      EXPECT_EQ(received.bytes, 8u);
-      tutti_work_free(work);
-      sum += got[0];
-    }
-    EXPECT_EQ(sum, 3);
-  });
-}
-
-TEST(CInterface, ABatchIsOverWhenItsLastTransferIs) {
-  world(3, [](tutti_comm* comm) {
-    const int rank = tutti_comm_rank(comm);
-    const int right = (rank + 1) % 3;
-    const int left = (rank + 2) % 3;
-    double mine = rank;
-    double got = -1;
-    const tutti_transfer ring[] = {{TUTTI_RECV, TUTTI_FLOAT64, &got, 1, 5, left},
-                                   {TUTTI_SEND, TUTTI_FLOAT64, &mine, 1, 5, right}};
-    EXPECT_EQ(tutti_batch(comm, ring, 2, nullptr, nullptr), TUTTI_OK);
-    EXPECT_EQ(got, left);
-    tutti_transfer neither = ring[0];
-    neither.direction = 7;
-    EXPECT_EQ(tutti_batch(comm, &neither, 1, nullptr, nullptr), TUTTI_ERROR_INVALID_ARGUMENT);
-    EXPECT_EQ(tutti_batch(comm, nullptr, 0, nullptr, nullptr), TUTTI_OK);
-  });
-}
-
-struct Told {
-  std::atomic<int> calls = 0;
-  std::atomic<int> code = -1;
-  std::string message;
-};
-
-void tell(void* state, int code, const char* message, int) {
-  auto* told = static_cast<Told*>(state);
-  told->message = message;
-  told->code = code;
-  ++told->calls;
-}
-
-TEST(CInterface, WorkIsWaitedForAskedAndChained) {
-  world(2, [](tutti_comm* comm) {
-    const int rank = tutti_comm_rank(comm);
-    char byte = 0;
-    tutti_work* work = nullptr;
-    Told told;
-    if (rank == 0) {
-      ASSERT_EQ(tutti_recv(comm, &byte, 1, TUTTI_UINT8, 1, 0, nullptr, &work), TUTTI_OK);
-      int done = -1;
-      EXPECT_EQ(tutti_work_wait_for(work, 1'000'000, &done), TUTTI_OK);
-      EXPECT_EQ(done, 0);
-      EXPECT_EQ(tutti_work_test(work), 0);
-      EXPECT_EQ(tutti_work_status(work), TUTTI_OK);
-      EXPECT_EQ(tutti_work_then(work, tell, &told), TUTTI_OK);
-    }
-    EXPECT_EQ(tutti_barrier(comm, nullptr, nullptr), TUTTI_OK);
-    if (rank == 1) {
-      EXPECT_EQ(tutti_send(comm, &byte, 1, TUTTI_UINT8, 0, 0, nullptr, nullptr), TUTTI_OK);
-      return;
-    }
-    tutti_work* copy = tutti_work_copy(work);
-    tutti_work_free(work);
-    int done = 0;
-    EXPECT_EQ(tutti_work_wait_for(copy, 60'000'000'000, &done), TUTTI_OK);
-    EXPECT_EQ(done, 1);
-    EXPECT_EQ(tutti_work_test(copy), 1);
-    EXPECT_EQ(tutti_work_then(copy, tell, &told), TUTTI_OK);  // over already: at once
-    while (told.calls != 2) std::this_thread::yield();        // the first may run on another thread
-    EXPECT_EQ(told.code, TUTTI_OK);
-    EXPECT_EQ(told.message, "");
-    tutti_work_free(copy);
-  });
-}
-
-TEST(CInterface, AbortEndsWhatIsPendingEverywhere) {
-  world(2, [](tutti_comm* comm) {
-    if (tutti_comm_rank(comm) == 1) {
-      EXPECT_EQ(tutti_comm_abort(comm, "enough"), TUTTI_OK);
-      return;
-    }
-    float value = 0;
-    tutti_work* work = nullptr;
-    Told told;
-    ASSERT_EQ(tutti_all_reduce(comm, TUTTI_IN_PLACE, &value, 1, TUTTI_FLOAT32, TUTTI_SUM, nullptr, &work),
-              TUTTI_OK);
-    EXPECT_EQ(tutti_work_then(work, tell, &told), TUTTI_OK);
-    EXPECT_EQ(tutti_work_wait(work), TUTTI_ERROR_ABORTED);
-    EXPECT_THAT(tutti_error_message(), StartsWith("aborted: "));
-    EXPECT_THAT(tutti_error_message(), HasSubstr("enough"));
-    EXPECT_EQ(tutti_error_peer(), 1);
-    EXPECT_EQ(tutti_work_status(work), TUTTI_ERROR_ABORTED);
-    EXPECT_EQ(tutti_comm_status(comm), TUTTI_ERROR_ABORTED);
-    while (told.calls == 0) std::this_thread::yield();
-    EXPECT_EQ(told.code, TUTTI_ERROR_ABORTED);
-    EXPECT_THAT(told.message, HasSubstr("enough"));
-    tutti_work_free(work);
-  });
-}
-
 TEST(CInterface, TimeoutsNameWhoIsLate) {
-  world(2, [](tutti_comm* comm) {
+  c_world(2, [](tutti_comm* comm) {
     if (tutti_comm_rank(comm) == 1) return;
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
     options.timeout_ns = 50'000'000;
@@ -341,7 +153,7 @@ TEST(CInterface, TimesThatTheClockCannotCountHaveNoEnd) {
       EXPECT_EQ(done, 1);
       tutti_work_free(work);
     };
-    world(2, body, forever);
+    c_world(2, body, forever);
   }
 }
 
@@ -351,7 +163,7 @@ TEST(CInterface, NegativeTimesAreRefused) {
   tutti_comm* comm = nullptr;
   EXPECT_EQ(tutti_init(&backwards, &comm), TUTTI_ERROR_INVALID_ARGUMENT);
   EXPECT_THAT(tutti_error_message(), HasSubstr("must not be negative"));
-  world(1, [](tutti_comm* alone) {
+  c_world(1, [](tutti_comm* alone) {
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
     options.timeout_ns = INT64_MIN;
     EXPECT_EQ(tutti_barrier(alone, &options, nullptr), TUTTI_ERROR_INVALID_ARGUMENT);
@@ -369,7 +181,7 @@ TEST(CInterface, NegativeTimesAreRefused) {
 }
 
 TEST(CInterface, SplitsShrinksAndDescribes) {
-  world(3, [](tutti_comm* comm) {
+  c_world(3, [](tutti_comm* comm) {
     const int rank = tutti_comm_rank(comm);
     tutti_comm* part = nullptr;
     ASSERT_EQ(tutti_comm_split(comm, rank == 1 ? TUTTI_NO_COLOR : 4, -rank, &part), TUTTI_OK);
@@ -398,7 +210,7 @@ TEST(CInterface, ASplitThatIsFreedLeavesNothingBehind) {
   GTEST_SKIP() << "sanitizers have an allocator of their own, which is not asked how much it has given out";
 #endif
   constexpr int splits = 400;
-  world(2, [](tutti_comm* comm) {
+  c_world(2, [](tutti_comm* comm) {
     const auto split_and_free = [&] {
       for (int i = 0; i < splits; ++i) {
         tutti_comm* part = nullptr;
@@ -414,59 +226,6 @@ TEST(CInterface, ASplitThatIsFreedLeavesNothingBehind) {
     const size_t after = mallinfo2().uordblks;
     EXPECT_EQ(tutti_barrier(comm, nullptr, nullptr), TUTTI_OK);
     EXPECT_LT(after, before + size_t{2} * splits * 32);
-  });
-}
-
-TEST(CInterface, ShrinksToThoseThatAreLeft) {
-  world(3, [](tutti_comm* comm) {
-    tutti_comm* old = nullptr;
-    ASSERT_EQ(tutti_comm_split(comm, 0, 0, &old), TUTTI_OK) << tutti_error_message();
-    EXPECT_EQ(tutti_barrier(old, nullptr, nullptr), TUTTI_OK);
-    EXPECT_EQ(tutti_barrier(comm, nullptr, nullptr),
-              TUTTI_OK);  // all are through: shrinking ends the old one
-    tutti_comm* survivors = nullptr;
-    std::uint64_t completed = 0;
-    ASSERT_EQ(tutti_comm_shrink(old, 0, &survivors, &completed), TUTTI_OK) << tutti_error_message();
-    EXPECT_EQ(tutti_comm_size(survivors), 3);
-    EXPECT_EQ(completed, 1u);
-    EXPECT_EQ(tutti_barrier(survivors, nullptr, nullptr), TUTTI_OK);
-    EXPECT_EQ(tutti_barrier(old, nullptr, nullptr), TUTTI_ERROR_ABORTED);
-    tutti_comm_free(survivors);
-    tutti_comm_free(old);
-  });
-}
-
-TEST(CInterface, AllocatesSharedMemory) {
-  world(2, [](tutti_comm* comm) {
-    tutti_allocation* allocation = nullptr;
-    ASSERT_EQ(tutti_allocate(comm, 1 << 20, &allocation), TUTTI_OK) << tutti_error_message();
-    ASSERT_EQ(tutti_allocation_size(allocation), 1u << 20);
-    auto* data = static_cast<float*>(tutti_allocation_data(allocation));
-    const size_t count = (1 << 20) / sizeof(float);
-    for (size_t i = 0; i < count; ++i) data[i] = 1;
-    EXPECT_EQ(tutti_all_reduce(comm, TUTTI_IN_PLACE, data, count, TUTTI_FLOAT32, TUTTI_SUM, nullptr, nullptr),
-              TUTTI_OK);
-    EXPECT_EQ(data[count - 1], 2);
-    tutti_statistics statistics = TUTTI_STATISTICS_INIT;
-    EXPECT_EQ(tutti_comm_statistics(comm, &statistics), TUTTI_OK);
-    EXPECT_EQ(statistics.registered_operations > 0, tutti_allocation_registered(allocation) == 1);
-    tutti_allocation_free(allocation);
-  });
-}
-
-TEST(CInterface, AnEventLoopDrivesIt) {
-  world(2, [](tutti_comm* comm) {
-    std::int64_t value = 1;
-    tutti_work* work = nullptr;
-    ASSERT_EQ(tutti_all_reduce(comm, TUTTI_IN_PLACE, &value, 1, TUTTI_INT64, TUTTI_SUM, nullptr, &work),
-              TUTTI_OK);
-    pollfd watched{tutti_comm_descriptor(comm), POLLIN, 0};
-    while (tutti_work_test(work) == 0) {
-      poll(&watched, 1, 10);
-      tutti_comm_progress(comm);
-    }
-    EXPECT_EQ(value, 2);
-    tutti_work_free(work);
   });
 }
 

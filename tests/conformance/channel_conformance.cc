@@ -10,8 +10,6 @@
 namespace tutti::conformance {
 namespace {
 
-constexpr MessageLimits tiny{.eager = 256, .credit = 8192, .fragment = 1024};
-
 // Every rank sends one message of `bytes` to every other and receives theirs.
 void exchange(World& world, std::size_t bytes, std::uint64_t sequence) {
   world.each([&](Node& node) {

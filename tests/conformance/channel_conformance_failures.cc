@@ -6,7 +6,6 @@
 namespace tutti::conformance {
 namespace {
 
-constexpr MessageLimits tiny{.eager = 256, .credit = 8192, .fragment = 1024};
 const Status gave_up(Code::timeout, "gave up");
 
 void expect_alive(World& world, std::uint64_t sequence) {

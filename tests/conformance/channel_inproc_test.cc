@@ -16,10 +16,10 @@ class InprocFixture final : public TransportFixture {
   std::shared_ptr<inproc::Hub> hub_;
 };
 
-std::unique_ptr<TransportFixture> make_fixture() { return std::make_unique<InprocFixture>(); }
+std::unique_ptr<TransportFixture> make_inproc_fixture() { return std::make_unique<InprocFixture>(); }
 
-INSTANTIATE_TEST_SUITE_P(Inproc, ChannelConformance, ::testing::Values(&make_fixture));
-INSTANTIATE_TEST_SUITE_P(Inproc, ChannelFailures, ::testing::Values(&make_fixture));
+INSTANTIATE_TEST_SUITE_P(Inproc, ChannelConformance, ::testing::Values(&make_inproc_fixture));
+INSTANTIATE_TEST_SUITE_P(Inproc, ChannelFailures, ::testing::Values(&make_inproc_fixture));
 
 }  // namespace
 }  // namespace tutti::conformance

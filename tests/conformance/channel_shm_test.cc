@@ -14,10 +14,10 @@ class ShmFixture final : public TransportFixture {
   }
 };
 
-std::unique_ptr<TransportFixture> make_fixture() { return std::make_unique<ShmFixture>(); }
+std::unique_ptr<TransportFixture> make_shm_fixture() { return std::make_unique<ShmFixture>(); }
 
-INSTANTIATE_TEST_SUITE_P(Shm, ChannelConformance, ::testing::Values(&make_fixture));
-INSTANTIATE_TEST_SUITE_P(Shm, ChannelFailures, ::testing::Values(&make_fixture));
+INSTANTIATE_TEST_SUITE_P(Shm, ChannelConformance, ::testing::Values(&make_shm_fixture));
+INSTANTIATE_TEST_SUITE_P(Shm, ChannelFailures, ::testing::Values(&make_shm_fixture));
 
 }  // namespace
 }  // namespace tutti::conformance

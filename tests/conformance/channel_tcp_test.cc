@@ -28,12 +28,12 @@ class TcpFixture final : public TransportFixture {
   security::SharedCredentials credentials_;
 };
 
-std::unique_ptr<TransportFixture> make_fixture() { return std::make_unique<TcpFixture>(1); }
+std::unique_ptr<TransportFixture> make_tcp_fixture() { return std::make_unique<TcpFixture>(1); }
 std::unique_ptr<TransportFixture> make_several() { return std::make_unique<TcpFixture>(3); }
 std::unique_ptr<TransportFixture> make_encrypted() { return std::make_unique<TcpFixture>(3, true); }
 
-INSTANTIATE_TEST_SUITE_P(Tcp, ChannelConformance, ::testing::Values(&make_fixture));
-INSTANTIATE_TEST_SUITE_P(Tcp, ChannelFailures, ::testing::Values(&make_fixture));
+INSTANTIATE_TEST_SUITE_P(Tcp, ChannelConformance, ::testing::Values(&make_tcp_fixture));
+INSTANTIATE_TEST_SUITE_P(Tcp, ChannelFailures, ::testing::Values(&make_tcp_fixture));
 INSTANTIATE_TEST_SUITE_P(TcpSides, ChannelConformance, ::testing::Values(&make_several));
 INSTANTIATE_TEST_SUITE_P(TcpSides, ChannelFailures, ::testing::Values(&make_several));
 INSTANTIATE_TEST_SUITE_P(TcpEncrypted, ChannelConformance, ::testing::Values(&make_encrypted));

@@ -18,6 +18,7 @@
 namespace tutti::conformance {
 
 inline constexpr std::uint32_t test_context = 1;
+inline constexpr MessageLimits tiny{.eager = 256, .credit = 8192, .fragment = 1024};
 // So that nothing here can hang; never reached by a healthy transport.
 inline Deadline patience() { return Deadline::after(std::chrono::seconds(60)); }
 

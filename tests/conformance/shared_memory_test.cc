@@ -60,7 +60,7 @@ TEST_P(SharedMemory, WindowsOfAnySize) {
   }
 }
 
-Status outcome(Work work) {
+Status ending(Work work) {
   try {
     work.wait();
     return Status();
@@ -102,8 +102,8 @@ TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
         if (after_many) {
           for (int i = 0; i < 20; ++i) comm.broadcast(Buffer(data.data(), 5, DataType::float32), i % 2);
         }
-        Status status = outcome(variant.call(comm, data, comm.rank() == 1));
-        for (int i = 0; i < 20 && status.ok(); ++i) status = outcome(comm.barrier());
+        Status status = ending(variant.call(comm, data, comm.rank() == 1));
+        for (int i = 0; i < 20 && status.ok(); ++i) status = ending(comm.barrier());
         EXPECT_EQ(status.code(), Code::mismatch) << variant.name << ": " << status.to_string();
         const std::string& text = status.message();
         const auto calls = [&](const std::string& one) {
@@ -167,7 +167,7 @@ TEST_P(SharedMemory, ATimeoutNamesAllWhoAreMissingAndTheyLearnOfIt) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (comm.rank() == 0) {
       const Status status =
-          outcome(comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::milliseconds(100)}));
+          ending(comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::milliseconds(100)}));
       EXPECT_EQ(status.code(), Code::timeout) << status.to_string();
       for (int rank = 1; rank < comm.size(); ++rank) {
         EXPECT_THAT(status.message(), HasSubstr(comm.describe(rank)));
@@ -177,7 +177,7 @@ TEST_P(SharedMemory, ATimeoutNamesAllWhoAreMissingAndTheyLearnOfIt) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
       EXPECT_EQ(comm.status().code(), Code::timeout);
-      EXPECT_EQ(outcome(comm.all_reduce(data, ReduceOp::sum)).code(), Code::timeout);
+      EXPECT_EQ(ending(comm.all_reduce(data, ReduceOp::sum)).code(), Code::timeout);
     }
   });
 }

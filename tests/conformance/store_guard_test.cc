@@ -19,7 +19,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-std::unique_ptr<tcp::StoreServer> serve(const std::string& token) {
+std::unique_ptr<tcp::StoreServer> guarded(const std::string& token) {
   tcp::StoreServerOptions options;
   if (!token.empty()) options.credentials = holder_of(token);
   return tcp::StoreServer::create(options).take();
@@ -34,7 +34,7 @@ Result<std::shared_ptr<tcp::StoreClient>> connect(const tcp::StoreServer& server
 }
 
 TEST(StoreGuard, TheSameTokenOpensTheStore) {
-  const auto server = serve("secret");
+  const auto server = guarded("secret");
   const auto client = connect(*server, "secret").take();
   ASSERT_TRUE(client->set("key", "value", Deadline::after(seconds(30))).ok());
   EXPECT_EQ(client->get("key", Deadline::after(seconds(30))).take(), "value");
@@ -45,7 +45,7 @@ TEST(StoreGuard, AnotherTokenOrNoneIsUnauthenticatedOnBothSides) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"secret", "other"}, {"secret", ""}, {"", "secret"}};
   for (const auto& [at_server, at_client] : cases) {
-    const auto server = serve(at_server);
+    const auto server = guarded(at_server);
     const auto client = connect(*server, at_client);
     EXPECT_EQ(client.status().code(), Code::unauthenticated) << client.status().to_string();
     EXPECT_THAT(client.status().message(), HasSubstr("token"));
@@ -58,7 +58,7 @@ TEST(StoreGuard, AnotherTokenOrNoneIsUnauthenticatedOnBothSides) {
 }
 
 TEST(StoreGuard, NothingIsParsedBeforeTheProof) {
-  const auto server = serve("secret");
+  const auto server = guarded("secret");
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const SocketAddress address = *parse_address(server->address(), server->port());
   ASSERT_EQ(::connect(fd, address.raw(), address.length), 0);

@@ -8,7 +8,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collectives/schedule/algorithm.h"
 #include "collectives/schedule/calibration.h"
 #include "tests/support/cluster.h"
 
@@ -123,14 +122,6 @@ TEST_P(UserCalls, WhatInitDoesReadsAsInit) {
 
 INSTANTIATE_TEST_SUITE_P(All, UserCalls, testing::Values("inproc", "tcp", "shared", "shm"),
                          [](const auto& parameter) { return parameter.param; });
-
-TEST(Composites, StandWhereNoAlgorithmDoes) {
-  for (const Algorithm& algorithm : algorithms()) {
-    Fingerprint call;
-    call.algorithm = algorithm.id;
-    EXPECT_EQ(composite_of(call), Composite::none) << algorithm.name;
-  }
-}
 
 }  // namespace
 }  // namespace tutti::test

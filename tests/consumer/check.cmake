@@ -16,7 +16,7 @@ endfunction()
 set(work ${WORK}/${MODE})
 file(REMOVE_RECURSE ${work})
 set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -S ${PROJECT} -B ${work}/build -D CMAKE_CXX_COMPILER=${COMPILER}
-              -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -D CMAKE_BUILD_TYPE=Debug)
+              -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -D CMAKE_C_COMPILER=${C_COMPILER} -D CMAKE_BUILD_TYPE=Debug)
 
 if(MODE STREQUAL "subdirectory")
   run(${configure} -D TUTTI_SOURCE=${SOURCE})
@@ -62,5 +62,6 @@ endforeach()
 
 run(${configure} -D CMAKE_PREFIX_PATH=${used})
 run(${CMAKE_COMMAND} --build ${work}/build)
-run(${work}/build/use_tutti)
-run(${work}/build/use_tutti_static)
+foreach(program IN ITEMS use_tutti use_tutti_static interface_c interface_cc)
+  run(${work}/build/${program})
+endforeach()

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "tests/faults/job.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -43,7 +44,7 @@ TEST(Authentication, WhoWaitsInVainHearsWhoWasTurnedAway) {
 }
 
 TEST(Authentication, TheTokenMayComeFromAFile) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   std::ofstream(folder / "token") << token << "\n";
   Job job(2, {{"TUTTI_TOKEN_FILE", folder / "token"}}, 1);
   job.start(1, {{"TUTTI_TOKEN_FILE", std::nullopt}, {"TUTTI_TOKEN", token}});
@@ -52,7 +53,7 @@ TEST(Authentication, TheTokenMayComeFromAFile) {
 }
 
 TEST(Authentication, AFileSessionIsClosedToWhoCannotReadTheFile) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::string path = folder / "session";
   Job job(2, {{"TUTTI_INIT_METHOD", "file://" + path}}, 1);
   for (int attempt = 0; attempt < 6000 && !std::filesystem::exists(path); ++attempt) usleep(10'000);
@@ -72,7 +73,7 @@ TEST(Authentication, AFileSessionIsClosedToWhoCannotReadTheFile) {
 }
 
 TEST(Authentication, AFileSessionMayAskForTheUsersTokenAsWell) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   Job job(2, {{"TUTTI_INIT_METHOD", "file://" + (folder / "session")}, {"TUTTI_TOKEN", token}}, 1);
   Process& stranger = job.start(1, {{"TUTTI_TOKEN", std::nullopt}});
   EXPECT_EQ(stranger.wait(), 1) << stranger.report();
@@ -105,7 +106,7 @@ int open_port_warnings(const Process::Environment& variables, bool reachable = t
 }
 
 TEST(Authentication, OpenPortsAreWarnedOfOnce) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   EXPECT_EQ(open_port_warnings({}), 1);
   EXPECT_EQ(open_port_warnings({}, false), 0);
   EXPECT_EQ(open_port_warnings({{"TUTTI_TOKEN", token}}), 0);
@@ -129,7 +130,7 @@ TEST(Authentication, AWorldOfOneListensOnLoopbackOnly) {
 }
 
 TEST(Authentication, WeakTokensAreWarnedOfOnce) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const auto err_of = [&](const Process::Environment& variables) {
     Job job(1, variables);
     EXPECT_TRUE(job.are_ready()) << job[0].report();
@@ -148,7 +149,7 @@ TEST(Authentication, WeakTokensAreWarnedOfOnce) {
 }
 
 TEST(Authentication, AnEmptyTokenIsAnErrorAndNotOpen) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   std::ofstream(folder / "blank") << " \n";
   const std::string run = std::string(TUTTI_BIN_DIR) + "/tutti";
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
@@ -176,7 +177,7 @@ std::string command_lines(const std::string& needle) {
 }
 
 TEST(Authentication, TheLauncherMakesATokenThatNobodySees) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::string program = std::string(TUTTI_BIN_DIR) + "/tests/busy_rank";
   const std::string script =
       "echo $TUTTI_TOKEN >> " + (folder / "tokens") + "; exec " + program + " " + (folder / "stop");

@@ -174,10 +174,15 @@ TEST_P(Late, HasLeft) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, Late, testing::Combine(testing::Values(2, 3, 16), testing::Values("tcp", "shm")),
-                         [](const auto& each) {
-                           return std::get<1>(each.param) + std::to_string(std::get<0>(each.param));
-                         });
+std::string ranks_of(const testing::TestParamInfo<Late::ParamType>& each) {
+  return std::to_string(std::get<0>(each.param)) + "_ranks";
+}
+
+// Two suites, so that they run side by side.
+INSTANTIATE_TEST_SUITE_P(Tcp, Late, testing::Combine(testing::Values(2, 3, 16), testing::Values("tcp")),
+                         ranks_of);
+INSTANTIATE_TEST_SUITE_P(Shm, Late, testing::Combine(testing::Values(2, 3, 16), testing::Values("shm")),
+                         ranks_of);
 
 }  // namespace
 }  // namespace tutti::test

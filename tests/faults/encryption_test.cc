@@ -13,6 +13,7 @@
 #include "tests/faults/job.h"
 #include "tests/faults/own_network.h"
 #include "tests/support/certificates.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -111,7 +112,7 @@ TEST(Encryption, TheWireHoldsNoPlaintextOnlyWithTls) {
 }
 
 TEST(Encryption, CertificatesDoWithoutAToken) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const bool made = make_authority(folder.path(), "ca") && make_authority(folder.path(), "other") &&
                     make_certificate(folder.path(), "ca", "rank0") &&
                     make_certificate(folder.path(), "ca", "rank1") &&
@@ -155,7 +156,7 @@ TEST(Encryption, NeedsAToken) {
 }
 
 TEST(Encryption, TheLauncherAndFileSessionsHaveATokenForIt) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::string program = std::string(TUTTI_BIN_DIR) + "/tests/busy_rank";
   Process launcher({std::string(TUTTI_BIN_DIR) + "/tutti", "run", "-n", "2", "--", program, folder / "stop"},
                    {{"TUTTI_TRANSPORTS", "tcp"}, {"TUTTI_TLS", "1"}});

@@ -8,13 +8,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/process.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/sockets_of.h"
 
 namespace tutti::test {
 
 // Ranks that compute together until they are told to end.
 struct Job {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   std::uint16_t port = unused_port();
   int size;
   Process::Environment environment;

@@ -1,21 +1,29 @@
 // Ranks that cannot meet for lack of what a host usually has say what it is.
+#include <chrono>
+#include <csignal>
+#include <deque>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tests/faults/fault_world.h"
+#include "tests/faults/own_network.h"
 #include "tests/support/process.h"
 
 namespace tutti::test {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 const std::string program = std::string(TUTTI_BIN_DIR) + "/tests/fault_rank";
 
-Process rank_zero(const std::vector<std::string>& command) {
-  return Process(command, {{"TUTTI_RANK", "0"},
+Process rank_of_two(int rank, const std::vector<std::string>& command, const std::string& limit = "8s") {
+  return Process(command, {{"TUTTI_RANK", std::to_string(rank)},
                            {"TUTTI_WORLD_SIZE", "2"},
-                           {"TUTTI_INIT_TIMEOUT", "8s"},
+                           {"TUTTI_INIT_TIMEOUT", limit},
                            {"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(unused_port())}});
 }
 
@@ -25,7 +33,7 @@ TEST(MeetingWithFewDescriptors, SaysSo) {
   GTEST_SKIP() << "sanitizers need descriptors of their own";
 #endif
   for (const std::string count : {"8", "16", "24"}) {
-    Process rank = rank_zero({"sh", "-c", "ulimit -n " + count + " && exec " + program + " idle"});
+    Process rank = rank_of_two(0, {"sh", "-c", "ulimit -n " + count + " && exec " + program + " idle"});
     EXPECT_EQ(rank.wait(), 1) << rank.report();
     if (count == "24" && rank.out().find("rank 1 has not arrived") != std::string::npos) continue;
     EXPECT_NE(rank.out().find("used up the " + count + " file descriptors"), std::string::npos)
@@ -37,16 +45,21 @@ TEST(MeetingWithFewDescriptors, SaysSo) {
 TEST(MeetingWithoutLoopback, SaysSo) {
   Process probe({"unshare", "-n", "true"});
   if (probe.wait() != 0) GTEST_SKIP() << "no network namespace can be made here: " << probe.err();
-  Process rank = rank_zero({"unshare", "-n", program, "idle"});
-  EXPECT_EQ(rank.wait(), 1) << rank.report();
-  EXPECT_NE(rank.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
-      << rank.report();
-  Process job(
-      {"unshare", "-n", std::string(TUTTI_BIN_DIR) + "/tutti", "run", "-n", "2", "--", program, "idle"},
-      {{"TUTTI_INIT_TIMEOUT", "3s"}});
+  const std::string launcher = std::string(TUTTI_BIN_DIR) + "/tutti";
+  const Clock::time_point begin = Clock::now();
+  for (const int number : {0, 1}) {
+    Process rank = rank_of_two(number, {"unshare", "-n", program, "idle"}, "200s");
+    EXPECT_EQ(rank.wait(), 1) << rank.report();
+    EXPECT_NE(rank.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
+        << rank.report();
+  }
+  Process job({"unshare", "-n", launcher, "run", "-n", "2", "--", program, "idle"},
+              {{"TUTTI_INIT_TIMEOUT", "200s"}});
   EXPECT_EQ(job.wait(), 1) << job.report();
   EXPECT_NE(job.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
       << job.report();
+  // Nobody has waited for what cannot come.
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(100));
 }
 
 // The ranks meet, and then nothing leads from one to the other: what they do by themselves in `init` has no
@@ -60,9 +73,105 @@ TEST(MeetingWithoutAWay, SpeaksOfInit) {
     const auto failure = world.failure(rank);
     ASSERT_TRUE(failure) << world.report();
     EXPECT_EQ(failure->code, "peer_lost") << failure->message;
-    const std::string self = "rank " + std::to_string(rank) + " (host ";
-    EXPECT_TRUE(failure->message.starts_with(self)) << failure->message;
+    // All show what the first of them has noticed.
+    EXPECT_TRUE(failure->message.starts_with("rank ")) << failure->message;
     EXPECT_NE(failure->message.find(": init() "), std::string::npos) << failure->message;
+  }
+}
+
+// Two ranks in a network of their own, in which a firewall does something to the ports of each of `blocked`.
+class BehindAFirewall {
+ public:
+  BehindAFirewall(const std::string& verdict, const std::vector<int>& blocked, const std::string& limit) {
+    why_not_ = enter_own_network();
+    std::string rules = "add table inet t; add chain inet t c { type filter hook output priority 0 ; }";
+    for (const int rank : blocked) rules += "; add rule inet t c tcp dport " + ports(rank) + " " + verdict;
+    if (!why_not_.empty()) return;
+    Process firewall({"nft", rules});
+    if (firewall.wait() != 0) why_not_ = "no firewall can be set here: " + firewall.err();
+    if (!why_not_.empty()) return;
+    const std::string place = "tcp://127.0.0.1:" + std::to_string(unused_port());
+    for (const int rank : {0, 1}) {
+      ranks_.emplace_back(std::vector<std::string>{program, "idle"},
+                          Process::Environment{{"TUTTI_RANK", std::to_string(rank)},
+                                               {"TUTTI_WORLD_SIZE", "2"},
+                                               {"TUTTI_INIT_METHOD", place},
+                                               {"TUTTI_INIT_TIMEOUT", limit},
+                                               {"TUTTI_TRANSPORTS", "shm"},
+                                               {"TUTTI_PORT_RANGE", ports(rank)}});
+    }
+  }
+  const std::string& why_not() const { return why_not_; }
+  std::deque<Process>& ranks() { return ranks_; }
+
+ private:
+  static std::string ports(int rank) {
+    const int first = 30000 + 1000 * rank;
+    return std::to_string(first) + "-" + std::to_string(first + 9);
+  }
+
+  std::string why_not_;
+  std::deque<Process> ranks_;
+};
+
+// The thread's network is that of the processes that it starts.
+void behind_a_firewall(const std::string& verdict, const std::vector<int>& blocked, const std::string& limit,
+                       const std::function<void(std::deque<Process>&)>& check) {
+  std::string why_not;
+  std::thread([&] {
+    BehindAFirewall world(verdict, blocked, limit);
+    why_not = world.why_not();
+    if (why_not.empty()) check(world.ranks());
+  }).join();
+  if (!why_not.empty()) GTEST_SKIP() << why_not;
+}
+
+TEST(MeetingBehindAFirewall, ThatDropsNamesAddressAndVariableWithinTheLimit) {
+  behind_a_firewall("drop", {0, 1}, "4s", [](std::deque<Process>& ranks) {
+    const Clock::time_point begin = Clock::now();
+    for (Process& rank : ranks) {
+      EXPECT_EQ(rank.wait(), 1) << rank.report();
+      for (const char* part :
+           {"init() was not over in time", " at 127.0.0.1:3", "nothing answered", "TUTTI_PORT_RANGE"})
+        EXPECT_NE(rank.out().find(part), std::string::npos) << part << " in " << rank.report();
+    }
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(9));
+  });
+}
+
+TEST(MeetingBehindAFirewall, ThatRefusesIsNamedOnBothSides) {
+  behind_a_firewall("reject with tcp reset", {0, 1}, "20s", [](std::deque<Process>& ranks) {
+    for (Process& rank : ranks) {
+      EXPECT_EQ(rank.wait(), 1) << rank.report();
+      for (const char* part : {" at 127.0.0.1:3", "Connection refused", "TUTTI_PORT_RANGE"})
+        EXPECT_NE(rank.out().find(part), std::string::npos) << part << " in " << rank.report();
+    }
+  });
+}
+
+TEST(MeetingBehindAFirewall, ThatRefusesOneDirectionIsNoHindrance) {
+  behind_a_firewall("reject with tcp reset", {1}, "60s", [](std::deque<Process>& ranks) {
+    for (Process& rank : ranks) EXPECT_TRUE(rank.wait_for_output("ready\n")) << rank.report();
+  });
+}
+
+// A rank stops when all have met but not all have left: the others end within their limit, and a little more
+// to tell each other.
+TEST(MeetingWithAStoppedRank, KeepsTheLimit) {
+  for (const int victim : {0, 1}) {
+    FaultWorld world(3, {"idle"}, {.more = {{"TUTTI_INIT_TIMEOUT", "4s"}, {"TUTTI_LOG_LEVEL", "debug"}}});
+    const Clock::time_point begin = Clock::now();
+    while (world.rank(victim).err().find("has arrived") == std::string::npos &&
+           Clock::now() - begin < std::chrono::seconds(60))
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    world.rank(victim).signal(SIGSTOP);
+    for (int rank = 0; rank < world.size(); ++rank) {
+      if (rank == victim) continue;
+      // It may have come in time all the same.
+      const bool ended = world.rank(rank).wait_for_output("failed ") || world.rank(rank).out() == "ready\n";
+      EXPECT_TRUE(ended) << world.report();
+    }
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(7)) << world.report();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/process.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -41,7 +42,7 @@ TEST(MeetingWait, IsSpokenOf) {
 }
 
 TEST(MeetingUnderMpirun, OnOneHostNeedsNoPlace) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const auto start = [&](int rank) {
     return Process({std::string(TUTTI_BIN_DIR) + "/tests/fault_rank", "idle"},
                    {{"OMPI_COMM_WORLD_RANK", std::to_string(rank)},

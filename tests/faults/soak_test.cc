@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/process.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -25,7 +26,7 @@ class Soak : public testing::Test {
   }
 
  private:
-  TemporaryFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(Soak, LosesAndCorruptsNothing) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/process.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -167,7 +168,7 @@ TEST(WallClock, MayJump) {
   const std::string library = faketime_library();
   if (library.empty()) GTEST_SKIP() << "libfaketime is not installed";
   for (const std::string transport : {"tcp", "shm"}) {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     const auto set_clock = [&](const std::string& offset) {
       std::ofstream(folder / "next") << offset << "\n";
       std::filesystem::rename(folder / "next", folder / "clock");

@@ -10,6 +10,7 @@
 
 #include "tests/faults/job.h"
 #include "tests/support/certificates.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/tls_attacker.h"
 
 namespace tutti::test {
@@ -77,7 +78,7 @@ class TlsAttacks : public ::testing::TestWithParam<Service> {
     }
   }
 
-  const TemporaryFolder folder_;
+  const ScratchFolder folder_;
   std::optional<TlsAttacker> attacker_;
   std::optional<Job> job_;
 };

@@ -1,5 +1,6 @@
-// Runs a fuzz target on files: on all of each, and on each of its beginnings, since what comes from outside
-// may end anywhere. Where there is libFuzzer, its main() takes the place of this one.
+// Runs a fuzz target on the inputs of a corpus: on all of each, and on each of its beginnings, since what
+// comes from outside may end anywhere. Each file is an input, but `found` holds one on each line, in
+// hexadecimal digits. Where there is libFuzzer, its main() takes the place of this one.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
@@ -22,6 +24,19 @@ Bytes read_file(const std::filesystem::path& path) {
   return Bytes(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
 }
 
+std::vector<Bytes> inputs_of(const std::filesystem::path& path) {
+  if (path.filename() != "found") return {read_file(path)};
+  std::vector<Bytes> inputs;
+  std::ifstream lines(path);
+  for (std::string line; std::getline(lines, line);) {
+    Bytes& input = inputs.emplace_back();
+    for (std::size_t i = 0; i + 1 < line.size(); i += 2) {
+      input.push_back(static_cast<std::uint8_t>(std::stoi(line.substr(i, 2), nullptr, 16)));
+    }
+  }
+  return inputs;
+}
+
 void run(const Bytes& whole) {
   const std::size_t step = std::max<std::size_t>(1, whole.size() / most_beginnings);
   for (std::size_t size = 0; size < whole.size(); size += step) {
@@ -34,15 +49,17 @@ void run(const Bytes& whole) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int files = 0;
+  int inputs = 0;
   for (int i = 1; i < argc; ++i) {
     for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
       std::printf("%s\n", entry.path().filename().c_str());
       std::fflush(stdout);
-      run(read_file(entry.path()));
-      ++files;
+      for (const Bytes& input : inputs_of(entry.path())) {
+        run(input);
+        ++inputs;
+      }
     }
   }
-  std::printf("%d files\n", files);
-  return files > 0 ? 0 : 1;
+  std::printf("%d inputs\n", inputs);
+  return inputs > 0 ? 0 : 1;
 }

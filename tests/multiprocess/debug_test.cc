@@ -16,6 +16,7 @@
 #include <signal.h>
 
 #include "tests/support/process.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -59,7 +60,7 @@ class Ranks {
   }
 
  private:
-  TemporaryFolder folder_;
+  ScratchFolder folder_;
   std::vector<std::unique_ptr<Process>> processes_;
 };
 
@@ -147,7 +148,7 @@ TEST_P(DebugOver, WhoIsAtWorkIsNotCalledBehind) {
 }
 
 TEST_P(DebugOver, ADeathLeavesDumpsThatTellWhoIsMissing) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   Ranks ranks(3, "late", {{"TUTTI_TRANSPORTS", GetParam()}, {"TUTTI_DUMP", folder.path()}});
   ranks.wait_until_stuck();
   ranks.at(2).signal(SIGKILL);
@@ -163,7 +164,7 @@ TEST_P(DebugOver, ADeathLeavesDumpsThatTellWhoIsMissing) {
 }
 
 TEST_P(DebugOver, AFailureLeavesDumpsThatTellTheMismatch) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   Ranks ranks(3, "mismatch", {{"TUTTI_TRANSPORTS", GetParam()}, {"TUTTI_DUMP", folder.path()}});
   std::vector<std::string> arguments = {"--merge"};
   for (int rank = 0; rank < 3; ++rank) {
@@ -272,7 +273,7 @@ TEST(Debug, AFolderThatIsNotThereIsSaid) {
 class TraceOf : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TraceOf, IsValidJsonOfAllOperationsAndWaits) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   Ranks ranks(2, GetParam(), {{"TUTTI_TRACE", folder / "trace.json"}});
   for (int rank = 0; rank < 2; ++rank) {
     ASSERT_TRUE(ranks.at(rank).wait().has_value()) << ranks.at(rank).report();

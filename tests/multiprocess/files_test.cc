@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "tests/support/process.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -34,7 +35,7 @@ std::string words_of_failing_ranks(const Process::Environment& environment) {
 }
 
 TEST(PlantedFiles, NoLinkIsFollowedAndNothingWaitedFor) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   std::ofstream(folder / "victim") << "weeks of work";
   for (const char* name : {"dump.0.json", "trace.0.json"}) {
     std::filesystem::create_symlink(folder / "victim", folder / name);
@@ -52,7 +53,7 @@ TEST(PlantedFiles, NoLinkIsFollowedAndNothingWaitedFor) {
 
 // Where the kernel lets others link what they cannot write (fs.protected_hardlinks).
 TEST(PlantedFiles, NoFileWithOtherNamesIsOverwritten) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   std::ofstream(folder / "victim") << "weeks of work";
   for (const char* name : {"dump.0.json", "trace.0.json", "stdout"}) {
     std::filesystem::create_hard_link(folder / "victim", folder / name);
@@ -71,7 +72,7 @@ TEST(PlantedFiles, NoFileWithOtherNamesIsOverwritten) {
 }
 
 TEST(PlantedFiles, TheLaunchersLogsFollowNoLink) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   std::ofstream(folder / "victim") << "weeks of work";
   std::filesystem::create_directories(folder / "out/1/rank.0");
   std::filesystem::create_symlink(folder / "victim", folder / "out/1/rank.0/stdout");
@@ -83,7 +84,7 @@ TEST(PlantedFiles, TheLaunchersLogsFollowNoLink) {
 
 TEST(PlantedFiles, TheLaunchersFoldersAreNoLinks) {
   for (const char* planted : {"out/1", "out/1/rank.0"}) {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     std::filesystem::create_directories(folder / "victim/rank.0");
     for (const char* name : {"victim/stdout", "victim/rank.0/stdout"})
       std::ofstream(folder / name) << "weeks of work";
@@ -99,7 +100,7 @@ TEST(PlantedFiles, TheLaunchersFoldersAreNoLinks) {
 
 TEST(PlantedFiles, AJobsNameStaysInTheFolder) {
   for (const std::string job : {"..", "../..", "/tmp"}) {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     std::filesystem::create_directories(folder / "a/b");
     Process rank({rank_program, "mismatch"}, {{"TUTTI_RANK", "0"},
                                               {"TUTTI_WORLD_SIZE", "1"},
@@ -131,7 +132,7 @@ class FileSizeLimit : public testing::Test {
 
 TEST_F(FileSizeLimit, IsAnErrorAndNoSignal) {
   for (const char* transports : {"shm,tcp", "tcp", "auto"}) {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     const std::string words =
         under_no_file_size("exec " + tutti_program + " run -n 2 " + rank_program + " mismatch",
                            {{"TUTTI_TRANSPORTS", transports},
@@ -148,7 +149,7 @@ TEST_F(FileSizeLimit, IsAnErrorAndNoSignal) {
 }
 
 TEST_F(FileSizeLimit, LogsAndSessionsToo) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const Process::Environment environment = {{"TUTTI_LOG_FILE", folder / "log"},
                                             {"TUTTI_LOG_LEVEL", "trace"},
                                             {"TUTTI_RANK", "0"},

@@ -3,6 +3,7 @@
 #include <tutti/config.h>
 
 #include "tests/multiprocess/launcher_process.h"
+#include "tests/support/scratch_folder.h"
 
 // The commands besides `run`: that they work as a whole, and say what they should.
 namespace tutti::launcher_test {
@@ -24,7 +25,7 @@ Words bench(const Words& more) {
 
 TEST(LauncherBench, EverythingByItself) {
   for (const char* ranks : {"1", "2", "3", "8"}) {
-    Folder folder;
+    test::ScratchFolder folder;
     const Ended result = tutti(bench({"all", "-n", ranks, "--csv", folder / "out.csv"}));
     EXPECT_EQ(result.status, 0) << ranks << result.out << result.err;
     const auto rows = lines_of(read_file(folder / "out.csv"));
@@ -39,7 +40,7 @@ TEST(LauncherBench, EverythingByItself) {
 }
 
 TEST(LauncherBench, UnderRun) {
-  Folder folder;
+  test::ScratchFolder folder;
   Words words = {"run", "-n", "4", "--", TUTTI_BIN_DIR "/tutti"};
   for (const std::string& word : bench({"all_reduce", "--transport", "tcp", "--csv", folder / "out.csv"})) {
     words.push_back(word);
@@ -168,7 +169,7 @@ TEST(LauncherExplain, MeasuresThisMachine) {
 }
 
 TEST(LauncherExplain, ValidatesWhatWasMeasured) {
-  const Folder folder;
+  const test::ScratchFolder folder;
   const std::string file = folder / "results.csv";
   ASSERT_EQ(tutti({"bench", "all_reduce", "barrier", "-n", "2", "--transport", "tcp", "--max-bytes", "1K",
                    "--budget-ms", "5", "--csv", file})

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/multiprocess/launcher_process.h"
+#include "tests/support/scratch_folder.h"
 
 // What becomes of the ranks' words.
 namespace tutti::launcher_test {
@@ -42,7 +43,7 @@ TEST(LauncherOutput, StreamsStayApartUnlessMerged) {
 }
 
 TEST(LauncherOutput, LogFiles) {
-  Folder folder;
+  test::ScratchFolder folder;
   const Ended result = run_shell({"-n", "12", "--output-filename", folder / "a/logs", "--tag-output"},
                                  "echo $RANK; echo e$RANK >&2");
   EXPECT_EQ(result.status, 0) << result.err;
@@ -54,7 +55,7 @@ TEST(LauncherOutput, LogFiles) {
 }
 
 TEST(LauncherOutput, LogFilesOnly) {
-  Folder folder;
+  test::ScratchFolder folder;
   const Ended result =
       run_shell({"-n", "2", "--output-filename", folder / "logs:nocopy"}, "echo out; echo err >&2");
   EXPECT_EQ(result.status, 0);
@@ -65,7 +66,7 @@ TEST(LauncherOutput, LogFilesOnly) {
 }
 
 TEST(LauncherOutput, LogFilesMerged) {
-  Folder folder;
+  test::ScratchFolder folder;
   run_shell({"-n", "1", "--output-filename", folder / "logs:nocopy", "--merge-stderr-to-stdout"},
             "echo out; echo err >&2");
   EXPECT_EQ(read_file(folder / "logs/1/rank.0/stdout"), "out\nerr\n");
@@ -73,7 +74,7 @@ TEST(LauncherOutput, LogFilesMerged) {
 }
 
 TEST(LauncherOutput, FailureIsNamedEvenWithoutCopy) {
-  Folder folder;
+  test::ScratchFolder folder;
   const Ended result = run_shell({"-n", "2", "--output-filename", folder / "logs:nocopy"},
                                  "[ $RANK = 0 ] || { echo why >&2; exit 4; }");
   EXPECT_EQ(result.status, 4);
@@ -81,7 +82,7 @@ TEST(LauncherOutput, FailureIsNamedEvenWithoutCopy) {
 }
 
 TEST(LauncherOutput, LogFolderThatCannotBe) {
-  Folder folder;
+  test::ScratchFolder folder;
   const Ended result = run_shell({"-n", "1", "--output-filename", "/proc/no"}, "echo never");
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.out, "");
@@ -132,7 +133,7 @@ TEST(LauncherOutput, EndlessLinesPass) {
 
 TEST(LauncherOutput, UnfinishedLinesAreShownWhenTheirRankWaits) {
   // The rank only goes on when somebody has seen its prompt.
-  Folder folder;
+  test::ScratchFolder folder;
   Command command({"run", "-n", "1", "sh", "-c",
                    "printf 'ready? '; while [ ! -e " + (folder / "go") +
                        " ]; do sleep 0.05; done; printf '50%%\\r'; "
@@ -146,7 +147,7 @@ TEST(LauncherOutput, UnfinishedLinesAreShownWhenTheirRankWaits) {
 }
 
 TEST(LauncherOutput, AnotherRankStartsOnALineOfItsOwn) {
-  Folder folder;
+  test::ScratchFolder folder;
   Command command({"run", "-n", "2", "--tag-output", "sh", "-c",
                    "if [ $RANK = 0 ]; then printf 'half'; sleep 600; fi; while [ ! -e " + (folder / "go") +
                        " ]; do sleep 0.05; done; echo whole; exit 1"});
@@ -169,7 +170,7 @@ Ended run_by_shell(const std::string& pipeline) {
 }
 
 TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
-  Folder folder;
+  test::ScratchFolder folder;
   const Ended result =
       run_by_shell("tutti run -n 2 -- sh -c 'seq 100000 && touch " + (folder / "$RANK") + "' > /dev/full");
   EXPECT_THAT(result.err,
@@ -185,7 +186,7 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
 }
 
 TEST(LauncherOutput, FullDiskAtOneStreamIsSeenWhereTheReaderOfTheOtherHasLeft) {
-  Folder folder;
+  test::ScratchFolder folder;
   const std::string logs = " tutti run -n 1 --output-filename " + (folder / "logs") + " -- sh -c ";
   // More than a pipe takes, so that the reader is known to have left before the last words come.
   const std::string script = "'yes | head -c 1000000; echo lost >&2'";
@@ -194,7 +195,7 @@ TEST(LauncherOutput, FullDiskAtOneStreamIsSeenWhereTheReaderOfTheOtherHasLeft) {
 }
 
 TEST(LauncherOutput, LogFileThatMayNotGrowIsNamed) {
-  Folder folder;
+  test::ScratchFolder folder;
   const Ended result = run_by_shell("ulimit -f 1; tutti run -n 2 --output-filename " +
                                     (folder / "logs:nocopy") + " seq 10000");
   EXPECT_THAT(result.err, HasSubstr("status 74\n"));
@@ -230,7 +231,7 @@ TEST(LauncherOutput, ReaderThatGoesAwayEndsTheWriters) {
 
 TEST(LauncherOutput, SlowReaderHoldsNobodyUp) {
   // Nobody reads while rank 1 fails: the world must end nevertheless.
-  Folder folder;
+  test::ScratchFolder folder;
   Command command(
       {"run", "-n", "2", "sh", "-c",
        "[ $RANK = 0 ] && exec yes; while [ ! -e " + (folder / "go") + " ]; do sleep 0.05; done; exit 6"});

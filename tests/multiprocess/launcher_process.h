@@ -63,18 +63,4 @@ std::string read_file(const std::string& path);
 int count(const std::string& text, const std::string& part);
 std::vector<std::string> lines_of(const std::string& text);
 
-// An empty folder, removed at the end.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 }  // namespace tutti::launcher_test

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "tests/multiprocess/launcher_process.h"
+#include "tests/support/scratch_folder.h"
 
 // Which ranks are started, what they are given, and what the exit status says about them.
 namespace tutti::launcher_test {
@@ -72,7 +73,7 @@ TEST(LauncherRun, ProgramsOptionsAreItsOwn) {
 // Rank 1 is killed; the others do something once the launcher knows. `gone RANK` waits until it knows of
 // that rank's end.
 Ended run_with_recovery(const std::string& others) {
-  const Folder folder;
+  const test::ScratchFolder folder;
   const std::string pid = folder / "pid.";
   return run_shell(
       {"-n", "3", "--enable-recovery"},
@@ -133,7 +134,7 @@ TEST(LauncherRun, FailureAfterOthersSucceeded) {
 }
 
 TEST(LauncherRun, OneRankAmongMany) {
-  Folder folder;
+  test::ScratchFolder folder;
   const Ended result = run_shell({"-n", "8", "--output-filename", folder / "logs", "--tag-output"},
                                  "echo hi; [ $RANK = 5 ] && exit 7; sleep 600");
   EXPECT_EQ(result.status, 7);
@@ -155,7 +156,7 @@ TEST(LauncherRun, ProgramThatIsNotThere) {
 }
 
 // As mpirun: in PATH first, and then here. The shell that starts the launcher changes to the folder.
-Ended run_in(const Folder& folder, const std::string& words, const std::string& path = "") {
+Ended run_in(const test::ScratchFolder& folder, const std::string& words, const std::string& path = "") {
   return tutti(
       {"run", "-n", "1", "sh", "-c",
        "cd " + folder.path() + "; PATH=" + path + "$PATH; " TUTTI_BIN_DIR "/tutti run -n 1 " + words});
@@ -167,8 +168,8 @@ void write_file(const std::string& path, const std::string& text, int mode) {
 }
 
 TEST(LauncherRun, ProgramsOfTheCurrentFolderAreFound) {
-  Folder folder;
-  Folder first;
+  test::ScratchFolder folder;
+  test::ScratchFolder first;
   write_file(folder / "prog", "#!/bin/sh\necho here", 0755);
   EXPECT_EQ(run_in(folder, "prog").out, "here\n");
   EXPECT_EQ(run_in(folder, "./prog").out, "here\n");
@@ -178,8 +179,8 @@ TEST(LauncherRun, ProgramsOfTheCurrentFolderAreFound) {
 }
 
 TEST(LauncherRun, RanksStartInTheFolderAskedFor) {
-  Folder folder;
-  Folder other;
+  test::ScratchFolder folder;
+  test::ScratchFolder other;
   write_file(folder / "prog", "#!/bin/sh\npwd; echo $PWD", 0755);
   for (const char* option : {"--wdir", "-wdir", "--wd", "-wd"}) {
     for (const char* name : {"prog", "./prog"}) {
@@ -194,7 +195,7 @@ TEST(LauncherRun, RanksStartInTheFolderAskedFor) {
 }
 
 TEST(LauncherRun, FileThatCannotBeExecutedGetsARemedy) {
-  Folder folder;
+  test::ScratchFolder folder;
   write_file(folder / "hello.py", "print('hello')\n", 0644);
   write_file(folder / "bare.py", "print('hello')\n", 0755);
   write_file(folder / "words", "echo hello\n", 0755);

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "tests/multiprocess/launcher_process.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::launcher_test {
 namespace {
@@ -56,7 +57,7 @@ TEST(LauncherSecrets, ErrorsAboutValues) {
 }
 
 TEST(LauncherSecrets, RanksThatFailAndWhatTheyLeave) {
-  Folder folder;
+  test::ScratchFolder folder;
   const Words variables =
       secretive({"TUTTI_DUMP=" + folder / "dump.json", "TUTTI_TRACE=" + folder / "trace.json",
                  "TUTTI_LOG_FILE=" + folder / "log", "TUTTI_INIT_TIMEOUT=5s"});

@@ -13,9 +13,6 @@ bool counts_outputs(CollectiveKind kind) {
          kind == CollectiveKind::all_to_all_v;
 }
 
-// What a rank that may not know a count finds there: looking at it breaks every schedule.
-constexpr std::uint64_t unknown = std::uint64_t{1} << 60;
-
 }  // namespace
 
 ScheduleCase::ScheduleCase(CollectiveKind kind, int size, std::uint64_t count, int root, bool in_place) {
@@ -43,11 +40,10 @@ ScheduleCase::ScheduleCase(CollectiveKind kind, int size, std::uint64_t count, i
   for (int rank = 0; rank < size; ++rank) {
     for (int other = 0; other < size; ++other) {
       const bool known = !root_only || rank == root || other == rank;
+      if (!known) continue;
       const auto r = static_cast<std::size_t>(rank);
-      if (counts_inputs(kind)) input_counts_[r].push_back(known ? sent(pairs ? rank : 0, other) : unknown);
-      if (counts_outputs(kind)) {
-        output_counts_[r].push_back(known ? sent(pairs ? other : 0, pairs ? rank : other) : unknown);
-      }
+      if (counts_inputs(kind)) input_counts_[r].push_back(sent(pairs ? rank : 0, other));
+      if (counts_outputs(kind)) output_counts_[r].push_back(sent(pairs ? other : 0, pairs ? rank : other));
     }
   }
 }

@@ -129,9 +129,8 @@ class Execution {
 
   void complete(Ref ref) {
     ++done_;
-    const Step& s = step(ref);
-    for (std::uint32_t i = 0; i < s.successor_count; ++i) {
-      const Ref next{ref.rank, schedules_[ref.rank].successors[s.first_successor + i]};
+    for (const std::uint32_t successor : schedules_[ref.rank].successors_of(step(ref))) {
+      const Ref next{ref.rank, successor};
       if (!heard_.empty()) hear(next, heard_[ref.rank][ref.step]);
       if (--missing_[ref.rank][next.step] == 0) eligible_.push_back(next);
     }

@@ -8,7 +8,7 @@
 
 namespace tutti::test {
 
-// One collective as all ranks see it, with the counts that the _v kinds need.
+// `ScheduleCase` is one collective as all ranks see it, with the counts that the _v kinds need.
 class ScheduleCase {
  public:
   // `count`: as in Problem; for the _v kinds blocks are of 0 to 2 * count elements.
@@ -19,7 +19,7 @@ class ScheduleCase {
   Problem at(int rank) const;
   // "all_reduce p=3 count=7 root=0 in place".
   std::string describe() const;
-  // all_to_all_v: what `from` sends to `to`.
+  // all_to_all_v: the elements that `from` sends to `to`.
   std::uint64_t sent(int from, int to) const { return counts_[index(from, to)]; }
 
  private:

@@ -49,9 +49,7 @@ class Order {
   explicit Order(const Schedule& schedule)
       : words_((schedule.steps.size() + 63) / 64), bits_(schedule.steps.size() * words_) {
     for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
-      const Step& step = schedule.steps[i];
-      for (std::uint32_t s = 0; s < step.successor_count; ++s) {
-        const std::size_t next = schedule.successors[step.first_successor + s];
+      for (const std::size_t next : schedule.successors_of(schedule.steps[i])) {
         for (std::size_t w = 0; w <= i / 64; ++w) bits_[next * words_ + w] |= bits_[i * words_ + w];
         bits_[next * words_ + i / 64] |= std::uint64_t{1} << (i % 64);
       }
@@ -66,7 +64,7 @@ class Order {
   std::vector<std::uint64_t> bits_;
 };
 
-// Replays the straight-line order cell by cell: whoever conflicts with an earlier step must come after it.
+// Replays the straight-line order cell by cell: a step that conflicts with an earlier one must come after it.
 std::string check_races(const Schedule& schedule, const Memory& memory, int rank) {
   const Order order(schedule);
   struct Cell {

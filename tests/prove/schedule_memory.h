@@ -17,16 +17,16 @@ struct Range {
   std::size_t end = 0;
 };
 
-// Whether they overlap, but are not the same.
+// Whether two ranges overlap, but are not the same.
 bool overlap_badly(const Range& a, const Range& b);
 
-// One rank's memory as one array of cells: input and output (which may lie in each other), then scratch, then
-// its window.
+// `Memory` is one rank's memory as one array of cells: input and output (which may lie in each other), then
+// scratch, then its window.
 class Memory {
  public:
   Memory(const ScheduleCase& test, const Schedule& schedule, int rank, Expressions& expressions);
 
-  // The cells of a slice, whoever its owner; nothing if it leaves its buffer.
+  // The cells of a slice, whichever rank owns it; nothing if it leaves its buffer.
   std::optional<Range> range(const Slice& slice) const;
 
   Expressions::Id& operator[](std::size_t cell) { return cells_[cell]; }
@@ -35,7 +35,7 @@ class Memory {
   const Range& output() const { return ranges_[1]; }
   Expressions::Id initial(std::size_t cell) const { return initial_[cell]; }
 
-  // Whether the caller's memory is as it was, but for the output.
+  // Whether the caller's memory is unchanged, except for the output.
   bool rest_unchanged() const;
 
  private:
@@ -46,17 +46,17 @@ class Memory {
   std::vector<Expressions::Id> initial_;
 };
 
-// "rank 3 step 12: " and what.
+// Returns "rank 3 step 12: " and `what`.
 std::string at(int rank, std::size_t step, const std::string& what);
 
-// What a step makes of an element of its operands; `message`: of what it receives.
+// The value that a step makes of an element of its operands, or of `message`, an element that it receives.
 Expressions::Id value_of(const Step& step, Expressions::Id left, Expressions::Id right,
                          Expressions::Id message, Expressions& expressions);
-// What is wrong with such a value, if it is `undefined` or `wrong`.
+// Says what is wrong with such a value, if it is `undefined` or `wrong`.
 std::string fault(Expressions::Id value, std::size_t element);
 
-// What is wrong with one rank's schedule by itself: slices outside their buffers or overlapping in part,
-// conflicting steps that the dependencies do not order.
+// Returns what is wrong with one rank's schedule by itself, or nothing: slices outside their buffers or
+// overlapping in part, conflicting steps that the dependencies do not order.
 std::string check_structure(const Schedule& schedule, const Memory& memory, int rank);
 
 }  // namespace tutti::test

@@ -5,20 +5,35 @@ namespace {
 
 using Id = Expressions::Id;
 
+// `Results` is what one rank's output must be.
 class Results {
  public:
-  Results(const ScheduleCase& test, std::vector<Memory>& memories, Expressions& expressions, bool rank_order)
-      : test_(test), memories_(memories), expressions_(expressions), rank_order_(rank_order) {}
+  Results(const ScheduleCase& test, Memory& memory, Expressions& expressions, bool rank_order, int rank)
+      : test_(test),
+        problem_(test.at(rank)),
+        memory_(memory),
+        expressions_(expressions),
+        rank_order_(rank_order),
+        rank_(rank),
+        own_offset_(own_offset()) {}
 
-  std::string check_output(std::size_t rank);
+  // `first`: the memory of rank 0, whose result of an all_reduce all others must equal.
+  std::string check_output(Memory& first);
 
  private:
   bool combines(Id id, std::uint64_t element, int ranks) const;
+  bool is_right(Id id, std::uint64_t element) const;
+  Id block_leaf(std::uint64_t element) const;
+  std::uint64_t own_offset() const;
+  std::uint64_t sent_before(int from) const;
 
   const ScheduleCase& test_;
-  std::vector<Memory>& memories_;
+  const Problem problem_;
+  Memory& memory_;
   Expressions& expressions_;
   const bool rank_order_;
+  const int rank_;
+  const std::uint64_t own_offset_;
 };
 
 // Whether `id` is the combination of element `element` of the first `ranks` ranks.
@@ -32,78 +47,78 @@ bool Results::combines(Id id, std::uint64_t element, int ranks) const {
          summary.divided == test_.base.average && (!rank_order_ || summary.first == 0);
 }
 
-std::string Results::check_output(std::size_t rank) {
-  const int r = static_cast<int>(rank);
-  const Problem problem = test_.at(r);
-  Memory& memory = memories_[rank];
-  const Range& out = memory.output();
-  const int p = problem.size;
-  const auto own_offset = own_block_offset(problem);
-  Problem known_to_root = test_.at(problem.root);
-  known_to_root.rank = r;
-  const auto scattered_from = own_block_offset(known_to_root);
-  // For kinds whose output holds a block of every rank: the one that element i is in.
+// Where this rank's block starts in the input that holds a block of every rank. Only the root may know.
+std::uint64_t Results::own_offset() const {
+  Problem known_to_root = test_.at(problem_.root);
+  known_to_root.rank = rank_;
+  return own_block_offset(known_to_root);
+}
+
+// Where the block for this rank starts in the input of rank `from`, for an all_to_all.
+std::uint64_t Results::sent_before(int from) const {
+  if (problem_.output_counts.empty()) return problem_.count * static_cast<std::uint64_t>(rank_);
+  std::uint64_t sum = 0;
+  for (int to = 0; to < rank_; ++to) sum += test_.sent(from, to);
+  return sum;
+}
+
+// The element of an output that holds a block of every rank.
+Id Results::block_leaf(std::uint64_t element) const {
+  const auto count = [&](int block) {
+    return problem_.output_counts.empty() ? problem_.count
+                                          : problem_.output_counts[static_cast<std::size_t>(block)];
+  };
   int block = 0;
-  std::uint64_t block_begin = 0;
-  const auto block_count = [&](int b) {
-    return problem.output_counts.empty() ? problem.count : problem.output_counts[static_cast<std::size_t>(b)];
-  };
-  // all_to_all: where the block for this rank starts in `from`'s input.
-  const auto sent_before = [&](int from) {
-    if (problem.output_counts.empty()) return problem.count * rank;
-    std::uint64_t sum = 0;
-    for (int to = 0; to < r; ++to) sum += test_.sent(from, to);
-    return sum;
-  };
+  for (; element >= count(block); ++block) element -= count(block);
+  const bool exchanges =
+      problem_.kind == CollectiveKind::all_to_all || problem_.kind == CollectiveKind::all_to_all_v;
+  return expressions_.leaf(block, element + (exchanges ? sent_before(block) : 0));
+}
+
+// Whether `id` is the right value of element `element` of the output.
+bool Results::is_right(Id id, std::uint64_t element) const {
+  switch (problem_.kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::reduce:
+      return combines(id, element, problem_.size);
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce_scatter_v:
+      return combines(id, own_offset_ + element, problem_.size);
+    case CollectiveKind::scan:
+      return combines(id, element, rank_ + 1);
+    case CollectiveKind::exscan:
+      return rank_ == 0 ? id == memory_.initial(memory_.output().begin + element)
+                        : combines(id, element, rank_);
+    case CollectiveKind::broadcast:
+      return id == expressions_.leaf(problem_.root, element);
+    case CollectiveKind::scatter:
+    case CollectiveKind::scatter_v:
+      return id == expressions_.leaf(problem_.root, own_offset_ + element);
+    default:
+      return id == block_leaf(element);
+  }
+}
+
+std::string Results::check_output(Memory& first) {
+  const Range& out = memory_.output();
+  const std::string name = "rank " + std::to_string(rank_) + ": ";
   for (std::uint64_t i = 0; i < out.end - out.begin; ++i) {
-    const Id id = memory[out.begin + i];
-    bool right = false;
-    switch (problem.kind) {
-      case CollectiveKind::all_reduce:
-      case CollectiveKind::reduce:
-        right = combines(id, i, p);
-        break;
-      case CollectiveKind::reduce_scatter:
-      case CollectiveKind::reduce_scatter_v:
-        right = combines(id, own_offset + i, p);
-        break;
-      case CollectiveKind::scan:
-        right = combines(id, i, r + 1);
-        break;
-      case CollectiveKind::exscan:
-        right = r == 0 ? id == memory.initial(out.begin + i) : combines(id, i, r);
-        break;
-      case CollectiveKind::broadcast:
-        right = id == expressions_.leaf(problem.root, i);
-        break;
-      case CollectiveKind::scatter:
-      case CollectiveKind::scatter_v:
-        right = id == expressions_.leaf(problem.root, scattered_from + i);
-        break;
-      default: {
-        for (; i >= block_begin + block_count(block); ++block) block_begin += block_count(block);
-        const bool exchanges =
-            problem.kind == CollectiveKind::all_to_all || problem.kind == CollectiveKind::all_to_all_v;
-        right = id == expressions_.leaf(block, i - block_begin + (exchanges ? sent_before(block) : 0));
-      }
-    }
-    if (!right) return "rank " + std::to_string(r) + ": output element " + std::to_string(i) + " is wrong";
-    if (problem.kind == CollectiveKind::all_reduce && id != memories_[0][memories_[0].output().begin + i]) {
-      return "rank " + std::to_string(r) + ": element " + std::to_string(i) +
-             " is computed otherwise than on rank 0";
+    const Id id = memory_[out.begin + i];
+    if (!is_right(id, i)) return name + "output element " + std::to_string(i) + " is wrong";
+    if (problem_.kind == CollectiveKind::all_reduce && id != first[first.output().begin + i]) {
+      return name + "element " + std::to_string(i) + " is computed otherwise than on rank 0";
     }
   }
-  return memory.rest_unchanged() ? ""
-                                 : "rank " + std::to_string(r) + ": memory beside the output has changed";
+  return memory_.rest_unchanged() ? "" : name + "memory beside the output has changed";
 }
 
 }  // namespace
 
 std::string check_results(const ScheduleCase& test, std::vector<Memory>& memories, Expressions& expressions,
                           bool rank_order) {
-  Results results(test, memories, expressions, rank_order);
   for (std::size_t rank = 0; rank < memories.size(); ++rank) {
-    std::string error = results.check_output(rank);
+    Results results(test, memories[rank], expressions, rank_order, static_cast<int>(rank));
+    std::string error = results.check_output(memories.front());
     if (!error.empty()) return error;
   }
   return {};

@@ -7,9 +7,9 @@
 
 namespace tutti::test {
 
-// What is wrong with what a collective (any but a barrier) has left in the ranks' memories: outputs that it
-// does not define so, or a change to what is not output. `rank_order`: combinations must be in the order of
-// ranks.
+// Returns what is wrong with the ranks' memories after a collective (any but a barrier), or nothing: outputs
+// that the collective does not define so, or a change outside of the output. `rank_order`: combinations must
+// be in the order of ranks.
 std::string check_results(const ScheduleCase& test, std::vector<Memory>& memories, Expressions& expressions,
                           bool rank_order);
 

@@ -190,7 +190,7 @@ class SharedExecution {
       const Id left = read(step.left, i, access, race);
       const Id right = step.right.count == 0 ? Expressions::undefined : read(step.right, i, access, race);
       const Id value = value_of(step, left, right, Expressions::undefined, expressions_);
-      // Often but the consequence of a race that is yet to show: then that is what is told.
+      // This often follows from a race that has yet to be found, which is reported then.
       if (value <= Expressions::wrong && fault_.empty()) {
         fault_ = at(static_cast<int>(rank), walks_[rank].number(), fault(value, i));
       }
@@ -262,7 +262,8 @@ std::string check_windows(const std::vector<Schedule>& schedules, const Schedule
   if (used * test.base.element_size > test.base.window_bytes) return "more than the windows is used";
   for (const Schedule& schedule : schedules) {
     if (!schedule.shared) return "some ranks exchange messages";
-    // By this, ranks tell whether an operation goes through the windows or fits into the slots of the board.
+    // By this, ranks decide whether an operation goes through the windows or fits into the slots of the
+    // board.
     if (schedule.window_count != used) return "ranks do not agree how much of the windows they use";
   }
   return {};

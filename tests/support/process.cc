@@ -3,7 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <stdexcept>
@@ -181,17 +180,6 @@ std::uint16_t unused_port() {
     if (free) return port;
   }
   throw std::runtime_error("no unused port found");
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "tutti_test.XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) fail(pattern);
-  path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace tutti::test

@@ -65,19 +65,4 @@ std::string contents(int file);
 // kernel hands out by itself: other tests running meanwhile hardly ever take it.
 std::uint16_t unused_port();
 
-// A new folder, removed with all that is in it when this goes away.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
-
- private:
-  std::string path_;
-};
-
 }  // namespace tutti::test

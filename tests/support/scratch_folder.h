@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include <stdlib.h>
 
@@ -12,7 +13,7 @@ namespace tutti::test {
 // A new folder, removed with its contents when this goes away.
 class ScratchFolder {
  public:
-  ScratchFolder() : path_((std::filesystem::temp_directory_path() / "tutti-rendezvous-XXXXXX").string()) {
+  ScratchFolder() : path_((std::filesystem::temp_directory_path() / "tutti-test-XXXXXX").string()) {
     if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make a folder");
   }
   ScratchFolder(const ScratchFolder&) = delete;
@@ -23,7 +24,7 @@ class ScratchFolder {
   }
 
   const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
   std::size_t entries() const {
     return static_cast<std::size_t>(
         std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));

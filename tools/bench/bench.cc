@@ -25,8 +25,8 @@ std::string own_program() {
   return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "tutti";
 }
 
-// Asking for more memory than there can be would not fail, but end the ranks once they fill it. False if the
-// user has been told.
+// An allocation beyond the memory that exists would not fail, but end the ranks once they fill it. False
+// after telling the user.
 bool fits_in_memory(const BenchOptions& options) {
   const auto config = Config::from_environment();
   const int given = config.ok() ? config->local_world_size.value_or(1) : 1;
@@ -47,8 +47,8 @@ int launch_ranks(const BenchOptions& options, const Arguments& arguments) {
   return launch(run);
 }
 
-// On rank 0, `report` from now on. False on all ranks if it cannot be written: left alone, the others would
-// only see rank 0 go, and blame it for that.
+// Opens `report` on rank 0. False on all ranks if it cannot be written: otherwise the others would only see
+// rank 0 leave, and blame it for that.
 bool open_report(Communicator& communicator, const BenchOptions& options, std::optional<Report>& report) {
   std::uint8_t open[] = {1};
   if (communicator.rank() == 0) {
@@ -63,7 +63,7 @@ bool open_report(Communicator& communicator, const BenchOptions& options, std::o
   return open[0] == 1;
 }
 
-// Whether every result was right.
+// Returns whether every result was right.
 bool measure_all(Communicator& communicator, const BenchOptions& options) {
   std::optional<Report> report;
   if (!open_report(communicator, options, report)) return false;

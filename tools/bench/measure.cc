@@ -14,13 +14,13 @@ constexpr long most_operations = 1000;
 constexpr long fewest_batches = 5;
 constexpr long most_batches = 1000;
 
-// The rules of the game, in the order in which they are applied to one size.
+// These are the rules of measuring, in the order in which they apply to one size.
 class Measuring {
  public:
   Measuring(Communicator& communicator, BenchOperation& operation)
       : communicator_(communicator), operation_(operation) {}
 
-  // Wrong elements over all ranks after one run on fresh data.
+  // The wrong elements over all ranks after one run on fresh data.
   std::uint64_t verify() {
     operation_.fill();
     communicator_.barrier().wait();
@@ -30,7 +30,7 @@ class Measuring {
     return wrong[0];
   }
 
-  // Mean time of one of `operations` in a row, on this rank.
+  // The mean time of one of `operations` in a row, on this rank.
   double batch(long operations) {
     communicator_.barrier().wait();
     const auto begin = std::chrono::steady_clock::now();
@@ -39,7 +39,7 @@ class Measuring {
     return time.count() / static_cast<double>(operations);
   }
 
-  // The same, of the slowest rank.
+  // The same, on the slowest rank.
   double agreed_batch(long operations) {
     double time[] = {batch(operations)};
     slowest(time);

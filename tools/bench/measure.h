@@ -8,7 +8,7 @@
 
 namespace tutti::tools {
 
-// What was found at one size. Equal on all ranks.
+// A `Measurement` is the result at one size, equal on all ranks.
 struct Measurement {
   std::uint64_t wrong = 0;  // elements, over all ranks, before and after timing
   double median_us = 0;
@@ -18,7 +18,7 @@ struct Measurement {
   std::uint64_t operations = 0;  // in a batch
 };
 
-// Collective: every rank calls it with the same arguments. Throws `Error`.
+// This is collective: every rank calls it with the same arguments. Throws `Error`.
 Measurement measure(Communicator& communicator, const MeasuredInfo& info, BenchOperation& operation,
                     const BenchOptions& options);
 

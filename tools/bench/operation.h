@@ -14,7 +14,7 @@
 
 namespace tutti::tools {
 
-// What can be measured: the collectives, and two patterns of point-to-point messages.
+// The collectives and two patterns of point-to-point messages can be measured.
 enum class Measured {
   all_reduce,
   reduce,
@@ -36,7 +36,7 @@ struct MeasuredInfo {
   std::string_view name;
   std::optional<CollectiveKind> kind;  // none for the point-to-point patterns
   bool reduces = false;
-  // How many times the vector each link carries, as nccl-tests define bus bandwidth.
+  // The number of times that each link carries the vector, as nccl-tests define bus bandwidth.
   double bus_factor(int ranks) const;
 };
 
@@ -44,17 +44,18 @@ struct MeasuredInfo {
 std::span<const MeasuredInfo> measured_infos();
 const MeasuredInfo* find_measured(std::string_view name);
 
-// One rank's side of something measured at one size, with its buffers and its test data.
+// `BenchOperation` is one rank's side of an operation that is measured at one size, with its buffers and its
+// test data.
 class BenchOperation {
  public:
   BenchOperation(Communicator& communicator, const MeasuredInfo& info, std::uint64_t bytes, DataType type,
                  const ReduceOp& op, const CallOptions& call);
 
-  // Once, to its end. Throws `Error`.
+  // Runs it once, to its end. Throws `Error`.
   void run();
-  // Sets the input, and the output to something that no result looks like.
+  // Sets the input, and fills the output with something that no result looks like.
   void fill();
-  // Elements of the result that are wrong.
+  // The number of wrong elements of the result.
   std::uint64_t count_wrong() const;
 
   std::uint64_t bytes() const;  // the true size of the vector, as bandwidth counts it

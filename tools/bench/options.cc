@@ -25,28 +25,30 @@ void declare(CLI::App& app, BenchOptions& options, Words& words) {
   app.add_option("COLLECTIVE", words.collectives, "all_reduce, broadcast, ..., sendrecv, pingpong; or all")
       ->required();
   add_ranks_option(app, options.launch_ranks,
-                   "Start N ranks here; without it, those of `tutti run` or else one");
+                   "Start N ranks here; otherwise use those of `tutti run`, or one");
   app.add_option("--min-bytes", words.min_bytes, "The smallest vector")->capture_default_str();
   app.add_option("--max-bytes", words.max_bytes, "The largest vector")->capture_default_str();
-  app.add_option("--factor", options.factor, "From size to size")
+  app.add_option("--factor", options.factor, "The factor from one size to the next")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   app.add_option("--type", words.type, "The elements' type")->capture_default_str();
-  app.add_option("--op", words.op, "How they are combined")->capture_default_str();
+  app.add_option("--op", words.op, "The operation that combines them")->capture_default_str();
   app.add_option("--transport", options.transport, "Use only this one");
   app.add_option("--algorithm", options.algorithm, "Use this one at all sizes");
-  app.add_option("--iterations", options.iterations, "Batches for each size; 0: as many as fit --budget-ms")
+  app.add_option("--iterations", options.iterations,
+                 "The number of batches for each size; 0: as many as fit --budget-ms")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  app.add_option("--warmup", options.warmup, "Operations before the first batch; 0: 10 ms of them")
+  app.add_option("--warmup", options.warmup,
+                 "The number of operations before the first batch; 0: as many as take 10 ms")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  app.add_option("--batch", options.batch, "Operations in a batch; 0: 2 ms of them")
+  app.add_option("--batch", options.batch, "The number of operations in a batch; 0: as many as take 2 ms")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   app.add_option_function<int>(
          "--budget-ms", [&options](int ms) { options.budget = std::chrono::milliseconds(ms); },
-         "Time for the batches of one size")
+         "The time for the batches of one size")
       ->check(CLI::Range(1, 1 << 20))
       ->default_str("200");
   app.add_option("--csv", options.csv, "Write the results to this file too")->type_name("FILE");
@@ -76,7 +78,7 @@ std::string check_transport(const std::string& name) {
     if (entry.name == name) return {};
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return "no such transport: " + name + did_you_mean(name, known) + "; there are: " + known;
+  return no_such("transport", name, known);
 }
 
 std::string understand_collectives(const std::vector<std::string>& collectives, BenchOptions& options) {
@@ -92,7 +94,7 @@ std::string understand_collectives(const std::vector<std::string>& collectives, 
   return {};
 }
 
-// What is wrong, or nothing.
+// Returns what is wrong, or nothing.
 std::string understand(const Words& words, BenchOptions& options) {
   if (std::string problem = understand_collectives(words.collectives, options); !problem.empty())
     return problem;
@@ -104,12 +106,8 @@ std::string understand(const Words& words, BenchOptions& options) {
   if (*least == 0) return "--min-bytes must be at least 1";
   const auto type = parse_data_type(words.type);
   const auto op = parse_reduce_op(words.op);
-  if (!type)
-    return "no such type: " + words.type + did_you_mean(words.type, type_names()) +
-           "; there are: " + type_names();
-  if (!op)
-    return "no such operation: " + words.op + did_you_mean(words.op, op_names()) +
-           "; there are: " + op_names();
+  if (!type) return no_such("type", words.type, type_names());
+  if (!op) return no_such("operation", words.op, op_names());
   for (const MeasuredInfo* info : options.measured) {
     if (info->reduces && !op->supports(*type)) return words.op + " is not defined on " + words.type;
   }

@@ -33,10 +33,10 @@ struct BenchOptions {
   std::vector<std::uint64_t> sizes(const MeasuredInfo& info) const;
 };
 
-// The options, or the exit status with which to end at once; the user has been told why.
+// Returns the options, or the exit status with which to end at once, after telling the user why.
 std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments);
 
-// The words that make a rank, started by us, do what `arguments` ask for.
+// Returns the words that make a rank of ours do what `arguments` ask for.
 Arguments arguments_of_rank(const Arguments& arguments);
 
 }  // namespace tutti::tools

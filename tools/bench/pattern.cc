@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::uint64_t piece = 4096;  // elements
 
-// Mixes well enough that neighbours have nothing to do with each other; the finisher of splitmix64.
+// Mixes so well that neighbours are unrelated; the finisher of splitmix64.
 std::uint64_t mixed(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
   return value ^ (value >> 31);
 }
 
-// Up to this all integers are exact in the type.
+// Up to this number all integers are exact in the type.
 std::uint64_t exact_integers(DataType type) {
   switch (type) {
     case DataType::float8_e5m2:
@@ -96,7 +96,7 @@ Pattern::Pattern(DataType type, const ReduceOp& op, int ranks) : type_(type), op
   }
 }
 
-// Where the type is too narrow for every rank to add something: each place has one rank that does.
+// If the type is too narrow for every rank to add something, one rank does so at each place.
 std::uint64_t Pattern::value(int rank, std::uint64_t index) const {
   const auto number = static_cast<std::uint64_t>(rank);
   if (values_ > 0) return mixed(index * 1000003 + number) % values_;

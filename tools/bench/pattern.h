@@ -10,17 +10,17 @@
 
 namespace tutti::tools {
 
-// The test data: element `index` of rank `rank`'s input, for any index. Made so that every order of combining
-// gives the same bits: sums that stay exact in the type, products of few twos. Differs from rank to rank and,
-// by a hash, from place to place, so that blocks in the wrong place show.
+// `Pattern` is the test data: element `index` of rank `rank`'s input, for any index. Every order of combining
+// gives the same bits: sums stay exact in the type, and products have few twos. It differs from rank to rank
+// and, by a hash, from place to place, so that blocks in the wrong place are noticed.
 class Pattern {
  public:
   Pattern(DataType type, const ReduceOp& op, int ranks);
 
   DataType type() const { return type_; }
-  // Elements `first`.. of a rank's input.
+  // Elements of a rank's input from `first` on.
   void fill(int rank, std::uint64_t first, std::span<std::byte> out) const;
-  // The same of the reduction over the inputs of ranks first_rank..last_rank, both included.
+  // Elements of the reduction over the inputs of ranks first_rank to last_rank, both included.
   void fill_reduced(int first_rank, int last_rank, std::uint64_t first, std::span<std::byte> out) const;
 
  private:
@@ -32,12 +32,12 @@ class Pattern {
   std::uint64_t values_;  // inputs are below it; 0: see `value`
 };
 
-// Compares what an operation has written with what it should have, piece by piece.
+// `Checker` compares an operation's result with the right one, piece by piece.
 class Checker {
  public:
   explicit Checker(const Pattern& pattern) : pattern_(pattern) {}
 
-  // Elements of `data` that are not those of the rank's input from `first`.
+  // The number of elements of `data` that differ from the rank's input from `first` on.
   void expect_input(const std::byte* data, std::uint64_t count, int rank, std::uint64_t first);
   void expect_reduced(const std::byte* data, std::uint64_t count, int first_rank, int last_rank,
                       std::uint64_t first);

@@ -7,14 +7,15 @@
 
 namespace tutti::tools {
 
-// The table on stdout and the CSV file. Used by rank 0 only.
+// `Report` is the table on stdout and the CSV file. Only rank 0 uses it.
 class Report {
  public:
   // Throws std::runtime_error if the file cannot be written.
   Report(const BenchOptions& options, int ranks);
 
   void begin(const MeasuredInfo& info);
-  // `asked`: the size as it was asked for; `operation` knows the true one. A wrong result makes no CSV row.
+  // `asked`: the size that the user asked for; `operation` knows the true one. A wrong result makes no CSV
+  // row.
   void add(const MeasuredInfo& info, std::uint64_t asked, const BenchOperation& operation,
            const Measurement& found);
 

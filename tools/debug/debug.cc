@@ -29,7 +29,7 @@ std::optional<pid_t> as_pid(const std::string& text) {
   return pid;
 }
 
-// What this user's ranks on this machine answer; those of other users do not count.
+// The answers of this user's ranks on this machine; those of other users do not count.
 struct Asked {
   std::vector<DebugAnswer> answers;
   std::map<pid_t, std::string> problems;
@@ -46,7 +46,7 @@ void ask_rank(const DebugEndpoint& endpoint, const std::vector<pid_t>& wanted, A
   }
 }
 
-// Every process there is, or only `wanted`.
+// Every process, or only `wanted`.
 Asked ask_ranks(const std::vector<pid_t>& wanted) {
   Asked asked;
   std::vector<DebugEndpoint> others;
@@ -57,7 +57,7 @@ Asked ask_ranks(const std::vector<pid_t>& wanted) {
       others.push_back(endpoint);
     }
   }
-  // In a container a process knows itself by another number than we do.
+  // In a container a process has another number for itself than for us.
   if (asked.answers.size() + asked.problems.size() < wanted.size()) {
     for (const DebugEndpoint& endpoint : others) ask_rank(endpoint, wanted, asked);
   }
@@ -113,10 +113,10 @@ int show_ranks(const std::vector<pid_t>& pids) {
   return status;
 }
 
-// The dumps of each job: by its id and size.
+// The dumps of each job, by its id and size.
 using Jobs = std::map<std::pair<std::string, int>, std::vector<RankDump>>;
 
-// Of two dumps of a rank the later one counts.
+// If there are two dumps of a rank, the later one counts.
 void keep(Jobs& jobs, RankDump dump) {
   std::vector<RankDump>& dumps = jobs[{dump.job, dump.size}];
   const auto same =
@@ -177,17 +177,17 @@ int merge_dumps(const Arguments& sources) {
 int debug_command(const Arguments& arguments) {
   CLI::App app(
       "Asks running processes what they do in tutti, and tells which rank the others wait for.\n"
-      "Without arguments it lists the ranks of this user on this machine; given processes it prints what\n"
-      "they have done last, as JSON.",
+      "Without arguments it lists the ranks of this user on this machine; for given processes it prints\n"
+      "their last operations, as JSON.",
       "tutti debug");
   bool merging = false;
   Arguments sources;
   app.add_flag(
       "--merge", merging,
-      "Put the dumps of a job's ranks together: who is behind, in what, and who called something else");
+      "Merge the dumps of a job's ranks: which are behind, in what, and which called something else");
   app.add_option("PID", sources,
-                 "Processes; with --merge also files (TUTTI_DUMP), and without any: all ranks "
-                 "of this user on this machine");
+                 "Processes; with --merge also files (TUTTI_DUMP), or none for all ranks of this user\n"
+                 "on this machine");
   if (const auto status = parse(app, arguments)) return *status;
   if (merging) return merge_dumps(sources);
   if (sources.empty()) return list_ranks();

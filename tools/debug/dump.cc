@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Not `get<T>()` alone, which takes numbers with a fraction, of any size.
+// `get<T>()` alone would take numbers with a fraction, and of any size.
 template <class T>
 T integer(const Json& json) {
   if (!json.is_number_integer()) throw Json::type_error::create(302, "an integer was expected", &json);
@@ -22,7 +22,7 @@ T integer_or_zero(const Json& object, const char* key) {
   return object.contains(key) ? integer<T>(object.at(key)) : T{0};
 }
 
-// Dumps come from other processes, and go to a terminal.
+// Dumps come from other processes and go to a terminal.
 std::string text_of(const Json& json) { return printable(json.get<std::string>()); }
 
 std::vector<int> integers(const Json& json) {

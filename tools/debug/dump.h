@@ -10,8 +10,8 @@
 
 namespace tutti::tools {
 
-// What a rank has told of itself (docs/debugging.md), read back. Ranks are those of the world, but in the
-// words of a call, where they are those of the communicator.
+// A `RankDump` is what a rank has told about itself (docs/debugging.md), read back. Ranks are those of the
+// world, except in the words of a call, where they are those of the communicator.
 struct RankDump {
   struct Operation {
     std::uint64_t number = 0;
@@ -26,7 +26,7 @@ struct RankDump {
     std::uint64_t context = 0;
     std::vector<int> ranks;
     std::string status;
-    std::uint64_t issued = 0;  // how many collectives
+    std::uint64_t issued = 0;  // collectives
     std::map<int, std::string> names;
     std::vector<Operation> operations;
     std::vector<Operation> transfers;
@@ -39,14 +39,14 @@ struct RankDump {
   std::int64_t pid = 0;
   std::string reason;
   std::int64_t time_us = 0;
-  bool progress = true;  // whoever drove could be asked
+  bool progress = true;  // false: the driving thread gave no answer
   std::vector<Communicator> communicators;
 
   // "rank 3 (host b, pid 4711)"
   std::string name() const;
 };
 
-// invalid_argument if it is not what a rank writes.
+// Fails with invalid_argument if it is not the text of a rank.
 Result<RankDump> parse_dump(std::string_view text);
 
 }  // namespace tutti::tools

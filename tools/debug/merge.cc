@@ -1,12 +1,11 @@
 #include "tools/debug/merge.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
+#include "tools/debug/groups.h"
 #include "tools/debug/waits.h"
 
 namespace tutti::tools {
@@ -16,55 +15,14 @@ namespace {
 using Communicator = RankDump::Communicator;
 using Operation = RankDump::Operation;
 
-// A rank's view of a communicator.
-struct View {
-  const RankDump* dump;
-  const Communicator* communicator;
-
-  const Operation* find(std::uint64_t number) const {
-    for (const Operation& operation : communicator->operations) {
-      if (operation.number == number) return &operation;
-    }
-    return nullptr;
-  }
-  // The earliest collective in flight.
-  const Operation* running() const {
-    const auto found = std::ranges::find_if(communicator->operations, &Operation::running);
-    return found == communicator->operations.end() ? nullptr : &*found;
-  }
-  const Operation* last_over() const {
-    const Operation* last = nullptr;
-    for (const Operation& operation : communicator->operations) {
-      if (!operation.running) last = &operation;
-    }
-    return last;
-  }
-};
-
-struct Group {
-  std::uint64_t context = 0;
-  std::vector<int> ranks;
-  std::map<int, View> views;  // by world rank
-};
-
-// Ranks are seen one after the other, by clocks that are not exact. Below this an operation says nothing yet.
+// Ranks are seen one after the other, by clocks that are not exact. A shorter wait says nothing yet.
 constexpr double least_wait = 0.1;
-// What a rank had to answer a question; one that did not has been where it is for at least as long.
+// The seconds that a rank has to answer a question; one that gave no answer has been where it is for at least
+// as long.
 constexpr double unanswered = 1;
 
-// As floating-point numbers, of which any two have a difference.
-double seconds_between(std::int64_t from_us, std::int64_t to_us) {
-  return std::max(0.0, static_cast<double>(to_us) - static_cast<double>(from_us)) / 1e6;
-}
-
-std::string format_age(double seconds) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.3f s", seconds);
-  return text;
-}
-
-// For how many seconds the operation of a rank is known to have lasted when the other one, who had not come,
-// was seen. The other's dump may be the earlier one; hosts' clocks cannot be compared.
+// The seconds for which the operation of a rank is known to have lasted when the other one, which had not
+// come, was seen. The other's dump may be the earlier one; hosts' clocks cannot be compared.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0
@@ -73,24 +31,12 @@ double known_wait(const RankDump& waiting, const Operation& operation, const Ran
   return comparable ? age - seconds_between(other->time_us, waiting.time_us) : age;
 }
 
-std::string numbered(const Operation& operation) {
-  return "#" + std::to_string(operation.number) + " " + operation.call;
-}
-
-std::string plural(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranks(ranks);
-}
-
-std::string plural(const std::set<int>& ranks) { return plural(std::vector(ranks.begin(), ranks.end())); }
-
 class Merge {
  public:
   explicit Merge(const std::vector<RankDump>& dumps);
   std::string report();
 
  private:
-  bool quiet(const Group& group) const;
-  void describe(const Group& group);
   bool find_mismatch(const Group& group);
   void find_waits(const Group& group);
   void transfers_of(const Group& group);
@@ -99,7 +45,6 @@ class Merge {
   void name_a_circle();
   void name_the_missing();
   double seconds_apart() const;
-  static std::string situation(const View& view, double& age);
   std::string name(int rank) const;
   std::string state_of(int rank) const;
 
@@ -133,68 +78,7 @@ std::string Merge::name(int rank) const {
   return known == names_.end() ? "rank " + std::to_string(rank) : known->second;
 }
 
-// Nothing is in flight, nothing has failed, and all ranks have called equally much.
-bool Merge::quiet(const Group& group) const {
-  std::set<std::uint64_t> issued;
-  for (const auto& [rank, view] : group.views) {
-    issued.insert(view.communicator->issued);
-    const bool moving = std::ranges::any_of(view.communicator->transfers, &Operation::running);
-    if (view.communicator->status != "ok" || view.running() != nullptr || moving) return false;
-  }
-  return issued.size() <= 1;
-}
-
-// What a rank does in a communicator, and for how many seconds (0: not known).
-std::string Merge::situation(const View& view, double& age) {
-  const auto since = [&](std::int64_t time_us) {
-    return time_us == 0 ? 0 : seconds_between(time_us, view.dump->time_us);
-  };
-  if (const Operation* running = view.running()) {
-    age = since(running->issued_us);
-    return "in " + numbered(*running);
-  }
-  const Operation* last = view.last_over();
-  age = last == nullptr ? 0 : since(last->ended_us);
-  return last == nullptr ? "has called nothing"
-                         : (last->failed ? "failed in " : "has left ") + numbered(*last);
-}
-
-void Merge::describe(const Group& group) {
-  text_ += "communicator " + std::to_string(group.context) + " of " + plural(group.ranks) + "\n";
-  struct Place {
-    std::vector<int> ranks;
-    double longest = 0;
-  };
-  std::map<std::string, Place> places;
-  std::map<std::string, std::vector<int>> failures;
-  std::vector<int> silent, elsewhere;
-  for (const int rank : group.ranks) {
-    const auto found = group.views.find(rank);
-    if (found == group.views.end()) {
-      (by_rank_.contains(rank) ? elsewhere : silent).push_back(rank);
-      continue;
-    }
-    double age = 0;
-    Place& place = places[situation(found->second, age)];
-    place.ranks.push_back(rank);
-    place.longest = std::max(place.longest, age);
-    const std::string& status = found->second.communicator->status;
-    if (status != "ok") failures[status].push_back(rank);
-  }
-  for (const auto& [what, place] : places) {
-    text_ += "  " + plural(place.ranks) + ": " + what;
-    if (place.longest > 0) {
-      const std::string age = format_age(place.longest);
-      text_ += what.starts_with("in ") ? ", for " + age : ", " + age + " ago";
-    }
-    text_ += "\n";
-  }
-  if (!silent.empty()) text_ += "  " + plural(silent) + ": no dump\n";
-  if (!elsewhere.empty()) text_ += "  " + plural(elsewhere) + ": not in it yet, or not any more\n";
-  for (const auto& [status, ranks] : failures) text_ += "  " + plural(ranks) + ": " + status + "\n";
-}
-
-// The first number at which ranks have called different things; then who is behind does not matter.
+// Finds the first number at which ranks have called different things; then it does not matter who is behind.
 bool Merge::find_mismatch(const Group& group) {
   std::map<std::uint64_t, std::map<std::string, std::vector<int>>> calls;
   for (const auto& [rank, view] : group.views) {
@@ -256,7 +140,7 @@ void Merge::transfers_of(const Group& group) {
   }
 }
 
-// What a rank for which others wait, and which waits for nobody, does instead.
+// Says what a rank does for which others wait, and which waits for no rank itself.
 std::string Merge::state_of(int rank) const {
   const auto found = by_rank_.find(rank);
   if (found == by_rank_.end()) {
@@ -267,7 +151,7 @@ std::string Merge::state_of(int rank) const {
   const Operation* last = nullptr;
   std::int64_t latest = 0;
   for (const Communicator& communicator : dump.communicators) {
-    // Not every operation's end is known, but none is before those of earlier ones.
+    // Some operations' ends are not known, but none is before those of earlier ones.
     std::int64_t known = 0;
     for (const Operation& operation : communicator.operations) {
       if (operation.running) return "it is itself in " + numbered(operation) + stays;
@@ -309,8 +193,8 @@ void Merge::name_a_circle() {
   text_ += "\n";
 }
 
-// Those without a dump that no wait leads to: when a communicator has failed, nobody in it knows any more
-// whom it waited for.
+// Names the ranks without a dump that no wait leads to: when a communicator has failed, its ranks no longer
+// know whom they waited for.
 void Merge::name_the_missing() {
   std::set<int> named;
   for (const Wait& wait : waits_) named.insert(wait.to);
@@ -348,8 +232,8 @@ double Merge::seconds_apart() const {
 
 std::string Merge::report() {
   for (const auto& [key, group] : groups_) {
-    if (quiet(group)) continue;
-    describe(group);
+    if (group.is_quiet()) continue;
+    text_ += group.describe(by_rank_);
     if (!find_mismatch(group)) find_waits(group);
     transfers_of(group);
   }
@@ -373,18 +257,6 @@ std::string Merge::report() {
 }
 
 }  // namespace
-
-std::string format_ranks(const std::vector<int>& ranks) {
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == std::int64_t{ranks[last]} + 1) ++last;
-    text += (text.empty() ? "" : ", ") + std::to_string(ranks[i]);
-    if (last > i) text += (last == i + 1 ? ", " : "-") + std::to_string(ranks[last]);
-    i = last + 1;
-  }
-  return text;
-}
 
 std::string merge(const std::vector<RankDump>& dumps) { return Merge(dumps).report(); }
 

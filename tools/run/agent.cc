@@ -18,10 +18,10 @@ namespace tutti::tools {
 namespace {
 
 constexpr std::size_t read_size = 64 * 1024;
-// More than a pipe holds. What a rank's descendants go on writing is read later, in turn.
+// This is more than a pipe holds. Later output of a rank's descendants is read in turn.
 constexpr std::size_t most_drained = 1024 * 1024;
 
-// A pipe that we read without blocking and a rank writes as if to any other pipe.
+// Makes a pipe that we read without blocking, and that a rank writes like any other pipe.
 bool open_pipe(Descriptor& ours, Descriptor& theirs) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -44,7 +44,7 @@ Agent::Agent(asio::io_context& io, AgentEvents& events)
 
 std::optional<StartFailure> Agent::start(const AgentTask& task) {
   kill_grace_ = task.kill_grace;
-  // Two pipes and a process descriptor per rank; the ranks get the limit that we were given.
+  // Each rank needs two pipes and a process descriptor; the ranks get the limit that we were given.
   rlimit open_files = defaults_.open_files;
   open_files.rlim_cur = open_files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &open_files);
@@ -86,11 +86,11 @@ int Agent::start_rank(const AgentTask& task, const std::string& path, int local_
   const pid_t pid = spawn(request, defaults_);
   if (pid < 0) return -pid;
 
-  watch_over(place.rank, pid, ours);
+  watch(place.rank, pid, ours);
   return 0;
 }
 
-void Agent::watch_over(int rank, pid_t pid, std::span<Descriptor, 2> outputs) {
+void Agent::watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes) {
   locals_.push_back(std::make_unique<Local>(io_));
   Local& local = *locals_.back();
   local.rank = rank;
@@ -101,7 +101,7 @@ void Agent::watch_over(int rank, pid_t pid, std::span<Descriptor, 2> outputs) {
     Pipe& pipe = local.pipes[static_cast<std::size_t>(stream)];
     pipe.owner = &local;
     pipe.stream = stream;
-    Descriptor& end = outputs[static_cast<std::size_t>(stream)];
+    Descriptor& end = pipes[static_cast<std::size_t>(stream)];
     if (!end) continue;
     pipe.end.assign(end.release());
     await_output(pipe);
@@ -109,8 +109,8 @@ void Agent::watch_over(int rank, pid_t pid, std::span<Descriptor, 2> outputs) {
   await_exit(local);
 }
 
-// One descriptor per process tells in which order they end; SIGCHLD alone does not. Where the kernel has no
-// such descriptors SIGCHLD has to do.
+// One descriptor per process tells the order in which they end, which SIGCHLD does not. SIGCHLD has to do if
+// the kernel has no such descriptors.
 void Agent::await_exit(Local& local) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, local.pid, 0));
   if (fd < 0) return;
@@ -128,7 +128,7 @@ void Agent::await_children() {
   child_signal_.async_wait([this](const asio::error_code& error, int) {
     if (error) return;
     await_children();
-    // Behind the exits that are known already, so that these are seen in their order.
+    // This runs after the exits that are known already, so that these are seen in their order.
     asio::post(io_, [this] { reap(); });
   });
 }
@@ -145,7 +145,7 @@ void Agent::await_output(Pipe& pipe) {
                       });
 }
 
-// False if there is nothing now, or nothing any more.
+// False if there is no data now, or no more at all.
 bool Agent::read_some(Pipe& pipe) {
   if (!pipe.end.is_open()) return false;
   const ssize_t bytes = read(pipe.end.native_handle(), buffer_.data(), buffer_.size());
@@ -184,7 +184,7 @@ Agent::Local* Agent::find(pid_t pid) {
   return nullptr;
 }
 
-// Everybody who has ended, ranks and orphans that came to us.
+// Collects all that have ended: ranks, and orphans that came to us.
 void Agent::reap() {
   for (;;) {
     int status = 0;
@@ -200,7 +200,7 @@ void Agent::reap() {
   if (running_ == 0) end_leftovers();
 }
 
-// The ranks are gone, and something that they started is still there.
+// The ranks have ended, but some of their descendants have not.
 void Agent::end_leftovers() {
   if (killing_) {
     kill();
@@ -211,7 +211,7 @@ void Agent::end_leftovers() {
   }
 }
 
-// Once each: they may take their time, but they need not be told again.
+// Each gets the signal once: it may take its time, but need not be told again.
 void Agent::signal_leftovers(int number) {
   for (const pid_t pid : leftovers()) {
     if (signalled_.insert(pid).second) ::kill(pid, number);

@@ -22,7 +22,7 @@
 
 namespace tutti::tools {
 
-// The part of a job that runs on this host.
+// An `AgentTask` is the part of a job that runs on this host.
 struct AgentTask {
   std::vector<std::string> program;
   Environment environment;  // of the job; the agent adds what differs from rank to rank
@@ -34,21 +34,22 @@ struct AgentTask {
   std::chrono::nanoseconds kill_grace{0};
 };
 
-// Starts the local ranks and watches them: their output, their ends, and that nothing of them stays behind.
-// Knows nothing of terminals, files or other hosts. Waits on `io`, whose thread must be the only one to use
-// it; expects that orphans are adopted (adopt_orphans) and that this process has no other children.
+// `Agent` starts the local ranks and watches them: their output, their ends, and that none of their processes
+// stays behind. It knows nothing of terminals, files or other hosts. It waits on `io`, whose thread must be
+// the only one to use it; it expects that orphans are adopted (adopt_orphans) and that this process has no
+// other children.
 class Agent {
  public:
   Agent(asio::io_context& io, AgentEvents& events);
 
   // After a failure some ranks may be running: `stop` ends those.
   std::optional<StartFailure> start(const AgentTask& task);
-  // To every rank and its process group.
+  // Sends a signal to every rank and its process group.
   void signal(int number);
-  // Ends everything: `number`, and after the task's grace SIGKILL. `on_done` follows.
+  // Ends everything: first by `number`, and after the task's grace by SIGKILL. `on_done` follows.
   void stop(int number = SIGTERM);
   void kill();
-  // While off, the ranks' output waits in their pipes, and they for room in these.
+  // While it is off, the ranks' output waits in their pipes, and ranks wait for room there.
   void set_reading(bool reading);
 
  private:
@@ -71,8 +72,8 @@ class Agent {
 
   // 0, or an errno.
   int start_rank(const AgentTask& task, const std::string& path, int local_rank);
-  // `outputs`: our ends of its stdout and stderr; an empty one is not to be read.
-  void watch_over(int rank, pid_t pid, std::span<Descriptor, 2> outputs);
+  // `pipes`: our ends, for stdout and, unless merged, for stderr.
+  void watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes);
   void await_exit(Local& local);
   void await_children();
   void await_output(Pipe& pipe);

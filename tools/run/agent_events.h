@@ -10,7 +10,7 @@ namespace tutti::tools {
 
 enum class Stream { out, err };
 
-// How a process ended.
+// `ExitStatus` is how a process ended.
 struct ExitStatus {
   int code = 0;
   int signal = 0;  // 0: it ended by itself, with `code`
@@ -21,13 +21,14 @@ struct ExitStatus {
   bool success() const { return code == 0 && signal == 0; }
 };
 
-// What an agent tells whoever runs the job: here the same process, on other hosts a connection's other end.
+// `AgentEvents` are what an agent tells the runner of the job: here the same process, on other hosts the
+// other end of a connection.
 class AgentEvents {
  public:
   virtual void on_output(int rank, Stream stream, std::string_view bytes) = 0;
-  // Everything that the rank itself has written has been delivered before. In order of exit.
+  // A rank has ended. All its output has been delivered before. Called in the order of exit.
   virtual void on_exit(int rank, pid_t pid, ExitStatus status) = 0;
-  // Nothing is left: neither ranks nor any descendants of them.
+  // Neither ranks nor any descendants of them are left.
   virtual void on_done() = 0;
 
  protected:

@@ -6,14 +6,14 @@
 
 namespace tutti::tools {
 
-// From now on a descendant whose parent dies becomes a child of this process, whatever session or process
-// group it has put itself into: none gets away.
+// From now on a descendant whose parent dies becomes a child of this process, in any session or process
+// group, so that none is lost.
 void adopt_orphans();
 
 // The children of this process that have not ended yet.
 std::vector<pid_t> living_children();
 
-// Kills all children, and those that become children by that, until there are none.
+// Kills all children, and the processes that become children by that, until none is left.
 void kill_all_children();
 
 }  // namespace tutti::tools

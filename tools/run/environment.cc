@@ -18,7 +18,8 @@ constexpr std::size_t token_bytes = 32;
 constexpr int first_port = 20000;
 constexpr int last_port = 32767;  // the kernel's own range begins at 32768
 
-// 0, or why (errno) a server that listens on all addresses, as PyTorch's store does, could not have the port.
+// 0, or the reason (errno) why a server that listens on all addresses, as PyTorch's store does, could not
+// have the port.
 int problem_with(int port) {
   int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 any6 = {};

@@ -36,7 +36,7 @@ namespace {
   _exit(status);
 }
 
-// Its wait status, once it has ended.
+// Returns its wait status, once it has ended.
 int wait_handing_on(pid_t child, const sigset_t& signals) {
   for (;;) {
     siginfo_t info;

@@ -5,16 +5,17 @@
 
 namespace tutti::tools {
 
-// The signals that a launcher acts on or hands on. Without those that it was started to ignore (nohup, a
+// The signals that a launcher acts on or passes on, without those that it was started to ignore (nohup, a
 // shell's background jobs).
 std::vector<int> signals_to_handle();
 
-// Runs `body` in a child process and returns its exit status. This process hands on the signals that it gets
-// and waits. Each of the two ends what the other leaves behind: if this process is killed (SIGKILL cannot be
-// handled), the child gets SIGTERM; if the child is killed, its descendants become ours and are killed.
+// Runs `body` in a child process and returns its exit status. This process passes on the signals that it
+// gets, and waits. Each of the two ends what the other leaves behind: if this process is killed (SIGKILL
+// cannot be handled), the child gets SIGTERM; if the child is killed, its descendants become ours and are
+// killed.
 //
-// The child is in a session of its own, so that a terminal's signals reach it once, through here. To be
-// called while the process has one thread.
+// The child is in a session of its own, so that a terminal's signals reach it once, through this process.
+// Call this while the process has one thread.
 int run_guarded(const std::function<int()>& body);
 
 }  // namespace tutti::tools

@@ -19,7 +19,7 @@ namespace tutti::tools {
 namespace {
 
 constexpr const char* loopback = "127.0.0.1";
-// Output that our reader has yet to take; beyond it the ranks have to wait.
+// The most output that our reader has yet to take; beyond it the ranks have to wait.
 constexpr std::size_t most_backlog = 1024 * 1024;
 
 std::string host_name() {
@@ -36,7 +36,7 @@ std::string describe(ExitStatus status) {
          ")";
 }
 
-// Guarded as the ranks' own connections are.
+// The store is guarded like the ranks' own connections.
 Result<std::unique_ptr<tcp::StoreServer>> serve_store(const Environment& environment) {
   const Result<Config> config = Config::from_values(environment);
   if (!config.ok()) return config.status();
@@ -65,8 +65,8 @@ Job::Job(RunOptions options)
 int Job::run() {
   for (const int number : signals_to_handle()) signals_.add(number);
   await_signals();
-  // A reader of our output that goes away, or a file that may not grow, is an error to be seen, not a reason
-  // to leave the ranks alone. The agent has noted before what the ranks are to inherit.
+  // A reader of our output that goes away, or a file that may not grow, is an error to report, not a reason
+  // to leave the ranks alone. The agent has noted before which signal actions the ranks are to inherit.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
 
@@ -77,7 +77,8 @@ int Job::run() {
   return exit_status();
 }
 
-// For this process, too, so that files which variables name (TUTTI_TOKEN_FILE) are the same for all.
+// Exports apply to this process, too, so that files which variables name (TUTTI_TOKEN_FILE) are the same for
+// all.
 bool Job::enter_folder(Environment& environment) {
   if (options_.folder.empty()) return true;
   if (chdir(options_.folder.c_str()) != 0) {
@@ -134,7 +135,7 @@ void Job::on_output(int rank, Stream stream, std::string_view bytes) {
   if (output_.backlog() >= most_backlog) agent_.set_reading(false);
 }
 
-// As SIGPIPE ends other programs (`tutti run ... | head`): without a word, and with its status.
+// Ends as SIGPIPE ends other programs (`tutti run ... | head`): without a word, and with its status.
 void Job::end_unread() {
   if (ending_signal_ || !output_.unread()) return;
   ending_signal_ = SIGPIPE;
@@ -145,7 +146,7 @@ void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
   output_.finish(rank);
   --running_;
   if (status.success()) {
-    // Whoever failed before has been outlived.
+    // The ranks that are left have outlived earlier failures.
     if (options_.enable_recovery && !std::exchange(any_succeeded_, true)) failure_.reset();
     return;
   }
@@ -156,7 +157,7 @@ void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
   if (!options_.enable_recovery) agent_.stop();
 }
 
-// What happens after the first failure, or after we were asked to end.
+// Acts on the first failure, or on a request to end.
 bool Job::is_consequence() const { return ending_signal_ || (failure_ && !options_.enable_recovery); }
 
 void Job::report_failure(int rank, pid_t pid, ExitStatus status) {

@@ -16,12 +16,12 @@
 
 namespace tutti::tools {
 
-// One world, from its start to its end: hosts the store, has the ranks started, decides when all is over and
-// with which exit status.
+// `Job` runs one world from its start to its end: it hosts the store, has the ranks started, and decides when
+// all is over and with which exit status.
 class Job final : private AgentEvents {
  public:
   explicit Job(RunOptions options);
-  // Returns when nothing is left of the job.
+  // Returns when no process of the job is left.
   int run();
 
  private:
@@ -29,7 +29,7 @@ class Job final : private AgentEvents {
   void on_exit(int rank, pid_t pid, ExitStatus status) override;
   void on_done() override;
 
-  // False if the user has been told why not.
+  // False after telling the user why not.
   bool prepare(AgentTask& task);
   bool enter_folder(Environment& environment);
   void end_unread();

@@ -12,7 +12,7 @@
 
 namespace tutti::tools {
 
-// Somebody whose words go to a LineOutput. Owned by the caller.
+// A `LineSource` is a source of a LineOutput's text. The caller owns it.
 struct LineSource {
   std::string tag;      // in front of each line
   std::string partial;  // a line that has not ended
@@ -21,20 +21,20 @@ struct LineSource {
   bool watched = false;
 };
 
-// Puts the words of many sources on one terminal so that a line never holds those of two.
+// `LineOutput` shows the text of many sources on one terminal so that a line never holds that of two.
 //
 // A line is shown when it is complete. An unfinished one is shown when it gets too long to keep, or when its
-// source falls silent (progress bars, prompts); if somebody else speaks then, that starts on a new line.
-// Silence after a whole number of pages is no reason: that is a program whose stdio empties its buffer in the
-// middle of a line.
+// source falls silent (progress bars, prompts); another source then starts on a new line. Silence after a
+// whole number of pages is no reason: that is a program whose stdio empties its buffer in the middle of a
+// line.
 class LineOutput {
  public:
   LineOutput(asio::io_context& io, Terminal& terminal, bool timestamp);
 
   void write(LineSource& source, std::string_view bytes);
-  // The source has ended: shows what is left of it.
+  // The source has ended: shows the rest of its text.
   void finish(LineSource& source);
-  // Whole lines of our own.
+  // Shows whole lines of the launcher.
   void note(std::string_view lines);
 
  private:

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view no_copy = ":nocopy";
 
 // The launcher's own options end at the first word that is neither an option nor an option's value, or at
-// `--`; what follows belongs to the program, options included.
+// `--`; the words after it belong to the program, even if they look like options.
 struct SplitArguments {
   Arguments own;
   std::vector<std::string> program;
@@ -23,7 +23,7 @@ bool takes_value(const CLI::App& app, const std::string& word) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
-// mpirun's other names for options, which everybody's fingers know.
+// mpirun's other names for options, which users are used to.
 std::string own_name(const std::string& word) {
   if (word == "-np" || word == "--np") return "-n";
   if (word == "-wdir" || word == "-wd" || word == "--wd") return "--wdir";
@@ -61,28 +61,49 @@ std::string check_exports(const std::vector<std::string>& exports) {
   return {};
 }
 
-// `output` and `grace` are options whose texts are looked at afterwards.
-void declare(CLI::App& app, RunOptions& options, std::string& output, std::string& grace) {
+// Options that are text until they are understood.
+struct RunWords {
+  std::string output;
+  std::string grace = "2s";
+};
+
+void declare(CLI::App& app, RunOptions& options, RunWords& words) {
+  app.formatter(std::make_shared<UsageOfRun>());
   add_ranks_option(app, options.ranks, "The number of ranks (also -np, --np)");
-  app.add_option("-x", options.exports,
-                 "Set VAR for the ranks (VAR=VALUE); VAR alone keeps its value of here")
+  app.add_option("-x", options.exports, "Set VAR for the ranks (VAR=VALUE); VAR alone passes on its value")
       ->type_name("VAR[=VALUE]")
       ->allow_extra_args(false);
   app.add_option("--wdir", options.folder, "The folder in which the ranks start (also -wdir, -wd, --wd)")
       ->type_name("DIR");
-  app.add_option("--output-filename", output,
+  app.add_option("--output-filename", words.output,
                  "Also write the ranks' output to DIR/1/rank.N/stdout and stderr; with :nocopy only there")
       ->type_name("DIR[:nocopy]");
   app.add_flag("--merge-stderr-to-stdout", options.output.merge_stderr, "Treat the ranks' stderr as stdout");
   app.add_flag("--tag-output", options.output.tag,
                "Start each line with [1,RANK]<stdout>: or [1,RANK]<stderr>:");
   app.add_flag("--timestamp-output", options.output.timestamp, "Start each line with the time");
-  app.add_option("--kill-grace", grace, "Time between SIGTERM and SIGKILL when the ranks are to end")
+  app.add_option("--kill-grace", words.grace, "The time between SIGTERM and SIGKILL when the ranks must end")
       ->type_name("DURATION")
       ->capture_default_str();
   app.add_flag("--enable-recovery", options.enable_recovery,
                "Let the others go on when a rank fails (Communicator::shrink); the exit status is 0\n"
-               "if those that outlive it all end with 0");
+               "if all the others end with 0");
+}
+
+// Returns what is wrong with the options, or nothing.
+std::string understand(RunWords words, RunOptions& options) {
+  if (options.ranks == 0) return "-n N is required, the number of ranks; -n auto counts processors";
+  if (std::string problem = check_exports(options.exports); !problem.empty()) return problem;
+  if (options.program.empty()) return "no program given";
+  const auto grace = parse_duration(words.grace);
+  if (!grace) return "--kill-grace needs a duration like 500ms or 10s, not `" + words.grace + "`";
+  options.kill_grace = *grace;
+  if (words.output.size() > no_copy.size() && words.output.ends_with(no_copy)) {
+    words.output.resize(words.output.size() - no_copy.size());
+    options.output.to_terminal = false;
+  }
+  if (!words.output.empty()) options.output.directory = std::filesystem::absolute(words.output);
+  return {};
 }
 
 }  // namespace
@@ -93,28 +114,14 @@ std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
       "of them when one fails. The exit status is that of the first rank to fail, 128+n for signal n;\n"
       "74 if none failed but output was lost (a full disk).",
       "tutti run");
-  app.formatter(std::make_shared<UsageOfRun>());
   RunOptions options;
-  std::string output;
-  std::string grace = "2s";
-  declare(app, options, output, grace);
-  SplitArguments words = split(app, arguments);
-  if (const auto status = parse(app, words.own)) return *status;
-  if (options.ranks == 0)
-    return usage_error(app, "-n N is required, the number of ranks; -n auto counts processors");
-  if (const std::string problem = check_exports(options.exports); !problem.empty())
+  RunWords words;
+  declare(app, options, words);
+  SplitArguments split_words = split(app, arguments);
+  if (const auto status = parse(app, split_words.own)) return *status;
+  options.program = std::move(split_words.program);
+  if (const std::string problem = understand(std::move(words), options); !problem.empty())
     return usage_error(app, problem);
-  if (words.program.empty()) return usage_error(app, "no program given");
-  const auto duration = parse_duration(grace);
-  if (!duration)
-    return usage_error(app, "--kill-grace needs a duration like 500ms or 10s, not `" + grace + "`");
-  options.kill_grace = *duration;
-  if (output.size() > no_copy.size() && output.ends_with(no_copy)) {
-    output.resize(output.size() - no_copy.size());
-    options.output.to_terminal = false;
-  }
-  if (!output.empty()) options.output.directory = std::filesystem::absolute(output);
-  options.program = std::move(words.program);
   return options;
 }
 

@@ -18,7 +18,7 @@ struct OutputOptions {
   bool timestamp = false;
 };
 
-// What `tutti run` has been asked to do.
+// `RunOptions` are the options of `tutti run`.
 struct RunOptions {
   int ranks = 0;
   std::vector<std::string> exports;  // "VAR" or "VAR=VALUE", as given to -x
@@ -29,7 +29,7 @@ struct RunOptions {
   std::vector<std::string> program;
 };
 
-// The options, or the exit status with which to end at once; the user has been told why.
+// Returns the options, or the exit status with which to end at once, after telling the user why.
 std::variant<RunOptions, int> parse_run_options(const Arguments& arguments);
 
 }  // namespace tutti::tools

@@ -18,8 +18,8 @@
 
 namespace tutti::tools {
 
-// Where the ranks' words go: to our own stdout and stderr, to log files, and the last of them into memory,
-// for the report about a rank that failed.
+// `Output` takes the ranks' output: to our own stdout and stderr, to log files, and its end into memory, for
+// the report about a rank that failed.
 class Output {
  public:
   Output(asio::io_context& io, const OutputOptions& options);
@@ -28,18 +28,18 @@ class Output {
   // Prepares for ranks 0..ranks-1: creates the log files. A failure names the file.
   Status open(int ranks);
   void write(int rank, Stream stream, std::string_view bytes);
-  // The rank says no more.
+  // The rank's output has ended.
   void finish(int rank);
   // The last lines of its stderr, or of stdout where the two are merged.
   std::vector<std::string> last_lines(int rank) const;
-  // Some of what the ranks have written could be put down nowhere. That has been said.
+  // Whether some output of the ranks could be written nowhere. The user has been told.
   bool lost() const { return lost_; }
-  // The reader of our stdout has gone away, and nothing else keeps what the ranks write.
+  // Whether the reader of our stdout has gone away, while nothing else keeps the ranks' output.
   bool unread() const { return options_.directory.empty() && out_.reader_gone(); }
-  // Lines of the launcher itself, on stderr.
+  // Writes lines of the launcher itself, on stderr.
   void note(const std::string& lines);
 
-  // What the readers of our stdout and stderr have yet to take.
+  // The bytes that the readers of our stdout and stderr have yet to take.
   std::size_t backlog() const;
   void discard_backlog();
   void on_progress(const std::function<void()>& callback);
@@ -63,7 +63,7 @@ class Output {
   const OutputOptions options_;
   Terminal out_;
   LineOutput out_lines_;
-  // Absent where stdout and stderr are the same file: then they must share the bookkeeping about lines.
+  // Absent if stdout and stderr are the same file: then they must share the bookkeeping about lines.
   std::optional<Terminal> err_;
   std::optional<LineOutput> err_lines_;
   std::vector<std::unique_ptr<Rank>> ranks_;

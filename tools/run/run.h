@@ -4,7 +4,7 @@
 
 namespace tutti::tools {
 
-// Runs the job to its end and returns the exit status for it. To be called while the process has one thread.
+// Runs the job to its end and returns its exit status. Call this while the process has one thread.
 int launch(const RunOptions& options);
 
 }  // namespace tutti::tools

@@ -19,7 +19,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-// Only what is safe between fork and exec while other threads exist: no allocation, no locks.
+// This does only what is safe between fork and exec while other threads exist: no allocation, no locks.
 struct Child {
   const char* path;
   char* const* arguments;
@@ -49,8 +49,8 @@ struct Child {
     return true;
   }
 
-  // What the parent handles would run its handlers here until exec puts in the defaults; what it inherited as
-  // ignored stays so.
+  // Signals that the parent handles would run its handlers here until exec sets the defaults; signals that it
+  // was started to ignore stay ignored.
   bool reset_signals() const {
     for (int signal = 1; signal < NSIG; ++signal) {
       struct sigaction action;
@@ -66,7 +66,7 @@ struct Child {
   }
 };
 
-// Nothing if the program was executed: exec closes the other end.
+// Returns nothing if the program was executed: exec closes the other end.
 int read_failure(int fd) {
   int problem = 0;
   ssize_t bytes;
@@ -76,7 +76,7 @@ int read_failure(int fd) {
   return bytes == sizeof problem ? problem : 0;
 }
 
-// 0, or why it cannot be executed.
+// 0, or the reason why it cannot be executed.
 int check_executable(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return errno == ENOTDIR ? ENOENT : errno;

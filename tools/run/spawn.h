@@ -9,7 +9,7 @@
 
 namespace tutti::tools {
 
-// A program to start. Descriptors stay the caller's.
+// A `SpawnRequest` names a program to start. Descriptors stay the caller's.
 struct SpawnRequest {
   std::string path;
   std::vector<std::string> arguments;  // the program's name included
@@ -19,7 +19,7 @@ struct SpawnRequest {
   int error = -1;
 };
 
-// What a started program inherits from us but should have as if it had been started by the shell.
+// What a started program inherits from us but should have as if the shell had started it.
 struct SpawnDefaults {
   sigset_t mask;
   struct sigaction broken_pipe;
@@ -29,8 +29,8 @@ struct SpawnDefaults {
   static SpawnDefaults of_this_process();
 };
 
-// Its process id, or why it could not be executed (an errno, negative). The process leads a session and a
-// process group of its own, and is killed by the kernel if the calling thread dies.
+// Returns the process id, or the reason why the program could not be executed (an errno, negative). The
+// process leads a session and a process group of its own, and the kernel kills it if the calling thread dies.
 pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults);
 
 struct FoundProgram {
@@ -38,8 +38,8 @@ struct FoundProgram {
   int problem = 0;   // ENOENT or EACCES
 };
 
-// The program where mpirun would find it: by `path` (PATH) and then in the current folder, unless the name
-// has a slash.
+// Finds the program where mpirun would: by `path` (PATH) and then in the current folder, unless the name has
+// a slash.
 FoundProgram find_program(const std::string& name, const std::string& path);
 
 }  // namespace tutti::tools

@@ -22,8 +22,8 @@ Terminal::Terminal(asio::io_context& io, int fd) : standard_fd_(fd), fd_(fd) {
   if (S_ISSOCK(status.st_mode)) {
     kind_ = Kind::socket;
   } else if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
-    // Opened once more, because flags belong to the open file, not to the descriptor. Where that is not
-    // permitted (a terminal of another user) we write as any program would.
+    // The file is opened once more, because flags belong to the open file, not to the descriptor. If that is
+    // not permitted (a terminal of another user) we write as any program would.
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
     const int own = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (own >= 0) {
@@ -76,7 +76,7 @@ void Terminal::write_backlog() {
       await_writable();
       break;
     } else if (errno == EAGAIN) {
-      // Somebody who shares it has made it non-blocking.
+      // A process that shares it has made it non-blocking.
       pollfd wanted = {fd_, POLLOUT, 0};
       poll(&wanted, 1, -1);
     } else if (errno != EINTR) {

@@ -10,9 +10,9 @@
 
 namespace tutti::tools {
 
-// Writes to one of our standard streams without ever blocking on its reader: a full pipe or a stopped
-// terminal must not keep us from ending ranks. The stream's own flags are left alone, since the shell and
-// others share them. What cannot be written yet is kept; who fills it watches `backlog`.
+// `Terminal` writes to one of our standard streams without ever blocking on its reader: a full pipe or a
+// stopped terminal must not keep us from ending ranks. It leaves the stream's own flags alone, since the
+// shell and others share them. It keeps output that cannot be written yet; its caller watches `backlog`.
 class Terminal {
  public:
   Terminal(asio::io_context& io, int fd);
@@ -22,11 +22,11 @@ class Terminal {
 
   void write(std::string_view text);
   std::size_t backlog() const { return backlog_.size() - written_; }
-  // The error that ended it, or 0. Everything is dropped after that.
+  // The error that ended it, or 0. All output is dropped after that.
   int problem() const { return problem_; }
-  // The error is that the reader has gone away, as `head` does.
+  // Whether the error is that the reader has gone away, as `head` does.
   bool reader_gone() const;
-  // What the descriptor stands for: "stdout (/dev/full)".
+  // The descriptor's meaning: "stdout (/dev/full)".
   std::string name() const;
   void discard();
   // Called whenever the backlog has shrunk, or was dropped.

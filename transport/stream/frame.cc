@@ -9,7 +9,7 @@ namespace {
 
 // Bytes on the wire:
 //   0 magic  4 type  5 code  6 side  7 acknowledge  8 payload  12 id  16 offset  24 context  28 index  32
-//   sequence 40 kind  41 type  42 op  43 algorithm  44 root  48 count  56 bytes
+//   sequence 40 kind  41 type  42 op  43 algorithm  44 root (three bytes)  47 part_of  48 count  56 bytes
 constexpr std::uint32_t magic = 0x31545554;  // "TUT1"
 
 template <class T>
@@ -68,7 +68,8 @@ void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> 
   put(p + 41, static_cast<std::uint8_t>(message.call.type));
   put(p + 42, static_cast<std::uint8_t>(message.call.op));
   put(p + 43, message.call.algorithm);
-  put(p + 44, message.call.root);
+  put(p + 44, std::int32_t{message.call.root});  // its fourth byte is overwritten
+  put(p + 47, static_cast<std::uint8_t>(message.call.part_of));
   put(p + 48, message.call.count);
   put(p + 56, message.bytes);
 }
@@ -98,7 +99,10 @@ bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& he
   good &= get_enum(p + 41, DataType::float8_e5m2, message.call.type);
   good &= get_enum(p + 42, ReduceOp::Kind::user, message.call.op);
   message.call.algorithm = get<std::uint8_t>(p + 43);
-  message.call.root = get<std::int32_t>(p + 44);
+  message.call.root = get<std::int32_t>(p + 44) << 8 >> 8;
+  Composite part_of{};
+  good &= get_enum(p + 47, Composite::allocate, part_of);
+  message.call.part_of = part_of;
   message.call.count = get<std::uint64_t>(p + 48);
   message.bytes = get<std::uint64_t>(p + 56);
   return good;

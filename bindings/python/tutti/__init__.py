@@ -1,4 +1,4 @@
-"""tutti: a group of processes computes together. The same program is started several times; each process calls
+"""tutti lets a group of processes compute together. The same program is started several times; each process calls
 `init`, which returns when all are there:
 
     import numpy, tutti
@@ -61,7 +61,7 @@ __all__ = [
     "init",
 ]
 
-_world = None  # a weak reference to what `init` returned last
+_world = None  # a weak reference to the communicator that `init` returned last
 
 
 def init(
@@ -75,9 +75,9 @@ def init(
     """Meets the other processes and returns the communicator of all of them; blocks until all are there.
 
     `url` is "tcp://host:port", "file:///path" or "env://", the first two with ?rank=0&world_size=2 if `rank` and
-    `world_size` are not given. What is left out comes from the environment: `tutti run`, torchrun, Open MPI, MPICH,
+    `world_size` are not given. Everything else comes from the environment: `tutti run`, torchrun, Open MPI, MPICH,
     Slurm and Kubernetes set it; with none of them the world is this process alone. `timeout`, in seconds, is for
-    meeting; the TimeoutError that it ends with names who has not come. `transports` to use, in order of preference
+    meeting; when it expires, a TimeoutError names the ranks that have not come. `transports` to use, in order of preference
     ("shm", "tcp"); "auto" alone: all that work here; empty: TUTTI_TRANSPORTS, else all that work here.
     """
     global _world
@@ -94,12 +94,12 @@ def _place() -> Tuple[int, int]:
 
 
 def get_rank() -> int:
-    """This process's rank in the world: what `init` found, or before that what it would find."""
+    """Returns this process's rank in the world, also before `init`."""
     return _place()[0]
 
 
 def get_world_size() -> int:
-    """The number of ranks in the world; as `get_rank`."""
+    """Returns the number of ranks in the world, also before `init`."""
     return _place()[1]
 
 
@@ -128,12 +128,12 @@ class Recv(NamedTuple):
 
 
 def get_include() -> str:
-    """The folder to name to a C compiler for <tutti/c.h>."""
+    """Returns the folder in which a C compiler finds <tutti/c.h>."""
     return _os.path.join(_os.path.dirname(__file__), "include")
 
 
 def get_library() -> str:
-    """The path of the shared library that this package uses: what to link a C program or extension with."""
+    """Returns the path of the shared library that this package uses, to link a C program or extension with."""
     folder = _os.path.dirname(__file__)
     names = [name for name in _os.listdir(folder) if name.startswith("libtutti.so")]
     return _os.path.join(folder, names[0])
@@ -166,7 +166,7 @@ def _close(communicator: Communicator, *_exception: Any) -> None:
 Work.__await__ = _await
 Communicator.__enter__ = lambda communicator: communicator
 Communicator.__exit__ = _close
-# Communicators that a program still has when it ends: the others are told that it left, and did not die.
+# When a program ends, its communicators are closed: the others are told that it left, and did not die.
 _atexit.register(_core.close_all)
 
 from .gradients import GradientReducer  # noqa: E402  (needs what is above)

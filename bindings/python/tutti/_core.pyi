@@ -10,19 +10,19 @@ __version__: str
 ANY_RANK: int
 ANY_TAG: int
 
-# Whatever has the buffer protocol or __dlpack__.
+# Anything that has the buffer protocol or __dlpack__.
 Array = Any
 Op = Union["ReduceOp", str]
-# Gets left, right, where left[i] op right[i] goes, and the name of the element type.
+# Takes left, right, the memory for left[i] op right[i], and the name of the element type.
 UserFunction = Callable[[memoryview, memoryview, memoryview, str], None]
 
-# What every collective may be asked for, by name.
+# Every collective takes these by name.
 class _How(TypedDict, total=False):
     timeout: Optional[float]
     algorithm: Optional[str]
 
 class ReduceOp:
-    """How elements are combined; a name such as "sum" does as well."""
+    """The operation that combines elements; a name such as "sum" does as well."""
 
     SUM: ReduceOp
     PRODUCT: ReduceOp

@@ -1,5 +1,5 @@
-"""What goes wrong, one class for each code. All are `tutti.Error`; where Python has a class that means the same,
-they are that too, so `except TimeoutError` catches a `tutti.TimeoutError`."""
+"""The exceptions: one class for each code. All are `tutti.Error`. If Python has a class with the same meaning, they
+are of that class, too, so `except TimeoutError` catches a `tutti.TimeoutError`."""
 
 import builtins
 from typing import Optional
@@ -14,7 +14,7 @@ class Error(RuntimeError):
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """Not over in time; names the ranks that were late."""
+    """An operation was not over in time; names the ranks that were late."""
 
     code = "timeout"
 
@@ -26,13 +26,13 @@ class PeerLostError(Error, ConnectionError):
 
 
 class AbortedError(Error):
-    """Somebody called `abort`, or a rank has left."""
+    """A rank called `abort`, or has left."""
 
     code = "aborted"
 
 
 class MismatchError(Error):
-    """Ranks called different things; names both calls."""
+    """Ranks made different calls; names both."""
 
     code = "mismatch"
 
@@ -44,37 +44,37 @@ class UnauthenticatedError(Error, PermissionError):
 
 
 class UnreachableError(Error, ConnectionError):
-    """No transport leads there."""
+    """No transport leads to the rank."""
 
     code = "unreachable"
 
 
 class InvalidArgumentError(Error, ValueError):
-    """What was asked for makes no sense."""
+    """An argument makes no sense."""
 
     code = "invalid_argument"
 
 
 class UnsupportedError(Error, TypeError):
-    """What was asked for is not to be had: this operation on this type, say."""
+    """The request is not supported, such as this operation on this type."""
 
     code = "unsupported"
 
 
 class ResourceExhaustedError(Error, MemoryError):
-    """Out of memory, descriptors or the like."""
+    """Memory, descriptors or the like are exhausted."""
 
     code = "resource_exhausted"
 
 
 class ProtocolError(Error):
-    """A peer said something that it must not."""
+    """A peer sent something that the protocol forbids."""
 
     code = "protocol_error"
 
 
 class InternalError(Error):
-    """A defect of tutti's."""
+    """tutti itself has a defect."""
 
     code = "internal"
 
@@ -96,7 +96,7 @@ _CLASSES = (
 
 
 def make(code: int, message: str, peer: Optional[int]) -> Error:
-    """The exception for what the library reports."""
+    """Returns the exception for a code of the library."""
     error = _CLASSES[code - 1](message)
     error.peer = peer
     return error

@@ -1,4 +1,4 @@
-"""Averaging gradients over the ranks while the rest of them is still being computed."""
+"""Averages gradients over the ranks while others are still being computed."""
 
 from typing import TYPE_CHECKING, Any, List, Sequence, Tuple, Union
 
@@ -30,14 +30,14 @@ class GradientReducer:
             reducer.wait()                       # now every rank's reducer.gradients holds the same means
 
     Gradients lie in the buckets' memory, so nothing is copied. Buckets are filled from the last gradient to the
-    first, which is the order of a backward pass, and leave in that order on all ranks, whatever order the gradients
-    become ready in. Any number of steps. Needs NumPy. Not to be shared between threads.
+    first, which is the order of a backward pass, and leave in that order on all ranks, in whichever order gradients
+    become ready. A reducer serves any number of steps. It needs NumPy. Threads must not share it.
 
     Args:
         communicator: of the ranks to average over; all of them make a reducer of the same shapes.
         shapes: of each gradient.
         dtype: of all of them, "float32" or anything that numpy.dtype takes and tutti has.
-        bucket_bytes: how much travels in one operation: smaller ones start earlier, larger ones cost less each.
+        bucket_bytes: the bytes of one operation: smaller ones start earlier, larger ones cost less for each byte.
         mean: divide by the number of ranks.
     """
 
@@ -102,8 +102,8 @@ class GradientReducer:
         self._works.append(self._communicator.all_reduce(bucket.memory, op=self._op))
 
     def wait(self) -> None:
-        """Returns when all gradients are reduced, also those that nobody called `ready` for; raises what went
-        wrong. The next step may begin then."""
+        """Returns when all gradients are reduced, even without `ready`; raises the error if an operation failed. The
+        next step may begin then."""
         for bucket in self._buckets[self._next :]:
             self._start(bucket)
         works, self._works, self._next = self._works, [], 0

@@ -15,30 +15,28 @@ Blocks blocks_of(const Problem& problem) {
 
 Slice own_input(const Problem& problem, const Blocks& blocks) { return input(0, blocks.count(problem.rank)); }
 
-// Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
-// message-passing systems" (1997): every round multiplies by k what a rank holds, in an order that starts
-// with its own block; rotated into place at the end. Cost: ceil(log_k p) rounds of k-1 messages, (p-1) n
-// bytes; p n copied.
+// Algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in
+// multiport message-passing systems" (1997). Every round multiplies by k the blocks that a rank holds, in an
+// order that starts with its own block; they are rotated into place at the end. Cost: ceil(log_k p) rounds of
+// k-1 messages, (p-1) n bytes; p n copied.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
   const int k = radix_of(tuning);
   const std::uint64_t n = problem.count;
-  const auto blocks = [&](const Slice& whole, int first, int count) {
-    return sub_slice(whole, static_cast<std::uint64_t>(first) * n, static_cast<std::uint64_t>(count) * n);
-  };
-  const Slice held = builder.scratch(n * static_cast<std::uint64_t>(p));  // blocks r, r + 1, ...
+  const Blocks blocks = Blocks::uniform(n, p);
+  const Slice held = builder.scratch(blocks.total());  // blocks r, r + 1, ...
   const Slice all_output = output(0, held.count);
-  builder.copy(input(0, n), blocks(held, 0, 1));
+  builder.copy(input(0, n), blocks.of(held, 0));
   for (int have = 1; have < p; have *= k) {
     for (int j = 1; j < k && j * have < p; ++j) {
       const int more = std::min(have, p - j * have);
-      builder.send(shifted(r, -j * have, p), have == 1 ? input(0, n) : blocks(held, 0, more));
-      builder.recv(shifted(r, j * have, p), blocks(held, j * have, more));
+      builder.send(shifted(r, -j * have, p), have == 1 ? input(0, n) : blocks.of(held, 0, more));
+      builder.recv(shifted(r, j * have, p), blocks.of(held, j * have, j * have + more));
     }
   }
-  builder.copy(blocks(held, 0, p - r), blocks(all_output, r, p - r));
-  builder.copy(blocks(held, p - r, r), blocks(all_output, 0, r));
+  builder.copy(blocks.of(held, 0, p - r), blocks.of(all_output, r, p));
+  builder.copy(blocks.of(held, p - r, p), blocks.of(all_output, 0, r));
 }
 
 double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
@@ -53,7 +51,7 @@ double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel&
   return seconds;
 }
 
-// The same without rotation (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n
+// This one needs no rotation (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n
 // bytes.
 void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
@@ -61,7 +59,7 @@ void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) 
   circulant_all_gather(builder, problem, blocks, output(0, blocks.total()));
 }
 
-// All blocks together, for either kind.
+// The bytes of all blocks together, for either kind.
 double total_bytes(const Problem& problem) {
   return static_cast<double>(blocks_of(problem).total()) * problem.element_size;
 }
@@ -71,8 +69,8 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
   return terms.circulant(total_bytes(problem), false);
 }
 
-// Recursive doubling: Thakur, Rabenseifner, Gropp (2005). Powers of two only.
-// Cost: log2 p rounds, (p-1) n bytes.
+// Recursive doubling of Thakur, Rabenseifner, Gropp (2005), for powers of two only. Cost: log2 p rounds,
+// (p-1) n bytes.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
   const Slice all_output = output(0, blocks.total());
@@ -95,9 +93,9 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   return seconds;
 }
 
-// Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux cluster with
-// fast Ethernet" (2005): pairs of blocks go to the left and to the right neighbour in turn. Even p only.
-// Cost: p/2 rounds between neighbours, (p-1) n bytes.
+// Algorithm of Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux
+// cluster with fast Ethernet" (2005), for even p only: pairs of blocks go to the left and to the right
+// neighbour in turn. Cost: p/2 rounds between neighbours, (p-1) n bytes.
 void neighbor_exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -126,7 +124,7 @@ double neighbor_exchange_cost(const Problem& problem, const Tuning& tuning, cons
   return terms.turn(terms.bytes()) + (terms.p() / 2 - 1) * terms.turn(2 * terms.bytes());
 }
 
-// Every block once around, in segments. Cost: p-1 steps between neighbours, (p-1) n bytes.
+// Every block goes once around, in segments. Cost: p-1 steps between neighbours, (p-1) n bytes.
 void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -146,7 +144,7 @@ void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning
 double ring_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
   const Blocks blocks = blocks_of(problem);
-  // With blocks of different sizes the largest passes every port, and every port passes them all.
+  // If blocks differ in size, the largest passes every port, and every port passes them all.
   const double largest = static_cast<double>(blocks.largest()) * problem.element_size;
   const double mean = total_bytes(problem) / terms.p();
   return terms.ring(terms.p() - 1, mean, false) + terms.pipeline(1, 1, largest, false) -

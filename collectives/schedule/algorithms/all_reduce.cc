@@ -8,8 +8,9 @@
 namespace tutti {
 namespace {
 
-// The ranks in as many contiguous groups as the largest power of k that fits, so that a group has at most k.
-// The first of each leads it: collects before, and hands out after, what the leaders do among themselves.
+// `Groups` divides the ranks into as many contiguous groups as the largest power of k that fits, so that a
+// group has at most k. The first rank of each leads it: it collects before the leaders exchange, and hands
+// out afterwards.
 struct Groups {
   Groups(int size, int radix) {
     while (count * radix <= size) count *= radix;
@@ -35,8 +36,14 @@ struct Groups {
   int larger = 0;  // groups with one more
 };
 
-// One exchange among k leaders, of whom this one is number j: all of them compute ((v0 v1) v2) ..., from
-// `mine` into `result`.
+// Emits the part of a rank that does not lead: its leader combines for it.
+void follow(ScheduleBuilder& builder, int leader, const Slice& all_input, const Slice& all_output) {
+  builder.send(leader, all_input);
+  builder.recv(leader, all_output);
+}
+
+// Emits one exchange among k leaders, of whom this one is number j: all of them compute ((v0 v1) v2) ...,
+// from `mine` into `result`.
 void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, const Slice& mine,
                  const Slice& result) {
   const int k = static_cast<int>(leaders.size());
@@ -55,11 +62,11 @@ void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, 
   }
 }
 
-// Recursive doubling, for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp, "Optimization of
-// Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth, "Generalisation of recursive
-// doubling for AllReduce" (2017). In round i the leaders whose numbers differ in digit i exchange their
-// values. Cost: log_k p rounds of k-1 messages of n bytes; if p is no power of k, one round more before and
-// after.
+// Recursive doubling, and for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp, "Optimization
+// of Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth, "Generalisation of
+// recursive doubling for AllReduce" (2017). In round i the leaders whose numbers differ in digit i exchange
+// their values. Cost: log_k p rounds of k-1 messages of n bytes; if p is no power of k, one round more before
+// and after.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);
@@ -67,11 +74,7 @@ void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const 
   const int leader = groups.leader(group);
   const Slice all_input = input(0, problem.count);
   const Slice all_output = output(0, problem.count);
-  if (problem.rank != leader) {
-    builder.send(leader, all_input);
-    builder.recv(leader, all_output);
-    return;
-  }
+  if (problem.rank != leader) return follow(builder, leader, all_input, all_output);
   const int last = groups.leader(group + 1);  // one past the group
   int stages = last - leader > 1 ? 1 : 0;
   for (int stride = 1; stride < groups.count; stride *= k) ++stages;
@@ -107,14 +110,14 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   return seconds;
 }
 
-// A round of recursive halving, between this leader and another.
+// A round of recursive halving: this leader keeps the combination of one half, and gives the other half away.
 struct Halving {
   int partner;
   Slice kept, given;  // of the output
 };
 
-// The reduce-scatter among the leaders. What this leader combines is in `source` at first, and then in
-// `all_output`.
+// Emits the rounds in which the leader of `group` combines ever smaller halves of the output, from `source`
+// in the first. The nearest partners come first.
 std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int group, Slice source,
                            const Slice& all_output) {
   std::vector<Halving> rounds;
@@ -134,21 +137,18 @@ std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int g
   return rounds;
 }
 
-// Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter by recursive
-// halving, then all-gather by recursive doubling. Nearest partners first, so that operands meet in rank order
-// and the largest messages travel least; which leader ends with which piece does not matter. Cost: 2 log2 p
-// rounds, 2 n bytes, n combined; if p is no power of two, n bytes more before and after.
+// Algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter by
+// recursive halving, then all-gather by recursive doubling. The nearest partners come first, so that operands
+// meet in rank order and the largest messages travel least; it does not matter which leader ends with which
+// piece. Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is no power of two, n bytes more before and
+// after.
 void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Groups groups(problem.size, 2);
   const int group = groups.group_of(problem.rank);
   const int leader = groups.leader(group);
   const Slice all_input = input(0, problem.count);
   const Slice all_output = output(0, problem.count);
-  if (problem.rank != leader) {
-    builder.send(leader, all_input);
-    builder.recv(leader, all_output);
-    return;
-  }
+  if (problem.rank != leader) return follow(builder, leader, all_input, all_output);
   Slice source = all_input;
   const bool has_member = groups.leader(group + 1) - leader > 1;
   if (has_member) {
@@ -181,8 +181,8 @@ double rabenseifner_cost(const Problem& problem, const Tuning& tuning, const Cos
   return seconds;
 }
 
-// Circulant reduce-scatter and all-gather (see circulant.h): Rabenseifner's volume for every p.
-// Cost: 2 ceil(log2 p) rounds, 2 (p-1)/p n bytes, (p-1)/p n combined; a round is up to two messages.
+// Circulant reduce-scatter and all-gather (see circulant.h) have Rabenseifner's volume for every p. Cost: 2
+// ceil(log2 p) rounds, 2 (p-1)/p n bytes, (p-1)/p n combined; a round is up to two messages.
 void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice work = output(0, problem.count);

@@ -16,44 +16,42 @@ void for_digit_runs(int p, int k, int place, int digit, Function function) {
   }
 }
 
-// Bruck, Ho, Kipnis, Upfal, Weathersby (1997): blocks, ordered by how far they have to go, travel the base-k
-// digits of that distance one after the other, all that share a digit in one message. Cost: ceil(log_k p)
-// rounds of k-1 messages of about n p / k bytes, packed and unpacked.
+// Algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997): the way of a block is the number of ranks to its
+// destination. Blocks travel the base-k digits of their ways one after the other, and all blocks that share a
+// digit go in one message. Cost: ceil(log_k p) rounds of k-1 messages of about n p / k bytes, packed and
+// unpacked.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
   const int k = radix_of(tuning);
-  const std::uint64_t n = problem.count;
-  const auto blocks = [&](const Slice& whole, int first, int count) {
-    return sub_slice(whole, static_cast<std::uint64_t>(first) * n, static_cast<std::uint64_t>(count) * n);
-  };
-  const Slice all_input = input(0, n * static_cast<std::uint64_t>(p));
-  const Slice all_output = output(0, all_input.count);
+  const Blocks blocks = Blocks::uniform(problem.count, p);
+  const Slice all_input = input(0, blocks.total());
+  const Slice all_output = output(0, blocks.total());
   if (p == 1) return builder.copy(all_input, all_output);
   const Slice held = builder.scratch(all_input.count);  // block i is i ranks from where it belongs
-  builder.copy(blocks(all_input, r, p - r), blocks(held, 0, p - r));
-  builder.copy(blocks(all_input, 0, r), blocks(held, p - r, r));
+  builder.copy(blocks.of(all_input, r, p), blocks.of(held, 0, p - r));
+  builder.copy(blocks.of(all_input, 0, r), blocks.of(held, p - r, p));
   for (int place = 1; place < p; place *= k) {
     for (int digit = 1; digit < k && digit * place < p; ++digit) {
       int moved = 0;
       for_digit_runs(p, k, place, digit, [&](int, int count) { moved += count; });
-      const Slice outgoing = builder.scratch(static_cast<std::uint64_t>(moved) * n);
+      const Slice outgoing = builder.scratch(static_cast<std::uint64_t>(moved) * problem.count);
       const Slice incoming = builder.scratch(outgoing.count);
       int at = 0;
       for_digit_runs(p, k, place, digit, [&](int first, int count) {
-        builder.copy(blocks(held, first, count), blocks(outgoing, at, count));
+        builder.copy(blocks.of(held, first, first + count), blocks.of(outgoing, at, at + count));
         at += count;
       });
       builder.send(shifted(r, digit * place, p), outgoing);
       builder.recv(shifted(r, -digit * place, p), incoming);
       at = 0;
       for_digit_runs(p, k, place, digit, [&](int first, int count) {
-        builder.copy(blocks(incoming, at, count), blocks(held, first, count));
+        builder.copy(blocks.of(incoming, at, at + count), blocks.of(held, first, first + count));
         at += count;
       });
     }
   }
-  for (int i = 0; i < p; ++i) builder.copy(blocks(held, i, 1), blocks(all_output, shifted(r, -i, p), 1));
+  for (int i = 0; i < p; ++i) builder.copy(blocks.of(held, i), blocks.of(all_output, shifted(r, -i, p)));
 }
 
 double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
@@ -74,14 +72,15 @@ double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel&
   return seconds + terms.gamma(2 * moved + 2 * terms.p() * terms.bytes());
 }
 
-// Whom to exchange with in round k: an involution, so that both sides meet in the same round.
+// The partner in round k. This is an involution, so that both sides meet in the same round.
 int partner_of(int rank, int round, int size) {
   const bool power_of_two = (size & (size - 1)) == 0;
   return power_of_two ? rank ^ round : shifted(round, -rank, size);
 }
 
-// Every block straight to its destination, `window` partners at a time. In place the outgoing block is set
-// aside first, as the partner's arrives where it stands. Cost: p-1 messages, overlapping; (p-1) n bytes.
+// Every block goes straight to its destination, `window` partners at a time. In place, the outgoing block is
+// set aside first, since the partner's block arrives where it stands. Cost: p-1 messages, overlapping; (p-1)
+// n bytes.
 void exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning, const Blocks& sent,
               const Blocks& received, bool set_aside) {
   const std::uint64_t window = std::max<std::uint64_t>(tuning.window, 1);

@@ -31,7 +31,7 @@ void circulant_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, 
       const Slice target = span == 2 ? result : sub_slice(work, run.offset, run.count);
       builder.recv_reduce(from, sub_slice(source, run.offset, run.count), target, MessageSide::left);
     });
-    // Of an odd number of blocks one is neither sent nor combined; later rounds look for it in `work`.
+    // Of an odd number of blocks one is neither sent nor combined; later rounds find it in `work`.
     if (span == p && span % 2 == 1) {
       const int middle = shifted(r, skip - 1, p);
       builder.copy(blocks.of(all, middle), blocks.of(work, middle));
@@ -43,8 +43,8 @@ void circulant_all_gather(ScheduleBuilder& builder, const Problem& problem, cons
                           const Slice& whole) {
   const int p = problem.size;
   const int r = problem.rank;
-  // One round's messages at a time: pieces of later rounds, sent ahead because they are at hand, would hold
-  // up what others wait for (twice the time in the simulator).
+  // Only one round's messages are sent at a time: pieces of later rounds that are ready early would delay
+  // those that others wait for (twice the time in the simulator).
   builder.limit_in_flight(2);
   for (int have = 1; have < p; have *= 2) {
     const int more = std::min(have, p - have);

@@ -7,16 +7,16 @@
 #include "collectives/schedule/cost_model.h"
 #include "collectives/schedule/topology.h"
 
-// The terms that closed-form costs are made of. Only + - * / and comparisons on values that all ranks share,
-// and compiled without contraction to fused operations, so that every rank gets the same bits and chooses
-// alike.
+// `Terms` are what closed-form costs are made of. They use only + - * / and comparisons on values that all
+// ranks share, compiled without contraction to fused operations, so that every rank gets the same bits and
+// chooses alike.
 namespace tutti {
 
 // A connection as it looks to one rank while many use the machine in one pattern.
 struct Path {
   double alpha = 0;         // as in LinkCost
   double gap = 0;           // port seconds a message
-  double beta = 0;          // port seconds a byte, with what others send through the same port meanwhile
+  double beta = 0;          // port seconds a byte, including other messages through the same port meanwhile
   double core = 0;          // seconds a message that the cores take for all ranks that share them
   double core_byte = 0;     // the same a byte moved
   double combine_byte = 0;  // and a byte combined
@@ -61,13 +61,13 @@ class Terms {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
     return exchange(distance, within);
   }
-  // The same for whoever knows whether they are all `within` a host.
+  // The same for a caller that knows whether they are all `within` a host.
   Path exchange(int distance, bool within) const { return path(!within, crowd_, distance, crowd_, 2); }
   // One round of a tree: in each range of `span` ranks one sends to others.
   Path tree(int span, int fanout) const {
     return tree(span, fanout, hosts_ == 1 || (problem_.topology->regular() && crowd_ % span == 0));
   }
-  // The same for whoever knows whether each range is `within` a host.
+  // The same for a caller that knows whether each range is `within` a host.
   Path tree(int span, int fanout, bool within) const {
     const int ranges = (problem_.size + span - 1) / std::max(span, 1);
     const int active = std::min(problem_.size, ranges * fanout);
@@ -87,6 +87,9 @@ class Terms {
     if (messages <= 0) return 0;
     const double pace = std::max(path.gap + n * path.beta, path.gamma * n);
     return std::max(path.arrival(n) + (messages - 1) * pace + path.gamma * n, messages * path.pace(n, true));
+  }
+  double burst(double messages, double n, const Path& path, bool combining) const {
+    return combining ? reducing_burst(messages, n, path) : burst(messages, n, path);
   }
   // A pipeline of `hops` hops between neighbours, each handling `slices` slices of at most `n` bytes in
   // segments, combining at every hop or not: until the last segment has passed the last hop.
@@ -124,8 +127,15 @@ class Terms {
       const int blocks = span / 2;
       const double piece = n * blocks / p() / (blocks > 1 ? 2 : 1);
       const double messages = blocks > 1 ? 2 : 1;
-      const Path path = shift((span + 1) / 2);
-      seconds += combining ? reducing_burst(messages, piece, path) : burst(messages, piece, path);
+      seconds += burst(messages, piece, shift((span + 1) / 2), combining);
+    }
+    return seconds;
+  }
+  // A whole vector of n bytes down a k-nomial tree, or up, where it may be combined.
+  double whole_tree(double n, int k, bool combining) const {
+    double seconds = 0;
+    for (int ranks = problem_.size; ranks > 1; ranks = (ranks + k - 1) / k) {
+      seconds += burst(std::min(k, ranks) - 1, n, tree(ranks, k), combining);
     }
     return seconds;
   }

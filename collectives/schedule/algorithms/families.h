@@ -6,7 +6,7 @@ namespace tutti {
 
 struct Algorithm;
 
-// One function a file of this folder; `algorithms()` joins them.
+// Each file of this folder has one of these functions, and `algorithms()` joins them.
 std::span<const Algorithm> all_reduce_algorithms();
 std::span<const Algorithm> reduce_algorithms();
 std::span<const Algorithm> broadcast_algorithms();

@@ -4,7 +4,7 @@
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"
 
-// Gather and scatter: one movement in two directions.
+// Gather and scatter are one movement in two directions.
 namespace tutti {
 namespace {
 
@@ -19,7 +19,7 @@ Slice own_side(std::uint64_t count) {
   return gathers<flow> ? input(0, count) : output(0, count);
 }
 
-// One message of a rank with its parent, or with a child.
+// Emits one message of a rank with its parent, or with a child.
 template <Flow flow>
 void message(ScheduleBuilder& builder, int peer, const Slice& slice, bool towards_root) {
   if (gathers<flow> == towards_root) {
@@ -29,8 +29,9 @@ void message(ScheduleBuilder& builder, int peer, const Slice& slice, bool toward
   }
 }
 
-// A binomial tree, for radix k > 2 a k-nomial one, whose subtrees are contiguous for every root: nothing is
-// ever rotated (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages, (p-1) n bytes at the root.
+// Blocks move along a binomial tree, or for radix k > 2 a k-nomial one, whose subtrees are contiguous for
+// every root, so that nothing is ever rotated (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages, (p-1)
+// n bytes at the root.
 template <Flow flow>
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));
@@ -71,8 +72,8 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return seconds;
 }
 
-// Everybody and the root, straight, also those with nothing: only the root knows all counts.
-// Cost: p-1 messages through one port.
+// Every rank exchanges a message with the root, even if its block is empty, since only the root knows all
+// counts. Cost: p-1 messages through one port.
 template <Flow flow>
 void linear(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   if (problem.rank != problem.root) {

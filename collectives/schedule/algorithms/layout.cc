@@ -41,7 +41,7 @@ std::uint64_t Blocks::largest() const {
 Segments::Segments(const Problem& problem, const Tuning& tuning, std::uint64_t largest, std::uint64_t passes)
     : unit_(std::max<std::uint64_t>(largest, 1)) {
   if (tuning.segment_bytes == 0) return;
-  // A power of two, for units that stay aligned.
+  // The unit is a power of two, so that segments stay aligned.
   const std::uint64_t allowed = std::bit_floor(std::max<std::uint64_t>(max_segments / passes, 1));
   const std::uint64_t least = largest / allowed + (largest % allowed != 0 ? 1 : 0);
   const std::uint64_t wanted = std::max<std::uint64_t>(tuning.segment_bytes / problem.element_size, 1);
@@ -60,7 +60,7 @@ Slice Slots::next(std::uint64_t count) {
 
 Alternation::Alternation(ScheduleBuilder& builder, const Problem& problem, int stages)
     : builder_(builder), count_(problem.count), left_(stages), current_(input(0, count_)) {
-  // Counted from the end the targets alternate between output and scratch.
+  // Counted from the end, the targets alternate between output and scratch.
   if (stages >= 2) spare_ = builder_.scratch(count_);
   next_ = stages % 2 == 1 ? output(0, count_) : spare_;
   if (stages == 0) {

@@ -8,7 +8,7 @@
 #include "collectives/schedule/problem.h"
 #include "collectives/schedule/schedule_builder.h"
 
-// How algorithms cut vectors into slices.
+// These types cut vectors into slices for the algorithms.
 namespace tutti {
 
 inline Slice input(std::uint64_t offset, std::uint64_t count) { return {BufferId::input, offset, count}; }
@@ -25,7 +25,7 @@ inline int radix_of(const Tuning& tuning) {
   return static_cast<int>(std::clamp<std::uint32_t>(tuning.radix, 2, 64));
 }
 
-// A vector as one block per rank, packed in rank order.
+// `Blocks` divides a vector into one block per rank, packed in rank order.
 class Blocks {
  public:
   static Blocks uniform(std::uint64_t count, int size);
@@ -50,7 +50,7 @@ class Blocks {
   std::vector<std::uint64_t> offsets_ = {0};
 };
 
-// Cuts slices into the units of a pipeline.
+// `Segments` cuts slices into the units of a pipeline.
 class Segments {
  public:
   // Units of tuning.segment_bytes for slices of at most `largest` elements of which a rank handles `passes`.
@@ -69,8 +69,8 @@ class Segments {
   std::uint64_t unit_;
 };
 
-// Scratch that a pipeline uses over and over: waiting for a slot to be free is left to the derived
-// dependencies.
+// `Slots` are scratch that a pipeline uses over and over. The derived dependencies make a step wait until its
+// slot is free.
 class Slots {
  public:
   Slots(ScheduleBuilder& builder, std::uint64_t count, std::uint64_t slots);
@@ -81,14 +81,14 @@ class Slots {
   std::size_t next_ = 0;
 };
 
-// The buffers of an algorithm that replaces its whole vector `stages` times, sending the old value while it
-// receives into the new one, so that no receive has to wait for a send: starts at the input, ends in the
-// output.
+// `Alternation` has the buffers of an algorithm that replaces its whole vector `stages` times, sending the
+// old value while it receives into the new one, so that no receive has to wait for a send. It starts at the
+// input and ends in the output.
 class Alternation {
  public:
   Alternation(ScheduleBuilder& builder, const Problem& problem, int stages);
   const Slice& current() const { return current_; }
-  // Where the next stage must write; `advance` once its steps are emitted.
+  // The next stage must write here; call `advance` once its steps are emitted.
   const Slice& next() const { return next_; }
   void advance();
 

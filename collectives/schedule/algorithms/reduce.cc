@@ -8,9 +8,9 @@
 namespace tutti {
 namespace {
 
-// Up a binomial tree, for radix k > 2 a k-nomial one, whose subtrees are contiguous for every root: operands
-// always meet in rank order (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages of n bytes, each
-// combined.
+// The vectors go up a binomial tree, or for radix k > 2 a k-nomial one, whose subtrees are contiguous for
+// every root, so that operands always meet in rank order (see tree.h). Cost: ceil(log_k p) rounds of k-1
+// messages of n bytes, each combined.
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));
   Slice value = input(0, problem.count);
@@ -30,17 +30,12 @@ void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tu
 
 double binomial_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  const int k = radix_of(tuning);
-  double seconds = 0;
-  for (int ranks = problem.size; ranks > 1; ranks = (ranks + k - 1) / k) {
-    seconds += terms.reducing_burst(std::min(k, ranks) - 1, terms.bytes(), terms.tree(ranks, k));
-  }
-  return seconds;
+  return terms.whole_tree(terms.bytes(), radix_of(tuning), true);
 }
 
-// Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter (circulant, see
-// circulant.h), then gather up a binomial tree.
-// Cost: 2 ceil(log2 p) rounds, 2 (p-1)/p n bytes, (p-1)/p n combined.
+// Algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter
+// (circulant, see circulant.h), then gather up a binomial tree. Cost: 2 ceil(log2 p) rounds, 2 (p-1)/p n
+// bytes, (p-1)/p n combined.
 void reduce_scatter_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, 2);
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
@@ -57,9 +52,9 @@ double reduce_scatter_gather_cost(const Problem& problem, const Tuning& tuning, 
   return terms.circulant(terms.bytes(), true) + terms.halving_tree(terms.bytes());
 }
 
-// From rank to rank in segments, each adding its own: once around to the root if the operation commutes;
-// otherwise from both ends towards the root, which keeps rank order. Cost: p-1 hops of one segment, then n
-// bytes at full speed (2n at an inner root that keeps rank order).
+// Partial results go from rank to rank in segments, and each rank adds its own: once around to the root if
+// the operation commutes; otherwise from both ends towards the root, which keeps rank order. Cost: p-1 hops
+// of one segment, then n bytes at full speed (2n at an inner root that keeps rank order).
 void chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

@@ -7,8 +7,8 @@
 namespace tutti {
 namespace {
 
-// Recursive doubling: Hillis, Steele, "Data parallel algorithms" (1986). Before the round of distance d a
-// rank holds the combination of the d ranks up to itself; it passes that on to the rank d further. Cost:
+// Recursive doubling of Hillis, Steele, "Data parallel algorithms" (1986). Before the round of distance d a
+// rank holds the combination of the d ranks up to itself, which it passes on to the rank d further. Cost:
 // ceil(log2 p) rounds of n bytes, each combined.
 void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
@@ -25,8 +25,7 @@ void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tunin
 
 double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  // Low ranks are ahead, and their messages get in the way of those due earlier: half as much again
-  // (simulator).
+  // Low ranks are ahead, and their messages delay those that are due earlier: half as much again (simulator).
   double seconds = 0;
   for (int distance = 1; distance < problem.size; distance *= 2) {
     const Path path = terms.shift(distance);
@@ -35,9 +34,9 @@ double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const Co
   return seconds;
 }
 
-// The same for all ranks before this one: besides the combination up to itself, which is what others need, a
-// rank keeps the one without itself, its result. Rank 0's output is not touched. Cost: ceil(log2 p) rounds of
-// n bytes, each combined twice.
+// An exclusive scan needs two combinations: the one up to itself, which others need, and the one without
+// itself, which is a rank's result. Rank 0's output is not touched. Cost: ceil(log2 p) rounds of n bytes,
+// each combined twice.
 void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const int p = problem.size;
@@ -81,7 +80,8 @@ double exscan_doubling_cost(const Problem& problem, const Tuning& tuning, const 
   return seconds;
 }
 
-// From rank to rank in segments. Cost: p-1 hops of one segment, then n bytes at full speed.
+// Partial results go from rank to rank in segments. Cost: p-1 hops of one segment, then n bytes at full
+// speed.
 void scan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int r = problem.rank;
   const Slice own = input(0, problem.count);
@@ -98,7 +98,7 @@ void scan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& 
   if (r == 0) builder.copy(own, result);
 }
 
-// Likewise; what arrives is the result, and what is passed on has this rank's input added.
+// Here a rank's result is what arrives, and it passes that on with its own input added.
 void exscan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int r = problem.rank;
   const bool is_last = r + 1 == problem.size;

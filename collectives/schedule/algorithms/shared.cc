@@ -5,22 +5,23 @@
 #include "collectives/schedule/algorithms/families.h"
 #include "collectives/schedule/algorithms/shared_rounds.h"
 
-// Collectives of ranks that share memory, over windows: what others need is copied into the own window, and
-// read from there straight into place. All are pipelines of rounds (see SharedRounds) so small that the
-// windows stay in cache: main memory then sees every input once and every output once, the least there is.
+// These are collectives of ranks that share memory, over windows: a rank copies what others need into its own
+// window, and the others read it from there straight into place. All are pipelines of rounds (see Rounds) so
+// small that the windows stay in cache: main memory then sees every input once and every output once, the
+// least possible.
 //
-// Combining is in rank order throughout, so operations need not commute, and it is done once and handed out,
-// or by all ranks in the same order, so all get the same bits.
+// All combine in rank order, so operations need not commute. Results are combined once and handed out, or
+// combined by all ranks in the same order, so all get the same bits.
 namespace tutti {
 namespace {
 
-// The rank's operand of its own, the others' from their windows.
+// `Operands` are a rank's own operand, and the others' in their windows.
 class Operands {
  public:
   Operands(const Rounds& rounds, const Problem& problem) : rounds_(rounds), problem_(problem) {}
 
-  // Combines what ranks [0, last) have in lane `lane` of `round`, `mine` being the own operand, into `out`;
-  // on the way into `spare`, which may equal `out` if that is no operand.
+  // Combines the operands of ranks [0, last) in lane `lane` of `round`, with `mine` as this rank's own, into
+  // `out`; on the way into `spare`, which may equal `out` if that is no operand.
   void combine(ScheduleBuilder& builder, std::uint64_t round, std::uint64_t lane, int last, const Slice& mine,
                const Slice& spare, const Slice& out) const {
     const auto operand = [&](int i) {
@@ -40,10 +41,10 @@ class Operands {
   const Problem& problem_;
 };
 
-// Every rank writes its whole vector and combines everybody's: one signal deep. Cost: p n copied or combined.
+// Every rank writes its whole vector and combines all of them: one signal deep. Cost: p n copied or combined.
 //
-// A rank takes its own operand from its input: the lane's cache lines may have gone to whoever has read them.
-// Only where the input is overwritten before its turn comes does the lane have to do.
+// A rank takes its own operand from its input, since a reader may hold the lane's cache lines. It takes the
+// lane only where its input is overwritten before its turn comes.
 void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
   const Operands operands(rounds, problem);
@@ -59,7 +60,7 @@ void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const T
   });
 }
 
-// How a round of `count` elements is dealt out: a slice a rank, aligned to cache lines.
+// The division of a round of `count` elements: a slice a rank, aligned to cache lines.
 class Deal {
  public:
   Deal(const Problem& problem, const Part& part)
@@ -75,11 +76,12 @@ class Deal {
   std::uint64_t size_;
 };
 
-// Reduce-scatter and all-gather of slices: a rank combines the slices that are its own, round by round, and
-// the others read the result from its window. Lane j holds what is meant for rank j; the own lane holds the
-// result. Two signals deep. Cost: 3 (p-1)/p n copied or combined.
+// Reduce-scatter and all-gather of slices: a rank combines its own slices, round by round, and the others
+// read the result from its window. Lane j holds the operands for rank j; the own lane holds the result. Two
+// signals deep. Cost: 3 (p-1)/p n copied or combined.
 //
-// `root` not negative: only that rank wants the result, and combines its own slices straight into the output.
+// If `root` is not negative, only that rank wants the result, and combines its own slices straight into the
+// output.
 void slices(ScheduleBuilder& builder, const Problem& problem, int root) {
   const int r = problem.rank;
   const auto p = static_cast<std::uint64_t>(problem.size);
@@ -124,8 +126,7 @@ void reduce_slices(ScheduleBuilder& builder, const Problem& problem, const Tunin
   slices(builder, problem, problem.root);
 }
 
-// The root combines what all have written: one signal deep, and no rank but the root waits. Cost: p n at the
-// root.
+// The root combines all ranks' vectors: one signal deep, and only the root waits. Cost: p n at the root.
 void reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1, .depth = 4});
@@ -144,7 +145,7 @@ void reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tunin
              });
 }
 
-// The root writes, all read. Cost: n copied by each, at the same time.
+// The root writes, and all others read. Cost: n copied by each, at the same time.
 void broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1, .depth = 4});
@@ -176,7 +177,7 @@ RoundsOptions rounds_over(const Blocks& blocks, const Problem& problem, std::uin
   return {.count = blocks.largest(), .lanes = lanes, .depth = depth, .repeatable = even};
 }
 
-// Every rank writes its block, all read. Cost: (p-1) n copied, n being a block.
+// Every rank writes its block, and all read. Cost: (p-1) n copied, n being a block.
 void all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const Blocks blocks = blocks_of(problem, problem.output_counts);
@@ -193,7 +194,7 @@ void all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&)
   });
 }
 
-// Every rank writes what the others want and combines what is its own. Cost: 2 (p-1) n copied or combined, n
+// Every rank writes the operands of the others and combines its own. Cost: 2 (p-1) n copied or combined, n
 // being a block.
 void reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
@@ -215,7 +216,7 @@ void reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuni
   });
 }
 
-// Every rank writes what the others want; all read. Cost: 2 (p-1) n copied, n being a block.
+// Every rank writes the blocks for the others, and all read theirs. Cost: 2 (p-1) n copied, n being a block.
 void all_to_all(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const Blocks blocks = blocks_of(problem, {});
@@ -237,7 +238,7 @@ void all_to_all(ScheduleBuilder& builder, const Problem& problem, const Tuning&)
   });
 }
 
-// All but the root write their block, the root reads them. Cost: (p-1) n copied at the root.
+// All ranks but the root write their blocks, and the root reads them. Cost: (p-1) n copied at the root.
 void gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Blocks blocks = blocks_of(problem, {});
@@ -257,7 +258,7 @@ void gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
              });
 }
 
-// The root writes everybody's block, the others read theirs. Cost: (p-1) n copied at the root.
+// The root writes every rank's block, and the others read theirs. Cost: (p-1) n copied at the root.
 void scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Blocks blocks = blocks_of(problem, {});
@@ -281,7 +282,7 @@ void scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
       });
 }
 
-// Every rank writes, and combines what the ranks before it have written. Cost: p n at the last rank.
+// Every rank writes, and combines the vectors of the ranks before it. Cost: p n at the last rank.
 void scan(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int last = problem.kind == CollectiveKind::scan ? problem.rank + 1 : problem.rank;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
@@ -296,18 +297,18 @@ void scan(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   });
 }
 
-// Every rank signals and awaits all others: the flags of a barrier.
+// Every rank signals and awaits all others, as with the flags of a barrier.
 void barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const std::uint32_t arrived = builder.signal();
   for (const int peer : everybody(problem)) builder.await(peer, arrived);
 }
 
-// Room for a cache line in every area that an algorithm may want.
+// Whether there is room for a cache line in every area that an algorithm may want.
 bool windows(const Problem& problem) {
   return problem.window_bytes >= static_cast<std::uint64_t>(problem.size) * 4 * 64 && !problem.registered;
 }
 
-// `signals` deep, `passes` times n bytes through the processor.
+// The cost of an algorithm that is `signals` deep and moves `passes` times n bytes through the processor.
 double cost(const Problem& problem, const CostModel& model, double signals, double passes) {
   return signals * model.signal + Terms(problem, {}, model).gamma(passes * Terms(problem, {}, model).bytes());
 }

@@ -6,14 +6,15 @@
 #include "collectives/schedule/algorithms/shared_rounds.h"
 #include "collectives/schedule/registered.h"
 
-// Collectives on memory that all ranks have registered: nothing is copied into windows, ranks read and write
-// each other's buffers. The vote that leads here (see SharedExecutor) has told every rank that all others
-// have come, and so that their inputs are complete; one more signal tells that they may be changed again.
+// These are collectives on memory that all ranks have registered: nothing is copied into windows; ranks read
+// and write each other's buffers. The vote that leads here (see SharedExecutor) has told every rank that all
+// others have come, and so that their inputs are complete; one more signal tells that they may be changed
+// again.
 namespace tutti {
 namespace {
 
-// Pieces stay in the first or second level of cache between being combined and being copied, and fit the
-// window, where those of more than two ranks are combined.
+// A piece stays in the first or second level of cache between being combined and being copied. It also fits
+// the window, where the pieces of more than two ranks are combined.
 std::uint64_t piece_count(const Problem& problem) {
   return std::min<std::uint64_t>(32 * 1024, problem.window_bytes) / problem.element_size;
 }
@@ -58,7 +59,7 @@ Slice spare_for(ScheduleBuilder& builder, const Problem& problem) {
 }
 
 // Every rank combines a slice of all inputs and writes it to all outputs. Cost: n/p times p read and p
-// written by each, what a kernel in one process would do.
+// written by each, as much as by a kernel in one process.
 void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);

@@ -6,7 +6,7 @@
 
 #include "collectives/schedule/algorithms/layout.h"
 
-// What the algorithms over windows have in common.
+// `Rounds` is what the algorithms over windows have in common: a pipeline of rounds through the windows.
 namespace tutti {
 
 // Elements [first, first + count) of a vector.
@@ -34,20 +34,20 @@ struct RoundsOptions {
   bool repeatable = true;        // all rounds but the last are alike, at every block
 };
 
-// Cuts a vector into rounds that fit the windows and runs them as a pipeline: in iteration t a rank writes
-// the areas of round t and reads those of round t-1 (or t-2), which the others wrote an iteration earlier;
-// then it signals. One wait and one signal an iteration, whatever is done in it.
+// `Rounds` cuts a vector into rounds that fit the windows and runs them as a pipeline: in iteration t a rank
+// writes the areas of round t and reads those of round t-1 (or t-2), which the others wrote an iteration
+// earlier; then it signals. An iteration has one wait and one signal, however many steps it has.
 class Rounds {
  public:
   Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOptions& options);
 
-  // What round t covers; nothing before the first and after the last.
+  // The part that round t covers; empty before the first round and after the last.
   Part part(std::uint64_t t) const;
   // `count` elements of a lane of `owner`'s window, for round t.
   Slice lane(int owner, std::uint64_t t, std::uint64_t lane, std::uint64_t count) const;
 
-  // Emits all iterations. Round t is used up in iteration t + lag, at the latest. `sources`: whose windows
-  // this rank reads; `readers`: who reads its own.
+  // Emits all iterations. Round t is used up in iteration t + lag, at the latest. `sources`: the ranks whose
+  // windows this rank reads; `readers`: the ranks that read its own.
   template <class Body>
   void run(std::uint64_t lag, const Ranks& sources, const Ranks& readers, Body body) const {
     const std::uint64_t block = repeats_ != 0 ? rounds_per_repeat : 0;

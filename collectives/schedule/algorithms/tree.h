@@ -4,10 +4,11 @@
 
 namespace tutti {
 
-// A rank's place in a k-nomial tree over contiguous ranges of ranks: a range is cut into k parts, the part
-// with the range's head keeps it, each other part gets its first rank as head, a child of that head. Whatever
-// the root, subtrees stay contiguous, so data in rank order needs no rotation and operands meet in rank
-// order; with root 0 and a power of k it is the usual binomial or k-nomial tree. Depth: ceil(log_k p).
+// A `TreeNode` is a rank's place in a k-nomial tree over contiguous ranges of ranks. A range is cut into k
+// parts; the part that has the range's head keeps it, and each other part gets its first rank as head, a
+// child of that head. For every root, subtrees stay contiguous, so data in rank order needs no rotation and
+// operands meet in rank order; with root 0 and a power of k it is the usual binomial or k-nomial tree. Depth:
+// ceil(log_k p).
 struct TreeNode {
   struct Child {
     int rank;

@@ -1,16 +1,16 @@
 #include <array>
-#include <cassert>
 
 #include "collectives/schedule/algorithm.h"
 #include "collectives/schedule/algorithms/circulant.h"
+#include "collectives/schedule/algorithms/composition.h"
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"
 
-// Several hosts with several ranks each: what ranks of one host can do among themselves they do before
-// anything goes to another host, after it, or both. Träff, Hunold, "Decomposing MPI collectives for
-// exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in parallel computer
-// networks to optimize collective operation performance" (2000). Hosts may have different numbers of ranks,
-// in any placement.
+// These algorithms are for several hosts with several ranks each. The ranks of one host do their part among
+// themselves before or after anything goes to another host, or both. Träff, Hunold, "Decomposing MPI
+// collectives for exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in
+// parallel computer networks to optimize collective operation performance" (2000). Hosts may have different
+// numbers of ranks, in any placement.
 namespace tutti {
 namespace {
 
@@ -18,54 +18,10 @@ bool several_of_both(const Problem& problem) {
   return problem.topology != nullptr && problem.topology->hosts() > 1 && problem.topology->most() > 1;
 }
 
-// This rank's place among the hosts. A host's leader is its first rank, on the root's host the root.
-struct Position {
-  explicit Position(const Problem& problem, bool rooted = false)
-      : topology(*problem.topology),
-        host(topology.host_of(problem.rank)),
-        place(topology.place_of(problem.rank)),
-        local(topology.members(host)) {
-    for (int h = 0; h < topology.hosts(); ++h) leaders.push_back(topology.members(h).front());
-    if (rooted) leaders[static_cast<std::size_t>(topology.host_of(problem.root))] = problem.root;
-  }
-  int local_size() const { return static_cast<int>(local.size()); }
-  int leader() const { return leaders[static_cast<std::size_t>(host)]; }
-  int leader_place() const { return topology.place_of(leader()); }
-
-  const Topology& topology;
-  const int host;
-  const int place;
-  const std::span<const int> local;
-  std::vector<int> leaders;  // by host
-};
-
-// The same operation over `count` elements, or another kind of it, among some of the ranks.
-Problem part_of(const Problem& problem, CollectiveKind kind, int rank, int size, int root,
-                std::uint64_t count) {
-  Problem part;
-  part.kind = kind;
-  part.rank = rank;
-  part.size = size;
-  part.root = root;
-  part.count = count;
-  part.element_size = problem.element_size;
-  return part;
-}
-
-void emit(ScheduleBuilder& builder, std::string_view name, const Problem& part, const Tuning& tuning) {
-  const Algorithm* algorithm = find_algorithm(part.kind, name);
-  assert(algorithm != nullptr);
-  algorithm->emit(builder, part, tuning);
-}
-
-// Small pieces go through trees; in a pipeline, whose unit is then cut already, everybody handles each byte
-// once.
+// Small pieces go through trees. In a pipeline, where the composition has cut the segments, a chain handles
+// each byte once at every rank.
 std::string_view tree_or_chain(const Tuning& tuning) {
   return tuning.segment_bytes == 0 ? "binomial" : "chain";
-}
-Tuning uncut(Tuning tuning) {
-  tuning.segment_bytes = 0;
-  return tuning;
 }
 
 // --- all_reduce ---
@@ -99,14 +55,15 @@ void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tunin
       Problem between = part_of(problem, problem.kind, at.host, hosts, 0, mine.count);
       between.in_place = true;
       const ScheduleBuilder::Part part(builder, lane, mine, mine);
-      emit(builder, "circulant", between, {});
+      emit_part(builder, "circulant", between, {});
     }
     const ScheduleBuilder::Part part(builder, at.local, whole, whole);
     circulant_all_gather(builder, local, blocks, output(0, whole.count));
   }
 }
 
-// Down to one rank a host, among these, and out again. Cost: 2 ceil(log_k q) + ceil(log_k H) rounds.
+// The vectors of a host are combined at its leader, the leaders exchange, and each hands the result out.
+// Cost: 2 ceil(log_k q) + ceil(log_k H) rounds.
 void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const std::uint64_t n = problem.count;
@@ -116,21 +73,22 @@ void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const 
   const Slice all = output(0, n);
   {
     const ScheduleBuilder::Part part(builder, at.local, input(0, n), all);
-    emit(builder, "binomial", local(CollectiveKind::reduce), tuning);
+    emit_part(builder, "binomial", local(CollectiveKind::reduce), tuning);
   }
   if (at.place == 0) {
     Problem between = part_of(problem, problem.kind, at.host, at.topology.hosts(), 0, n);
     between.in_place = true;
     const ScheduleBuilder::Part part(builder, at.leaders, all, all);
-    emit(builder, "recursive_doubling", between, tuning);
+    emit_part(builder, "recursive_doubling", between, tuning);
   }
   const ScheduleBuilder::Part part(builder, at.local, all, all);
-  emit(builder, "binomial", local(CollectiveKind::broadcast), tuning);
+  emit_part(builder, "binomial", local(CollectiveKind::broadcast), tuning);
 }
 
 // --- broadcast, reduce ---
 
-// From the root to the other hosts' leaders, and from each leader to its host; in segments, which overlap.
+// The vector goes from the root to the other hosts' leaders, and from each leader to its host; in segments,
+// which overlap.
 void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const Slice all = output(0, problem.count);
@@ -142,16 +100,16 @@ void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const T
                                       at.topology.host_of(problem.root), whole.count);
       const Slice source = problem.rank == problem.root ? input(whole.offset, whole.count) : whole;
       const ScheduleBuilder::Part part(builder, at.leaders, source, whole);
-      emit(builder, tree_or_chain(tuning), between, uncut(tuning));
+      emit_part(builder, tree_or_chain(tuning), between, uncut(tuning));
     }
     const Problem local =
         part_of(problem, problem.kind, at.place, at.local_size(), at.leader_place(), whole.count);
     const ScheduleBuilder::Part part(builder, at.local, whole, whole);
-    emit(builder, tree_or_chain(tuning), local, uncut(tuning));
+    emit_part(builder, tree_or_chain(tuning), local, uncut(tuning));
   }
 }
 
-// The other way round.
+// A reduce goes the other way round.
 void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const bool is_root = problem.rank == problem.root;
@@ -168,20 +126,20 @@ void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuni
       const Problem local =
           part_of(problem, problem.kind, at.place, at.local_size(), at.leader_place(), mine.count);
       const ScheduleBuilder::Part part(builder, at.local, mine, sum);
-      emit(builder, tree_or_chain(tuning), local, uncut(tuning));
+      emit_part(builder, tree_or_chain(tuning), local, uncut(tuning));
     }
     if (!leads) continue;
     Problem between = part_of(problem, problem.kind, at.host, at.topology.hosts(),
                               at.topology.host_of(problem.root), mine.count);
     between.in_place = is_root;
     const ScheduleBuilder::Part part(builder, at.leaders, sum, sum);
-    emit(builder, tree_or_chain(tuning), between, uncut(tuning));
+    emit_part(builder, tree_or_chain(tuning), between, uncut(tuning));
   }
 }
 
 // --- all_gather, reduce_scatter ---
 
-// Where each host's blocks are when they stand in the order of hosts.
+// The places of the hosts' blocks in the order of hosts.
 Blocks host_blocks(const Problem& problem) {
   std::vector<std::uint64_t> counts;
   for (int h = 0; h < problem.topology->hosts(); ++h)
@@ -189,7 +147,7 @@ Blocks host_blocks(const Problem& problem) {
   return Blocks::packed(counts);
 }
 
-// Whether that is the order of ranks.
+// Whether the order of hosts is the order of ranks.
 bool in_rank_order(const Topology& topology) {
   int rank = 0;
   for (int h = 0; h < topology.hosts(); ++h) {
@@ -213,7 +171,7 @@ void for_blocks(const Problem& problem, const Slice& by_host, const Slice& by_ra
   }
 }
 
-// A host's blocks go to its leader, the leaders exchange theirs, and hand out all.
+// A host's blocks go to its leader; the leaders exchange them and hand out all.
 void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
@@ -222,8 +180,8 @@ void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const 
   const Slice held = ordered ? all : builder.scratch(blocks.total());
   {
     const ScheduleBuilder::Part part(builder, at.local, input(0, problem.count), blocks.of(held, at.host));
-    emit(builder, "binomial",
-         part_of(problem, CollectiveKind::gather, at.place, at.local_size(), 0, problem.count), tuning);
+    emit_part(builder, "binomial",
+              part_of(problem, CollectiveKind::gather, at.place, at.local_size(), 0, problem.count), tuning);
   }
   if (at.place == 0) {
     const Problem between = part_of(problem, problem.kind, at.host, at.topology.hosts(), 0, 0);
@@ -232,15 +190,16 @@ void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const 
   }
   {
     const ScheduleBuilder::Part part(builder, at.local, held, held);
-    emit(builder, tree_or_chain(tuning),
-         part_of(problem, CollectiveKind::broadcast, at.place, at.local_size(), 0, blocks.total()), tuning);
+    emit_part(builder, tree_or_chain(tuning),
+              part_of(problem, CollectiveKind::broadcast, at.place, at.local_size(), 0, blocks.total()),
+              tuning);
   }
   if (ordered) return;
   for_blocks(problem, held, all, [&](const Slice& from, const Slice& to) { builder.copy(from, to); });
 }
 
-// The other way round: a host's vectors are combined at its leader, the leaders exchange and combine what
-// each host is due, and hand it out.
+// A reduce-scatter goes the other way round: a host's vectors are combined at its leader; the leaders
+// exchange and combine the blocks of each host, and hand them out.
 void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
@@ -249,8 +208,8 @@ void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, co
   Slice held = builder.scratch(leads ? total : 0);
   {
     const ScheduleBuilder::Part part(builder, at.local, input(0, total), held);
-    emit(builder, tree_or_chain(tuning),
-         part_of(problem, CollectiveKind::reduce, at.place, at.local_size(), 0, total), tuning);
+    emit_part(builder, tree_or_chain(tuning),
+              part_of(problem, CollectiveKind::reduce, at.place, at.local_size(), 0, total), tuning);
   }
   if (leads && !in_rank_order(at.topology)) {
     const Slice by_rank = held;
@@ -265,13 +224,13 @@ void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, co
     circulant_reduce_scatter(builder, between, blocks, output(0, total), blocks.in_output(at.host));
   }
   const ScheduleBuilder::Part part(builder, at.local, due, output(0, problem.count));
-  emit(builder, "binomial",
-       part_of(problem, CollectiveKind::scatter, at.place, at.local_size(), 0, problem.count), tuning);
+  emit_part(builder, "binomial",
+            part_of(problem, CollectiveKind::scatter, at.place, at.local_size(), 0, problem.count), tuning);
 }
 
 // --- barrier ---
 
-// Up a tree inside the host, among the leaders, and down again.
+// Empty messages go up a tree inside the host, between the leaders, and down again.
 void leaders_barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const TreeNode node = range_tree(at.place, at.local_size(), 0, radix_of(tuning));
@@ -287,51 +246,14 @@ void leaders_barrier(ScheduleBuilder& builder, const Problem& problem, const Tun
   }
   if (at.place == 0) {
     const ScheduleBuilder::Part part(builder, at.leaders, {}, {});
-    emit(builder, "dissemination", part_of(problem, problem.kind, at.host, at.topology.hosts(), 0, 0),
-         tuning);
+    emit_part(builder, "dissemination", part_of(problem, problem.kind, at.host, at.topology.hosts(), 0, 0),
+              tuning);
   }
   const ScheduleBuilder::Part part(builder, at.local, {}, {});
   for (const auto& child : node.children) builder.send(child.rank, {});
 }
 
 // --- costs ---
-
-// What the parts of a composition cost.
-class Parts {
- public:
-  Parts(const Problem& problem, const Tuning& tuning, const CostModel& model)
-      : problem_(problem), tuning_(tuning), within_(model), between_(model) {
-    between_.near = model.far;
-    within_.far = model.near;
-  }
-  int local_size() const { return problem_.topology->most(); }
-  int hosts() const { return problem_.topology->hosts(); }
-
-  // The part that the ranks of the fullest host do, all hosts at the same time.
-  double within(CollectiveKind kind, std::string_view name, double elements) const {
-    return cost(kind, name, local_size(), elements, within_);
-  }
-  // The part between hosts, by `width` ranks of each at the same time, which share the way out.
-  double between(CollectiveKind kind, std::string_view name, double elements, int width) const {
-    CostModel model = between_;
-    model.near.beta *= width;
-    if (model.cores != 0) model.cores = std::max(1, model.cores * hosts() / width);
-    return cost(kind, name, hosts(), elements, model);
-  }
-
- private:
-  double cost(CollectiveKind kind, std::string_view name, int size, double elements,
-              const CostModel& model) const {
-    if (size < 2) return 0;
-    const Problem part = part_of(problem_, kind, 0, size, 0, static_cast<std::uint64_t>(elements));
-    return find_algorithm(kind, name)->cost(part, uncut(tuning_), model);
-  }
-
-  const Problem& problem_;
-  const Tuning& tuning_;
-  CostModel within_;
-  CostModel between_;
-};
 
 // Elements of a segment and number of segments.
 std::pair<double, double> cut(const Problem& problem, const Tuning& tuning, std::uint64_t passes) {
@@ -341,71 +263,64 @@ std::pair<double, double> cut(const Problem& problem, const Tuning& tuning, std:
 }
 
 double lanes_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
-  const Parts parts(problem, tuning, model);
+  const PartCosts parts(problem, tuning, model);
   const int width = problem.topology->fewest();
   const auto [n, segments] =
       cut(problem, tuning, 4 * static_cast<std::uint64_t>(tree_depth(problem.size, 2)));
   const double block = n / parts.local_size();
-  // The first stage of all segments goes before the second of any, as all of it is ready at the start: what
-  // overlaps after that is little (simulator).
+  // The first stage of all segments goes before the second of any, since all of it is ready at the start.
+  // Little overlaps after that (simulator).
   return segments * (parts.within(CollectiveKind::reduce_scatter, "circulant", block) +
                      parts.between(CollectiveKind::all_reduce, "circulant", n / width, width) +
                      parts.within(CollectiveKind::all_gather, "circulant", block));
 }
 
 double leaders_all_reduce_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
-  const Parts parts(problem, tuning, model);
+  const PartCosts parts(problem, tuning, model);
   const auto n = static_cast<double>(problem.count);
   return parts.within(CollectiveKind::reduce, "binomial", n) +
          parts.between(CollectiveKind::all_reduce, "recursive_doubling", n, 1) +
          parts.within(CollectiveKind::broadcast, "binomial", n);
 }
 
+// The seconds of each further segment in a chain of so many ranks, if the first takes `seconds`: a segment is
+// passed on while the next comes in.
+double per_hop(double seconds, int ranks) { return seconds / std::max(1, ranks - 1); }
+
 double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
-  const Parts parts(problem, tuning, model);
+  const PartCosts parts(problem, tuning, model);
   const auto [n, segments] = cut(problem, tuning, problem.kind == CollectiveKind::reduce ? 6 : 4);
   const auto name = tree_or_chain(tuning);
   const double within = parts.within(problem.kind, name, n);
   const double between = parts.between(problem.kind, name, n, 1);
-  if (segments <= 1) return within + between;
-  // In a chain a segment is passed on while the next comes in.
-  const double hop = between / std::max(1, parts.hosts() - 1);
-  const double local_hop = within / std::max(1, parts.local_size() - 1);
-  return within + between + (segments - 1) * std::max(hop, local_hop);
+  const double hop = std::max(per_hop(within, parts.local_size()), per_hop(between, parts.hosts()));
+  return within + between + (segments - 1) * hop;
 }
 
-double leaders_all_gather_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
-  const Parts parts(problem, tuning, model);
+// The cost of three parts: each rank's block between it and its leader, the leaders' exchange, and all blocks
+// between the leader and its ranks. A reduce-scatter has them the other way round.
+double leaders_blocks_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
+  const PartCosts parts(problem, tuning, model);
+  const bool gathers = problem.kind == CollectiveKind::all_gather;
+  const CollectiveKind single = gathers ? CollectiveKind::gather : CollectiveKind::scatter;
+  const CollectiveKind whole = gathers ? CollectiveKind::broadcast : CollectiveKind::reduce;
   const auto n = static_cast<double>(problem.count);
-  Problem whole = problem;
-  whole.count *= static_cast<std::uint64_t>(problem.size);
-  const auto [segment, pieces] = cut(whole, tuning, 2);
-  const double last = parts.within(CollectiveKind::broadcast, tree_or_chain(tuning), segment);
-  const double rest = last / std::max(1, parts.local_size() - 1);
-  const double hand_out = tuning.segment_bytes == 0
-                              ? parts.within(CollectiveKind::broadcast, "binomial", n * problem.size)
-                              : last + (pieces - 1) * rest;
-  return parts.within(CollectiveKind::gather, "binomial", n) +
-         parts.between(CollectiveKind::all_gather, "circulant", n * parts.local_size(), 1) + hand_out;
-}
-
-double leaders_reduce_scatter_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
-  const Parts parts(problem, tuning, model);
-  const auto n = static_cast<double>(problem.count);
-  Problem whole = problem;
-  whole.count *= static_cast<std::uint64_t>(problem.size);
-  const auto [segment, pieces] = cut(whole, tuning, 2);
-  const double last = parts.within(CollectiveKind::reduce, tree_or_chain(tuning), segment);
-  const double rest = last / std::max(1, parts.local_size() - 1);
-  const double collect = tuning.segment_bytes == 0
-                             ? parts.within(CollectiveKind::reduce, "binomial", n * problem.size)
-                             : last + (pieces - 1) * rest;
-  return collect + parts.between(CollectiveKind::reduce_scatter, "circulant", n * parts.local_size(), 1) +
-         parts.within(CollectiveKind::scatter, "binomial", n);
+  double all = 0;
+  if (tuning.segment_bytes == 0) {
+    all = parts.within(whole, "binomial", n * problem.size);
+  } else {
+    Problem vector = problem;
+    vector.count *= static_cast<std::uint64_t>(problem.size);
+    const auto [segment, segments] = cut(vector, tuning, 2);
+    const double first = parts.within(whole, "chain", segment);
+    all = first + (segments - 1) * per_hop(first, parts.local_size());
+  }
+  return parts.within(single, "binomial", n) +
+         parts.between(problem.kind, "circulant", n * parts.local_size(), 1) + all;
 }
 
 double leaders_barrier_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
-  const Parts parts(problem, tuning, model);
+  const PartCosts parts(problem, tuning, model);
   return 2 * parts.within(CollectiveKind::broadcast, "binomial", 0) +
          parts.between(CollectiveKind::barrier, "dissemination", 0, 1);
 }
@@ -421,9 +336,9 @@ constexpr std::array family = {
     Algorithm{163, "leaders", CollectiveKind::reduce, false, radix_and_segment, several_of_both,
               leaders_rooted_cost, leaders_reduce},
     Algorithm{164, "leaders", CollectiveKind::all_gather, false, radix_and_segment, several_of_both,
-              leaders_all_gather_cost, leaders_all_gather},
+              leaders_blocks_cost, leaders_all_gather},
     Algorithm{165, "leaders", CollectiveKind::reduce_scatter, false, radix_and_segment, several_of_both,
-              leaders_reduce_scatter_cost, leaders_reduce_scatter},
+              leaders_blocks_cost, leaders_reduce_scatter},
     Algorithm{166, "leaders", CollectiveKind::barrier, false, radix_knob, several_of_both,
               leaders_barrier_cost, leaders_barrier},
 };

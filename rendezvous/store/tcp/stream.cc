@@ -17,14 +17,35 @@
 namespace tutti::store_wire {
 namespace {
 
+using std::chrono::milliseconds;
+
 Status lost(const char* what, int error) {
   return Status(Code::peer_lost, std::string(what) + ": " + error_text(error));
 }
 
-int poll_milliseconds(Deadline deadline) {
-  using std::chrono::milliseconds;
+// Longer than the pieces of a long wait: where the other side answers, a wait is interrupted between two
+// requests, and the connection stays whole.
+constexpr milliseconds interrupt_interval{500};
+
+int poll_milliseconds(Deadline deadline, bool interruptible) {
   const auto left = std::chrono::ceil<milliseconds>(deadline.remaining());
-  return static_cast<int>(std::min<milliseconds::rep>(left.count(), 60'000));
+  const milliseconds longest = interruptible ? interrupt_interval : std::chrono::minutes(1);
+  return static_cast<int>(std::min(left, longest).count());
+}
+
+// Where the system itself says that one of this host's own addresses leads nowhere, trying again does not
+// help. Containers and network namespaces may lack a loopback interface.
+bool is_own_lack(const SocketAddress& address, int error) {
+  return address.is_loopback() && (error == ENETUNREACH || error == EADDRNOTAVAIL);
+}
+
+Status cannot_connect(const SocketAddress& address, int error) {
+  const std::string text = "cannot connect to " + address.text() + ": " + error_text(error);
+  if (error == EMFILE || error == ENFILE) return Status(Code::resource_exhausted, text);
+  if (!is_own_lack(address, error)) return Status(Code::unreachable, text);
+  return Status(Code::invalid_argument,
+                text + ", since this host's loopback interface is down or has no address " + address.host() +
+                    " (`ip link set lo up` brings it up)");
 }
 
 }  // namespace
@@ -37,26 +58,28 @@ void set_keepalive(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
-Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline) {
-  const auto failed = [&](int error) {
-    return Status(Code::unreachable, "cannot connect to " + address.text() + ": " + error_text(error));
-  };
+Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline,
+                               const std::function<bool()>& interrupted) {
   Stream stream(Descriptor(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
-  if (!stream.is_open()) return failed(errno);
+  if (!stream.is_open()) return cannot_connect(address, errno);
+  stream.ask_when_waiting(interrupted);
   const int on = 1;
   setsockopt(stream.socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   set_keepalive(stream.socket_.get());
   if (::connect(stream.socket_.get(), address.raw(), address.length) != 0) {
-    if (errno != EINPROGRESS && errno != EINTR) return failed(errno);
-    if (!stream.wait_for(POLLOUT, deadline).ok()) return failed(ETIMEDOUT);
+    if (errno != EINPROGRESS && errno != EINTR) return cannot_connect(address, errno);
+    const Status waited = stream.wait_for(POLLOUT, deadline);
+    if (waited.code() == Code::aborted) return waited;
+    if (!waited.ok()) return cannot_connect(address, ETIMEDOUT);
     int error = 0;
     socklen_t length = sizeof(error);
     getsockopt(stream.socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error != 0) return failed(error);
+    if (error != 0) return cannot_connect(address, error);
   }
   // A connect to an ephemeral port of this very host can meet itself (simultaneous open).
   const SocketAddress local = stream.local_address();
-  if (local.port() == address.port() && local.host() == address.host()) return failed(ECONNREFUSED);
+  if (local.port() == address.port() && local.host() == address.host())
+    return cannot_connect(address, ECONNREFUSED);
   return stream;
 }
 
@@ -82,10 +105,12 @@ void Stream::close() {
 Status Stream::wait_for(short events, Deadline deadline) const {
   pollfd entry = {socket_.get(), events, 0};
   for (;;) {
-    const int ready = ::poll(&entry, 1, poll_milliseconds(deadline));
+    const int ready = ::poll(&entry, 1, poll_milliseconds(deadline, interrupted_ != nullptr));
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return lost("poll", errno);
     if (deadline.expired()) return Status(Code::timeout, "the other side does not answer");
+    if (interrupted_ && interrupted_())
+      return Status(Code::aborted, "interrupted while the other side did not answer");
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,26 +19,33 @@ namespace tutti::store_wire {
 // Half a minute after the other host has vanished without a word, the connection fails.
 void set_keepalive(int fd);
 
-// A TCP connection used by blocking calls with deadlines, from one thread at a time. Close-on-exec, never
-// raises SIGPIPE, carries on after EINTR. After any failed call the position in the stream is unknown: close
-// it.
+// `Stream` is a TCP connection used by blocking calls with deadlines, from one thread at a time. It is
+// close-on-exec, never raises SIGPIPE, and carries on after EINTR. After any failed call the position in the
+// stream is unknown: close it.
 class Stream {
  public:
   Stream() = default;
   // Takes over a connected socket that does not block.
   explicit Stream(Descriptor socket) : socket_(std::move(socket)) {}
 
-  // `unreachable` with the system's reason if the address cannot be connected to.
-  static Result<Stream> connect(const SocketAddress& address, Deadline deadline);
+  // `unreachable` with the system's reason if the address cannot be connected to; `invalid_argument` if this
+  // host lacks the address, which is its own; `resource_exhausted` if there is no descriptor; `aborted` as
+  // below.
+  static Result<Stream> connect(const SocketAddress& address, Deadline deadline,
+                                const std::function<bool()>& interrupted = {});
 
-  // Before anything else: both sides prove who they are, and what follows may be encrypted. Its failures are
-  // the guard's, and `timeout`.
+  // Calls that wait for the other side ask this again and again from now on, and fail with `aborted` once it
+  // says true.
+  void ask_when_waiting(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
+
+  // Both sides prove who they are before they say anything else, and may encrypt all that follows. The
+  // failures are the guard's, `timeout` and `aborted`.
   Status pass(security::Guard& guard, Deadline deadline);
 
   bool is_open() const { return static_cast<bool>(socket_); }
   void close();
 
-  // `timeout` or `peer_lost`.
+  // These fail with `timeout`, `peer_lost` or `aborted`.
   Status send(const void* data, std::size_t bytes, Deadline deadline);
   Status receive(void* data, std::size_t bytes, Deadline deadline);
   // Appends to `data`, which grows as bytes arrive and not by what was announced.
@@ -51,6 +59,7 @@ class Stream {
 
   Descriptor socket_;
   security::ByteStream stream_;
+  std::function<bool()> interrupted_;
 };
 
 }  // namespace tutti::store_wire

@@ -31,8 +31,8 @@ Problem problem(CollectiveKind kind = CollectiveKind::all_reduce, bool in_place 
 std::vector<std::uint32_t> after(const Schedule& schedule, std::uint32_t step) {
   std::vector<std::uint32_t> result;
   for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
-    for (std::uint32_t s = 0; s < schedule.steps[i].successor_count; ++s) {
-      if (schedule.successors[schedule.steps[i].first_successor + s] == step) result.push_back(i);
+    for (const std::uint32_t successor : schedule.successors_of(schedule.steps[i])) {
+      if (successor == step) result.push_back(i);
     }
   }
   EXPECT_EQ(result.size(), schedule.steps[step].dependencies);

@@ -47,6 +47,14 @@ TEST(Inquiry, TakesTheFirstAnswerOfEachRankToItsOwnQuestion) {
   EXPECT_EQ(inquiry.verdict(name).message(), "it was not over in time; not answering: rank 0");
 }
 
+// On a machine that is too busy for it to answer in time, too.
+TEST(Inquiry, DoesNotCallARankSilentThatHasReportedTheSame) {
+  Inquiry inquiry(about(), 3);
+  inquiry.take_answer(0, comes_to(asked + 1));
+  inquiry.take_report(1, about());
+  EXPECT_EQ(inquiry.verdict(name).message(), "it was not over in time; not answering: rank 2");
+}
+
 TEST(Inquiry, NamesNotMoreThanCanBeRead) {
   Inquiry inquiry(about(), 20);
   for (int rank = 0; rank < 20; ++rank) inquiry.take_answer(rank, comes_to(asked));

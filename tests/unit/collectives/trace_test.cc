@@ -33,7 +33,7 @@ class TraceTest : public ::testing::Test {
   const std::string file_ = ::testing::TempDir() + "tutti_trace_" + std::to_string(getpid()) + ".json";
 };
 
-Trace::Event operation(std::uint64_t number) {
+Trace::Event event_of(std::uint64_t number) {
   Trace::Event event;
   event.context = 1;
   event.number = number;
@@ -47,7 +47,7 @@ TEST_F(TraceTest, IsValidFromTheBeginningOn) {
   EXPECT_EQ(content().size(), 1u);
   started->flush();
   EXPECT_EQ(content().size(), 1u);
-  started->add(operation(1));
+  started->add(event_of(1));
   started->flush();
   EXPECT_EQ(content().size(), 3u);
 }
@@ -55,7 +55,7 @@ TEST_F(TraceTest, IsValidFromTheBeginningOn) {
 TEST_F(TraceTest, TellsWhatHappened) {
   {
     const auto started = trace();
-    Trace::Event event = operation(7);
+    Trace::Event event = event_of(7);
     event.call = {.kind = CollectiveKind::broadcast, .type = DataType::float64, .root = 2, .count = 5};
     event.issued = event.began - 1500;
     event.failed = true;
@@ -90,7 +90,7 @@ TEST_F(TraceTest, MemoryIsBounded) {
     for (int i = 0; i < threads; ++i) {
       all.emplace_back([&started, i] {
         for (std::uint64_t n = 0; n < each; ++n)
-          started->add(operation(static_cast<std::uint64_t>(i) * each + n));
+          started->add(event_of(static_cast<std::uint64_t>(i) * each + n));
       });
     }
     for (std::thread& thread : all) thread.join();
@@ -113,14 +113,14 @@ TEST_F(TraceTest, AFileThatCannotBeWrittenIsNamed) {
 // A limit on the file's size stands for the full disk.
 TEST_F(TraceTest, EventsFromBeforeTheDiskWasFullStayValid) {
   std::shared_ptr<Trace> started = trace();
-  started->add(operation(1));
+  started->add(event_of(1));
   started->flush();
   const std::size_t events = content().size();
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const rlimit full{std::filesystem::file_size(file_), before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
-  started->add(operation(2));
+  started->add(event_of(2));
   started->flush();
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   started.reset();

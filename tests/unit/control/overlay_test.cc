@@ -314,6 +314,33 @@ TEST(Overlay, WhereNothingAnswersIsNamed) {
   EXPECT_THAT(loss_of("10.0.0.1", true).first, HasSubstr("made at 10.0.0.1:4711: nothing answered"));
 }
 
+// Waiting does not help, and no firewall is to blame.
+TEST(Overlay, ALackOfDescriptorsIsSaidAtOnce) {
+  OverlayOptions options;
+  for (int rank = 0; rank < 2; ++rank) {
+    PeerInfo peer;
+    peer.rank = rank;
+    peer.addresses[address_name] = format(Address{"10.0.0.1", 4711, 1, {}});
+    options.peers.push_back(peer);
+  }
+  options.connect = [](const SocketAddress&, security::Guard) {
+    errno = EMFILE;
+    return std::unique_ptr<Stream>();
+  };
+  NoEvents events;
+  Overlay overlay(std::move(options), listen_on("127.0.0.1", 0, 0).take(), events);
+  Clock::time_point now = Clock::now();
+  overlay.start(now);
+  EXPECT_EQ(overlay.unlinked().code(), Code::timeout);
+  std::vector<pollfd> waits;
+  overlay.collect(waits);
+  overlay.run(waits, now);
+  const Status why = overlay.unlinked();
+  EXPECT_EQ(why.code(), Code::resource_exhausted);
+  EXPECT_THAT(why.message(), HasSubstr("file descriptors that it may have"));
+  EXPECT_EQ(why.message().find("firewall"), std::string::npos) << why.message();
+}
+
 TEST(Listener, APortRangeThatIsUsedUpIsNamed) {
   const auto holder = listen_on("127.0.0.1", 0, 0).take();
   const std::uint16_t port = port_of(holder);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "rendezvous/meeting/exchange.h"
+#include "rendezvous/store/forwarding_store.h"
 #include "rendezvous/store/memory/memory_store.h"
 
 namespace tutti {
@@ -150,11 +151,46 @@ TEST(Exchange, ADamagedEndIsAnErrorOnlyForThoseWhoFail) {
       const auto meet = [&](int rank) { return exchange(store, rank_of(rank, 2), options, ample()); };
       auto other = std::async(std::launch::async, meet, 1);
       for (const Outcome& outcome : {meet(0), other.get()}) {
-        EXPECT_EQ(outcome.ok(), !fails) << outcome.status().to_string();
-        EXPECT_EQ(outcome.status().ok(), !fails);
+        EXPECT_EQ(outcome.status().code(), fails ? Code::unreachable : Code::ok)
+            << outcome.status().to_string();
       }
     }
   }
+}
+
+// It answers every request, but late.
+class SlowStore final : public ForwardingStore {
+ public:
+  explicit SlowStore(Store& store) : ForwardingStore(store) {}
+
+ protected:
+  Status admit() const override {
+    std::this_thread::sleep_for(milliseconds(900));
+    return {};
+  }
+};
+
+// However many requests are to follow, the meeting ends with the one that is under way.
+TEST(Exchange, ASlowStoreDelaysTheEndByOneAnswer) {
+  for (const int rank : {0, 1}) {
+    MemoryStore fast;
+    SlowStore store(fast);
+    const auto begin = Deadline::Clock::now();
+    const Outcome outcome = exchange(store, rank_of(rank, 4), {}, Deadline::after(seconds(3)));
+    EXPECT_EQ(outcome.status().code(), Code::timeout) << outcome.status().to_string();
+    EXPECT_LT(Deadline::Clock::now() - begin, seconds(6));
+  }
+}
+
+// A store's answer may be as long as a frame.
+TEST(Exchange, APublishedFailureIsClipped) {
+  const std::string text = std::string(4094, 'x') + "\xe2\x82\xac" + std::string(6 << 20, 'y');
+  MemoryStore store;
+  ASSERT_TRUE(store.set("table", encode_failure(Status(Code::aborted, text)), ample()).ok());
+  const Outcome outcome = exchange(store, rank_of(1, 2), {}, ample());
+  EXPECT_EQ(outcome.status().code(), Code::aborted);
+  EXPECT_EQ(outcome.status().message(),
+            text.substr(0, 4094) + "... (" + std::to_string(text.size()) + " bytes)");
 }
 
 // It stalls when ranks that have met take leave.

@@ -334,6 +334,20 @@ TEST(Exchange, AMissingRankZeroIsNamed) {
   }
 }
 
+// The rank that gives up first has come, although it is gone when rank 0's time is over.
+TEST(Exchange, ARankThatGivesUpIsNotMissing) {
+  MemoryStore store;
+  Outcome impatient = Status(Code::internal, "not run");
+  std::thread other([&] { impatient = exchange(store, rank_of(1, 3), {}, Deadline::after(seconds(1))); });
+  const Outcome patient = exchange(store, rank_of(0, 3), {}, Deadline::after(seconds(5)));
+  other.join();
+  for (const Outcome& outcome : {impatient, patient}) {
+    EXPECT_EQ(outcome.status().code(), Code::timeout);
+    EXPECT_TRUE(outcome.status().message().starts_with("rank 2 has not arrived"))
+        << outcome.status().message();
+  }
+}
+
 TEST(Exchange, ALateRankOfALargeWorldIsFound) {
   MemoryStore store;
   const Introduction self = rank_of(0, 1000);

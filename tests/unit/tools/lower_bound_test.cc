@@ -16,18 +16,27 @@ constexpr CollectiveKind kinds[] = {
     CollectiveKind::reduce_scatter, CollectiveKind::scatter,    CollectiveKind::scan,
     CollectiveKind::exscan,         CollectiveKind::barrier};
 
+Problem problem_of(CollectiveKind kind, std::uint64_t bytes, int ranks) {
+  Problem problem;
+  problem.kind = kind;
+  problem.size = ranks;
+  problem.element_size = 4;
+  problem.count = count_for(kind, bytes, ranks, DataType::float32);
+  return problem;
+}
+
+// Hosts, and ranks on each.
+constexpr std::pair<int, int> worlds[] = {{1, 1}, {1, 2},  {1, 3},  {1, 8}, {1, 33}, {2, 1},  {2, 4}, {3, 3},
+                                          {5, 2}, {2, 12}, {3, 12}, {4, 8}, {8, 4},  {16, 8}, {25, 4}};
+
 TEST(LowerBound, NoAlgorithmBeatsItOnSeveralHosts) {
   const CostModel model = shipped_model("tcp");
   for (const auto& [hosts, per_host] : {std::pair(2, 1), {2, 2}, {2, 4}, {3, 3}, {5, 2}, {4, 8}}) {
     const Topology topology = Topology::regular(hosts, per_host);
     for (const CollectiveKind kind : kinds) {
       for (const std::uint64_t bytes : {4, 4096, 1 << 20}) {
-        Problem problem;
-        problem.kind = kind;
-        problem.size = topology.size();
+        Problem problem = problem_of(kind, bytes, topology.size());
         problem.topology = &topology;
-        problem.element_size = 4;
-        problem.count = count_for(kind, bytes, problem.size, DataType::float32);
         const double bound = lower_bound(problem, model).seconds();
         for (const Choice& choice : Selector::create(model, "").take().rank(problem)) {
           const double simulated = simulate(*choice.algorithm, problem, choice.tuning, model).seconds;
@@ -44,11 +53,7 @@ TEST(LowerBound, NoAlgorithmBeatsIt) {
   for (const CollectiveKind kind : kinds) {
     for (const int ranks : {1, 2, 3, 4, 7, 8, 16, 33}) {
       for (const std::uint64_t bytes : {0, 4, 4096, 1 << 20}) {
-        Problem problem;
-        problem.kind = kind;
-        problem.size = ranks;
-        problem.element_size = 4;
-        problem.count = count_for(kind, bytes, ranks, DataType::float32);
+        const Problem problem = problem_of(kind, bytes, ranks);
         const double bound = lower_bound(problem, model).seconds();
         for (const Choice& choice : Selector::create(model, "").take().rank(problem)) {
           const double simulated = simulate(*choice.algorithm, problem, choice.tuning, model).seconds;
@@ -73,30 +78,12 @@ TEST(LowerBound, NoEstimateIsBelowIt) {
     }
   };
   for (const char* transport : {"shm", "tcp"}) {
-    for (const auto& [hosts, per_host] : {std::pair(1, 1),
-                                          {1, 2},
-                                          {1, 3},
-                                          {1, 8},
-                                          {1, 33},
-                                          {2, 1},
-                                          {2, 4},
-                                          {3, 3},
-                                          {5, 2},
-                                          {2, 12},
-                                          {3, 12},
-                                          {4, 8},
-                                          {8, 4},
-                                          {16, 8},
-                                          {25, 4}}) {
+    for (const auto& [hosts, per_host] : worlds) {
       const Topology topology = Topology::regular(hosts, per_host);
       for (const CollectiveKind kind : kinds) {
         for (const std::uint64_t bytes : {0, 4, 4096, 1 << 20, 64 << 20}) {
-          Problem problem;
-          problem.kind = kind;
-          problem.size = topology.size();
+          Problem problem = problem_of(kind, bytes, topology.size());
           problem.topology = hosts == 1 ? nullptr : &topology;
-          problem.element_size = 4;
-          problem.count = count_for(kind, bytes, problem.size, DataType::float32);
           problem.window_bytes = hosts == 1 && std::string(transport) == "shm" ? 1 << 20 : 0;
           CostModel model = shipped_model(transport);
           judge(problem, model);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/debug/dump.h"
+#include "tools/debug/groups.h"
 
 namespace tutti::tools {
 namespace {

@@ -18,7 +18,7 @@ FrameHeader sample() {
   header.offset = 0x1112131415161718;
   header.message.tag = {0x21222324, 0x25262728, 0x3132333435363738};
   header.message.call = {CollectiveKind::scatter, DataType::float64, ReduceOp::Kind::user, 9, -2,
-                         0x4142434445464748};
+                         Composite::split,        0x4142434445464748};
   header.message.bytes = 0x5152535455565758;
   return header;
 }
@@ -63,7 +63,7 @@ TEST(Frame, EveryEnumerationIsChecked) {
   EncodedFrameHeader good;
   encode(sample(), good);
   FrameHeader header;
-  for (const std::size_t at : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u, 40u, 41u, 42u}) {
+  for (const std::size_t at : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u, 40u, 41u, 42u, 47u}) {
     EncodedFrameHeader bad = good;
     bad[at] = std::byte{0xff};
     EXPECT_FALSE(decode(bad, header)) << "byte " << at;

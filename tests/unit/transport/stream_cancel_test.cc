@@ -6,7 +6,6 @@
 namespace tutti {
 namespace {
 
-constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
 const Status gave_up(Code::timeout, "gave up", 0);
 
 // Other messages in both directions are not disturbed.

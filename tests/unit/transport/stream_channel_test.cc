@@ -11,8 +11,6 @@
 namespace tutti {
 namespace {
 
-constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
-
 TEST(Stream, SmallMessageIsOneFrame) {
   StreamPair pair;
   TestSend send(8, 5);

@@ -6,8 +6,6 @@
 namespace tutti {
 namespace {
 
-constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
-
 FrameHeader frame(FrameType type, std::uint32_t id = 0, std::uint32_t payload = 0, std::uint64_t offset = 0,
                   std::uint64_t bytes = 0, std::uint64_t sequence = 0) {
   FrameHeader header;

@@ -15,6 +15,8 @@
 
 namespace tutti {
 
+inline constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
+
 // A send whose memory it owns and whose end it remembers.
 struct TestSend : SendOp {
   std::vector<std::byte> memory;

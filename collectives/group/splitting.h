@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <tutti/communicator.h>
+
+#include "collectives/group/group.h"
+
+namespace tutti {
+
+// `Splitting` is one `Communicator::split`, as one rank takes part in it. Everything here is collective,
+// blocks, and throws `Error`.
+class Splitting {
+ public:
+  // Every rank says which colour it chooses, and hears what the others have chosen.
+  Splitting(Group& group, int color, int key);
+
+  // World ranks of the members that have chosen the same colour, in the order of their keys.
+  const std::vector<int>& ranks() const { return ranks_; }
+  // The number of the new communicators: one that no rank has used yet.
+  std::uint32_t agree_on_number();
+  // The first of the members, a rank here, that has too few file descriptors for sharing memory. All members
+  // come to the same answer, so none of them waits for one that cannot come.
+  std::optional<int> first_in_want() const;
+
+ private:
+  // What each rank says.
+  struct Vote {
+    std::int64_t color = 0;
+    std::int64_t key = 0;
+    std::int64_t descriptors = 0;  // that it has to spare
+  };
+  bool take_everywhere(std::uint32_t number);
+  void combine(const Buffer& number, const ReduceOp& op);
+
+  Group& group_;
+  std::vector<Vote> votes_;   // by rank
+  std::vector<int> members_;  // ranks that have chosen the same colour
+  std::vector<int> ranks_;
+};
+
+}  // namespace tutti

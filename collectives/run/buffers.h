@@ -1,0 +1,27 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "collectives/schedule/schedule.h"
+
+namespace tutti {
+
+// `Buffers` says where the memory lies that a schedule speaks of, in one run of it.
+class Buffers {
+ public:
+  Buffers() = default;
+  Buffers(const std::byte* input, std::byte* output, std::byte* scratch, std::byte* window)
+      // The input is only ever read, or equal to the output.
+      : first_bytes_{const_cast<std::byte*>(input), output, scratch, window} {}
+
+  // The address `offset` bytes into a buffer of this rank.
+  std::byte* at(BufferId buffer, std::size_t offset) const {
+    return first_bytes_[static_cast<std::size_t>(buffer)] + offset;
+  }
+
+ private:
+  std::array<std::byte*, 4> first_bytes_ = {};
+};
+
+}  // namespace tutti

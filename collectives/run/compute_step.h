@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <cstring>
+
+#include "collectives/run/run.h"
+#include "collectives/schedule/schedule.h"
+
+namespace tutti {
+
+// `compute_step` carries out a step that moves nothing between ranks: a copy, a reduce, a scale or a divide
+// of `count` elements, which are `bytes` bytes. `address` says where an operand of the step lies; each
+// executor has its own way to know that, and asks for no more operands than the step has.
+template <class AnyStep, class Address>
+inline void compute_step(const AnyStep& step, std::size_t count, std::size_t bytes, const RunBinding& binding,
+                         const Address& address) {
+  switch (step.kind) {
+    case StepKind::copy:
+      std::memmove(address(step.out), address(step.left), bytes);
+      break;
+    case StepKind::reduce:
+      binding.reducer(address(step.left), address(step.right), address(step.out), count);
+      break;
+    case StepKind::scale:
+      scale(address(step.left), address(step.out), count, binding.reducer.type, binding.factor);
+      break;
+    default:
+      assert(step.kind == StepKind::divide);
+      divide(address(step.left), address(step.out), count, binding.reducer.type, binding.divisor);
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+
+#include <tutti/status.h>
+
+#include "core/free_delete.h"
+
+namespace tutti {
+
+// `Scratch` is the memory that schedules need besides what their caller brings. It only grows, so that
+// repeated collectives allocate nothing.
+class Scratch {
+ public:
+  // Makes room for so many bytes; false if there is no memory. What it held before is lost if it grows.
+  bool provide(std::size_t bytes) { return bytes <= bytes_ || grow(bytes); }
+  // The failure of a collective for which there is no room.
+  static Status exhausted() {
+    return Status(Code::resource_exhausted, "no memory for the scratch of a collective");
+  }
+
+  std::byte* data() const { return memory_.get(); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  bool grow(std::size_t bytes) {
+    memory_ = aligned_bytes(64, bytes);
+    bytes_ = memory_ ? bytes : 0;
+    return memory_ != nullptr;
+  }
+
+  AlignedBytes memory_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "collectives/schedule/algorithm.h"
+#include "collectives/schedule/cost_model.h"
+#include "collectives/schedule/problem.h"
+#include "collectives/schedule/schedule_builder.h"
+#include "collectives/schedule/topology.h"
+
+namespace tutti {
+
+// A `Position` is this rank's place among several hosts, for algorithms that are composed of others: some
+// among the ranks of a host, some between hosts. A host's leader is its first rank, and on the root's host
+// the root.
+struct Position {
+  explicit Position(const Problem& problem, bool rooted = false);
+  int local_size() const { return static_cast<int>(local.size()); }
+  int leader() const { return leaders[static_cast<std::size_t>(host)]; }
+  int leader_place() const { return topology.place_of(leader()); }
+
+  const Topology& topology;
+  const int host;
+  const int place;
+  const std::span<const int> local;
+  std::vector<int> leaders;  // by host
+};
+
+// The same operation over `count` elements, or another kind of it, among `size` of the ranks.
+Problem part_of(const Problem& problem, CollectiveKind kind, int rank, int size, int root,
+                std::uint64_t count);
+// Emits the steps of the algorithm of that name for such a part.
+void emit_part(ScheduleBuilder& builder, std::string_view name, const Problem& part, const Tuning& tuning);
+
+// The tuning of a part whose data the composition has cut into segments already.
+inline Tuning uncut(Tuning tuning) {
+  tuning.segment_bytes = 0;
+  return tuning;
+}
+
+// `PartCosts` estimates the time of each part of a composition.
+class PartCosts {
+ public:
+  PartCosts(const Problem& problem, const Tuning& tuning, const CostModel& model);
+  int local_size() const { return problem_.topology->most(); }
+  int hosts() const { return problem_.topology->hosts(); }
+
+  // The part that the ranks of the fullest host do, all hosts at the same time.
+  double within(CollectiveKind kind, std::string_view name, double elements) const;
+  // The part between hosts, by `width` ranks of each at the same time, which share the way out.
+  double between(CollectiveKind kind, std::string_view name, double elements, int width) const;
+
+ private:
+  double cost(CollectiveKind kind, std::string_view name, int size, double elements,
+              const CostModel& model) const;
+
+  const Problem& problem_;
+  const Tuning& tuning_;
+  CostModel within_;
+  CostModel between_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,123 @@
+#include "rendezvous/meeting/entrance.h"
+
+#include <map>
+#include <utility>
+
+#include <tutti/log.h>
+
+#include "rendezvous/meeting/arrivals.h"
+
+namespace tutti::rendezvous {
+namespace {
+
+constexpr const char* session_key = "session";
+
+}  // namespace
+
+Result<Entry> Entrance::enter() {
+  const Result<Entry> session = join_session();
+  if (!session.ok() || *session == Entry::stale) return session;
+  bequeath({"table"});
+  log::debug("the store knows ", meeting_.self.describe());
+  if (Status status = introduce(); !status.ok()) return status;
+  return take_seat();
+}
+
+Result<Entry> Entrance::join_session() {
+  const Result<Entry> session = claim(session_key, &Entrance::disagreement);
+  if (!session.ok() || *session == Entry::stale || !meeting_.follows()) return session;
+  // Rank 0 is needed only while the meeting is not over.
+  const Result<std::string> table = meeting_.current_table(meeting_.deadline);
+  if (!table.ok()) return table.status();
+  if (table->empty()) meeting_.server = first_;
+  return session;
+}
+
+Result<Entry> Entrance::take_seat() {
+  const Result<Entry> seat = claim(rank_key(meeting_.self.rank), &Entrance::duplicate);
+  if (seat.ok() && *seat == Entry::entered) bequeath({"table", "done"});
+  return seat;
+}
+
+// The addresses must be known before this rank is among those that have come: the table might be made of them
+// at once.
+Status Entrance::introduce() {
+  if (!meeting_.options.addresses || introduced_) return {};
+  Result<std::map<std::string, std::string>> addresses = meeting_.options.addresses();
+  if (!addresses.ok()) {
+    static_cast<void>(ending_.publish(addresses.status().with_context(meeting_.self.describe())));
+    return addresses.status();
+  }
+  meeting_.self.addresses = *std::move(addresses);
+  introduced_ = true;
+  return {};
+}
+
+// Leaves a will: the others read in these keys that this rank has died.
+void Entrance::bequeath(const std::vector<std::string>& keys) {
+  const Introduction& self = meeting_.self;
+  const Status death(Code::peer_lost,
+                     self.describe() + ": its connection to the store was closed without a goodbye",
+                     self.rank);
+  if (!meeting_.store.set_will(keys, encode_failure(death), meeting_.deadline).ok())
+    log::debug("the store cannot tell of dead ranks");
+}
+
+Status Entrance::disagreement(const Introduction& first) const {
+  return check_compatible(first, meeting_.self);
+}
+
+Status Entrance::duplicate(const Introduction& holder) const { return taken_twice(holder, meeting_.self); }
+
+// Puts this rank's Introduction under the key, unless another one is there that is in `conflict` with it.
+Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
+  MeetingStore& store = meeting_.store;
+  const bool is_seat = key != session_key;
+  // Where rank 0 serves the store it is the first to come.
+  const bool waits = meeting_.follows() && !is_seat;
+  const std::string own = meeting_.own();
+  std::string seen;
+  for (;;) {
+    if (meeting_.deadline.expired()) return meeting_.not_arrived();
+    Result<std::string> held =
+        waits ? meeting_.await_key(key) : store.compare_set(key, "", own, meeting_.deadline);
+    if (waits && held.status().code() == Code::timeout) return meeting_.not_arrived();
+    if (!held.ok()) return held.status();
+    if (*held == own) {
+      if (is_seat) meeting_.phase = Meeting::Phase::seated;
+      return Entry::entered;
+    }
+    const Result<Introduction> holder = decode_introduction(*held);
+    if (!holder.ok()) return holder.status().with_context("store key '" + key + "'");
+    if (waits) first_ = holder->describe();
+    if (holder->nonce == meeting_.self.nonce && is_seat) {
+      // The holder is this rank itself, in an attempt that ended with a lost connection.
+      if (Status status = store.set(key, own, meeting_.deadline); !status.ok()) return status;
+      continue;
+    }
+    const Status stranger = check_same_job(*holder, meeting_.self);
+    if (!stranger.ok() && meeting_.options.single_use) return stranger;
+    const Status refusal = stranger.ok() ? (this->*conflict)(*holder) : stranger;
+    if (refusal.ok()) return Entry::entered;
+    const Result<Entry> other = look_for_table();
+    if (!other.ok() || *other == Entry::stale) return other;
+    // Another job is not to be disturbed by this one.
+    if (seen == *held) return stranger.ok() ? ending_.publish(refusal) : stranger;
+    seen = *held;
+  }
+}
+
+// The holder of a key may belong to a meeting that is over. The table of such a meeting goes after its other
+// keys. So if there is no table, and the same holder is still there at a second look, then it is of this
+// meeting.
+Result<Entry> Entrance::look_for_table() {
+  const Result<std::string> table = meeting_.current_table(meeting_.deadline);
+  if (!table.ok()) return table.status();
+  if (table->empty()) return Entry::entered;
+  const Result<std::vector<Introduction>> peers = decode_table(*table);
+  meeting_.failure_stands = !peers.ok();
+  if (!peers.ok()) return peers.status();
+  return Entry::stale;
+}
+
+}  // namespace tutti::rendezvous

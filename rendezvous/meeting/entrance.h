@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tutti/status.h>
+
+#include "rendezvous/meeting/ending.h"
+#include "rendezvous/meeting/meeting.h"
+
+namespace tutti::rendezvous {
+
+// What a rank finds when it enters: `stale` are keys of another meeting, which is over but not cleared away.
+enum class Entry { entered, stale };
+
+// `Entrance` takes a rank's seat in a meeting: its own key in the store, once it is clear that the rank fits
+// the session and that no other process has its number.
+class Entrance {
+ public:
+  Entrance(Meeting& meeting, Ending& ending) : meeting_(meeting), ending_(ending) {}
+
+  Result<Entry> enter();
+
+ private:
+  using Conflict = Status (Entrance::*)(const Introduction& holder) const;
+
+  Result<Entry> join_session();
+  Result<Entry> take_seat();
+  Status introduce();
+  void bequeath(const std::vector<std::string>& keys);
+  Result<Entry> claim(const std::string& key, Conflict conflict);
+  Result<Entry> look_for_table();
+  Status disagreement(const Introduction& first) const;
+  Status duplicate(const Introduction& holder) const;
+
+  Meeting& meeting_;
+  Ending& ending_;
+  bool introduced_ = false;
+  std::string first_;  // describes the first rank that has come
+};
+
+}  // namespace tutti::rendezvous

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "rendezvous/meeting/exchange.h"
+#include "rendezvous/meeting/introduction.h"
+#include "rendezvous/meeting/meeting_store.h"
+#include "rendezvous/store/long_wait.h"
+
+namespace tutti::rendezvous {
+
+// `Meeting` is what the parts of one rank's `exchange` share: the rank itself, its time, and how far it has
+// come.
+class Meeting {
+ public:
+  // How far this rank has come in the present round. Each state includes those before it.
+  enum class Phase {
+    outside,     // the store does not know this rank
+    present,     // the rank is counted in the key `present`
+    seated,      // its own key is there
+    connecting,  // the table is there, so all ranks have met
+  };
+
+  Meeting(Store& users_store, const Introduction& introduction, const ExchangeOptions& exchange_options,
+          Deadline limit);
+
+  // Rank 0 serves the store for this meeting alone, and this rank is not rank 0.
+  bool follows() const { return options.single_use && self.rank != 0; }
+  // The encoded `self`.
+  std::string own() const { return encode_introduction(self); }
+  // The table is of this meeting.
+  bool knows_us(const std::vector<Introduction>& table) const;
+  // What `table` holds; empty if there is none. (No table is empty itself.)
+  Result<std::string> current_table(Deadline limit);
+
+  // The user wants to go: true from the first time on that the user's function has said so.
+  bool is_interrupted();
+  Status interruption() const;
+
+  // Waits for a key of the store until `waiting`: `timeout` if it does not come, `aborted` if this rank is
+  // interrupted.
+  Result<std::string> await_key(const std::string& key);
+  // Called between the requests of a long wait: logs, at growing intervals, whom this rank waits for.
+  void speak_of_wait();
+  // The limit of a question that every store answers at once unless it stalls.
+  Deadline patience() const;
+  // The `timeout` that names the ranks that have not come.
+  Status not_arrived();
+
+  MeetingStore store;
+  Introduction self;
+  const ExchangeOptions& options;
+  const Deadline deadline;
+  const Deadline waiting;  // earlier than `deadline`: the rest is for finding out who has not come
+  Phase phase = Phase::outside;
+  bool failure_stands = false;  // in the store, for all to see
+  std::string server;           // describes rank 0 if it serves the store and the store ends with it
+
+ private:
+  bool interrupted_ = false;
+  const Deadline::Clock::time_point start_ = Deadline::Clock::now();
+  LongWait wait_;
+};
+
+}  // namespace tutti::rendezvous

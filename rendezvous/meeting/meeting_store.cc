@@ -1,0 +1,30 @@
+#include "rendezvous/meeting/meeting_store.h"
+
+namespace tutti::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A closing request may take this long while there is time.
+constexpr milliseconds longest_request{2000};
+// Closing requests may begin for this long when there is no time left.
+constexpr milliseconds closing_window{300};
+
+Deadline end_after(Deadline deadline) {
+  if (deadline.is_never()) return deadline;
+  return Deadline::after(deadline.remaining() + closing_window);
+}
+
+}  // namespace
+
+Deadline MeetingStore::closing() {
+  if (!end_) end_ = end_after(deadline_);
+  return earlier(*end_, Deadline::after(longest_request));
+}
+
+Status MeetingStore::admit() const {
+  if (!end_ || !end_->expired()) return {};
+  return Status(Code::timeout, "the time for the ranks to meet is over");
+}
+
+}  // namespace tutti::rendezvous

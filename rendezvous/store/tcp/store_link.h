@@ -1,0 +1,91 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <rendezvous/store/tcp/store.pb.h>
+#include <sys/types.h>
+
+#include <tutti/address.h>
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "rendezvous/store/tcp/store_client.h"
+#include "rendezvous/store/tcp/stream.h"
+
+namespace tutti::tcp {
+
+// `StoreLink` is the connection of a `StoreClient` to its server. One request at a time is on it. A request
+// that is given up half-way breaks the connection; the next one makes it anew, with the promises that the old
+// one had made for this client (`hold`, `set_will`).
+class StoreLink {
+ public:
+  // Over a connection that has been made, to `address`, where nothing has been said yet. `unreachable`: what
+  // answers there is no store that this client may use.
+  static Result<std::unique_ptr<StoreLink>> open(store_wire::Stream stream, const SocketAddress& address,
+                                                 Deadline deadline, const StoreClientOptions& options);
+
+  // `timeout`: the server says that keys are missing, or does not answer. `aborted`: this process is
+  // interrupted while the server does not answer. `peer_lost`: the server is gone.
+  Result<wire::StoreResponse> call(const wire::StoreRequest& request, Deadline deadline);
+
+  // The server's session nonce, in hex.
+  const std::string& nonce() const { return nonce_; }
+  const SocketAddress& address() const { return address_; }
+  const SocketAddress& local_address() const { return local_address_; }
+
+ private:
+  struct Connected {
+    store_wire::Stream stream;
+    std::string nonce;
+  };
+
+  // The turn to use the connection.
+  class Turn {
+   public:
+    Turn(StoreLink& link, Deadline deadline);
+    ~Turn();
+    bool taken() const { return taken_; }
+
+   private:
+    StoreLink& link_;
+    bool taken_;
+  };
+
+  StoreLink(const SocketAddress& address, const StoreClientOptions& options, Connected connected);
+
+  static Result<Connected> greet(store_wire::Stream stream, const SocketAddress& address,
+                                 const StoreClientOptions& options, Deadline deadline);
+  Status exchange(const wire::StoreRequest& request, Deadline limit, wire::StoreResponse& response);
+  Status reopen(Deadline deadline);
+  Status reconnect(Deadline limit);
+  // `promised`: the connection has made promises, of which the failed request may have taken back the last.
+  Status give_up(const Status& why, bool promised);
+  Status lost(const Status& cause) const;
+  Status no_answer() const;
+  bool promises() const { return hold_.keys_size() + will_.keys_size() > 0; }
+
+  const SocketAddress address_;
+  const StoreClientOptions options_;
+  const SocketAddress local_address_;
+  const std::string nonce_;
+  const pid_t owner_;
+
+  std::mutex mutex_;  // guards `busy_`; the members below belong to the thread that has the turn
+  std::condition_variable free_;
+  bool busy_ = false;
+  store_wire::Stream stream_;
+  // What the abandoned connection held must not go, nor its will be done, before another one has both.
+  store_wire::Stream abandoned_;
+  wire::StoreRequest hold_;  // without keys: nothing is held
+  wire::StoreRequest will_;  // without keys: there is no will
+  bool lost_ = false;
+};
+
+// The server ends waits on time and then says which keys are missing. Only a server that does not answer at
+// all is given up, at this limit.
+Deadline answer_limit(Deadline deadline);
+
+}  // namespace tutti::tcp

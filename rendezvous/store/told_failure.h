@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <tutti/status.h>
+
+namespace tutti {
+
+// `told_failure` is a failure that somebody else has put into words, read from a store: the text is cut to
+// what people may want to read, and a code that is no failure's becomes `internal`.
+Status told_failure(std::uint32_t code, std::string_view message, int peer = -1);
+
+}  // namespace tutti

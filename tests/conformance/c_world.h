@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include <tutti/c.h>
+#include <tutti/store.h>
+
+namespace tutti::test {
+
+// A C store by a C++ one: each function answers as the header says.
+tutti_store c_store(Store& store);
+
+// Calls `body` with each rank's communicator on a thread of its own.
+void c_world(int size, const std::function<void(tutti_comm*)>& body,
+             std::int64_t timeout_ns = 60'000'000'000);
+
+}  // namespace tutti::test

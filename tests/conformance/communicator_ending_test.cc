@@ -1,0 +1,112 @@
+// How a communicator ends, and what its other ranks see.
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "tests/conformance/on_each_transport.h"
+
+namespace tutti::test {
+namespace {
+
+class CommunicatorEnding : public OnEachTransport {};
+
+TEST_P(CommunicatorEnding, AbortEndsEveryWait) {
+  Cluster ranks(3, options());
+  ranks.run([](Communicator& comm) {
+    comm.barrier().wait();
+    // Over everywhere before anybody aborts.
+    std::vector<std::int32_t> there(2);
+    if (comm.rank() == 2) {
+      comm.recv(std::span(there).first(1), 0).wait();
+      comm.recv(std::span(there).last(1), 1).wait();
+    } else {
+      comm.send(std::span(there).first(1), 2);
+    }
+    std::vector<float> data(4, 1.0f);
+    if (comm.rank() == 2) {
+      comm.abort("enough");
+      EXPECT_EQ(outcome(comm.barrier()).code(), Code::aborted);
+      return;
+    }
+    const Status status = outcome(comm.all_reduce(data, ReduceOp::sum));
+    EXPECT_EQ(status.code(), Code::aborted) << status.to_string();
+    EXPECT_TRUE(contains(status.message(), "enough")) << status.message();
+    EXPECT_TRUE(contains(status.message(), "rank 2")) << status.message();
+  });
+}
+
+TEST_P(CommunicatorEnding, DestroyedWithOperationsInFlight) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(1'000'000, 1.0f);
+    if (comm.rank() == 0) {
+      Work work = comm.all_reduce(data, ReduceOp::sum);
+      comm = Communicator();
+      EXPECT_TRUE(work.done());
+      EXPECT_EQ(work.status().code(), Code::aborted);
+    } else {
+      EXPECT_EQ(outcome(comm.recv(data, 0)).code(), Code::aborted);
+    }
+  });
+}
+
+TEST_P(CommunicatorEnding, AnExceptionIsToldToTheOthers) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(4);
+    comm.all_reduce(data, ReduceOp::sum).wait();
+    if (comm.rank() == 0) {
+      try {
+        const Communicator unwound = std::move(comm);
+        throw std::runtime_error("out of paper");
+      } catch (const std::runtime_error&) {
+      }
+    } else {
+      const Status status = outcome(comm.all_reduce(data, ReduceOp::sum));
+      EXPECT_EQ(status.code(), Code::aborted) << status.to_string();
+      EXPECT_TRUE(contains(status.message(),
+                           "rank 0 (host test, pid 1000) left the communicator because of an exception"))
+          << status.message();
+    }
+  });
+}
+
+TEST_P(CommunicatorEnding, DestroyedInsideACallback) {
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(4, 1.0f);
+    std::atomic<bool> gone{false};
+    auto last_handle = std::make_shared<Communicator>(std::move(comm));
+    Work work = last_handle->all_reduce(data, ReduceOp::sum);
+    work.then([&gone, last_handle = std::move(last_handle)](const Status&) mutable {
+      last_handle.reset();
+      gone = true;
+    });
+    work.wait();
+    while (!gone) std::this_thread::yield();
+  });
+}
+
+// Nothing was ever sent between the two: whoever only waits must notice all the same.
+TEST(CommunicatorTcp, APeerThatLeftBeforeItConnectedIsMissed) {
+  Cluster ranks(2, {.transport = "tcp"});
+  ranks.run([](Communicator& comm) {
+    if (comm.rank() == 0) {
+      comm = Communicator();
+    } else {
+      std::vector<float> data(4);
+      const Status status = outcome(comm.recv(data, 0));
+      EXPECT_FALSE(status.ok());
+      EXPECT_NE(status.code(), Code::timeout) << status.to_string();
+      EXPECT_TRUE(contains(status.message(), "rank 0 (host test, pid 1000)")) << status.message();
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorEnding, testing::Values("inproc", "tcp", "shared", "shm"),
+                         name_of_transport);
+
+}  // namespace
+}  // namespace tutti::test

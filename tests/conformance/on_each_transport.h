@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/cluster.h"
+
+namespace tutti::test {
+
+// `OnEachTransport` is what the tests of a communicator's promises stand on: each runs over each transport.
+class OnEachTransport : public testing::TestWithParam<std::string> {
+ protected:
+  ClusterOptions options() const { return {.transport = GetParam()}; }
+};
+
+inline std::string name_of_transport(const testing::TestParamInfo<std::string>& parameter) {
+  return parameter.param;
+}
+
+// How an operation ends.
+inline Status outcome(Work work) {
+  try {
+    work.wait();
+    return Status();
+  } catch (const Error& error) {
+    return error.status();
+  }
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace tutti::test

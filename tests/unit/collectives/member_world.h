@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/group/failure.h"
+#include "collectives/group/gate.h"
+#include "collectives/group/journal.h"
+#include "collectives/group/live_operations.h"
+#include "collectives/group/members.h"
+#include "collectives/group/parts.h"
+#include "collectives/group/shared_collectives.h"
+#include "control/desk.h"
+#include "control/plane.h"
+
+namespace tutti::test {
+
+// A control plane that keeps what it is told to send.
+class PaperPlane final : public ControlPlane {
+ public:
+  struct Letter {
+    int to;  // -1: all
+    std::uint32_t topic;
+    std::string body;
+  };
+  explicit PaperPlane(std::vector<Letter>& letters) : letters_(letters) {}
+
+  void start(ControlEvents&) override {}
+  void stop() override {}
+  void publish(std::uint32_t topic, std::uint64_t, std::string body) override {
+    letters_.push_back({-1, topic, std::move(body)});
+  }
+  void send(int rank, std::uint32_t topic, std::string body) override {
+    letters_.push_back({rank, topic, std::move(body)});
+  }
+  void give_up(int, const Status&) override {}
+  void set_generation(std::uint32_t) override {}
+
+ private:
+  std::vector<Letter>& letters_;
+};
+
+// `MemberWorld` is one rank of a communicator in parts, without any peer: a test plays the others. Operations
+// start, and then do nothing until the test ends them.
+class MemberWorld : public Failure::Actor, public OperationOwner {
+ public:
+  // `talks`: there is a control plane.
+  explicit MemberWorld(int size, int rank = 0, bool talks = true);
+  ~MemberWorld() override;
+
+  // An operation of this rank's as collectives issue it: numbered, and not launched yet.
+  Operation& make(const Fingerprint& call, const CallOptions& options = {});
+  // The same, under way.
+  Operation& begin(const Fingerprint& call, const CallOptions& options = {});
+
+  // OperationOwner
+  void start(Operation& operation) override { started.push_back(operation.sequence); }
+  void on_part_over(Operation& operation, const Status& status) override { live.end(operation, status); }
+  void cancel(Operation& operation, const Status& why) override { live.end(operation, why); }
+  std::vector<int> awaited(const Operation&) const override { return {}; }
+  std::string name_awaited(const Operation&) const override { return {}; }
+  // Failure::Actor
+  void spread_failure(const Status& why, bool) override {
+    ++spread;
+    shared.fail(why);
+  }
+  void end_operations(const Status& why) override;
+  bool others_may_know() const override { return false; }
+
+  static constexpr std::uint32_t context = 7;
+  std::vector<std::uint64_t> started;       // by number, in the order in which they started
+  std::vector<PaperPlane::Letter> letters;  // to the other ranks
+  int spread = 0;                           // how often a failure was told to the others
+  const std::shared_ptr<Engine> engine;
+  Driver& driver;
+  Mesh mesh;  // never started: it only says who the ranks are
+  ControlDesk desk;
+  const Members members;
+  Failure failure;
+  Journal journal{context, nullptr};
+  LiveOperations live;
+  SharedCollectives shared;
+  Gate gate;
+  const Parts parts;
+};
+
+}  // namespace tutti::test
