@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "collectives/run/run.h"
+#include "collectives/run/run_binding.h"
 #include "collectives/schedule/schedule.h"
 
 namespace tutti {

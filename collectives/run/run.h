@@ -7,30 +7,13 @@
 #include <vector>
 
 #include "collectives/run/buffers.h"
+#include "collectives/run/run_binding.h"
 #include "collectives/run/scratch.h"
 #include "collectives/schedule/schedule.h"
 #include "core/reduce.h"
 #include "transport/mesh/mesh.h"
 
 namespace tutti {
-
-// Everything that one execution of a schedule adds to it: pointers, names of messages, who to tell.
-struct RunBinding {
-  const std::byte* input = nullptr;
-  std::byte* output = nullptr;
-  Reducer reducer;
-  double factor = 1.0;      // of a premultiplied sum
-  std::size_t divisor = 1;  // of an average
-  std::uint32_t context = 0;
-  std::uint64_t sequence = 0;
-  Fingerprint call;
-  Mesh* mesh = nullptr;
-  std::span<const int> ranks;  // communicator rank -> world rank
-  // Called once, as the last thing a run does; the run may be reused or destroyed in it. A failure is told at
-  // once, while messages are still posted: `cancel` must follow before anything else.
-  void (*finished)(void* owner, const Status& status) = nullptr;
-  void* owner = nullptr;
-};
 
 // A `Run` carries out one schedule of messages at a time. It is reused, so that repeated collectives allocate
 // nothing. Only the driving thread calls it.

@@ -6,7 +6,7 @@
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
-#include "rendezvous/meeting/exchange.h"
+#include "rendezvous/meeting/exchange_options.h"
 #include "rendezvous/meeting/introduction.h"
 #include "rendezvous/meeting/meeting_store.h"
 #include "rendezvous/store/long_wait.h"

@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
 #include <tutti/address.h>
-#include <tutti/credentials.h>
 #include <tutti/store.h>
 
+#include "rendezvous/store/tcp/client_options.h"
 #include "rendezvous/store/tcp/stream.h"
 
 namespace tutti::tcp {
@@ -25,14 +24,6 @@ class StoreClient : public Store {
   virtual std::string nonce() const = 0;
   // The local end: which of our addresses routes to the store.
   virtual SocketAddress local_address() const = 0;
-};
-
-struct StoreClientOptions {
-  std::string nonce = {};  // if given, only a server with that nonce will do
-  security::SharedCredentials credentials = {};
-  int rank = -1;  // ours, if we are one
-  // Asked between attempts to connect: true ends them with `aborted`.
-  std::function<bool()> interrupted = {};
 };
 
 // Resolves and connects, again and again until it works or the deadline has passed; `unreachable` then says

@@ -12,7 +12,7 @@
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
-#include "rendezvous/store/tcp/store_client.h"
+#include "rendezvous/store/tcp/client_options.h"
 #include "rendezvous/store/tcp/stream.h"
 
 namespace tutti::tcp {
