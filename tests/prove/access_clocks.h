@@ -14,7 +14,7 @@ class Clocks {
  public:
   explicit Clocks(std::size_t ranks);
 
-  // What `rank` does now: between two of its signals.
+  // The span that `rank` is in now: between two of its signals.
   std::uint32_t now(std::size_t rank) const { return known_[rank][rank]; }
   std::uint32_t signals(std::size_t rank) const { return static_cast<std::uint32_t>(given_[rank].size()); }
   void signal(std::size_t rank);

@@ -13,7 +13,7 @@ class Expressions {
   static constexpr Id undefined = 0;  // never written
   static constexpr Id wrong = 1;      // combines what does not belong together
 
-  // What is known of a tree without walking it.
+  // Facts about a tree that need no walk over it.
   struct Summary {
     std::uint64_t element = 0;  // that all contributions are of
     std::uint64_t ranks = 0;    // sum of one random number per contributing rank

@@ -52,7 +52,7 @@ std::string at(int rank, std::size_t step, const std::string& what);
 // What a step makes of an element of its operands; `message`: of what it receives.
 Expressions::Id value_of(const Step& step, Expressions::Id left, Expressions::Id right,
                          Expressions::Id message, Expressions& expressions);
-// What is wrong with such a value, if it is `undefined` or `wrong`.
+// Says what is wrong with such a value, if it is `undefined` or `wrong`.
 std::string fault(Expressions::Id value, std::size_t element);
 
 // What is wrong with one rank's schedule by itself: slices outside their buffers or overlapping in part,
