@@ -31,7 +31,7 @@ class Endpoint final : private ContextEvents {
 
   // There and back; rank 0 begins.
   void trip();
-  // What the next message carries, and what the last one carried.
+  // The bytes that the next message carries, and those that the last one carried.
   std::byte& first_byte() { return memory_.front(); }
 
  private:

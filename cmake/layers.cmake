@@ -1,5 +1,5 @@
-# How every folder of the house is compiled: one static library per layer for the tests to lean on, and the same
-# objects once more in the installed library.
+# tutti_layer() compiles a folder of the house: one static library per layer, which tests link, and the same objects
+# once more in the installed library.
 include(GNUInstallDirs)
 
 set(CMAKE_CXX_STANDARD 20)
@@ -41,7 +41,7 @@ if(TUTTI_SANITIZE)
                                                  -fno-omit-frame-pointer)
   target_link_options(tutti_options INTERFACE -fsanitize=${TUTTI_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # What the sanitizers insert gives GCC false alarms, which come and go with the length of the source tree's path.
+    # Code that the sanitizers insert gives GCC false alarms, which come and go with the length of the tree's path.
     target_compile_options(tutti_options INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
                                                    -Wno-maybe-uninitialized)
   endif()

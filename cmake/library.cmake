@@ -1,5 +1,5 @@
-# What users get: tutti::tutti (shared) and tutti::tutti_static, both made of every layer's objects, and the public
-# headers. Included last, when all layers have said what they are.
+# The libraries that users get, tutti::tutti (shared) and tutti::tutti_static, both made of every layer's objects, and
+# the public headers. Included last, when all layers have said what they are.
 include(CMakePackageConfigHelpers)
 
 # Every header in include/tutti is installed, and is a promise. They include only each other and the standard library.

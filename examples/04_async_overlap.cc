@@ -17,7 +17,8 @@ namespace {
 constexpr int blocks = 8;
 constexpr int block_size = 100'000;
 
-// What has finished so far. Not a local variable, because a callback may run on another thread.
+// How many sums have finished so far. It is not a local variable, because a callback may run on another
+// thread.
 std::atomic<int> finished{0};
 
 void compute(std::vector<double>& block, int number, int rank) {

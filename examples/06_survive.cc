@@ -29,7 +29,7 @@ namespace {
 constexpr float learning_rate = 0.2f;
 constexpr std::size_t batch_size = 64;  // of all ranks together, however many are left
 
-// What a rank knows: the weights, and after how many steps.
+// The state of a rank: the weights, and after how many steps.
 struct State {
   Mlp network{{pixels, 64, 32, classes}};
   std::int64_t step = 0;

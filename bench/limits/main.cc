@@ -1,5 +1,5 @@
-// What this machine can do at best, the ceilings to hold figures against. Prints metric,value,unit, each
-// measured once;
+// Measures what this machine can do at best: the ceilings to compare figures with. Prints metric,value,unit,
+// each measured once;
 // `./dev bench` runs it in each round.
 #include <cstdio>
 #include <functional>

@@ -1,4 +1,4 @@
-// What the executor adds to the work of a step, and what a call adds around it.
+// Measures what the executor adds to the work of a step, and what a call adds around it.
 #include <array>
 #include <cstdlib>
 #include <vector>

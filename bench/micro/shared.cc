@@ -1,5 +1,5 @@
-// What the executor of shared schedules adds to the work of a step: two ranks on one thread, which take
-// turns, so that nothing is waited for but everything is signalled.
+// Measures what the executor of shared schedules adds to the work of a step: two ranks on one thread, which
+// take turns, so that nothing is waited for but everything is signalled.
 #include <array>
 #include <cstdlib>
 #include <cstring>

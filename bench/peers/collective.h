@@ -6,7 +6,7 @@
 
 namespace tutti::perf {
 
-// What every peer is asked for. Ping-pong is for two ranks.
+// The operations that every peer is asked for. Ping-pong is for two ranks.
 enum class Collective {
   barrier,
   broadcast,

@@ -20,7 +20,7 @@ class Peer {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // What runs the collective once, to its end, from `in` to `out`; empty if this library does not have it.
+  // Runs the collective once, to its end, from `in` to `out`; empty if this library does not have it.
   // `count` is the length of the vector, or of one block where it has blocks. A library that only knows the
   // form in place may take `out` as its input: it is filled as `in` is before each run that is verified.
   virtual std::function<void()> prepare(Collective collective, float* in, float* out, std::size_t count) = 0;

@@ -13,7 +13,7 @@
 
 // The command line of every example, as PyTorch programs spell it; "--rank 0" and "--rank=0" are the same:
 //   --rank R --world-size N --init-method URL --backend tcp
-// What is left out comes from the environment, which is how `tutti run` and other launchers tell it.
+// Options that are left out come from the environment, which is how `tutti run` and other launchers tell it.
 class Options {
  public:
   // `extra` are the options that one example has besides these, by name.

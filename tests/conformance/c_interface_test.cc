@@ -1,4 +1,4 @@
-// What the C interface promises besides right answers: errors, structures, times, groups.
+// Promises of the C interface besides right answers: errors, structures, times, groups.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

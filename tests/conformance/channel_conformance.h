@@ -4,7 +4,7 @@
 
 namespace tutti::conformance {
 
-// What every transport must do, in channel_conformance*.cc. A transport joins with a fixture and
+// The promises of every transport, tested in channel_conformance*.cc. A transport joins with a fixture and
 //   INSTANTIATE_TEST_SUITE_P(Tcp, ChannelConformance, ::testing::Values(&make_tcp_fixture));
 //   INSTANTIATE_TEST_SUITE_P(Tcp, ChannelFailures, ::testing::Values(&make_tcp_fixture));
 class ChannelConformance : public ::testing::TestWithParam<MakeFixture> {};

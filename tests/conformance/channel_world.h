@@ -22,7 +22,7 @@ inline constexpr MessageLimits tiny{.eager = 256, .credit = 8192, .fragment = 10
 // So that nothing here can hang; never reached by a healthy transport.
 inline Deadline patience() { return Deadline::after(std::chrono::seconds(60)); }
 
-// What a transport brings to be tested: about these lines.
+// The few lines that a transport brings to be tested.
 class TransportFixture {
  public:
   virtual ~TransportFixture() = default;

@@ -1,4 +1,4 @@
-// What is particular to ranks that share memory: who sleeps is woken, who calls something else is told.
+// Ranks that share memory: sleepers are woken, and ranks that call different things are told.
 
 #include <atomic>
 #include <functional>

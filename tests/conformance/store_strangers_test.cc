@@ -23,7 +23,7 @@ TEST(StoreStrangers, WhoSaysAHelloAndNothingElseIsDropped) {
   client.say(exists_k);
   EXPECT_TRUE(silent.is_dropped());
   EXPECT_TRUE(half_request.is_dropped());
-  // Who has made a request may be idle.
+  // A client that has made a request may be idle.
   EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
 }
 

@@ -1,4 +1,4 @@
-// What only the TCP store can suffer: strangers, garbage, clients and servers that die.
+// Troubles that only the TCP store has: strangers, garbage, clients and servers that die.
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -183,7 +183,7 @@ TEST(TcpStore, AServerThatGoesIsPeerLost) {
   EXPECT_TRUE(client_of(*server)->set("k", "v", ample()).ok());
 }
 
-// What a test plays a server on.
+// A listener on which a test plays a server.
 int listen_somewhere(SocketAddress& address) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   address = *parse_address("127.0.0.1", 0);

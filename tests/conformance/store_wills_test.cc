@@ -1,4 +1,4 @@
-// What a TCP store does for those whose connection ends, and what not.
+// A TCP store removes the keys and carries out the wills of clients whose connection has ended.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -67,7 +67,7 @@ Introduction introduction(int rank, int world_size = 2) {
   return self;
 }
 
-TEST(TcpStore, HeldKeysGoWithTheLastWhoHoldsThem) {
+TEST(StoreWills, HeldKeysGoWithTheLastWhoHoldsThem) {
   const auto server = serve();
   const auto watcher = client_of(*server);
   auto one = client_of(*server), other = client_of(*server);
@@ -86,7 +86,7 @@ TEST(TcpStore, HeldKeysGoWithTheLastWhoHoldsThem) {
   for (const char* key : {"job", "jobs/d", "joa/e"}) EXPECT_TRUE(watcher->exists(key, ample()).take()) << key;
 }
 
-TEST(TcpStore, HeldKeysGoWhenTheyAreLetGo) {
+TEST(StoreWills, HeldKeysGoWhenTheyAreLetGo) {
   const auto server = serve();
   const auto one = client_of(*server), other = client_of(*server);
   ASSERT_TRUE(one->set("job/a", "v", ample()).ok());
@@ -99,7 +99,7 @@ TEST(TcpStore, HeldKeysGoWhenTheyAreLetGo) {
   EXPECT_FALSE(one->exists("job/a", ample()).take());
 }
 
-TEST(TcpStore, AWillIsDoneWhenItsConnectionEnds) {
+TEST(StoreWills, AWillIsDoneWhenItsConnectionEnds) {
   const auto server = serve();
   const auto watcher = client_of(*server);
   auto one = client_of(*server), other = client_of(*server), wise = client_of(*server);
@@ -120,7 +120,7 @@ TEST(TcpStore, AWillIsDoneWhenItsConnectionEnds) {
 }
 
 // Nobody has died if the store goes. Each waits for the will of the other: one of them ends first.
-TEST(TcpStore, NoWillIsDoneByAStoreThatEnds) {
+TEST(StoreWills, NoWillIsDoneByAStoreThatEnds) {
   auto server = serve();
   const std::array clients = {client_of(*server), client_of(*server)};
   const std::array<std::string, 2> deaths = {"death of 0", "death of 1"};
@@ -135,7 +135,7 @@ TEST(TcpStore, NoWillIsDoneByAStoreThatEnds) {
 }
 
 // A client that gives up waiting for an answer connects anew for its next call.
-TEST(TcpStore, HeldKeysOutliveAConnectionThatIsMadeAnew) {
+TEST(StoreWills, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   const StoreProcess store;
   const auto client = store.client();
   ASSERT_TRUE(client->hold("job", ample()).ok());
@@ -177,7 +177,7 @@ class Meeting {
 };
 
 // Longer than a rank waits for an answer, and than it then tries to connect anew.
-TEST(TcpStore, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
+TEST(StoreWills, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
   const std::array<StoreProcess, 2> stores;
   Meeting first[] = {{stores[0], 0}, {stores[1], 1}};
   for (Meeting& each : first) EXPECT_TRUE(each.goes_on_waiting(1));
@@ -191,7 +191,7 @@ TEST(TcpStore, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
   }
 }
 
-TEST(TcpStore, WhoIsInterruptedDoesNotWaitForAStoreThatStalls) {
+TEST(StoreWills, WhoIsInterruptedDoesNotWaitForAStoreThatStalls) {
   const std::array<StoreProcess, 2> stores;
   Meeting meetings[] = {{stores[0], 0}, {stores[1], 1}};
   for (Meeting& each : meetings) EXPECT_TRUE(each.goes_on_waiting(1));
@@ -207,7 +207,7 @@ TEST(TcpStore, WhoIsInterruptedDoesNotWaitForAStoreThatStalls) {
   EXPECT_LT(Deadline::Clock::now() - begin, seconds(30));  // where a minute was given
 }
 
-TEST(TcpStore, RanksThatWereKilledWhileTheyMetAreNotInTheWayOfTheNext) {
+TEST(StoreWills, RanksThatWereKilledWhileTheyMetAreNotInTheWayOfTheNext) {
   const auto server = serve();
   const auto watcher = client_of(*server);
   for (const int killed : {0, 1}) {
@@ -235,7 +235,7 @@ TEST(TcpStore, RanksThatWereKilledWhileTheyMetAreNotInTheWayOfTheNext) {
 }
 
 // The survivors keep their connections, which may serve for more than to meet.
-TEST(TcpStore, WhatADeadRankHasWrittenGoesWhenTheOthersHaveLeft) {
+TEST(StoreWills, WhatADeadRankHasWrittenGoesWhenTheOthersHaveLeft) {
   const auto server = serve();
   const auto watcher = client_of(*server);
   PrefixStore zero("job", client_of(*server)), one("job", client_of(*server));

@@ -46,7 +46,7 @@ if(MODE STREQUAL "pkg_config")
   return()
 endif()
 
-# What the installed examples' guide points to is installed, too.
+# Files that the guide of the installed examples points to are installed, too.
 file(GLOB_RECURSE guides ${used}/share/tutti/examples/*.md)
 foreach(guide IN LISTS guides)
   file(READ ${guide} text)

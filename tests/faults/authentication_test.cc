@@ -1,4 +1,4 @@
-// Who has no token, or another, stays outside; who belongs to the job does not notice.
+// Processes without the token, or with another one, are refused; the ranks of the job do not notice.
 #include <filesystem>
 
 #include <gmock/gmock.h>

@@ -18,7 +18,7 @@ using Kind = TransportFault::Kind;
 
 constexpr int culprit = 1;
 
-// What became of one rank: nothing, or how it failed.
+// The end of one rank: success, or how it failed.
 struct Outcome {
   Status status;
   int completed = 0;
@@ -119,7 +119,7 @@ TEST_P(Decorator, ABrokenConnectionIsALostPeer) {
   for (const TransportFault& fault : faults) {
     for (const Outcome& outcome : run(fault, long_time)) {
       const std::string text = outcome.status.to_string();
-      // Who hears that it is itself that was lost stays outside.
+      // A rank that is told that it was itself lost does not join the others.
       EXPECT_THAT(text,
                   testing::AnyOf(testing::StartsWith("peer_lost: "), testing::HasSubstr("stays outside")))
           << fault.at;

@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(, OddOne, testing::Values("tcp", "shm"),
 
 class Late : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-// Whom a timeout names with these words; empty: nobody.
+// The ranks that a timeout names with these words; empty: none.
 std::string named_as(const std::string& what, const std::string& message) {
   const std::size_t begin = message.find("; " + what + ": ");
   return begin == message.npos ? "" : message.substr(begin + 2, message.find(';', begin + 2) - begin - 2);

@@ -1,4 +1,4 @@
-// What is on the wire, and who may be at its ends.
+// Nothing readable is on the wire, and only the ranks of the job are at its ends.
 #include <algorithm>
 #include <atomic>
 #include <thread>

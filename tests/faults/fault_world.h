@@ -34,20 +34,20 @@ class FaultWorld {
   Process& rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
   // All have met and are at it. Otherwise a test failure.
   bool ready();
-  // What a rank says about its failure; none if it says nothing in good time.
+  // A rank's report of its failure; none if it says nothing in good time.
   std::optional<Failure> failure(int number);
   // Waits until a rank goes on in a world of that size; the milliseconds that the agreement took it.
   std::optional<double> shrunk(int number, int size);
   // "rank 2 (host h, pid 4711)" without the host.
   bool names(const std::string& message, int number);
-  // What all say.
+  // The output of all ranks.
   std::string report();
 
  private:
   std::deque<Process> ranks_;
 };
 
-// What the user asked for on the command line: `--runs N`, `--seed S`.
+// The options of the command line: `--runs N`, `--seed S`.
 std::uint64_t argument(const std::string& name, std::uint64_t otherwise);
 
 // The value below which so many of a hundred lie.

@@ -80,7 +80,7 @@ TEST_F(Proxied, ACutIsALostPeerAfterTheLimit) {
   }
 }
 
-// What a port answers to bytes that were said to it before.
+// The answer of a port to bytes that were sent to it once before.
 std::string replay(const TcpProxy::Record& record) {
   const int descriptor = connect_to(listened_on, record.port);
   if (descriptor < 0) return "nobody there";

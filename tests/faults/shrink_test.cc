@@ -1,4 +1,4 @@
-// What survivors agree on, when more than one rank dies, and when.
+// Survivors agree on who is left, also when several ranks die, at any moment.
 
 #include <csignal>
 #include <random>

@@ -1,4 +1,4 @@
-// What the machine, or the program around it, does to a rank.
+// Trouble that the machine, or the program around it, makes for a rank.
 #include <deque>
 #include <filesystem>
 #include <fstream>

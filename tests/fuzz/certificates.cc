@@ -22,7 +22,7 @@ using security::Service;
 using security::Tls;
 using State = Guard::State;
 
-// Who belongs to the job, and the TLS of two who do not play by the guards' rules.
+// The credentials of the job, and the TLS of two processes that do not play by the guards' rules.
 struct Holders {
   security::SharedCredentials credentials;
   std::unique_ptr<const security::TlsContext> insider, outsider;
@@ -82,7 +82,7 @@ void alone(Input& input) {
   require(state == State::failed && !guard.status().ok());
 }
 
-// What stands in the clear is said as a guard says it, all else by the input.
+// Plain text is sent as a guard sends it; the input makes up the rest.
 void inside(Input& input, const security::TlsContext& context) {
   const bool accepts = input.byte() % 2 == 0;
   Guard guard = make(accepts), honest = make(!accepts);

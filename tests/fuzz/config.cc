@@ -10,7 +10,7 @@
 namespace tutti::fuzz {
 namespace {
 
-// What is read is printed so that the same is read again.
+// A value that was read prints as text that reads as the same value.
 void check_values(std::string_view text) {
   if (const auto value = parse_size(text)) require(parse_size(format_size(*value)) == value);
   if (const auto value = parse_duration(text)) require(parse_duration(format_duration(*value)) == value);

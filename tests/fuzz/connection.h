@@ -40,7 +40,7 @@ struct Connection {
   }
 };
 
-// What somebody in between may do to what one side has said.
+// A change that an attacker in between may make to the bytes of one side.
 inline void meddle(Input& input, std::string& bytes) {
   switch (input.byte() % 8) {
     case 0:

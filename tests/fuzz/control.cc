@@ -25,7 +25,7 @@ using namespace liveness;
 constexpr int most_ranks = 9;
 constexpr std::size_t most_ends = 24;
 
-// What must hold of what the plane tells.
+// Checks the events that the control plane reports.
 class Events final : public ControlEvents {
  public:
   Events(int self, int size) : self_(self), size_(size) {}
@@ -153,7 +153,7 @@ class World {
       end.heard.erase(0, hello_bytes);
       end.greeted = true;
     }
-    // Who expects a guard is told in its language that there is none.
+    // A peer that expects a guard is told in its protocol that there is none.
     const bool by_guard = end.heard.starts_with('\xd7');
     if (!end.greeted && end.dialled && !by_guard && end.heard.size() >= answer_bytes) {
       require(decode_answer(end.heard).has_value());

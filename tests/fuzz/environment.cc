@@ -1,4 +1,4 @@
-// What launchers say by variables, one NAME=VALUE a line: ranks, ports, lists of hosts and of nodes.
+// Variables of launchers, one NAME=VALUE a line: ranks, ports, lists of hosts and of nodes.
 #include "rendezvous/launch/environment.h"
 
 #include "rendezvous/launch/slurm.h"

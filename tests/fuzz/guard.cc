@@ -60,7 +60,7 @@ void alone(Input& input) {
   require(protection == Protection::none || state == State::failed);
 }
 
-// Who is told something else than the other has said lets nobody pass.
+// A side that receives other bytes than its peer has sent lets nobody pass.
 void between(Input& input) {
   const Protection left_has = protection_by(input), right_has = protection_by(input);
   Guard left = connecting(left_has), right = accepting(right_has);

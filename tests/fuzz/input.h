@@ -49,7 +49,7 @@ class Input {
   std::span<const std::byte> rest_;
 };
 
-// What must hold whatever the input; ends the process if it does not.
+// Ends the process unless `holds`, which every input must satisfy.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

@@ -1,4 +1,4 @@
-// What ranks publish about themselves, and the table that rank 0 makes of it.
+// The introductions that ranks publish, and the table that rank 0 makes of it.
 #include "rendezvous/meeting/introduction.h"
 #include "tests/fuzz/input.h"
 

@@ -79,7 +79,7 @@ void ask(Input input) {
   }
   int ends[2];
   require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-  // What does not fit is lost, as if the connection had broken.
+  // Bytes that do not fit are lost, as if the connection had broken.
   static_cast<void>(send(ends[1], said.data(), said.size(), MSG_NOSIGNAL));
   shutdown(ends[1], SHUT_WR);
   const auto client =

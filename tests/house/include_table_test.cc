@@ -110,7 +110,7 @@ TEST(IncludeTable, KnowsRightFromWrong) {
   EXPECT_FALSE(may_include(area_of("examples/01_hello.cc"), "include/tutti/status.h"));
 }
 
-// What is installed must compile without what is not.
+// Installed headers must compile without those that are not installed.
 TEST(IncludeTable, PublicHeadersIncludeOnlyPublicHeaders) {
   for (const SourceFile& file : source_tree()) {
     if (!is_public(file.path)) continue;

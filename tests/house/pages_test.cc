@@ -1,4 +1,4 @@
-// What the pages say about the tree is so: the paths, links and headings that they name exist.
+// The paths, links and headings that the pages name exist.
 #include <algorithm>
 #include <array>
 #include <cctype>

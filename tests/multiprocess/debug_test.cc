@@ -1,4 +1,4 @@
-// What `tutti debug` learns of ranks that are stuck, and what ranks leave behind that fail.
+// `tutti debug` asks ranks that are stuck; ranks that fail leave a dump behind.
 #include <algorithm>
 #include <chrono>
 #include <fstream>

@@ -30,7 +30,7 @@ Arguments by_url(const std::string& url, int rank, int size);
 Process::Environment by_environment(std::uint16_t port, int rank, int size);
 std::string tcp_url(std::uint16_t port);
 
-// What only the right result prints, on rank 0.
+// The text that rank 0 prints only if the result is right.
 std::string proof(const std::string& example, int size);
 
 }  // namespace tutti::test

@@ -81,7 +81,7 @@ TEST(Training, TooLittleTrainingIsAFailure) {
   EXPECT_THAT(process.out(), HasSubstr("less than 95 %"));
 }
 
-// Whoever dies, the others go on, and end with equal weights.
+// The survivors go on, whichever rank dies, and end with equal weights.
 TEST(Survive, AnyRankMayDie) {
   for (const int victim : {0, 2, 3}) {
     const std::string url = tcp_url(unused_port());

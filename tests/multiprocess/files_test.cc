@@ -113,7 +113,7 @@ TEST(PlantedFiles, AJobsNameStaysInTheFolder) {
   }
 }
 
-// What `script` says under `ulimit -f 0`, with its status; its own output goes through a pipe.
+// Runs `script` under `ulimit -f 0`; returns its output, which goes through a pipe, and its status.
 std::string under_no_file_size(const std::string& script, const Process::Environment& environment) {
   Process limited({"sh", "-c", "((ulimit -f 0; " + script + ") 2>&1; echo \"status $?\") | cat"},
                   environment);

@@ -229,7 +229,7 @@ TEST(LauncherExplain, OverrideAndModel) {
   EXPECT_THAT(tutti(messages_cost).out, HasSubstr("chosen: recursive_doubling"));
 }
 
-// What ranks of one host would use, unless told otherwise.
+// The algorithms that ranks of one host would use, unless told otherwise.
 TEST(LauncherExplain, SharesMemoryOnOneHost) {
   const Ended result = tutti({"explain", "all_reduce", "--ranks", "4"});
   EXPECT_EQ(result.status, 0) << result.err;

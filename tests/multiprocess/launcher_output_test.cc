@@ -8,7 +8,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// What becomes of the ranks' words.
+// Where the launcher writes the output of its ranks.
 namespace tutti::launcher_test {
 namespace {
 
@@ -178,7 +178,7 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
   EXPECT_THAT(result.err, HasSubstr("status 74\n"));
   EXPECT_THAT(result.err, Not(HasSubstr("rank 0")));
   for (const char* rank : {"0", "1"}) EXPECT_EQ(access((folder / rank).c_str(), F_OK), 0) << rank;
-  // What a rank does counts more.
+  // A rank's own exit status counts more.
   EXPECT_THAT(run_by_shell("tutti run -n 1 -- sh -c 'echo lost; exit 3' > /dev/full").err,
               HasSubstr("status 3\n"));
   // Nobody can be told, but for the status.

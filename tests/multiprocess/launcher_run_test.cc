@@ -92,7 +92,7 @@ TEST(LauncherRun, WithRecoveryTheOthersGoOn) {
   result = run_with_recovery("exit 3");
   EXPECT_EQ(result.status, 128 + 9) << result.err;
   EXPECT_EQ(count(result.err, "exited with status 3"), 2) << result.err;
-  // Whoever fails after another has ended well has not been outlived.
+  // A rank that fails after another has ended well was not outlived by it.
   result = run_with_recovery("[ $RANK = 0 ] || { gone 0; exit 4; }");
   EXPECT_EQ(result.status, 4) << result.err;
 }

@@ -6,21 +6,21 @@
 
 namespace tutti::test {
 
-// `Clocks` are vector clocks over the signals of ranks that share memory: they tell what each rank can
-// know of the others. Only the promises of signals count: a rank that awaits the third signal knows what was
-// done before the third, even if the fifth has been given. So the order in which the ranks happen to run does
-// not decide whether there is a race.
+// Vector clocks over the signals of ranks that share memory: who can know of what. Only what a signal
+// promises counts, not what happens to be so: who awaits the third signal knows what was done before the
+// third, though the fifth has been given. So whether there is a race does not depend on the order in which
+// the ranks happen to run.
 class Clocks {
  public:
   explicit Clocks(std::size_t ranks);
 
-  // The time of what `rank` does now: between two of its signals.
+  // The span that `rank` is in now: between two of its signals.
   std::uint32_t now(std::size_t rank) const { return known_[rank][rank]; }
   std::uint32_t signals(std::size_t rank) const { return static_cast<std::uint32_t>(given_[rank].size()); }
   void signal(std::size_t rank);
   // `peer` must have given that many signals.
   void await(std::size_t rank, std::size_t peer, std::uint32_t signals);
-  // Whether an action of `peer` at `when` is over, as far as `rank` can know.
+  // Whether what `peer` did at `when` is over, as far as `rank` can know.
   bool knows(std::size_t rank, std::size_t peer, std::uint32_t when) const {
     return rank == peer || known_[rank][peer] >= when;
   }
@@ -40,8 +40,8 @@ struct Access {
   std::uint32_t step = 0;
 };
 
-// `AccessLog` holds the steps that touched the cells of a memory last. Two accesses to a cell, at least one
-// of them a write, must be ordered by signals; the one that an access races with is returned.
+// Who touched the cells of a memory last. Two accesses to a cell, at least one of them a write, must be
+// ordered by signals; the one that an access races with is returned.
 class AccessLog {
  public:
   AccessLog(const Clocks& clocks, std::size_t cells) : clocks_(clocks), cells_(cells) {}

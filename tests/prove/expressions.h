@@ -6,15 +6,14 @@
 
 namespace tutti::test {
 
-// `Expressions` are trees over contributions, shared: equal trees have equal ids, so comparing ids compares
-// trees.
+// Expression trees over contributions, shared: equal trees have equal ids, so comparing ids compares trees.
 class Expressions {
  public:
   using Id = std::uint32_t;
   static constexpr Id undefined = 0;  // never written
   static constexpr Id wrong = 1;      // combines what does not belong together
 
-  // A summary of a tree, known without walking it.
+  // Facts about a tree that need no walk over it.
   struct Summary {
     std::uint64_t element = 0;  // that all contributions are of
     std::uint64_t ranks = 0;    // sum of one random number per contributing rank

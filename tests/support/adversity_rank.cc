@@ -197,7 +197,7 @@ void let_go(Communicator comm, const std::string& how) {
   expect(never.status().code() == tutti::Code::aborted, never.status().to_string());
 }
 
-// What children do with what they find: let go of it, end without a word, or try to use it.
+// Communicators that children inherit, to let go of them, end without a word, or try to use them.
 std::vector<Communicator> inherited;
 
 [[noreturn]] void worker(int kind) {

@@ -15,7 +15,7 @@ struct ClusterOptions {
   std::string algorithms = {};  // as TUTTI_ALGORITHM
   std::chrono::nanoseconds timeout = std::chrono::seconds(120);
   std::uint64_t window_bytes = 16 * 1024;  // if there is shared memory: small, so that rounds are many
-  // What a rank uses in place of its transport; empty: that itself.
+  // Makes the transport that a rank uses in place of its own; empty: its own.
   std::function<std::unique_ptr<Transport>(int rank, std::unique_ptr<Transport>)> decorate = {};
   Composite part_of = Composite::none;  // what all calls are
   DriverOptions driver = {.spin = std::chrono::microseconds(20)};

@@ -83,7 +83,7 @@ std::uint64_t before(const std::vector<std::uint64_t>& counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, std::uint64_t{0});
 }
 
-// What the output must hold, over what it held before.
+// The right output, written over the contents that it had before.
 void fill_expected(const CollectiveCase& test, const Layout& layout, std::byte* to, int rank, int size) {
   if (layout.out_counts.size() > 1) {
     const bool from_each = test.kind == Kind::all_to_all || test.kind == Kind::all_to_all_v;

@@ -87,7 +87,7 @@ class Calls {
   std::vector<std::int64_t> one_, all_;
 };
 
-// What one rank calls differs from what the others call.
+// One rank calls something else than the others.
 void differ(Communicator& comm, const std::string& what, int who) {
   const bool odd = comm.rank() == who;
   std::vector<float> data(1000 * static_cast<std::size_t>(comm.size()), 1);

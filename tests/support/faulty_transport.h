@@ -10,7 +10,7 @@
 
 namespace tutti::test {
 
-// What goes wrong with what one rank sends, once.
+// A fault that happens once, to a message that one rank sends.
 struct TransportFault {
   enum class Kind : std::uint8_t {
     none,

@@ -37,7 +37,7 @@ class Process {
   // To the program alone; nothing happens if it has ended.
   void signal(int number);
 
-  // What it has written so far.
+  // Its output so far.
   std::string out() const;
   std::string err() const;
   // Waits until it has written `text` to stdout; false if it ended, or `limit` passed, without.

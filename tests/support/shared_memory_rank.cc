@@ -8,7 +8,7 @@
 //   all      takes part in collectives, on every rank;
 //   splits   keeps hundreds of communicators, with few descriptors;
 //   scarce   the same with next to none.
-// What fails is printed to stderr, and makes the exit status 1.
+// Failures are printed to stderr, and make the exit status 1.
 #include <cstdint>
 #include <cstdio>
 #include <exception>

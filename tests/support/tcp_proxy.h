@@ -11,7 +11,7 @@
 
 namespace tutti::test {
 
-// What a proxy does to what passes, in either direction; may be changed at any time.
+// The changes that a proxy makes to bytes that pass, in either direction; may be set at any time.
 struct Weather {
   std::atomic<int> delay_us{0};   // of every piece
   std::atomic<int> jitter_us{0};  // at most so much more

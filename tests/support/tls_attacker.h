@@ -42,7 +42,7 @@ class TlsAttacker {
   const std::string& problem() const { return problem_; }
   // Connections for the service that it has attacked.
   int attacks() const { return attacks_; }
-  // What it has read of them in the clear.
+  // The plain text that it has read of them.
   std::string heard() const;
 
  private:

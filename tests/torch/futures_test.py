@@ -110,7 +110,7 @@ def coalesced(rank, size):
     assert torch.equal(received, torch.full((3,), float((rank - 1) % size)))
 
 
-    # What an exception leaves open does not get in the way of the next.
+    # A coalesced group that an exception left open does not get in the way of the next.
     with pytest.raises(ZeroDivisionError):
         with dist._coalescing_manager():
             raise ZeroDivisionError

@@ -147,7 +147,7 @@ std::string Job::watch() {
     longest_gap_ = std::max(longest_gap_, std::chrono::duration<double>(now - last).count());
     last = now;
   }
-  // What the others make of a failure is told as well.
+  // The other ranks tell how they saw the failure, too.
   for (int looks = 0; failed && looks < 500; ++looks) {
     for (Rank& rank : ranks_) look(rank);
     std::this_thread::sleep_for(between_looks);

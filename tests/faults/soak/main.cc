@@ -2,7 +2,7 @@
 //   soak [--seconds N] [--seed S] [--episodes N] [--first N] [--log FILE] [--plan]
 // An episode is a job of 2 to 6 ranks. What each of its ranks does, and what is done to it, is drawn from the
 // seed and written to the log (stdout); the same seed gives the same log. --plan writes it and runs nothing.
-// What is found goes to stderr, and makes the exit status 1; `--first N --episodes 1` repeats episode N.
+// Findings go to stderr, and make the exit status 1; `--first N --episodes 1` repeats episode N.
 #include <chrono>
 #include <cstdio>
 #include <exception>

@@ -7,7 +7,7 @@
 
 #include "tests/support/collective_case.h"
 
-// What a soak does, as data: everything is drawn from the seed, before anything runs.
+// The plan of a soak, as data: everything is drawn from the seed, before anything runs.
 namespace tutti::soak {
 
 struct Step {
@@ -25,7 +25,7 @@ struct Step {
   std::string describe() const;
 };
 
-// What happens to one rank, or by it, when it comes to a step.
+// A fault that happens to one rank, or is caused by it, when it comes to a step.
 struct Fault {
   enum class Kind : std::uint8_t {
     none,

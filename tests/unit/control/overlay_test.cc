@@ -168,7 +168,7 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
   EXPECT_EQ(world.connected[1], "10.0.0.7:4711");
 }
 
-// What the log says of a stranger that says `text`.
+// The lines of the log about a stranger that sends `text`.
 std::string log_about(const std::string& text, security::SharedCredentials credentials) {
   const test::ScratchFolder folder;
   const std::string file = folder.path() + "/log";

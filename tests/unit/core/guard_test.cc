@@ -202,7 +202,7 @@ TEST(Guard, AReflectedHandshakeIsRefused) {
   also_victim.advance(theirs.left);
   const std::string proof = receive_all(theirs.right);
   ASSERT_EQ(proof.size(), digest_bytes);
-  // What proves the connecting side does not prove the accepting side.
+  // The proof of the connecting side does not prove the accepting side.
   std::string verdict = challenge;
   verdict[11] = 2;
   verdict.replace(body_offset, digest_bytes, proof);

@@ -9,7 +9,7 @@
 #include <tutti/reduce_op.h>
 #include <tutti/types.h>
 
-// What the reduce kernels must compute, written as plainly as possible and sharing no code with them.
+// The results that reduce kernels must have, written as plainly as possible and sharing no code with them.
 namespace tutti::reference {
 
 struct Format {

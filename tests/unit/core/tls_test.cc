@@ -37,7 +37,7 @@ Guard acceptor(const Settings& settings, Service service = Service::data, std::u
   return Guard::accepting(Credentials::create(settings).take(), service, self, Deadline::after(seconds(60)));
 }
 
-// What arrives when one side writes a lot of it, whatever the socket's buffers take at a time.
+// The bytes that arrive when one side writes many, whatever the socket's buffers take at a time.
 std::string carry(Tls& from, Tls& to, const std::string& text) {
   std::string arrived;
   std::size_t written = 0;

@@ -1,4 +1,4 @@
-// What `init` compares before ranks go on together.
+// `init` refuses ranks of another build, and takes transports by name.
 #include <memory>
 #include <string>
 #include <thread>
