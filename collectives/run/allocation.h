@@ -74,13 +74,13 @@ class AllocationTable final : public Registry {
   std::uint64_t made_ = 0;
 };
 
-// What each rank asks of an allocation, and the limits where it runs.
+// An `AllocationVote` is a rank's request of an allocation, and the limits where it runs.
 struct AllocationVote {
   std::uint64_t bytes = 0;
   MemoryLimits limits;
 };
 
-// A lack of memory on the host of a rank.
+// A `Shortage` is a lack of memory on the host of a rank.
 struct Shortage {
   int rank;
   std::uint64_t wanted;  // by its host's ranks, or by those in its control group

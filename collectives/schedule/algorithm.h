@@ -32,7 +32,7 @@ enum Knob : std::uint8_t { radix_knob = 1, segment_knob = 2, window_knob = 4 };
 
 // Every algorithm.
 std::span<const Algorithm> algorithms();
-// By kind and name, or by id; null if there is none.
+// Finds an algorithm by kind and name, or by id; null if there is none.
 const Algorithm* find_algorithm(CollectiveKind kind, std::string_view name);
 const Algorithm* find_algorithm(std::uint8_t id);
 // Describes a call for errors, dumps and traces: in the user's words, with the name of the algorithm that it

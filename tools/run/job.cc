@@ -188,7 +188,7 @@ void Job::await_signals() {
 
 void Job::on_signal(int number) {
   if (number == SIGTSTP) {
-    agent_.signal(SIGSTOP);  // their sessions have no terminal, where SIGTSTP would stop nobody
+    agent_.signal(SIGSTOP);  // their sessions have no terminal, so SIGTSTP would stop no rank
   } else if (!ends_job(number)) {
     agent_.signal(number);
   } else if (done_) {

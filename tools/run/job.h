@@ -51,7 +51,7 @@ class Job final : private AgentEvents {
   bool any_succeeded_ = false;
   int running_ = 0;
   std::optional<int> failure_;        // the exit status of the first rank to fail
-  std::optional<int> ending_signal_;  // by which we were asked to end, or SIGPIPE: nobody reads
+  std::optional<int> ending_signal_;  // by which we were asked to end, or SIGPIPE: the reader has gone
 };
 
 }  // namespace tutti::tools

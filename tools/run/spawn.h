@@ -19,7 +19,8 @@ struct SpawnRequest {
   int error = -1;
 };
 
-// What a started program inherits from us but should have as if the shell had started it.
+// `SpawnDefaults` are settings that a started program would inherit from us but should have as if the shell
+// had started it.
 struct SpawnDefaults {
   sigset_t mask;
   struct sigaction broken_pipe;

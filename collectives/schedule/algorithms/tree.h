@@ -17,8 +17,9 @@ struct TreeNode {
   int parent = -1;  // -1: the root
   int first = 0;    // ranks [first, last) of this subtree
   int last = 0;
-  // Those with the largest subtrees first; within a level, first those further from this rank on the left,
-  // then on the right. Backwards therefore, each child's range adjoins what is merged already.
+  // Children with the largest subtrees come first; within a level, first those further from this rank on the
+  // left, then on the right. Backwards therefore, each child's range adjoins the range that is merged
+  // already.
   std::vector<Child> children;
 };
 
