@@ -232,21 +232,6 @@ Status nothing_complete(const std::vector<std::string>& incomplete) {
 
 }  // namespace
 
-std::string to_string(const StoreLocation& location) {
-  switch (location.kind) {
-    case StoreLocation::Kind::tcp: {
-      const bool v6 = location.host.find(':') != std::string::npos;
-      return "tcp://" + (v6 ? "[" + location.host + "]" : location.host) + ":" +
-             std::to_string(location.port);
-    }
-    case StoreLocation::Kind::file:
-      return "file://" + location.path;
-    case StoreLocation::Kind::none:
-      break;
-  }
-  return "none";
-}
-
 Result<Launch> discover(const LaunchArguments& arguments, const Environment& environment,
                         const std::vector<std::string>& own_addresses) {
   Reader reader(environment);

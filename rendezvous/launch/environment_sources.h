@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/launch/environment.h"
+#include <tutti/status.h>
+
+#include "rendezvous/launch/launch.h"
 
 namespace tutti::launch {
 

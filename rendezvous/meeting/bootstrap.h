@@ -8,7 +8,7 @@
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
-#include "rendezvous/launch/environment.h"
+#include "rendezvous/launch/launch.h"
 #include "rendezvous/meeting/exchange.h"
 #include "rendezvous/meeting/introduction.h"
 #include "rendezvous/meeting/session.h"

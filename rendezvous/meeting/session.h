@@ -12,8 +12,8 @@
 #include <tutti/status.h>
 #include <tutti/store.h>
 
-#include "rendezvous/launch/environment.h"
 #include "rendezvous/launch/interfaces.h"
+#include "rendezvous/launch/launch.h"
 
 namespace tutti {
 

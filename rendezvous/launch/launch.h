@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace tutti {
+
+// `StoreLocation` is where the ranks of a world meet.
+struct StoreLocation {
+  enum class Kind {
+    none,  // nowhere: a world of one rank
+    tcp,
+    file,
+  };
+
+  Kind kind = Kind::none;
+  std::string host;
+  std::uint16_t port = 0;
+  bool served = false;  // tcp: somebody (a launcher) serves already; otherwise rank 0 does
+  std::string path;
+  friend bool operator==(const StoreLocation&, const StoreLocation&) = default;
+};
+
+// "tcp://10.0.0.1:29500", "file:///path", "none".
+std::string to_string(const StoreLocation& location);
+
+// `Launch` is who this process is and where the others are.
+struct Launch {
+  int rank = 0;
+  int world_size = 1;
+  std::optional<int> local_rank;
+  std::optional<int> local_world_size;
+  StoreLocation store;
+  std::optional<std::chrono::nanoseconds> timeout;
+  std::string source;  // for people: "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
+};
+
+// The variables of a process, by name.
+using Environment = std::map<std::string, std::string>;
+
+}  // namespace tutti
