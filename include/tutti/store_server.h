@@ -20,8 +20,8 @@ struct StoreServerOptions {
   std::uint16_t port = 0;
   std::uint16_t last_port = 0;
 
-  // Who cannot prove that it has the same token gets nothing to see; null: whoever reaches the port is let
-  // in.
+  // A client that cannot prove that it has the same token gets nothing to see; null: every client that
+  // reaches the port is let in.
   security::SharedCredentials credentials = {};
 
   std::size_t max_connections = 16384;

@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// What the program itself says. Everything may be left out.
+// `LaunchArguments` is what the program itself says. Everything may be left out.
 struct LaunchArguments {
   std::string url;
   std::optional<int> rank;
@@ -27,7 +27,7 @@ struct LaunchArguments {
 Result<Launch> discover(const LaunchArguments& arguments, const Environment& environment,
                         const std::vector<std::string>& own_addresses = {});
 
-// The same with the environment and the addresses of this process.
+// Does the same with the environment and the addresses of this process.
 Result<Launch> discover(const LaunchArguments& arguments = {});
 
 Environment environment_of_process();
