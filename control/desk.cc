@@ -97,7 +97,8 @@ void ControlDesk::handle(const Event& event) {
   act();
 }
 
-// Whoever waits for a lost rank may be waited for by others, in whatever communicator: all of them fail.
+// A rank that waits for a lost rank may be waited for by others, in any communicator: so all communicators
+// fail.
 void ControlDesk::lose(int rank, const Status& why) {
   if (!lost_.emplace(rank, why).second) return;
   losses_.push_back(rank);

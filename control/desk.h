@@ -28,12 +28,12 @@ class ControlDesk final : public ControlEvents {
   ControlDesk(Driver& driver, Mesh& mesh);
   ~ControlDesk() override;  // requires `stop`
 
-  // From now on the plane is listened to. Once, or never: then nothing here has any effect.
+  // Listens to the plane from now on. Called once, or never: then nothing here has any effect.
   void start(std::unique_ptr<ControlPlane> plane);
-  // Says goodbye. By a thread that does not drive.
+  // Says goodbye. The caller must not be the driving thread.
   void stop();
 
-  // Driving. Whether the others can be heard.
+  // Driving. True if the others can be heard.
   bool listens() const { return plane_ != nullptr && !fenced_; }
   // Driving: every communicator, as long as it lives.
   void add(ControlClient& client);
@@ -47,7 +47,7 @@ class ControlDesk final : public ControlEvents {
   // comes to `ControlClient::on_note` there.
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int rank, std::uint32_t topic, std::string body);
-  // Driving. Whether a rank has been lost, or has said goodbye.
+  // Driving. True if a rank has been lost, or has said goodbye.
   bool is_lost(int rank) const { return lost_.contains(rank); }
   bool has_left(int rank) const { return left_.contains(rank); }
   bool is_fenced() const { return fenced_; }

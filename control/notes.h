@@ -101,7 +101,7 @@ struct HereNote {
 std::string encode(const HereNote& note);
 std::optional<HereNote> decode_here(std::string_view body);
 
-// What members write to each other to agree on who goes on (topic `shrink`).
+// `ShrinkNote` is what members write to each other to agree on who goes on (topic `shrink`).
 struct ShrinkNote {
   enum class Kind : std::uint8_t {
     join = 1,  // to the leader: I am there

@@ -18,6 +18,7 @@
 #include "collectives/schedule/calibration.h"
 #include "control/liveness/liveness.h"
 #include "core/error_text.h"
+#include "rendezvous/launch/environment.h"
 #include "rendezvous/launch/open_ports.h"
 #include "rendezvous/meeting/bootstrap.h"
 #include "rendezvous/store/prefix_store.h"

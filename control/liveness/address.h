@@ -9,7 +9,8 @@
 
 namespace tutti::liveness {
 
-// What a rank publishes about its control plane: "10.0.0.1:4711/8c1f00d2b5a69e37/4026531836/123456".
+// `Address` is what a rank publishes about its control plane:
+// "10.0.0.1:4711/8c1f00d2b5a69e37/4026531836/123456".
 struct Address {
   std::string host;  // a literal address, or a name where a user advertises one
   std::uint16_t port = 0;
@@ -21,7 +22,7 @@ std::string format(const Address& address);
 // Nothing if it is not of that form. Comes from a peer: everything is checked.
 std::optional<Address> parse_address(std::string_view text);
 
-// Under which it is found among the addresses of a PeerInfo.
+// The name under which the address is found in a PeerInfo.
 inline constexpr const char* address_name = "control";
 
 }  // namespace tutti::liveness

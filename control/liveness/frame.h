@@ -9,13 +9,14 @@
 
 #include "control/plane.h"
 
-// What travels over a control connection: a hello and its answer, then frames. Little-endian, fixed headers;
-// every field is judged before it is used, and nothing is allocated by a length that was only announced.
+// A hello and its answer travel over a control connection, and then frames. All are little-endian with fixed
+// headers; every field is judged before it is used, and nothing is allocated by a length that was only
+// announced.
 namespace tutti::liveness {
 
 inline constexpr std::uint8_t protocol_version = 1;
 
-// The first bytes of whoever connected, 48 of them:
+// `Hello` is the first 48 bytes of the side that has connected:
 //   magic 8 | version 4 | from 4 | to 4 | generation 4 | job 8 | from's nonce 8 | to's nonce 8
 struct Hello {
   std::uint32_t version = protocol_version;
@@ -36,7 +37,7 @@ enum class Verdict : std::uint32_t {
   crossed = 5,   // its own connection to you is on its way
 };
 
-// What is answered, 16 bytes: magic 8 | verdict 4 | generation 4
+// `Answer` is the answer to it, 16 bytes: magic 8 | verdict 4 | generation 4
 struct Answer {
   Verdict verdict = Verdict::welcome;
   std::uint32_t generation = 0;
@@ -51,7 +52,7 @@ enum class FrameKind : std::uint8_t {
   send = 5,     // a note to `target`
 };
 
-// A frame, 40 bytes and its body:
+// `Frame` has 40 bytes and a body:
 //   magic 4 | version 1 | kind 1 | hops 1 | code 1 | generation 4 | origin 4 | target 4 | topic 4 |
 //   body's length 4 | zero 4 | key 8
 struct Frame {
@@ -70,10 +71,10 @@ inline constexpr std::size_t frame_header_bytes = 40;
 std::string encode(const Hello& hello);
 std::string encode(const Answer& answer);
 std::string encode(const Frame& frame);
-// From as many bytes as it takes; nothing if they are something else.
+// These read as many bytes as they need, and return nothing if the bytes are something else.
 std::optional<Hello> decode_hello(std::string_view bytes);
 std::optional<Answer> decode_answer(std::string_view bytes);
-// Whether what has come so far could become a hello: strangers are known by their first bytes.
+// True if the bytes so far could become a hello: strangers are known by their first bytes.
 bool begins_like_hello(std::string_view bytes);
 
 enum class Parsed : std::uint8_t { whole, incomplete, wrong };

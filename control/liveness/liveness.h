@@ -26,16 +26,16 @@ struct LivenessOptions {
   security::SharedCredentials credentials = {};  // null: nothing is proved
 };
 
-// The control plane over TCP (docs/protocol.md): a thread of its own around an Overlay.
+// `Liveness` is the control plane over TCP (docs/protocol.md): a thread of its own around an Overlay.
 class Liveness final : public ControlPlane {
  public:
-  // Listens from now on.
+  // The result listens already.
   static Result<std::unique_ptr<Liveness>> create(const LivenessOptions& options);
   ~Liveness() override;
 
-  // For the others, under `liveness::address_name`.
+  // The address that the others need, under `liveness::address_name`.
   std::string address() const { return liveness::format(address_); }
-  // Before `start`: who we are, and who the others are.
+  // Called before `start`: says which rank this is, and who the others are.
   void meet(int rank, std::vector<PeerInfo> peers);
   // Waits until this rank is linked with all its neighbours that still live. `timeout`: that did not happen
   // by the deadline; the text says whom the rank could not reach, where, and why. `resource_exhausted`, at

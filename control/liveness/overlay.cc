@@ -7,7 +7,7 @@
 
 #include "control/liveness/ring.h"
 
-// What is known of all ranks, and how it is passed on.
+// This file keeps what is known of all ranks, and passes it on.
 namespace tutti::liveness {
 namespace {
 
@@ -212,7 +212,7 @@ void Overlay::on_left(int rank, int from) {
   made.target = static_cast<std::uint32_t>(rank);
   pass_on(made, from);
   remove(rank, Presence::left);
-  // Where one leaves the others mostly do so, too.
+  // When one rank leaves, the others mostly do so, too.
   const auto later = Clock::now() + others_turn;
   if (stop_at_ == never) mend(later, later);
   events_.on_left(rank);

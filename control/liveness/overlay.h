@@ -33,17 +33,17 @@ struct OverlayOptions {
   std::chrono::nanoseconds limit{std::chrono::seconds(10)};  // without a sign of life: lost
   std::uint64_t nonce = 0;                                   // published in our address
   security::SharedCredentials credentials = {};              // null: nothing is proved
-  // How connections are made.
+  // Makes connections.
   std::function<std::unique_ptr<Stream>(const SocketAddress&, security::Guard)> connect = connect_to;
 };
 
-// The control plane of one rank, as a state machine around poll(): `collect` what to wait for, wait until
-// `next`, `run`. Everything is called by one thread; events come from within.
+// `Overlay` is the control plane of one rank, as a state machine around poll(): `collect` what to wait for,
+// wait until `next`, `run`. Everything is called by one thread; events come from within.
 //
 // A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected; if
 // nobody says within the grace why that is, it is lost. A neighbour that has been silent for the limit is
-// lost at once. Who finds a rank lost tells all neighbours, who tell theirs, that rank included: if it lives
-// after all it knows that it is outside. Then the ring is closed anew around the gap.
+// lost at once. A rank that finds another one lost tells all neighbours, who tell theirs, that rank included:
+// if it lives after all it knows that it is outside. Then the ring is closed anew around the gap.
 class Overlay {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);
@@ -52,9 +52,9 @@ class Overlay {
   void collect(std::vector<pollfd>& waits);
   Clock::time_point next() const;
   void run(const std::vector<pollfd>& ready, Clock::time_point now);
-  // Why a neighbour that is here is not linked: `timeout`, with its address and what the last attempt ended
-  // with; or `resource_exhausted`, if this process lacks the descriptors for it. `ok`: every neighbour is
-  // linked, or gone.
+  // The reason why a neighbour that is here is not linked: `timeout`, with its address and what the last
+  // attempt ended with; or `resource_exhausted`, if this process lacks the descriptors for it. `ok`: every
+  // neighbour is linked, or gone.
   Status unlinked() const;
 
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);

@@ -14,18 +14,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Between a connection's end and the verdict, for whoever knows a better cause.
+// The time between a connection's end and the verdict, for a rank that knows a better cause.
 constexpr milliseconds grace{50};
-// So many refusals, and a rank counts as gone: it listened before anybody knew its address.
+// After so many refusals a rank counts as gone: it listened before anybody knew its address.
 constexpr int refusals_until_gone = 5;
 constexpr milliseconds retry_pause{200};
-// So often the network may say that it does not lead there.
+// The network may say so often that it does not lead there.
 constexpr int rejections_until_gone = 10;
 constexpr milliseconds crossed_pause{1000};
 constexpr milliseconds resolve_pause{10};  // between looks whether the name service has answered
 // A neighbour that does not read is sent no more than this: it is frozen, or its host is.
 constexpr std::size_t most_unsent = 1024 * 1024;
-// How long a connection that is over may take to be written to its end.
+// A connection that is over may take so long to be written to its end.
 constexpr milliseconds closing_limit{500};
 
 }  // namespace
@@ -190,7 +190,7 @@ void Overlay::advance(int rank, Contact& contact, short ready, Clock::time_point
   if (contact.phase == Phase::open) {
     const Stream* const read = contact.stream.get();
     read_frames(rank, contact, now);
-    // What it said may have changed everything.
+    // The frames may have changed everything.
     const auto found = contacts_.find(rank);
     if (found == contacts_.end() || found->second.stream.get() != read || goes_on) return;
     const std::string why = read->why();
@@ -221,7 +221,7 @@ void Overlay::attempt_failed(int rank, Contact& contact, Clock::time_point now) 
   if (++contact.refusals < refusals_until_gone) return;
   // A firewall may refuse one direction only: the other side has its turn before anybody is given up.
   if (now < both_tried_at_ && losses_.empty() && !any_left_) return;
-  // Where ranks have begun to leave, this one will have done so as well, and its goodbye went another way.
+  // If ranks have begun to leave, this one will have done so as well, and its goodbye went another way.
   if (any_left_) return on_left(rank, -1);
   unreachable("nobody listens for it any more: ");
 }

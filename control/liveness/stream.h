@@ -18,7 +18,8 @@
 // close-on-exec, and a forked child has /dev/null in their place.
 namespace tutti::liveness {
 
-// A TCP connection, and what is on its way in either direction, once `guard` has let it through.
+// `Stream` is a TCP connection, and the bytes on their way in either direction once `guard` has let it
+// through.
 class Stream {
  public:
   // `error`: of the attempt to connect, if it has failed already.
@@ -26,22 +27,22 @@ class Stream {
       : socket_(std::move(socket)), guard_(std::move(guard)), connected_(connected), error_(error) {}
 
   int descriptor() const { return socket_.get(); }
-  // What poll() is to wait for.
+  // The events that poll() has to wait for.
   short events() const;
-  // To be called when that has happened. False if the connection has ended; `why` says how. What had come
-  // before is in `received`.
+  // Called when one of them has happened. False if the connection has ended; `why` says how. The bytes that
+  // had come before are in `received`.
   bool progress(short ready);
-  // And through the guard.
+  // True once the connection is made and the guard has let it through.
   bool connected() const { return connected_ && !guard_; }
   // The guard that has not let them through; null: none, or not yet.
   const security::Guard* refused_by() const { return refused_by_guard_ ? &*guard_ : nullptr; }
-  // Whether who has connected has said something that ranks begin with.
+  // Whether the peer has said something that ranks begin with.
   bool has_begun() const { return !guard_ || guard_->has_begun(); }
-  // Who has connected, where that was proved.
+  // The rank that has connected, where that was proved.
   std::optional<std::uint32_t> proved() const { return proved_; }
 
   void write(std::string_view bytes) { unsent_ += bytes; }
-  // Writes what the kernel takes now. A failure shows in the next `progress`.
+  // Writes as much as the kernel takes now. A failure shows in the next `progress`.
   void flush();
   std::size_t unsent() const { return unsent_.size(); }
   // Nothing will be written any more, once what was has left.
@@ -76,7 +77,7 @@ class Stream {
 // Listens on exactly that address, at the first free port of the range, or at any if `first_port` is zero.
 Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port);
 std::uint16_t port_of(const Descriptor& listener);
-// The next connection. None: `scarce` says whether that is for lack of descriptors.
+// Accepts the next connection. If there is none, `scarce` is true if descriptors were lacking.
 std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard guard, bool& scarce);
 // Begins to connect; null if not even that can be done now.
 std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard);

@@ -20,7 +20,7 @@ using launch::Source;
 
 Status invalid(const std::string& message) { return Status(Code::invalid_argument, message); }
 
-// What the arguments, the URL and TUTTI_* say together: each thing once, whoever says it.
+// `Explicit` is what the arguments, the URL and TUTTI_* say together: each thing once, whichever says it.
 class Explicit {
  public:
   Status say_rank(const std::optional<Found>& found) { return say("rank", rank_, found); }
@@ -53,7 +53,7 @@ Status Explicit::say_store(const StoreLocation& location, const std::string& fro
     store_from_ = from;
     return {};
   }
-  // Who serves is known better by whoever says that somebody does.
+  // If one of the two says that somebody serves the store, that is so.
   const bool served = store_.served || location.served;
   StoreLocation known = store_, said = location;
   known.served = said.served = served;
@@ -162,7 +162,7 @@ Result<Launch> finish(Assembly assembly, const Explicit& known, Reader& reader) 
   return launch;
 }
 
-// What `known` leaves open has to come from one and the same source.
+// One and the same source has to say all that `known` leaves open.
 bool can_complete(const Explicit& known, const Source& source) {
   const bool identity = known.rank_.has_value() || (source.rank && source.world_size);
   const std::optional<Found>& size = known.rank_ ? known.world_size_ : source.world_size;
@@ -197,7 +197,7 @@ Result<Launch> complete(const Explicit& known, const Source& source, Reader& rea
   return launch;
 }
 
-// One half of (rank, world size) is not taken from somewhere else: it would mix two launchers.
+// The other half of (rank, world size) is not taken from elsewhere: that would mix two launchers.
 Status check_halves(const Explicit& known) {
   if (known.rank_ && !known.world_size_) {
     return invalid("the rank is given in " + known.rank_->from +
@@ -210,7 +210,7 @@ Status check_halves(const Explicit& known) {
   return {};
 }
 
-// Who this is has been said, but not where to meet; `master` is what MASTER_* say, which is not enough.
+// The rank is known, but not the place to meet; `master` is what MASTER_* say, which is not enough.
 Status no_place(const Explicit& known, const Source& master) {
   const std::string set = launch::list_names(master.names);
   return invalid("cannot tell where the ranks meet (the rank comes from " + known.rank_->from +

@@ -19,7 +19,7 @@ namespace tutti {
 Result<Launch> discover(const LaunchArguments& arguments, const Environment& environment,
                         const std::vector<std::string>& own_addresses = {});
 
-// The same with the environment and the addresses of this process.
+// Does the same with the environment and the addresses of this process.
 Result<Launch> discover(const LaunchArguments& arguments = {});
 
 Environment environment_of_process();

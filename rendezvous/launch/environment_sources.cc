@@ -49,7 +49,7 @@ Source read_plain(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// Where the ranks of a job of this user meet that are all on one host. Other users' files are not believed.
+// The file at which the ranks of a job meet that are all on one host. Other users' files are not believed.
 std::string meeting_file(Reader& reader, std::string job) {
   std::ranges::replace_if(
       job, [](unsigned char letter) { return std::isalnum(letter) == 0; }, '_');
@@ -110,7 +110,7 @@ Source read_kubernetes(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// One process per host; the place of an own address in the list is the rank.
+// There is one process per host, and its rank is the place of its address in the list.
 Source read_node_list(Reader& reader, const std::vector<std::string>& own_addresses) {
   Source source;
   const std::optional<std::string> ips = reader.text("NODES_IPS");
@@ -189,7 +189,7 @@ void read_master(Reader& reader, Source& source, const std::string& fallback_hos
   if (port) source.names.push_back("MASTER_PORT");
   const std::string chosen_host = host.value_or(fallback_host);
   std::uint16_t chosen_port = port.value_or(fallback_port);
-  // On the port itself torchrun serves a store of PyTorch's; rank 0's host has the next one.
+  // On the port itself torchrun serves a store of PyTorch's; ours takes the next one on rank 0's host.
   const bool taken = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (port && taken) chosen_port = static_cast<std::uint16_t>(*port < 65535 ? *port + 1 : *port - 1);
   // A world of one meets nobody.

@@ -11,13 +11,13 @@
 
 namespace tutti::launch {
 
-// A number and what said so.
+// `Found` is a number and where it was said.
 struct Found {
   int value;
   std::string from;  // "RANK", "the URL tcp://..."
 };
 
-// What one launcher's variables say: possibly nothing, possibly not everything.
+// `Source` is what one launcher's variables say, which may be incomplete or nothing at all.
 struct Source {
   std::optional<Found> rank;
   std::optional<Found> world_size;
@@ -31,7 +31,7 @@ struct Source {
   bool is_present() const { return !names.empty(); }
 };
 
-// Reads variables; remembers the first one whose value cannot be.
+// `Reader` reads variables, and remembers the first one whose value cannot be.
 class Reader {
  public:
   explicit Reader(const Environment& environment) : environment_(environment) {}

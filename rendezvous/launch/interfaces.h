@@ -19,14 +19,14 @@ struct Interface {
 
 Result<std::vector<Interface>> list_interfaces();
 
-// What users say about interfaces, and which variable said it.
+// `InterfaceFilter` is what users say about interfaces, and the variable in which they said it.
 struct InterfaceFilter {
   std::string text;  // empty: nothing was said
   std::string variable;
 };
 
-// The first that is not empty: TUTTI_SOCKET_IFNAME (given), NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME (from the
-// process's environment).
+// The first of these that is not empty: TUTTI_SOCKET_IFNAME (given), NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME
+// (from the process's environment).
 InterfaceFilter interface_filter(const std::string& tutti_socket_ifname);
 
 // The interfaces to use, best first, each only with the addresses to use.

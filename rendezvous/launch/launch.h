@@ -27,7 +27,7 @@ struct StoreLocation {
 // "tcp://10.0.0.1:29500", "file:///path", "none".
 std::string to_string(const StoreLocation& location);
 
-// Who this process is and where the others are.
+// `Launch` is who this process is and where the others are.
 struct Launch {
   int rank = 0;
   int world_size = 1;
@@ -38,13 +38,14 @@ struct Launch {
   std::string source;  // for people: "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
 };
 
-// What the program itself says. Everything may be left out.
+// `LaunchArguments` is what the program itself says. Everything may be left out.
 struct LaunchArguments {
   std::string url;
   std::optional<int> rank;
   std::optional<int> world_size;
 };
 
+// The variables of a process, by name.
 using Environment = std::map<std::string, std::string>;
 
 }  // namespace tutti

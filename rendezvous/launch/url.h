@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// Where ranks meet, as users write it:
+// `InitUrl` is the place where ranks meet, as users write it:
 //   env://
 //   tcp://host:port?rank=0&world_size=2&timeout=30s     (tcp://[::1]:29500 for IPv6)
 //   file:///path?rank=0&world_size=2

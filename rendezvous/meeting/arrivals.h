@@ -10,12 +10,12 @@
 
 #include "rendezvous/meeting/introduction.h"
 
-// Who has come to a meeting and who has not.
+// These functions find out which ranks have come to a meeting and which have not.
 namespace tutti::rendezvous {
 
 inline constexpr std::size_t ranks_per_request = 256;
 
-// Under which a rank introduces itself.
+// The key under which a rank introduces itself.
 std::string rank_key(int rank);
 
 // "rank 3", "ranks 3, 5", with "and more" after some.
@@ -25,13 +25,14 @@ std::string list_ranks(const std::vector<int>& ranks);
 // not answer within the limit is an error if nothing is known by then.
 Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit);
 
-// Why those who have come, by rank and encoded, cannot be one world with `self`; or `ok`.
+// Fails if the ranks that have come cannot be one world with `self`. `encoded` holds their introductions by
+// rank.
 Status check_gathered(const Introduction& self, const std::vector<std::string>& encoded);
 
 // The `mismatch` of two processes of one rank number.
 Status taken_twice(const Introduction& holder, const Introduction& self);
 
-// Whether `other` is another process of this host that still runs.
+// True if `other` is another process of this host and still runs.
 bool is_alive_beside(const Introduction& self, const Introduction& other);
 
 // The `timeout` of a meeting that `self` has waited for.

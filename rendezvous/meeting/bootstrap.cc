@@ -16,12 +16,12 @@ using std::chrono::milliseconds;
 constexpr milliseconds first_rejoin_pause{20};
 constexpr milliseconds longest_rejoin_pause{300};
 
-// Whether the next attempt may find a better session: not if a rank is to blame.
+// The next attempt may find a better session, unless a rank is to blame.
 bool is_over(const Status& status) {
   return status.peer() < 0 && (status.code() == Code::peer_lost || status.code() == Code::unreachable);
 }
 
-// Somebody that was turned away may be the one that is missing.
+// The process that was turned away may be the one that is missing.
 Status with_refusal(const Status& failure, const Session& session) {
   const std::string refusal = session.last_refusal();
   if (failure.code() != Code::timeout || refusal.empty()) return failure;

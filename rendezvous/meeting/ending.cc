@@ -16,7 +16,7 @@ constexpr milliseconds pause{20};
 // Ranks that have not come yet can learn of a failure, or of a death, for so long.
 constexpr milliseconds told_within{2000};
 constexpr milliseconds death_told_within{800};
-// Rank 0, when it is done, waits for so long for those who are still connecting.
+// Rank 0, when it is done, waits for so long for those that are still connecting.
 constexpr milliseconds others_limit{10'000};
 
 // The key `done` holds this if nothing went wrong.
@@ -40,8 +40,8 @@ Status Ending::settle(const Status& failure) {
   MeetingStore& store = meeting_.store;
   const Result<std::string> held = store.compare_set("done", "", encode_failure(failure), store.closing());
   if (!held.ok()) {
-    // Where rank 0 has died other ranks are lost because of it; but not if its time was over, too, or if the
-    // network does not lead to a rank.
+    // If rank 0 has died, other ranks are lost because of it. That is not the cause if the time was over, or
+    // if the network does not lead to a rank.
     const bool own = failure.code() == Code::timeout || failure.code() == Code::unreachable;
     const Status cause = first_cause(held.status());
     return own || failure.peer() == 0 || cause.peer() != 0 ? failure : cause;

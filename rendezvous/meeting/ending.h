@@ -16,7 +16,7 @@ class Ending {
   // Puts a failure in the table's place. Returns the failure that all ranks will see, which is the first one
   // published. If all ranks have met just now, this is `settle`.
   Status publish(const Status& failure);
-  // The same for ranks that have met: the others may have noticed something else, which came of it.
+  // Does the same once the ranks have met: the others may have noticed something that came of this failure.
   Status settle(const Status& failure);
   // The failure with its cause, if that is rank 0: where rank 0 serves the store, both end together.
   Status first_cause(const Status& failure) const;

@@ -10,7 +10,8 @@
 
 namespace tutti::rendezvous {
 
-// What a rank finds when it enters: `stale` are keys of another meeting, which is over but not cleared away.
+// `Entry` is what a rank finds when it enters. `stale`: the keys are of another meeting, which is over but
+// not cleared away.
 enum class Entry { entered, stale };
 
 // `Entrance` takes a rank's seat in a meeting: its own key in the store, once it is clear that the rank fits

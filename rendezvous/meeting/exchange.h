@@ -14,19 +14,19 @@ namespace tutti {
 //   present  how many ranks are between entering and leaving
 //   session  the Introduction of the first to come: what all others have to agree with
 //   rank/<r> the Introduction of rank r
-//   table    what rank 0 made of them; or why it came to nothing, by whoever noticed, so that all ranks fail
-//            at once with the same words
+//   table    rank 0's table of them; or a failure, published by the rank that noticed it, so that all ranks
+//            fail at once with the same words
 //   told     how many ranks know of a failure
-//   done     "1": all have left (single_use); or why ranks that had met did not get further, by whoever
-//            noticed first
-// Each rank makes a constant number of requests; only rank 0 reads all. A rank whose connection to the store
-// ends has left a will there (Store::set_will): the failure that names it, for all who wait for `table` or
-// `done`.
+//   done     "1": all have left (single_use); or why ranks that had met did not get further, published by the
+//            first rank that noticed
+// Each rank makes a constant number of requests; only rank 0 reads all. Each rank leaves a will at the store
+// (Store::set_will): if its connection ends, those who wait for `table` or `done` read the failure that names
+// it.
 //
 // Fails with `mismatch` for ranks that are taken twice, different world sizes, settings or versions, naming
 // both sides; `timeout`, naming the ranks that have not come; `peer_lost`, naming a rank that has died, or no
-// rank: the store is gone; `unreachable`, with single_use: the meeting in this store is over and it was
-// without us. May be repeated with the same `self`.
+// rank: the store is gone; `unreachable`, with single_use: the meeting in this store is over, and this rank
+// was not in it. May be repeated with the same `self`.
 Result<std::vector<PeerInfo>> exchange(Store& store, const Introduction& self, const ExchangeOptions& options,
                                        Deadline deadline);
 

@@ -13,11 +13,11 @@ namespace tutti {
 
 // `ExchangeOptions` say where and how ranks meet by `exchange`.
 struct ExchangeOptions {
-  // The store is served by rank 0 for this one meeting. Then rank 0 returns only after everybody has the
-  // table (it may stop serving at once), and the table stays, so that whoever comes too late can tell.
+  // Rank 0 serves the store for this one meeting. Then rank 0 returns only after all ranks have the table (it
+  // may stop serving at once), and the table stays, so that a rank that comes too late learns of it.
   // Otherwise the last rank to leave removes all keys but the counter `present`, and the same store and keys
-  // serve the next meeting; if ranks die, the store does once all others have left. One that does not know
-  // who is connected keeps them.
+  // serve the next meeting. If ranks die, the store removes the keys once all others have left; a store that
+  // does not know who is connected keeps them.
   bool single_use = false;
   // Called by rank 0 about ten times a second while it waits for ranks.
   std::function<void()> while_waiting = {};

@@ -17,7 +17,7 @@ namespace tutti::rendezvous {
 // come.
 class Meeting {
  public:
-  // How far this rank has come in the present round. Each state includes those before it.
+  // `Phase` is how far this rank has come in the present round. Each state includes those before it.
   enum class Phase {
     outside,     // the store does not know this rank
     present,     // the rank is counted in the key `present`
@@ -34,7 +34,7 @@ class Meeting {
   std::string own() const { return encode_introduction(self); }
   // The table is of this meeting.
   bool knows_us(const std::vector<Introduction>& table) const;
-  // What `table` holds; empty if there is none. (No table is empty itself.)
+  // Reads the key `table`; empty if there is none. (No table is empty itself.)
   Result<std::string> current_table(Deadline limit);
 
   // The user wants to go: true from the first time on that the user's function has said so.

@@ -42,7 +42,7 @@ bool is_own(const std::string& address, const std::vector<Interface>& interfaces
   });
 }
 
-// What serving on `host` would look like from here.
+// The places on which this process would serve so that others find it at `host`.
 Result<Places> places_to_serve(const std::string& host, const SessionOptions& options, Deadline deadline) {
   if (!options.bind_address.empty()) return Places{{options.bind_address}, {}};
   // A name that does not resolve here may still do so for the others (a Service that waits for us to be up).
@@ -104,7 +104,7 @@ std::string session_error(const std::string& path, const Status& last) {
 }  // namespace
 
 struct Session::Serving {
-  // In the order of their destruction from last to first: nobody should find a file that leads nowhere.
+  // The file goes before the server: nobody should find a file that leads nowhere.
   std::unique_ptr<tcp::StoreServer> server;
   std::optional<file::PublishedSession> file;
 };
@@ -138,7 +138,7 @@ std::vector<std::string> listen_addresses(const std::string& host, const std::ve
   return exact ? addresses : std::vector<std::string>{""};
 }
 
-// Makes sessions of each kind.
+// `SessionMaker` makes the session that a launch asks for.
 class SessionMaker {
  public:
   SessionMaker(const Launch& launch, const SessionOptions& options, Deadline deadline)
@@ -180,7 +180,7 @@ class SessionMaker {
   const Deadline deadline_;
 };
 
-// Nobody has to reach a world of one, which listens all the same.
+// A world of one rank listens too, though nobody has to reach it.
 Result<Session> SessionMaker::alone() const {
   Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
   if (!credentials.ok()) return credentials.status();
@@ -264,7 +264,7 @@ Result<std::vector<std::string>> SessionMaker::file_addresses() const {
   return addresses;
 }
 
-// What the file says, except for the token.
+// Fills in all that the file says, except for the token.
 void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& text) const {
   text.nonce = server.nonce();
   text.boot_id = boot_id();
@@ -276,7 +276,7 @@ void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& t
   }
 }
 
-// Whoever can read the file belongs to us, if it also has the token that the user has given, if any.
+// A process that can read the file belongs to us, if it also has the token that the user may have given.
 Result<security::SharedCredentials> SessionMaker::file_credentials(const file::SessionText& text) const {
   security::Settings settings = options_.security;
   settings.token = Secret::joined({settings.token.reveal(), "/", text.token.reveal()});
@@ -307,7 +307,7 @@ Result<Session> SessionMaker::serve_file() const {
   return session;
 }
 
-// One attempt: what the file says now, confirmed by the store it leads to.
+// Makes one attempt: reads the file, and asks the store it leads to whether it is the same session.
 Result<Session> SessionMaker::follow_file() const {
   Result<file::SessionText> text = file::read_session(launch_.store.path);
   if (!text.ok()) return text.status();

@@ -12,8 +12,8 @@
 #include <tutti/status.h>
 #include <tutti/store.h>
 
-#include "rendezvous/launch/environment.h"
 #include "rendezvous/launch/interfaces.h"
+#include "rendezvous/launch/launch.h"
 
 namespace tutti {
 
@@ -27,8 +27,8 @@ struct SessionOptions {
   std::function<bool()> interrupted = {};
 };
 
-// The store of one meeting, and what rank 0 needs to serve it: on destruction the server stops and the
-// session file goes. Destroy it only after `exchange`, or the others lose the store.
+// `Session` is the store of one meeting, and what rank 0 needs to serve it. On destruction the server stops
+// and the session file goes: destroy it only after `exchange`, or the others lose the store.
 class Session {
  public:
   Session();
@@ -39,16 +39,17 @@ class Session {
   std::shared_ptr<Store> store;
   // The store exists for this meeting only; see ExchangeOptions.
   bool single_use = false;
-  // What this process proves to the others that it belongs to them; null: nothing.
+  // By these this process proves to the others that it belongs to them; null: it proves nothing.
   security::SharedCredentials credentials;
   // The local address of packets to the store, where that says something about which interface reaches the
   // others: on rank 0, and where a host name means loopback on its own host (Debian's 127.0.1.1), it may not.
   std::optional<SocketAddress> route;
 
-  // Who serves the store: why the others may not find it; else empty.
+  // Set on the rank that serves the store, if the others may not find it: the reason.
   std::string doubt;
 
-  // Who serves the store: why the last process of ours that wanted to meet here was turned away; else empty.
+  // On the rank that serves the store: why the last process of ours that wanted to meet here was turned away.
+  // Empty if there was none.
   std::string last_refusal() const;
   // Rank 0, while it waits: puts a vanished session file back.
   void keep_alive() const;
@@ -63,10 +64,10 @@ class Session {
 // A world of one rank gets a store in memory.
 Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline);
 
-// Which addresses rank 0 listens on, given where the others will look for it and what that resolves to: a
-// literal or "localhost" loopback, or the one address of this host; otherwise everything (returned as ""),
-// because the name means something else elsewhere (127.0.1.1, several addresses) or is not ours at all (NAT,
-// a Service).
+// The addresses that rank 0 listens on, given the host at which the others will look for it and what that
+// resolves to: a literal or "localhost" loopback, or the one address of this host; otherwise all (returned as
+// ""), because the name means something else elsewhere (127.0.1.1, several addresses) or is not ours at all
+// (NAT, a Service).
 std::vector<std::string> listen_addresses(const std::string& host, const std::vector<SocketAddress>& resolved,
                                           const std::vector<Interface>& interfaces);
 

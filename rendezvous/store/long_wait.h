@@ -8,10 +8,11 @@
 
 namespace tutti {
 
-// A wait that is spoken of when it has become long: after ten seconds, then after ever longer times.
+// `LongWait` says when a long wait is worth a line in the log: after ten seconds, then after ever longer
+// times.
 class LongWait {
  public:
-  // True each time that something is to be said.
+  // True each time that a line is due.
   bool is_due() {
     if (Deadline::Clock::now() < next_) return false;
     next_ = start_ + 4 * (Deadline::Clock::now() - start_);

@@ -94,8 +94,8 @@ std::string user_name(uid_t uid) {
   return (known ? std::string(found->pw_name) + " (uid " : "(uid ") + std::to_string(uid) + ")";
 }
 
-// Why a file is none to be believed or replaced; empty: it is one. Whoever can write it could lead us to a
-// store of theirs.
+// Says why a file must be neither believed nor replaced; empty if it may be. A user who can write the file
+// could lead us to a store of theirs.
 std::string why_not_ours(const struct stat& info) {
   if (S_ISDIR(info.st_mode)) return "it is a folder";
   if (S_ISLNK(info.st_mode)) return "it is a symbolic link";
@@ -107,7 +107,7 @@ std::string why_not_ours(const struct stat& info) {
   return {};
 }
 
-// Why what is in a file of ours is not to be believed; empty: it is.
+// Says why the text in a file of ours must not be believed; empty if it may be.
 std::string why_open_to_others(const struct stat& info) {
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return {};
   std::array<char, 8> mode;
@@ -162,7 +162,7 @@ void refresh_folder(const std::string& path) {
   if (DIR* folder = opendir(folder_of(path).c_str())) closedir(folder);
 }
 
-// What is at the path, if it is ours: empty, or begun like a session.
+// Reads the file if it is ours: an empty one, or one that begins like a session.
 Result<Secret> read_ours(const std::string& path) {
   refresh_folder(path);
   // O_NONBLOCK: a FIFO at that path must not stop us.

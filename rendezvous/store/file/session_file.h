@@ -21,8 +21,8 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-// A text of at most `max_session_bytes`, one "name value" a line, in this order: "tutti-session 1", nonce,
-// token, boot, endpoint (one or more), "end".
+// `SessionText` is a text of at most `max_session_bytes`, one "name value" a line, in this order:
+// "tutti-session 1", nonce, token, boot, endpoint (one or more), "end".
 struct SessionText {
   std::string nonce;    // of rank 0's store server, 32 hex digits
   Secret token;         // 64 hex digits; the reason for mode 0600
@@ -42,7 +42,8 @@ Result<SessionText> parse_session(std::string_view text);
 // or does not begin like a session. Nobody else may lead us to a store of theirs, and others' data stay.
 Result<SessionText> read_session(const std::string& path);
 
-// A session file of this process, with mode 0600; removed on destruction if it is still the same one.
+// `PublishedSession` is a session file of this process, with mode 0600. Its destructor removes the file if it
+// is still the same one.
 class PublishedSession {
  public:
   // Replaces an empty file and a session, if they are ours. `invalid_argument` names the path and why it

@@ -10,8 +10,9 @@
 
 namespace tutti {
 
-// The table behind the in-process and the TCP store: what the operations of `Store` mean, without waiting.
-// Not thread-safe. Ordered, not hashed: strangers choose the keys, and no choice of theirs makes it slow.
+// `KeyTable` is the table behind the in-process and the TCP store: the operations of `Store`, without
+// waiting. Not thread-safe. Ordered, not hashed: strangers choose the keys, and no choice of theirs makes it
+// slow.
 class KeyTable {
  public:
   // `max_bytes` bounds the sum of all keys and values; what would pass it is `resource_exhausted`.

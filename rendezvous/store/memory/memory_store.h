@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// A store shared by the threads of one process: for worlds of one rank, for ranks that are threads, and the
-// reference that the other stores are tested against.
+// `MemoryStore` is shared by the threads of one process. It serves worlds of one rank and ranks that are
+// threads, and the other stores are tested against it.
 class MemoryStore final : public Store {
  public:
   MemoryStore();

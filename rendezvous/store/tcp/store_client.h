@@ -12,17 +12,17 @@
 
 namespace tutti::tcp {
 
-// The Store at the other end of a TCP connection to a `StoreServer`.
+// `StoreClient` is the Store at the other end of a TCP connection to a `StoreServer`.
 //
-// Blocking, without a thread of its own: one request at a time is on the connection, so a call that waits for
-// a key holds up the calls of other threads on the same object; connect once more for those. Once the
+// It blocks, and has no thread of its own: one request at a time is on the connection, so a call that waits
+// for a key holds up the calls of other threads on the same object; connect once more for those. Once the
 // connection is lost every call fails with `peer_lost`. In a forked child every call fails with
 // `unsupported`.
 class StoreClient : public Store {
  public:
   // The session nonce of the server, in hex: another server at the same address has another one.
   virtual std::string nonce() const = 0;
-  // The local end: which of our addresses routes to the store.
+  // The local end, which is the address of ours that routes to the store.
   virtual SocketAddress local_address() const = 0;
 };
 
@@ -32,11 +32,11 @@ class StoreClient : public Store {
 Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
                                                    Deadline deadline, const StoreClientOptions& options = {});
 
-// One attempt, at one address.
+// Makes one attempt, at one address.
 Result<std::shared_ptr<StoreClient>> try_connect_store(const SocketAddress& address, Deadline deadline,
                                                        const StoreClientOptions& options = {});
 
-// Over a connection that has been made, to `address`, where nothing has been said yet.
+// Uses a connection that has been made, to `address`, where nothing has been said yet.
 Result<std::shared_ptr<StoreClient>> open_store(store_wire::Stream stream, const SocketAddress& address,
                                                 Deadline deadline, const StoreClientOptions& options = {});
 

@@ -21,7 +21,7 @@
 
 namespace tutti::store_wire {
 
-// What all connections of a server share. Used by the server's thread only.
+// `ServerState` is what all connections of a server share. Only the server's thread uses it.
 struct ServerState {
   tcp::StoreServerOptions options;
   Nonce nonce = {};
@@ -33,17 +33,18 @@ struct ServerState {
       : options(server_options), nonce(server_nonce), service(server_options.max_bytes) {}
 };
 
-// One client, as a cycle: proof (guard.h) and greeting, then wait for a request, read it, park it if need be,
-// write the response. One timer bounds whatever it is at, and until the first request all of it. Lives as
-// long as the server knows it or a handler is under way.
+// `StoreConnection` serves one client: proof (guard.h) and greeting, then in turns: wait for a request, read
+// it, park it if need be, write the response. One timer bounds each step, and until the first request all of
+// them together. The object lives as long as the server knows it or a handler is under way.
 class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
  public:
-  // What the server may do with it where room is scarce. Strangers have not made a valid request yet. Idle
-  // clients have none under way, waiting ones are parked, and both hold nothing. All others stay.
+  // `Standing` says what the server may do with the client where room is scarce. Strangers have not made a
+  // valid request yet. Idle clients have none under way, waiting ones are parked, and both hold nothing. All
+  // others stay.
   enum class Standing { stranger, idle, waiting, busy };
   using Event = std::function<void(StoreConnection&)>;
 
-  // `changed`: its standing has. `closed`: it is over.
+  // `changed` is called when the standing has changed, `closed` when the connection is over.
   StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event changed, Event closed);
 
   Standing standing() const { return standing_; }
@@ -55,8 +56,8 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   void close();
 
  private:
-  // What every handler asks first: one that was on its way when the connection was closed comes without an
-  // error.
+  // Every handler asks this first: a handler that was on its way when the connection was closed comes without
+  // an error.
   bool is_over(asio::error_code error) const { return error || is_closed_; }
   void pass_guard();
   void read_hello();
@@ -68,13 +69,13 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   void park(std::chrono::milliseconds wait);
   void reply(Frame frame);
   void write(std::size_t first);
-  // From now on `action` happens after `limit`, unless the timer is set or stopped before.
+  // Calls `action` after `limit`, unless the timer is set or stopped before.
   void set_timer(std::chrono::milliseconds limit, void (StoreConnection::*action)());
   void stop_timer();
-  // Between the parts of a request. A stranger has one limit for all that it says.
+  // Sets the timer between the parts of a request. A stranger has one limit for all that it says.
   void await_part();
   void stand(Standing standing);
-  // It holds keys or has a will, as ranks do.
+  // True if the client holds keys or has a will, as ranks do.
   bool takes_part() const { return !parked_.held.empty() || !parked_.will.keys.empty(); }
   void parked_expired();
   bool is_over_budget() const;

@@ -42,7 +42,7 @@ using Standing = StoreConnection::Standing;
 // A pause instead of a busy loop while the process has no descriptors left.
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr int accepts_per_turn = 64;
-// Who has said nothing for so long makes room for others where it is scarce.
+// A client that has said nothing for so long makes room for others where it is scarce.
 constexpr std::chrono::seconds patience_when_scarce{1};
 
 struct Bound {
@@ -117,7 +117,7 @@ Result<Bound> bind_range(const std::string& host, std::uint16_t first, std::uint
                                               " is free on " + (host.empty() ? "this host" : host));
 }
 
-// So many quarters of the descriptors that this process may have, but no more than `wanted`.
+// As many connections as these quarters of the descriptors that this process may have, but at most `wanted`.
 std::size_t most_connections(std::size_t wanted, std::size_t quarters) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
@@ -262,7 +262,7 @@ void StoreServer::Impl::adopt(int fd) {
   client->start();
 }
 
-// What is left belongs to those who take part: whoever waits for an answer, or holds keys as ranks do.
+// The rest of the room belongs to clients that take part: they wait for an answer, or hold keys as ranks do.
 bool StoreServer::Impl::make_room(bool full) {
   const auto now = std::chrono::steady_clock::now();
   for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {

@@ -21,7 +21,8 @@ namespace tutti::store_wire {
 // An encoded response, length included. Shared: thousands of clients may get the same table at once.
 using Frame = std::shared_ptr<const std::string>;
 
-// What the server does with requests, apart from sockets and time. Used by the server's thread only.
+// `StoreService` is what the server does with requests, apart from sockets and time. Only the server's thread
+// uses it.
 class StoreService {
  public:
   struct Will {
@@ -33,8 +34,8 @@ class StoreService {
     }
   };
 
-  // What is known of a connection: a GET or WAIT some of whose keys are missing, what it holds, and its will.
-  // Owned by the connection, which must `leave` before it goes.
+  // `Parked` is what is known of a connection: a GET or WAIT some of whose keys are missing, the prefix that
+  // it holds, and its will. The connection owns it, and must `leave` before it goes.
   struct Parked {
     std::vector<std::string> keys;
     bool wants_values = false;
@@ -52,7 +53,7 @@ class StoreService {
   // The response; or null if the request has been parked in `parked`, whose `answer` is called once all keys
   // are there.
   Frame handle(const wire::StoreRequest& request, Parked& parked);
-  // Takes it out of the queue; what to answer because its time is over.
+  // Takes the request out of the queue, and returns the answer to one whose time is over.
   Frame expire(Parked& parked);
   void forget(Parked& parked);
   void leave(Parked& parked);

@@ -7,7 +7,8 @@
 
 #include <tutti/store.h>
 
-// What goes over a store connection before and around the messages of store.proto. The client speaks first.
+// These structures go over a store connection before and around the messages of store.proto. The client
+// speaks first.
 // Both greetings have a fixed size, so that a stranger is recognised before anything it says is interpreted.
 namespace tutti::store_wire {
 
