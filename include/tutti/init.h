@@ -27,8 +27,8 @@ struct InitOptions {
   // TUTTI_TRANSPORTS, else all that work here.
   std::vector<std::string> transports = {};
   // Asked several times a second while the ranks meet, on the thread that is inside `init`. Once it says
-  // true, `init` ends with `aborted`, and so it does on the other ranks, naming this one. A store that does not
-  // answer, or a name service, is interrupted too; a store of the user's own only between two requests.
+  // true, `init` ends with `aborted`, and so it does on the other ranks, naming this one. A store that does
+  // not answer, or a name service, is interrupted too; a store of the user's own only between two requests.
   std::function<bool()> interrupted = {};
 };
 
