@@ -29,7 +29,9 @@ struct InitOptions {
   // empty, TUTTI_TRANSPORTS says, or else all that work here are used.
   std::vector<std::string> transports = {};
   // `init` calls this several times a second while the ranks meet, on the thread that is inside `init`. Once
-  // it returns true, `init` ends with `aborted`, and so it does on the other ranks, naming this one.
+  // it returns true, `init` ends with `aborted`, and so it does on the other ranks, naming this one. It also
+  // ends a request to a store or a name service that does not answer; a store of the user's own is left
+  // only between two requests.
   std::function<bool()> interrupted = {};
 };
 
