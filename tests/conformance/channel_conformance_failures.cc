@@ -99,7 +99,8 @@ TEST_P(ChannelFailures, AnotherCallIsAMismatch) {
   for (const bool early : {true, false}) {
     World world(GetParam(), 2);
     // Rank 0 calls a broadcast; rank 1, which finds out, an all_reduce.
-    Fingerprint broadcast{CollectiveKind::broadcast, DataType::float32, ReduceOp::Kind::sum, 0, 1, 2};
+    const Fingerprint broadcast{
+        .kind = CollectiveKind::broadcast, .type = DataType::float32, .root = 1, .count = 2};
     world[1].context.issued = false;
     if (!early) world[1].context.operations[7] = {usual_call(), false};
     Send send(8, collective(7), 1), other(8, collective(8), 1);

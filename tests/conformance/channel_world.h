@@ -35,9 +35,7 @@ class TransportFixture {
 using MakeFixture = std::unique_ptr<TransportFixture> (*)();
 
 // The call that all collective messages here belong to, unless the test says otherwise.
-inline Fingerprint usual_call() {
-  return {CollectiveKind::all_reduce, DataType::uint8, ReduceOp::Kind::sum, 0, 0, 64};
-}
+inline Fingerprint usual_call() { return {.kind = CollectiveKind::all_reduce, .count = 64}; }
 
 // Remembers what the mesh says. Operations count as issued unless the test says otherwise.
 class TestContext final : public ContextEvents {
