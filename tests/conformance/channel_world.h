@@ -36,7 +36,7 @@ using MakeFixture = std::unique_ptr<TransportFixture> (*)();
 
 // The call that all collective messages here belong to, unless the test says otherwise.
 inline Fingerprint usual_call() {
-  return {CollectiveKind::all_reduce, DataType::uint8, ReduceOp::Kind::sum, 0, 0, 64};
+  return {CollectiveKind::all_reduce, DataType::uint8, ReduceOp::Kind::sum, 0, 0, Composite::none, 64};
 }
 
 // Remembers what the mesh says. Operations count as issued unless the test says otherwise.
