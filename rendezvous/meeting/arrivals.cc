@@ -58,6 +58,23 @@ Status check_gathered(const Introduction& self, const std::vector<std::string>& 
   return {};
 }
 
+std::string other_program(const Introduction& self, const std::vector<std::string>& encoded) {
+  for (const std::string& text : encoded) {
+    const Result<Introduction> peer = decode_introduction(text);
+    if (!peer.ok() || peer->program.empty() || self.program.empty() || peer->program == self.program)
+      continue;
+    const bool one_job = std::ranges::any_of(self.job, [&](const auto& said) {
+      const auto other = peer->job.find(said.first);
+      return other != peer->job.end() && other->second == said.second;
+    });
+    if (one_job) continue;
+    return peer->describe() + " runs '" + peer->program + "' but " + self.describe() + " runs '" +
+           self.program +
+           "'; if these are two jobs, give each a place of its own (MASTER_PORT) or a TUTTI_JOB_ID";
+  }
+  return {};
+}
+
 Status taken_twice(const Introduction& holder, const Introduction& self) {
   return Status(Code::mismatch,
                 "rank " + std::to_string(self.rank) + " is taken twice: on host " + holder.host + " by pid " +

@@ -29,6 +29,10 @@ Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, D
 // rank.
 Status check_gathered(const Introduction& self, const std::vector<std::string>& encoded);
 
+// Describes a rank that was started as another program than `self`, and says what to do if it belongs to
+// another job; empty if there is none, or if a launcher says that they are one job. `encoded` as above.
+std::string other_program(const Introduction& self, const std::vector<std::string>& encoded);
+
 // The `mismatch` of two processes of one rank number.
 Status taken_twice(const Introduction& holder, const Introduction& self);
 

@@ -156,7 +156,9 @@ Result<std::string> Exchange::make_table() {
     return late ? ending_.publish(meeting_.not_arrived()) : table.status();
   }
   if (Status status = rendezvous::check_gathered(self, encoded); !status.ok()) return ending_.publish(status);
-  // If somebody published a failure first, that is the table.
+  if (const std::string other = rendezvous::other_program(self, encoded); !other.empty())
+    log::warn("ranks were started as different programs: ", other);
+  // If another rank published a failure first, that is the table.
   return meeting_.store.compare_set("table", "", encode_table(encoded), meeting_.deadline);
 }
 

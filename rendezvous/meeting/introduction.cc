@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/random.h"
+#include "rendezvous/meeting/program.h"
 #include "rendezvous/store/told_failure.h"
 
 namespace tutti {
@@ -59,6 +60,7 @@ Introduction describe_this_process() {
   struct stat info = {};
   if (stat("/proc/self/ns/net", &info) == 0) peer.network_namespace = info.st_ino;
   peer.nonce = random_hex(8);
+  peer.program = rendezvous::program_of(rendezvous::start_command());
   for (const char* const variable : job_variables) {
     const char* const value = std::getenv(variable);
     if (value != nullptr && *value != '\0') peer.job.emplace(variable, value);
@@ -79,6 +81,7 @@ std::string encode_introduction(const Introduction& peer) {
   message.set_version(peer.version);
   message.set_nonce(peer.nonce);
   for (const auto& [name, value] : peer.job) (*message.mutable_job())[name] = value;
+  message.set_program(peer.program);
   return message.SerializeAsString();
 }
 
@@ -101,6 +104,7 @@ Result<Introduction> decode_introduction(std::string_view text) {
   peer.version = message.version();
   peer.nonce = message.nonce();
   for (const auto& [name, value] : message.job()) peer.job[name] = value;
+  peer.program = message.program();
   return peer;
 }
 

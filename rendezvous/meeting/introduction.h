@@ -19,7 +19,8 @@ struct Introduction : PeerInfo {
   std::string wire_digest;                 // "NAME=value;" of each setting that must be equal everywhere
   std::string version;                     // of the library, and of its sources
   std::map<std::string, std::string> job;  // what launchers call it, by variable; TUTTI_JOB_ID among them
-  std::string nonce;  // random: tells this attempt to meet from any other by the same rank
+  std::string program;  // the name of what was started, "train.py"; empty if it is not known
+  std::string nonce;    // random: tells this attempt to meet from any other by the same rank
 };
 
 // Describes this process; `job` comes from its environment. The caller adds the rank, the world size, the
