@@ -96,7 +96,7 @@ class World {
     if (poll(waits.data(), waits.size(), 0) < 0) return;
     overlay_->run(waits, now_);
     static_cast<void>(overlay_->next());
-    static_cast<void>(overlay_->linked());
+    static_cast<void>(overlay_->unlinked());
     for (End& end : ends_) listen_to(end);
   }
   Overlay& overlay() { return *overlay_; }

@@ -96,8 +96,8 @@ TEST(Watchdog, OnlyTheLeaderLeadsAnInquiryForOthers) {
   Guarded leader(3), other(3, 1);
   ExpiredNote note;
   note.context = leader.context;
-  leader.watchdog.on_expired(note);
-  other.watchdog.on_expired(note);
+  leader.watchdog.on_expired(1, note);
+  other.watchdog.on_expired(2, note);
   ASSERT_EQ(leader.letters.size(), 1u);
   EXPECT_EQ(leader.letters[0].topic, topic_where);
   EXPECT_TRUE(other.letters.empty());
