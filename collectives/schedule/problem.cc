@@ -15,7 +15,7 @@ constexpr std::uint64_t cached_bytes = 64 << 20;
 std::uint64_t sum(Counts counts) { return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}); }
 
 // A rank that knows no counts but its own has a single entry.
-std::uint64_t own(Counts counts, std::size_t rank) {
+std::uint64_t counted_at(Counts counts, std::size_t rank) {
   return counts.size() == 1 ? counts.front() : counts[rank];
 }
 
@@ -58,7 +58,7 @@ std::uint64_t input_count(const Problem& problem) {
       return at_root ? problem.count * size : 0;
     case CollectiveKind::all_gather_v:
     case CollectiveKind::gather_v:
-      return own(problem.output_counts, rank);
+      return counted_at(problem.output_counts, rank);
     case CollectiveKind::reduce_scatter_v:
     case CollectiveKind::all_to_all_v:
       return sum(problem.input_counts);
@@ -93,7 +93,7 @@ std::uint64_t output_count(const Problem& problem) {
       return at_root ? problem.count * size : 0;
     case CollectiveKind::reduce_scatter_v:
     case CollectiveKind::scatter_v:
-      return own(problem.input_counts, rank);
+      return counted_at(problem.input_counts, rank);
     case CollectiveKind::all_gather_v:
     case CollectiveKind::all_to_all_v:
       return sum(problem.output_counts);

@@ -12,7 +12,6 @@ namespace {
 using std::chrono::milliseconds;
 using Phase = Meeting::Phase;
 
-constexpr milliseconds pause{20};
 // Ranks that have not come yet can learn of a failure, or of a death, for so long.
 constexpr milliseconds told_within{2000};
 constexpr milliseconds death_told_within{800};
@@ -78,7 +77,7 @@ void Ending::linger(const Status& failure, int counted) {
   if (!connecting && !store.add("told", 1, limit).ok()) return;
   // Rank 0 stays for all; in a world that is connected its members tell each other.
   if (meeting_.follows() || (connecting && !meeting_.options.single_use)) return;
-  for (; !limit.expired(); std::this_thread::sleep_for(pause)) {
+  for (; !limit.expired(); std::this_thread::sleep_for(short_pause)) {
     const Result<std::int64_t> count = store.add(connecting ? "present" : "told", 0, limit);
     if (!count.ok()) return;
     if (connecting ? *count <= dead + counted : *count >= meeting_.self.world_size - dead) return;

@@ -181,7 +181,7 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
     Result<std::string> table = meeting_.current_table(meeting_.patience());
     const bool stalls = table.status().code() == Code::timeout;
     if (!stalls && (!table.ok() || !table->empty())) return table;
-    if (!piece.expired()) std::this_thread::sleep_for(first_pause);
+    if (!piece.expired()) std::this_thread::sleep_for(rendezvous::short_pause);
   }
 }
 

@@ -15,7 +15,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds table_interval{50};
 constexpr milliseconds interrupt_interval{200};
-constexpr milliseconds pause{20};
 // A store that stalls for so long is asked once more, after a look whether this rank is interrupted.
 constexpr milliseconds stall_limit{3000};
 // This much of the time given is kept for finding out who has not come.
@@ -84,7 +83,7 @@ Result<std::string> Meeting::await_key(const std::string& key) {
     speak_of_wait();
     const Result<bool> there = store.exists(key, patience());
     if (!there.ok() && there.status().code() != Code::timeout) return there.status();
-    if (!piece.expired()) std::this_thread::sleep_for(pause);
+    if (!piece.expired()) std::this_thread::sleep_for(short_pause);
   }
   return Status(Code::timeout, "nobody has set '" + key + "'");
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "rendezvous/store/long_wait.h"
 
 namespace tutti::rendezvous {
+
+// How long a rank pauses between requests to a store that does not wait by itself.
+inline constexpr std::chrono::milliseconds short_pause{20};
 
 // `Meeting` is what the parts of one rank's `exchange` share: the rank itself, its time, and how far it has
 // come.

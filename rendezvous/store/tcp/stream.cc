@@ -34,9 +34,11 @@ int poll_milliseconds(Deadline deadline, bool interruptible) {
 }
 
 // Where the system itself says that one of this host's own addresses leads nowhere, trying again does not
-// help. Containers and network namespaces may lack a loopback interface.
+// help. Containers and network namespaces may lack a loopback interface. The system says EADDRNOTAVAIL also
+// while no local port is free; then it still has a route to the address.
 bool is_own_lack(const SocketAddress& address, int error) {
-  return address.is_loopback() && (error == ENETUNREACH || error == EADDRNOTAVAIL);
+  return address.is_loopback() &&
+         (error == ENETUNREACH || (error == EADDRNOTAVAIL && !route_source(address)));
 }
 
 Status cannot_connect(const SocketAddress& address, int error) {
