@@ -17,21 +17,26 @@ namespace tutti {
 struct MessageLimits;
 class TransportOwner;
 
-// A `Transport` is one way to move bytes. A plain function `create(options)` in its folder makes it.
+// A `Transport` is one way to move bytes. A plain function `create(options)` in its folder makes it. It
+// outlives its channels.
 class Transport {
  public:
   virtual ~Transport() = default;
 
+  // The name under which peers find its address in `PeerInfo::addresses`, and users choose it.
   virtual std::string_view name() const = 0;
   // The text that a peer needs to reach us; opaque to everybody else. Valid after creation.
   virtual std::string address() const = 0;
-  // Ok, or why that peer cannot be reached this way. Judged from the addresses alone; must be symmetrical.
+  // Ok, or why that peer cannot be reached this way. It is judged at once, from what all ranks know of the
+  // peer and of us (`PeerInfo`), and must be symmetrical: the peer comes to the same answer about us.
   virtual Status can_reach(const PeerInfo& peer) const = 0;
 
-  // Starts answering peers. The driving thread calls it, once.
+  // Starts answering peers. The driving thread calls it, once; peers may have tried to connect before.
   virtual Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) = 0;
   // A channel to that peer; returns at once and connects with the first message, or is found by the peer's
-  // connection. Connecting is given up after `connect_timeout`.
+  // connection. Connecting is given up after `connect_timeout`. If both sides connect at the same time, the
+  // transport sees to it that one connection comes of it. There is one channel with a peer at a time, except
+  // that one which was handed over (`Channel::hand_over`) is destroyed later than its successor is made.
   virtual std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) = 0;
   // Whether members that this transport reaches can `share` memory; depends only on the transport's kind.
   virtual bool can_share() const { return false; }
@@ -43,7 +48,9 @@ class Transport {
   // Gives up a request that is not over, in whatever stage: its `done` gets `why` before this returns. Does
   // nothing if the request is over, or went elsewhere.
   virtual void cancel_share(ShareRequest&, const Status&) {}
-  // Stops answering. All channels must have been closed before.
+  // Stops answering; comes also if `start` failed, or was never called. All channels have been closed before,
+  // and are destroyed after it. A peer whose connection was not answered yet must notice that it will not be,
+  // as it does when a listening socket is closed: else it waits for its `connect_timeout`.
   virtual void stop() = 0;
 };
 
@@ -61,7 +68,9 @@ class TransportOwner : public ChannelEvents {
   virtual int size() const = 0;
   virtual int rank() const = 0;
   // Peer `rank` has connected to us through `transport`: the channel to attach to, opened now if there was
-  // none; null to refuse.
+  // none; null to refuse. Any number may be asked for: what is no rank of a peer is refused. While the owner
+  // shuts down, the channel may be one that another transport made: compare it with your own channel with
+  // that peer (`ChannelMap::find`) before you cast it. It may be closed already, too.
   virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
   // The channel with that peer, which has not begun, cannot be made by this transport, and the peer knows it:
   // both sides are to use another one. The channel is not destroyed from within.

@@ -11,6 +11,9 @@ namespace tutti {
 
 // A `TransportContext` is what the parts of one transport share: whom they serve, and what calls them. Each
 // transport derives its own `Context` from it. Once started, only the driving thread touches it.
+//
+// `timers` run only if the transport's `poll` calls `timers.run()`, and the driver wakes up for them only if
+// `next_deadline` returns `timers.next()`, or something earlier.
 struct TransportContext {
   // The driver polls `transport` from now on.
   void start(Driver& by, TransportOwner& serving, const MessageLimits& agreed, Pollable& transport) {
@@ -28,6 +31,9 @@ struct TransportContext {
     driver = nullptr;
   }
 
+  // The driver calls `handler` when the descriptor is ready (`Driver::watch`). The handler does not hear
+  // which descriptor it is: one that watches several tells them apart by their events, or each has a handler
+  // of its own. These three need a driver: not before `start`, nor after `stop`.
   Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
     driver->assert_driven();
     return driver->watch(descriptor, events, handler);

@@ -14,6 +14,10 @@ namespace tutti {
 // A `StreamChannel` is the message protocol over any ordered pipe of frames (a socket, a ring in shared
 // memory, a queue): eager messages under credit, request and clear to send above, fragments of large messages
 // taken in turn, drained aborts. A transport derives from it, moves frames, and is done.
+//
+// What it sends stands in an `OutgoingFrame`; what it receives is a header, which `decode` reads, and then as
+// many bytes of payload as `payload_left` says (frame.h). Bytes that are no header end it: `pipe_failed` with
+// `protocol_error`.
 class StreamChannel : public Channel {
  public:
   StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits);
@@ -36,21 +40,28 @@ class StreamChannel : public Channel {
  protected:
   // --- the pipe implements ---
 
-  // There are frames to take: connect if need be, and write what can be written now. Never called from within
-  // itself, but possibly from within any of the calls below, the writing ones included (an operation's `done`
-  // sends something): a pipe that is writing already returns at once and asks `next_frame` again later.
+  // There are frames to take, or `connect` was called: connect if need be, and write what can be written now.
+  // Never called from within itself, but possibly from within any of the calls below, the writing ones
+  // included (an operation's `done` sends something): a pipe that is writing already returns at once and asks
+  // `next_frame` again later. If there is no connection yet, `status()` is not ok and there are no urgent
+  // frames, then only a goodbye is left: a pipe for which connecting costs something calls
+  // `pipe_failed(status())` instead.
   virtual void kick() = 0;
   // Release the pipe: nothing will be sent or received any more. Called at most once, possibly from within
-  // any of the calls below; the pipe must stop its loops then. Frames that it holds are void.
+  // any of the calls below, and possibly before there is a connection; the pipe must stop its loops then.
+  // Frames that it holds are void. The destructor does not call it: a derived class that was not closed
+  // releases its pipe in its own.
   virtual void close_pipe() = 0;
 
   // --- the pipe calls, to send ---
 
   bool has_frames() const;
-  // Whether the peer must be told something besides messages and goodbye: why a context has failed, say.
+  // Whether the peer must be told something besides messages and goodbye: why a context has failed, say. Then
+  // it is worth a connection even if `status()` is not ok any more.
   bool has_urgent_frames() const;
   // The next frame to write, or null. It stays valid until `frame_written`; the pipe may hold several and
-  // must write them in order. Asking for the next one is what makes large messages take turns.
+  // must write them in order. Asking for the next one is what makes large messages take turns: a pipe that
+  // takes more than it can write lets a small message wait behind them.
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
 
@@ -58,17 +69,21 @@ class StreamChannel : public Channel {
 
   // A frame begins. Not ok: the peer broke the protocol; the channel has failed and closed the pipe.
   Status begin_frame(const FrameHeader& header);
-  // Where the next payload bytes belong, so that the pipe may read straight into place; empty if they must be
-  // looked at first (reductions, control frames, drained payloads).
+  // Where the next payload bytes belong, so that the pipe may read straight into place, all of it or a part;
+  // empty if they must be looked at first (reductions, control frames, drained payloads). Ask anew each time:
+  // the receive may have been cancelled meanwhile.
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes);
-  // Hands over payload bytes from the pipe's own memory. Returns how many were taken: all of them, except
-  // that a reduction leaves a last incomplete element until the rest of it has come.
+  // Hands over payload bytes from the pipe's own memory. Returns how many were taken: all of them, but no
+  // more than `payload_left`, and a reduction leaves a last incomplete element: the pipe keeps the bytes that
+  // were left, and hands them over again in front of those that come next.
   std::size_t consume(std::span<const std::byte> bytes);
+  // Zero: what comes next is a header. It is not zero while a frame whose payload nobody wants is drained.
   std::size_t payload_left() const;
 
   // The same for the payloads on side connection `side`, from 1 on, in the order in which `begin_frame` saw
-  // their headers: what has not been announced must not be read yet.
+  // their headers: what has not been announced must not be read yet. A pipe without side connections calls
+  // none of these.
   std::span<std::byte> side_direct(std::uint8_t side);
   void side_filled(std::uint8_t side, std::size_t bytes);
   std::size_t side_consume(std::uint8_t side, std::span<const std::byte> bytes);
@@ -77,7 +92,8 @@ class StreamChannel : public Channel {
   // --- the pipe calls, at the end ---
 
   // The pipe broke or was closed by the peer, or could not be made. After a goodbye of either side this is a
-  // clean end. Calls `close_pipe`.
+  // clean end. Calls `close_pipe`. A pipe that cannot be written any more is read to its end first: what the
+  // peer sent before it went may be its goodbye, or say why.
   void pipe_failed(const Status& why);
 
   int peer() const { return peer_; }
