@@ -28,9 +28,9 @@ enum class FrameType : std::uint8_t {
 struct FrameHeader {
   FrameType type = FrameType::goodbye;
   Code code = Code::ok;  // cancel, refuse, abort: why
-  // data: zero if the payload follows; else it travels by the side connection of that number, where payloads
+  // data: zero if the payload follows; else it travels by the stripe of that number, where payloads
   // come in the order of these headers.
-  std::uint8_t side = 0;
+  std::uint8_t stripe = 0;
   // Later frames may wait in the sender's kernel until this one is acknowledged, so the receiver acknowledges
   // it as soon as it has read it.
   bool acknowledge = false;
@@ -43,15 +43,15 @@ struct FrameHeader {
   MessageHeader message;     // eager, request; abort: tag.context
 };
 
-// Connections beside a channel's first one.
-inline constexpr std::uint8_t max_sides = 15;
+// The most stripes, which are connections beside a channel's first one, in each direction.
+inline constexpr std::uint8_t max_stripes = 15;
 
 inline constexpr std::size_t frame_header_bytes = 64;
 using EncodedFrameHeader = std::array<std::byte, frame_header_bytes>;
 
 void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> to);
-// Puts an encoded data frame's payload onto a side connection.
-void set_side(EncodedFrameHeader& header, std::uint8_t side);
+// Puts an encoded data frame's payload onto a stripe.
+void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe);
 // See FrameHeader.
 void set_acknowledge(EncodedFrameHeader& header);
 bool has_acknowledge(const EncodedFrameHeader& header);
@@ -67,10 +67,10 @@ struct OutgoingFrame {
   std::span<const std::byte> payload;
   SendOp* op = nullptr;     // whose payload this is; null for control frames and when the operation is gone
   std::size_t written = 0;  // for the pipe: header and payload bytes that have left
-  // A fragment of a large message, which may be put onto a side connection (`set_side`), if the pipe has any.
+  // A fragment of a large message, which may be put onto a stripe (`set_stripe`), if the pipe has any.
   bool fragment = false;
-  std::uint8_t side = 0;
-  std::size_t side_written = 0;  // for the pipe: payload bytes that have left there
+  std::uint8_t stripe = 0;
+  std::size_t stripe_written = 0;  // for the pipe: payload bytes that have left there
 };
 
 }  // namespace tutti

@@ -24,10 +24,10 @@ struct StreamLimits {
   static constexpr std::size_t max_aborts = 64;
   static constexpr std::uint32_t max_abort_text = 1024;
   static constexpr std::uint32_t min_fragment = 64;
-  // Payloads on side connections, and how many of them may be announced and not here: more than the kernel's
+  // Payloads on stripes, and how many of them may be announced and not here: more than the kernel's
   // buffers hold.
-  static constexpr std::uint32_t min_side_payload = 16 * 1024;
-  static constexpr std::size_t max_side_queue = 4096;
+  static constexpr std::uint32_t min_stripe_payload = 16 * 1024;
+  static constexpr std::size_t max_stripe_queue = 4096;
 
   std::uint32_t eager;
   std::uint32_t credit;

@@ -67,7 +67,7 @@ const char* StreamReceiver::begin(const FrameHeader& header) {
 }
 
 void StreamReceiver::begin_ignored(const FrameHeader& header) {
-  left_ = header.side == 0 ? header.payload : 0;
+  left_ = header.stripe == 0 ? header.payload : 0;
   target_ = nullptr;
   ignored_ = true;
 }
@@ -129,7 +129,7 @@ const char* StreamReceiver::begin_data(const FrameHeader& header) {
   message->announced += header.payload;
   // Its id may be used again by a message that is announced after its last fragment.
   if (header.payload == rest) large_[header.id & 0xffff] = nullptr;
-  if (header.side != 0) return announce_on_side(*message, header);
+  if (header.stripe != 0) return announce_on_stripe(*message, header);
   target_ = message;
   at_ = header.offset;
   return nullptr;
@@ -280,7 +280,7 @@ StreamReceiver::Incoming& StreamReceiver::take_incoming(const FrameHeader& heade
   message.header = header.message;
   message.announced = 0;
   message.received = 0;
-  message.on_sides = 0;
+  message.on_stripes = 0;
   message.op = nullptr;
   message.state = State::announced;
   message.eager = false;
@@ -299,7 +299,7 @@ void StreamReceiver::release(Incoming& message) {
   } else if (Incoming*& named = large_[message.id & 0xffff]; named == &message) {
     named = nullptr;
   }
-  if (message.on_sides > 0) forget_on_sides(message);
+  if (message.on_stripes > 0) forget_on_stripes(message);
   if (target_ == &message) target_ = nullptr;
   message.op = nullptr;
   message.state = State::free;

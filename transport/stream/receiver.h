@@ -40,12 +40,12 @@ class StreamReceiver {
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const { return left_; }
 
-  // The same for payloads on side connections.
-  std::span<std::byte> side_direct(std::uint8_t side) const;
-  void side_filled(std::uint8_t side, std::size_t bytes);
-  std::size_t side_consume(std::uint8_t side, std::span<const std::byte> bytes);
-  std::size_t side_left(std::uint8_t side) const;
-  bool expects_sides() const;
+  // The same for payloads on stripes.
+  std::span<std::byte> stripe_direct(std::uint8_t stripe) const;
+  void stripe_filled(std::uint8_t stripe, std::size_t bytes);
+  std::size_t stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes);
+  std::size_t stripe_left(std::uint8_t stripe) const;
+  bool expects_stripes() const;
 
   // `failure`: the channel's status; if it is not ok, only messages that are here already can be had.
   [[nodiscard]] bool claim(Arrival& arrival, RecvOp& op, const Status& failure);
@@ -58,20 +58,20 @@ class StreamReceiver {
   // A message that has been announced and is not over.
   struct Incoming : Arrival {
     RecvOp* op = nullptr;
-    std::byte* buffer = nullptr;  // eager, came before its receive
-    std::uint64_t announced = 0;  // by the headers of its fragments, in order
-    std::uint64_t received = 0;   // in any order
-    std::uint32_t on_sides = 0;   // payloads announced for side connections that are not over
-    std::uint32_t id = 0;         // large: the sender's name for it
-    std::uint32_t place = 0;      // in incoming_, so that a RecvOp can name it
+    std::byte* buffer = nullptr;   // eager, came before its receive
+    std::uint64_t announced = 0;   // by the headers of its fragments, in order
+    std::uint64_t received = 0;    // in any order
+    std::uint32_t on_stripes = 0;  // payloads announced for stripes that are not over
+    std::uint32_t id = 0;          // large: the sender's name for it
+    std::uint32_t place = 0;       // in incoming_, so that a RecvOp can name it
     State state = State::free;
     bool eager = false;
     bool arriving = false;  // eager: its frame has not ended
     Incoming* next_free = nullptr;
   };
 
-  // A payload that comes, or will come, by a side connection.
-  struct SidePayload {
+  // A payload that comes, or will come, by a stripe.
+  struct StripePayload {
     Incoming* message = nullptr;  // null: nobody wants it any more
     std::uint64_t at = 0;         // where its next byte belongs
     std::size_t left = 0;
@@ -88,8 +88,8 @@ class StreamReceiver {
   void release(Incoming& message);
   Incoming* find_large(std::uint32_t id) const;
   void attach(Incoming& message, RecvOp& op);
-  const char* announce_on_side(Incoming& message, const FrameHeader& header);
-  void forget_on_sides(const Incoming& message);
+  const char* announce_on_stripe(Incoming& message, const FrameHeader& header);
+  void forget_on_stripes(const Incoming& message);
   static std::span<std::byte> place(const Incoming* message, std::uint64_t at, std::size_t left);
   std::size_t take(std::span<const std::byte> bytes);
   static std::size_t store(Incoming& message, std::uint64_t at, std::span<const std::byte> bytes);
@@ -122,7 +122,7 @@ class StreamReceiver {
   Incoming* target_ = nullptr;  // null: nowhere, or the text of an abort
   bool ignored_ = false;
   std::string text_;
-  std::vector<std::deque<SidePayload>> sides_;
+  std::vector<std::deque<StripePayload>> stripes_;
 };
 
 }  // namespace tutti

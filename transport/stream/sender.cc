@@ -139,8 +139,8 @@ StreamSender::Frame& StreamSender::take_frame(const FrameHeader& header) {
   frame.op = nullptr;
   frame.written = 0;
   frame.fragment = false;
-  frame.side = 0;
-  frame.side_written = 0;
+  frame.stripe = 0;
+  frame.stripe_written = 0;
   frame.goodbye = false;
   in_pipe_.push_back(frame);
   return frame;
@@ -241,7 +241,7 @@ void StreamSender::frame_written(OutgoingFrame& written) {
   ++counters_.frames_sent;
   counters_.bytes_sent += frame.payload.size();
   if (frame.goodbye) goodbye_ = Goodbye::written;
-  // Fragments on side connections may be written after the last one.
+  // Fragments on stripes may be written after the last one.
   SendOp* op = frame.op != nullptr && frame.op->state == leaving && !in_pipe(*frame.op) ? frame.op : nullptr;
   if (op != nullptr) ++counters_.messages_sent;
   frame.copy.reset();

@@ -174,28 +174,30 @@ std::size_t StreamChannel::consume(std::span<const std::byte> bytes) {
 
 std::size_t StreamChannel::payload_left() const { return state_->receiver.payload_left(); }
 
-std::span<std::byte> StreamChannel::side_direct(std::uint8_t side) {
-  return state_->receiver.side_direct(side);
+std::span<std::byte> StreamChannel::stripe_direct(std::uint8_t stripe) {
+  return state_->receiver.stripe_direct(stripe);
 }
 
-void StreamChannel::side_filled(std::uint8_t side, std::size_t bytes) {
-  state_->receiver.side_filled(side, bytes);
+void StreamChannel::stripe_filled(std::uint8_t stripe, std::size_t bytes) {
+  state_->receiver.stripe_filled(stripe, bytes);
   after_receiving();
   end_if_peer_left();
 }
 
-std::size_t StreamChannel::side_consume(std::uint8_t side, std::span<const std::byte> bytes) {
-  const std::size_t taken = state_->receiver.side_consume(side, bytes);
+std::size_t StreamChannel::stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes) {
+  const std::size_t taken = state_->receiver.stripe_consume(stripe, bytes);
   after_receiving();
   end_if_peer_left();
   return taken;
 }
 
-std::size_t StreamChannel::side_left(std::uint8_t side) const { return state_->receiver.side_left(side); }
+std::size_t StreamChannel::stripe_left(std::uint8_t stripe) const {
+  return state_->receiver.stripe_left(stripe);
+}
 
-// A goodbye can overtake what went before it on side connections.
+// A goodbye can overtake what went before it on stripes.
 void StreamChannel::end_if_peer_left() {
-  if (!state_->peer_left || (state_->status.ok() && state_->receiver.expects_sides())) return;
+  if (!state_->peer_left || (state_->status.ok() && state_->receiver.expects_stripes())) return;
   end(Status(Code::aborted, owner_.peer(peer_).describe() + " has left", peer_));
 }
 

@@ -67,12 +67,12 @@ class StreamChannel : public Channel {
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const;
 
-  // The same for the payloads on side connection `side`, from 1 on, in the order in which `begin_frame` saw
+  // The same for the payloads on stripe `stripe`, from 1 on, in the order in which `begin_frame` saw
   // their headers: what has not been announced must not be read yet.
-  std::span<std::byte> side_direct(std::uint8_t side);
-  void side_filled(std::uint8_t side, std::size_t bytes);
-  std::size_t side_consume(std::uint8_t side, std::span<const std::byte> bytes);
-  std::size_t side_left(std::uint8_t side) const;
+  std::span<std::byte> stripe_direct(std::uint8_t stripe);
+  void stripe_filled(std::uint8_t stripe, std::size_t bytes);
+  std::size_t stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes);
+  std::size_t stripe_left(std::uint8_t stripe) const;
 
   // --- the pipe calls, at the end ---
 

@@ -30,7 +30,7 @@ constexpr std::size_t coalesced_bytes = 64 * 1024;
 
 // The bytes of a frame that go by the first connection.
 std::size_t frame_bytes(const OutgoingFrame& frame) {
-  return frame.header.size() + (frame.side == 0 ? frame.payload.size() : 0);
+  return frame.header.size() + (frame.stripe == 0 ? frame.payload.size() : 0);
 }
 
 }  // namespace
@@ -97,8 +97,8 @@ void Channel::close_pipe() {
   open_ = false;
   context_.unwatch(pipe_.native_handle());
   pipe_.close();
-  for (auto& side : outgoing_) side->close();
-  for (auto& side : incoming_) side->close();
+  for (auto& stripe : outgoing_) stripe->close();
+  for (auto& stripe : incoming_) stripe->close();
 }
 
 void Channel::on_ready(std::uint32_t events) {
@@ -120,7 +120,7 @@ void Channel::write_frames() {
   writing_ = true;
   for (std::size_t budget = write_budget; open_;) {
     hold_frames();
-    write_sides();
+    write_stripes();
     if (!open_ || held_count_ == 0) break;
     coalesce();
     const std::size_t written = budget == 0 ? 0 : write_held(write_error_);
@@ -160,7 +160,7 @@ std::size_t Channel::write_held(asio::error_code& error) {
       parts[count++] = std::span(frame.header).last(header_left);
     }
     const std::size_t payload_written = frame.written + header_left - frame.header.size();
-    if (frame.side == 0 && payload_written < frame.payload.size()) {
+    if (frame.stripe == 0 && payload_written < frame.payload.size()) {
       parts[count++] = frame.payload.subspan(payload_written);
     }
   }
@@ -185,7 +185,7 @@ void Channel::release_written(std::size_t bytes) {
   for (std::size_t i = 0; i < whole && open_; ++i) {
     OutgoingFrame& frame = *written[i];
     asked_ = has_acknowledge(frame.header);
-    if (frame.side == 0 || frame.side_written == frame.payload.size()) frame_written(frame);
+    if (frame.stripe == 0 || frame.stripe_written == frame.payload.size()) frame_written(frame);
   }
 }
 
@@ -255,7 +255,7 @@ bool Channel::read_frames() {
     budget -= std::min(budget, got);
   }
   if (any && open_ && acknowledges_) acknowledge(pipe_.native_handle());
-  if (any && open_ && !incoming_.empty()) read_sides();
+  if (any && open_ && !incoming_.empty()) read_stripes();
   return any;
 }
 

@@ -10,7 +10,7 @@
 #include "transport/tcp/context.h"
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/pipe.h"
-#include "transport/tcp/side.h"
+#include "transport/tcp/stripe.h"
 
 namespace tutti::tcp {
 
@@ -20,7 +20,7 @@ namespace tutti::tcp {
 class Channel final : public StreamChannel,
                       public DescriptorHandler,
                       public ConnectorEvents,
-                      public SideEvents {
+                      public StripeEvents {
  public:
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
   ~Channel() override;
@@ -28,9 +28,9 @@ class Channel final : public StreamChannel,
   // The answer to a peer that has connected to us and said hello. After `welcome` it is attached.
   Verdict judge_incoming() const;
   void attach(Pipe pipe);
-  // The same for a side connection.
-  Verdict judge_side(std::uint8_t number) const;
-  void attach_side(std::uint8_t number, Pipe pipe);
+  // The same for a stripe.
+  Verdict judge_stripe(std::uint8_t number) const;
+  void attach_stripe(std::uint8_t number, Pipe pipe);
   // Reads without asking first whether there is anything to read. True if there was.
   bool poll();
   // Lets the kernel send the frames that wait there.
@@ -46,19 +46,19 @@ class Channel final : public StreamChannel,
   void on_connected(Pipe pipe) override { attach(std::move(pipe)); }
   void on_connect_failed(const Status& why) override { pipe_failed(why); }
 
-  void on_side_written(OutgoingFrame& frame) override;
-  void on_side_room() override;
-  void on_side_readable(IncomingSide& side) override;
-  void on_side_lost(const std::string& why) override;
+  void on_stripe_written(OutgoingFrame& frame) override;
+  void on_stripe_room() override;
+  void on_stripe_readable(IncomingStripe& stripe) override;
+  void on_stripe_lost(const std::string& why) override;
 
   void start_connecting();
   std::size_t socket_count(const Address& theirs) const;
-  void open_sides();
-  // Gives a fragment to a side connection, if it is the turn of one that has room.
+  void open_stripes();
+  // Gives a fragment to a stripe, if it is the turn of one that has room.
   void share_out(OutgoingFrame& frame);
-  void write_sides();
-  void read_sides();
-  void read_side(IncomingSide& side);
+  void write_stripes();
+  void read_stripes();
+  void read_stripe(IncomingStripe& stripe);
   void write_frames();
   void hold_frames();
   // See channel.cc, "coalescing".
@@ -93,9 +93,9 @@ class Channel final : public StreamChannel,
   // The bytes that the last read left over: a header or an element that is not complete yet.
   std::array<std::byte, frame_header_bytes> rest_{};
   std::size_t rest_bytes_ = 0;
-  std::vector<std::unique_ptr<OutgoingSide>> outgoing_;  // from the first large message on
-  std::vector<std::unique_ptr<IncomingSide>> incoming_;
-  bool sides_opened_ = false;
+  std::vector<std::unique_ptr<OutgoingStripe>> outgoing_;  // from the first large message on
+  std::vector<std::unique_ptr<IncomingStripe>> incoming_;
+  bool stripes_opened_ = false;
   std::size_t turn_ = 0;  // whose it is to take a fragment: 0: the first connection's
 
   bool bulk_ = false;  // large payloads are coming straight into place; a fragment's header will be next

@@ -54,8 +54,8 @@ Connector::~Connector() {
 
 void Connector::start() { try_next(); }
 
-void Connector::start_side(std::uint8_t number, const asio::ip::address& local) {
-  side_ = number;
+void Connector::start_stripe(std::uint8_t number, const asio::ip::address& local) {
+  stripe_ = number;
   local_ = local;
   try_next();
 }
@@ -150,7 +150,7 @@ void Connector::greet() {
   hello.version = handshake_version;
   hello.from = static_cast<std::uint32_t>(context_.owner->rank());
   hello.to = static_cast<std::uint32_t>(peer_);
-  hello.side = side_;
+  hello.stripe = stripe_;
   hello.from_nonce = context_.address.nonce;
   hello.to_nonce = address_.nonce;
   const auto bytes = encode(hello);

@@ -28,8 +28,8 @@ class Connector final : public DescriptorHandler, public Timer {
   ~Connector() override;
 
   void start();
-  // The same for the side connection of that number, from the address `local`.
-  void start_side(std::uint8_t number, const asio::ip::address& local);
+  // The same for the stripe of that number, from the address `local`.
+  void start_stripe(std::uint8_t number, const asio::ip::address& local);
   // Whether an attempt is under way, so that the peer may still welcome us. Between rounds there is none.
   bool in_progress() const { return phase_ != Phase::pausing; }
 
@@ -60,7 +60,7 @@ class Connector final : public DescriptorHandler, public Timer {
   const std::chrono::nanoseconds attempt_timeout_;
   ConnectorEvents& events_;
 
-  std::uint8_t side_ = 0;
+  std::uint8_t stripe_ = 0;
   asio::ip::address local_;
   Phase phase_ = Phase::pausing;
   Pipe pipe_;

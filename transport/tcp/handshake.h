@@ -11,13 +11,14 @@ namespace tutti::tcp {
 // A `Hello` is the first thing on a connection: the side that connected says it, the other side answers, and
 // no frame is sent before a welcome. Little-endian, fixed sizes, nothing that could ask for memory.
 //
-//   hello:  magic 8 | version 4 | from 4 | to 4 | side 4 | from's nonce 8 | to's nonce 8
+//   hello:  magic 8 | version 4 | from 4 | to 4 | stripe 4 | from's nonce 8 | to's nonce 8
 //   answer: magic 8 | version 4 | verdict 4
 struct Hello {
   std::uint32_t version = 0;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  std::uint32_t side = 0;  // 0: the connection for frames; else one beside it, for payloads of `from`'s
+  std::uint32_t stripe =
+      0;  // 0: the connection for frames; else the number of a stripe for `from`'s payloads
   // The nonces from the addresses that both have published: they show that each is the very process that the
   // other's table names.
   std::uint64_t from_nonce = 0;

@@ -153,11 +153,11 @@ Verdict Transport::judge(const Hello& hello) {
   const auto theirs = published_by(context_.peer(from));
   if (hello.to_nonce != context_.address.nonce || !theirs || hello.from_nonce != theirs->nonce)
     return Verdict::stranger;
-  if (hello.side == 0 && context_.owner->on_incoming(from, *this) == nullptr) return Verdict::gone;
+  if (hello.stripe == 0 && context_.owner->on_incoming(from, *this) == nullptr) return Verdict::gone;
   const Channel* const channel = context_.channels.by_peer.find(from);
   if (channel == nullptr) return Verdict::gone;
-  const auto side = static_cast<std::uint8_t>(hello.side);
-  return side == 0 ? channel->judge_incoming() : channel->judge_side(side);
+  const auto stripe = static_cast<std::uint8_t>(hello.stripe);
+  return stripe == 0 ? channel->judge_incoming() : channel->judge_stripe(stripe);
 }
 
 void Transport::on_hello(const Hello& hello, Pipe pipe) {
@@ -174,10 +174,10 @@ void Transport::on_hello(const Hello& hello, Pipe pipe) {
   tune(pipe.socket());
   context_.congestion.settle(pipe.socket(), context_.same_host(static_cast<int>(hello.from)));
   Channel& channel = *context_.channels.by_peer.find(static_cast<int>(hello.from));
-  if (hello.side == 0) {
+  if (hello.stripe == 0) {
     channel.attach(std::move(pipe));
   } else {
-    channel.attach_side(static_cast<std::uint8_t>(hello.side), std::move(pipe));
+    channel.attach_stripe(static_cast<std::uint8_t>(hello.stripe), std::move(pipe));
   }
 }
 

@@ -13,16 +13,16 @@
 
 namespace tutti::tcp {
 
-class SideEvents;
+class StripeEvents;
 
-// An `OutgoingSide` is a connection beside a channel's first one, for payloads of our large messages. It is
-// used once it is open; if it cannot be made, the other connections do its work.
-class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
+// An `OutgoingStripe` is a connection beside a channel's first one that carries payloads of our large
+// messages. It is used once it is open. If it cannot be made, the other connections do its work.
+class OutgoingStripe final : public DescriptorHandler, public ConnectorEvents {
  public:
-  OutgoingSide(Context& context, int peer, std::uint8_t number, SideEvents& events);
-  ~OutgoingSide() override;
+  OutgoingStripe(Context& context, int peer, std::uint8_t number, StripeEvents& events);
+  ~OutgoingStripe() override;
 
-  // Connects from our address to the peer's; the number of this side selects both.
+  // Connects from our address to the peer's; the number of this stripe selects both.
   void connect(const Address& address, std::chrono::nanoseconds timeout);
   // Closes at once, without an event; frames that it holds are void.
   void close();
@@ -38,7 +38,7 @@ class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
   Context& context_;
   const int peer_;
   const std::uint8_t number_;
-  SideEvents& events_;
+  StripeEvents& events_;
   std::unique_ptr<Connector> connector_;
   Pipe pipe_;
   bool open_ = false;
@@ -48,24 +48,24 @@ class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
   std::size_t count_ = 0;
 };
 
-// `SideEvents` is what a side connection tells its channel.
-class SideEvents {
+// `StripeEvents` is what a stripe tells its channel.
+class StripeEvents {
  public:
-  virtual ~SideEvents() = default;
+  virtual ~StripeEvents() = default;
   // The payload of a frame has left.
-  virtual void on_side_written(OutgoingFrame& frame) = 0;
-  // The side takes payloads (again), or never will.
-  virtual void on_side_room() = 0;
-  virtual void on_side_readable(class IncomingSide& side) = 0;
-  // The side has closed itself.
-  virtual void on_side_lost(const std::string& why) = 0;
+  virtual void on_stripe_written(OutgoingFrame& frame) = 0;
+  // The stripe takes payloads (again), or never will.
+  virtual void on_stripe_room() = 0;
+  virtual void on_stripe_readable(class IncomingStripe& stripe) = 0;
+  // The stripe has closed itself.
+  virtual void on_stripe_lost(const std::string& why) = 0;
 };
 
-// An `IncomingSide` is the receiving end of an `OutgoingSide`.
-class IncomingSide final : public DescriptorHandler {
+// An `IncomingStripe` is the receiving end of an `OutgoingStripe`.
+class IncomingStripe final : public DescriptorHandler {
  public:
-  IncomingSide(Context& context, std::uint8_t number, SideEvents& events, Pipe pipe);
-  ~IncomingSide() override;
+  IncomingStripe(Context& context, std::uint8_t number, StripeEvents& events, Pipe pipe);
+  ~IncomingStripe() override;
 
   Status watch();
   void close();
@@ -87,7 +87,7 @@ class IncomingSide final : public DescriptorHandler {
  private:
   Context& context_;
   const std::uint8_t number_;
-  SideEvents& events_;
+  StripeEvents& events_;
   Pipe pipe_;
   bool watching_ = false;
   bool paused_ = false;
