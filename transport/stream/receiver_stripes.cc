@@ -2,8 +2,9 @@
 
 #include "transport/stream/receiver.h"
 
-// Payloads that come by connections of their own, announced by the headers on the first one. Several can be
-// under way for one message, so it is complete when all of its bytes are here, whatever came last.
+// This file receives payloads on stripes, which the headers on the first connection announce. Several
+// payloads of one message can be under way at once, so a message is complete when all of its bytes have
+// arrived, in whatever order.
 namespace tutti {
 
 const char* StreamReceiver::announce_on_stripe(Incoming& message, const FrameHeader& header) {
@@ -58,7 +59,7 @@ void StreamReceiver::stripe_filled(std::uint8_t stripe, std::size_t bytes) {
   if (message->received == message->header.bytes) complete(*message);
 }
 
-// The rest of the message is thrown away as it comes.
+// Makes the rest of the message be discarded as it comes.
 void StreamReceiver::forget_on_stripes(const Incoming& message) {
   for (auto& queue : stripes_) {
     for (StripePayload& payload : queue) {

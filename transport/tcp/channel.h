@@ -14,9 +14,9 @@
 
 namespace tutti::tcp {
 
-// A `Channel` moves frames over one socket, and payloads of large messages over several, where that pays.
-// They are written from the calling thread while the socket takes them, and read when the driver says so,
-// large payloads straight into place.
+// A `Channel` moves frames over one socket and, where that is faster, payloads of large messages over
+// several. The calling thread writes frames while the socket takes them. Frames are read when the driver
+// reports them, large payloads straight into place.
 class Channel final : public StreamChannel,
                       public DescriptorHandler,
                       public ConnectorEvents,
@@ -25,15 +25,16 @@ class Channel final : public StreamChannel,
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
   ~Channel() override;
 
-  // The answer to a peer that has connected to us and said hello. After `welcome` it is attached.
+  // Returns the answer to a peer that has connected to us and said hello. After `welcome`, `attach` takes the
+  // connection.
   Verdict judge_incoming() const;
   void attach(Pipe pipe);
-  // The same for a stripe.
+  // These do the same for a stripe.
   Verdict judge_stripe(std::uint8_t number) const;
   void attach_stripe(std::uint8_t number, Pipe pipe);
-  // Reads without asking first whether there is anything to read. True if there was.
+  // Reads without asking first whether there is anything to read. Returns whether there was.
   bool poll();
-  // Lets the kernel send the frames that wait there.
+  // Makes the kernel send the frames that wait there.
   void send_at_once();
 
  private:
@@ -54,14 +55,14 @@ class Channel final : public StreamChannel,
   void start_connecting();
   std::size_t socket_count(const Address& theirs) const;
   void open_stripes();
-  // Gives a fragment to a stripe, if it is the turn of one that has room.
+  // Gives a fragment to a stripe, if it is a stripe's turn and the stripe has room.
   void share_out(OutgoingFrame& frame);
   void write_stripes();
   void read_stripes();
   void read_stripe(IncomingStripe& stripe);
   void write_frames();
   void hold_frames();
-  // See channel.cc, "coalescing".
+  // These implement coalescing, which channel.cc explains.
   void count(OutgoingFrame& frame);
   void coalesce();
   std::size_t write_held(asio::error_code& error);
@@ -81,24 +82,24 @@ class Channel final : public StreamChannel,
 
   std::array<OutgoingFrame*, max_held> held_{};
   std::size_t held_count_ = 0;
-  bool writing_ = false;         // on the stack already
-  bool waits_writable_ = false;  // the socket is full: the driver will tell
+  bool writing_ = false;         // whether write_frames() is on the stack already
+  bool waits_writable_ = false;  // the socket is full; the driver reports when it is writable
   asio::error_code write_error_;
   std::uint64_t counted_at_ = 0;  // Channels::polls when frames were last taken
-  unsigned in_a_row_ = 0;         // small messages since then
-  bool asked_ = false;            // a frame that is to be acknowledged has left since then
+  unsigned in_a_row_ = 0;         // small messages in a row since then
+  bool asked_ = false;            // whether a frame that asks for an acknowledgement has left since then
   bool coalescing_ = false;
-  bool acknowledges_ = false;  // the last frame that came is to be acknowledged
+  bool acknowledges_ = false;  // whether the last frame that came asks for an acknowledgement
 
   // The bytes that the last read left over: a header or an element that is not complete yet.
   std::array<std::byte, frame_header_bytes> rest_{};
   std::size_t rest_bytes_ = 0;
-  std::vector<std::unique_ptr<OutgoingStripe>> outgoing_;  // from the first large message on
+  std::vector<std::unique_ptr<OutgoingStripe>> outgoing_;  // empty until the first large message
   std::vector<std::unique_ptr<IncomingStripe>> incoming_;
   bool stripes_opened_ = false;
-  std::size_t turn_ = 0;  // whose it is to take a fragment: 0: the first connection's
+  std::size_t turn_ = 0;  // the stripe whose turn it is to take a fragment; 0 is the first connection
 
-  bool bulk_ = false;  // large payloads are coming straight into place; a fragment's header will be next
+  bool bulk_ = false;  // large payloads are read straight into place, and a fragment's header comes next
 };
 
 }  // namespace tutti::tcp

@@ -3,14 +3,15 @@
 #include "transport/stream/limits.h"
 #include "transport/tcp/channel.h"
 
-// How a channel spreads the payloads of large messages over several connections. All headers go by the first
-// one, in order; that keeps the order of everything, and tells the other side what comes where.
+// This file spreads the payloads of large messages over several connections. All headers go by the first
+// connection, in order. That preserves the order of messages, and tells the other side which payload comes by
+// which connection.
 namespace tutti::tcp {
 namespace {
 
-// Messages from this size on are worth connections of their own.
+// A message of at least this size opens the stripes.
 constexpr std::uint64_t shared_bytes = 512 * 1024;
-// Work for one stripe before others have their turn.
+// This bounds the work for one stripe before others have their turn.
 constexpr std::size_t stripe_read_budget = 512 * 1024;
 
 }  // namespace
@@ -71,7 +72,7 @@ void Channel::attach_stripe(std::uint8_t number, Pipe pipe) {
   if (!watched.ok()) pipe_failed(watched);
 }
 
-// Reads the payloads that headers on the first connection have announced since.
+// Reads the payloads that headers on the first connection have announced meanwhile.
 void Channel::read_stripes() {
   for (std::size_t i = 0; i < incoming_.size() && open_; ++i) {
     if (stripe_left(incoming_[i]->number()) == 0) continue;
@@ -100,7 +101,7 @@ void Channel::read_stripe(IncomingStripe& stripe) {
       got = stripe.read(place);
       if (open_ && got > 0) stripe_filled(number, got);
     } else {
-      // An element may have been cut in two: its first half has been kept.
+      // The read may continue an incomplete element, whose first part has been kept.
       const std::size_t kept = stripe.restore(scratch);
       got = stripe.read(scratch.subspan(kept));
       if (!open_) return;
@@ -112,7 +113,8 @@ void Channel::read_stripe(IncomingStripe& stripe) {
   }
 }
 
-// The peer closes all its connections at once; the first one tells why, if there is a reason.
+// The peer closes all its connections at once, and frames on the first one may tell why, so they are read
+// first.
 void Channel::on_stripe_lost(const std::string& why) {
   if (!open_ || !status().ok()) return;
   read_frames();

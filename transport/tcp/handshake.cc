@@ -8,8 +8,8 @@
 namespace tutti::tcp {
 namespace {
 
-// The line end shows a gateway that translates text. Two of them, since a connection to a port where nobody
-// listens any more can, on one host, be answered by itself.
+// The line end reveals a gateway that translates text. A hello and an answer have different magic numbers,
+// since a connection to a port without a listener can, on one host, be connected to itself.
 constexpr char hello_magic[magic_bytes + 1] = "tutti?\r\n";
 constexpr char answer_magic[magic_bytes + 1] = "tutti!\r\n";
 

@@ -38,7 +38,7 @@ void OutgoingStripe::on_connected(Pipe pipe) {
 }
 
 void OutgoingStripe::on_connect_failed(const Status& why) {
-  log::debug("tcp: one connection less: ", why);
+  log::debug("tcp: a stripe cannot be made: ", why);
   connector_.reset();
 }
 
@@ -49,7 +49,7 @@ void OutgoingStripe::on_ready(std::uint32_t events) {
     write();
     if (open_ && !full_) events_.on_stripe_room();
   } else if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
-    // The peer never says anything here.
+    // The peer never sends on a stripe that we opened, so any other event is its end.
     close();
     events_.on_stripe_lost("a stripe was closed");
   }
@@ -100,7 +100,7 @@ Status IncomingStripe::watch() {
 }
 
 std::size_t IncomingStripe::read(std::span<std::byte> place) {
-  if (!watching_) return 0;  // closed
+  if (!watching_) return 0;  // it is closed
   asio::error_code error;
   const std::size_t got = pipe_.read(place, error);
   if (error && error != asio::error::would_block && error != asio::error::interrupted) {

@@ -24,7 +24,7 @@ class OutgoingStripe final : public DescriptorHandler, public ConnectorEvents {
 
   // Connects from our address to the peer's; the number of this stripe selects both.
   void connect(const Address& address, std::chrono::nanoseconds timeout);
-  // Closes at once, without an event; frames that it holds are void.
+  // Closes at once, without an event. Frames that it holds become invalid.
   void close();
   bool has_room() const { return open_ && count_ < held_.size(); }
   void add(OutgoingFrame& frame) { held_[count_++] = &frame; }
@@ -42,19 +42,19 @@ class OutgoingStripe final : public DescriptorHandler, public ConnectorEvents {
   std::unique_ptr<Connector> connector_;
   Pipe pipe_;
   bool open_ = false;
-  bool full_ = false;     // waits until the socket is writable
-  bool writing_ = false;  // on the stack already
+  bool full_ = false;     // whether it waits until the socket is writable
+  bool writing_ = false;  // whether write() is on the stack already
   std::array<OutgoingFrame*, 2> held_{};
   std::size_t count_ = 0;
 };
 
-// `StripeEvents` is what a stripe tells its channel.
+// `StripeEvents` is how a stripe notifies its channel.
 class StripeEvents {
  public:
   virtual ~StripeEvents() = default;
   // The payload of a frame has left.
   virtual void on_stripe_written(OutgoingFrame& frame) = 0;
-  // The stripe takes payloads (again), or never will.
+  // The stripe has room for payloads, or could not be made.
   virtual void on_stripe_room() = 0;
   virtual void on_stripe_readable(class IncomingStripe& stripe) = 0;
   // The stripe has closed itself.
@@ -69,16 +69,17 @@ class IncomingStripe final : public DescriptorHandler {
 
   Status watch();
   void close();
-  // Whether it holds bytes that the driver will not announce again.
+  // Returns whether it holds bytes that the driver will not announce again.
   bool has_pending() const { return pipe_.has_pending(); }
-  // Reads at most so many bytes. Zero: there is nothing, or the connection has ended and the channel knows.
+  // Reads bytes into `place`, and returns how many. Zero means that there are none, or that the connection
+  // has ended and the channel was notified.
   std::size_t read(std::span<std::byte> place);
-  // Stops watching for bytes, or goes on: payloads that no header has announced cannot be taken, and must not
-  // keep the driver busy.
+  // Stops watching for bytes, or starts again. Payloads that no header has announced cannot be taken yet, and
+  // must not keep the driver busy.
   void pause(bool on);
   std::uint8_t number() const { return number_; }
 
-  // Keeps bytes that could not be used yet: fewer than an element has.
+  // Keeps bytes that could not be used yet, which are fewer than an element has.
   void keep(std::span<const std::byte> bytes);
   std::size_t restore(std::span<std::byte> to) const;
 
