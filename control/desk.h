@@ -35,7 +35,7 @@ class ControlDesk final : public ControlEvents {
   // Says goodbye. The caller must not be the driving thread.
   void stop();
 
-  // Returns whether this rank can hear other ranks.
+  // Returns whether the plane runs and this rank has not been given up.
   bool listens() const { return plane_ != nullptr && !fenced_; }
   // These add and remove a communicator, at the beginning and the end of its life.
   void add(ControlClient& client);

@@ -27,8 +27,8 @@ class SharedSegment {
 class SharedSegmentEvents {
  public:
   virtual ~SharedSegmentEvents() = default;
-  // A member died before it had released the segment. Not all members may be notified, so a member that is
-  // notified must tell the others.
+  // A member died before it had released the segment. It is possible that only some members are notified, so
+  // they must tell the others.
   virtual void on_member_lost(int member, const Status& why) = 0;
 };
 

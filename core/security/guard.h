@@ -38,7 +38,7 @@ struct Parties {
 //   switch (guard.advance(socket)) {
 //     case Guard::State::reading:     // call again when the socket is readable
 //     case Guard::State::writing:     // ... writable
-//     case Guard::State::done:        // the connection is theirs and ours: go on
+//     case Guard::State::done:        // both sides have proved who they are: continue
 //     case Guard::State::failed:      // close it; status() says why
 //   }
 //

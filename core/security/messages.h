@@ -16,7 +16,7 @@
 //   proof:   32
 namespace tutti::security {
 
-// No text and no other protocol of ours begins with this first byte, so that it alone identifies an opening.
+// No text and no other protocol of tutti begins with this first byte, so it alone identifies an opening.
 inline constexpr std::array<unsigned char, 8> opening_magic = {0xd7, 't', 'u', 't', 't', 'i', '\r', '\n'};
 inline constexpr std::array<unsigned char, 8> notice_magic = {0xd7, 'T', 'U', 'T', 'T', 'I', '\r', '\n'};
 inline constexpr std::size_t body_offset = 32;
