@@ -50,8 +50,8 @@ constexpr Config::Variable table[] = {
      .meaning = "How long the processes wait for each other at the start.",
      .least = 1},
     {.name = "TUTTI_HEARTBEAT", .member = &Config::heartbeat, .default_value = "10s",
-     .meaning = "A process that was not heard of for this long counts as lost. A process that computes is still heard "
-                "of, by its background thread; one that is stopped or cut off is not.",
+     .meaning = "A process counts as lost if it sends no sign of life for this long. Its background thread sends them "
+                "even while the process computes, but not while it is stopped or cut off.",
      .least = 1, .shapes_wire = true},
     {.name = "TUTTI_TRANSPORTS", .member = &Config::transports, .default_value = "",
      .meaning = "The transports to use, in order of preference. Not set, or auto: all that can run, fastest first.",

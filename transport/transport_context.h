@@ -9,10 +9,10 @@
 
 namespace tutti {
 
-// A `TransportContext` is what the parts of one transport share: whom they serve, and what calls them. Each
-// transport derives its own `Context` from it. Once started, only the driving thread touches it.
+// A `TransportContext` is what the parts of one transport share: their owner, and the driver that calls them.
+// Each transport derives its own `Context` from it. Once started, only the driving thread touches it.
 struct TransportContext {
-  // The driver polls `transport` from now on.
+  // Makes the driver poll `transport` from now on.
   void start(Driver& by, TransportOwner& serving, const MessageLimits& agreed, Pollable& transport) {
     driver = &by;
     owner = &serving;
@@ -20,7 +20,7 @@ struct TransportContext {
     driver->assert_driven();
     driver->add(transport);
   }
-  // Has no effect if `start` was never called.
+  // Ends that. It has no effect if `start` was never called.
   void stop(Pollable& transport) {
     if (driver == nullptr) return;
     driver->assert_driven();
@@ -43,11 +43,11 @@ struct TransportContext {
 
   const PeerInfo& peer(int rank) const { return owner->peer(rank); }
   std::string describe(int rank) const { return peer(rank).describe(); }
-  // Whether a peer is on this machine, though perhaps in another container.
+  // Returns whether a peer is on this machine, though perhaps in another container.
   bool same_host(int rank) const { return peer(rank).boot_id == peer(owner->rank()).boot_id; }
 
   Timers timers;
-  Driver* driver = nullptr;  // null: not started, or stopped
+  Driver* driver = nullptr;  // null before `start` and after `stop`
   TransportOwner* owner = nullptr;
   MessageLimits limits;
 };

@@ -13,7 +13,7 @@ using namespace tutti::c;
 
 namespace {
 
-// "shm,tcp"
+// Splits a list such as "shm,tcp".
 std::vector<std::string> names_in(std::string_view list) {
   std::vector<std::string> names;
   while (!list.empty()) {

@@ -37,7 +37,7 @@ bool is_built_in(tutti_op op) { return reinterpret_cast<std::uintptr_t>(op) <= b
 
 bool is_type(tutti_data_type type) { return type >= 0 && type < data_type_count; }
 
-// A C function has the type as an int.
+// Calls a C function, which takes the type as an int.
 void call_user_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
                         void* state) {
   const auto* op = static_cast<const tutti_op_object*>(state);

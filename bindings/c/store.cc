@@ -14,8 +14,7 @@ namespace {
 
 int64_t nanoseconds_left(Deadline deadline) { return deadline.remaining().count(); }
 
-// Returns the Status that the code of `call()`, the caller's function `name`, means, with the function's
-// message.
+// Runs `call()`, which calls the caller's function `name`, and returns its code and message as a Status.
 template <class Call>
 Status outcome(const char* name, Call&& call) {
   forget_error();

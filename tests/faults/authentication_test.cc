@@ -137,7 +137,7 @@ TEST(Authentication, WeakTokensAreWarnedOfOnce) {
     job.expect_good_end();
     return job[0].err();
   };
-  EXPECT_EQ(times(err_of({{"TUTTI_TOKEN", "fifteen bytes.."}}), "the token has less than 16 bytes"), 1);
+  EXPECT_EQ(times(err_of({{"TUTTI_TOKEN", "fifteen bytes.."}}), "the token has fewer than 16 bytes"), 1);
   EXPECT_THAT(err_of({{"TUTTI_TOKEN", token}}), Not(HasSubstr("warn")));
   std::ofstream(folder / "token") << token << "\n";
   for (const mode_t mode : {0644, 0640}) {

@@ -12,8 +12,9 @@
 namespace tutti {
 
 // A `StreamChannel` is the message protocol over any ordered pipe of frames (a socket, a ring in shared
-// memory, a queue): eager messages under credit, request and clear to send above, fragments of large messages
-// taken in turn, drained aborts. A transport derives from it, moves frames, and is done.
+// memory, a queue): eager messages under credit, request and clear to send for larger ones, fragments of
+// large messages in turn, and aborts that drain payloads. A transport's channel derives from it, and only has
+// to move frames.
 class StreamChannel : public Channel {
  public:
   StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits);
@@ -36,48 +37,50 @@ class StreamChannel : public Channel {
  protected:
   // --- the pipe implements ---
 
-  // There are frames to take: connect if need be, and write what can be written now. Never called from within
-  // itself, but possibly from within any of the calls below, the writing ones included (an operation's `done`
-  // sends something): a pipe that is writing already returns at once and asks `next_frame` again later.
+  // There are frames to send: the pipe connects if necessary, and writes what it can write now. `kick` is
+  // never called from within itself, but possibly from within any of the calls below, including those for
+  // writing (if an operation's `done` sends a message). A pipe that is already writing returns at once and
+  // calls `next_frame` again later.
   virtual void kick() = 0;
-  // Release the pipe: nothing will be sent or received any more. Called at most once, possibly from within
-  // any of the calls below; the pipe must stop its loops then. Frames that it holds are void.
+  // Releases the pipe, since nothing will be sent or received any more. It is called at most once, possibly
+  // from within any of the calls below; the pipe must then end its loops. Frames that it holds are invalid.
   virtual void close_pipe() = 0;
 
   // --- the pipe calls, to send ---
 
   bool has_frames() const;
-  // Whether the peer must be told something besides messages and goodbye: why a context has failed, say.
+  // Returns whether frames other than messages and goodbye must be sent: why a context has failed, say.
   bool has_urgent_frames() const;
-  // The next frame to write, or null. It stays valid until `frame_written`; the pipe may hold several and
-  // must write them in order. Asking for the next one is what makes large messages take turns.
+  // Returns the next frame to write, or null. It stays valid until `frame_written`. The pipe may hold several
+  // frames, and must write them in order. Large messages take turns at each call.
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
 
   // --- the pipe calls, to receive; frames in order ---
 
-  // A frame begins. Not ok: the peer broke the protocol; the channel has failed and closed the pipe.
+  // Begins a frame. If the result is not ok, the peer broke the protocol, and the channel has failed and
+  // closed the pipe.
   Status begin_frame(const FrameHeader& header);
-  // Where the next payload bytes belong, so that the pipe may read straight into place; empty if they must be
-  // looked at first (reductions, control frames, drained payloads).
+  // Returns the place of the next payload bytes, so that the pipe may read straight into it. It is empty if
+  // `consume` must process the bytes (reductions, control frames, drained payloads).
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes);
-  // Hands over payload bytes from the pipe's own memory. Returns how many were taken: all of them, except
-  // that a reduction leaves a last incomplete element until the rest of it has come.
+  // Takes payload bytes from the pipe's own memory. Returns how many it took: all of them, except that a
+  // reduction leaves an incomplete last element until the rest of it has come.
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const;
 
-  // The same for the payloads on side connection `side`, from 1 on, in the order in which `begin_frame` saw
-  // their headers: what has not been announced must not be read yet.
-  std::span<std::byte> side_direct(std::uint8_t side);
-  void side_filled(std::uint8_t side, std::size_t bytes);
-  std::size_t side_consume(std::uint8_t side, std::span<const std::byte> bytes);
-  std::size_t side_left(std::uint8_t side) const;
+  // These do the same for the payloads on a stripe (numbered from 1), which come in the order in which
+  // `begin_frame` saw their headers. The pipe must not read payloads that have not been announced.
+  std::span<std::byte> stripe_direct(std::uint8_t stripe);
+  void stripe_filled(std::uint8_t stripe, std::size_t bytes);
+  std::size_t stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes);
+  std::size_t stripe_left(std::uint8_t stripe) const;
 
   // --- the pipe calls, at the end ---
 
-  // The pipe broke or was closed by the peer, or could not be made. After a goodbye of either side this is a
-  // clean end. Calls `close_pipe`.
+  // Ends the channel since the pipe broke, was closed by the peer, or could not be made. After a goodbye of
+  // either side this is a clean end. It calls `close_pipe`.
   void pipe_failed(const Status& why);
 
   int peer() const { return peer_; }

@@ -80,7 +80,7 @@ TEST(Guard, AnotherTokenIsRefusedOnBothSides) {
   }
   EXPECT_TRUE(accepts.is_noteworthy());
   // It has proved nothing: anybody may have said so.
-  EXPECT_THAT(accepts.status().message(), HasSubstr("what calls itself rank 1 at "));
+  EXPECT_THAT(accepts.status().message(), HasSubstr("a process that calls itself rank 1 at "));
 }
 
 TEST(Guard, OneSideWithoutATokenIsRefusedOnBoth) {

@@ -157,7 +157,7 @@ TEST_F(ShmMember, WithTwoBellsIsRefusedAndNothingLeaks) {
 
 TEST_F(ShmMember, WithOtherMembersInMindIsRefused) {
   raw.send(share_note(world, 2, 4), {bell.get()});
-  expect_none(Code::mismatch, "other members in mind");
+  expect_none(Code::mismatch, "names other members");
 }
 
 // Rank 0 is honest; rank 1, the leader, is the test.
@@ -271,7 +271,7 @@ TEST_F(ShmLeader, OffersHugePages) {
   wish.post();
   auto raw = accept();
   offer(*raw, memfd);
-  expect_refusal(*raw, Code::protocol_error, "not of ordinary memory");
+  expect_refusal(*raw, Code::protocol_error, "not ordinary memory");
 }
 
 TEST_F(ShmLeader, OffersWhatIsNoMemory) {

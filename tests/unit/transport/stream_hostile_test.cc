@@ -130,21 +130,21 @@ INSTANTIATE_TEST_SUITE_P(Fields, HostileData,
                                            BadData{7, 0xffffffc0 % 100'000, 64},  // far too long
                                            BadData{7, 257, 64}));
 
-// Each entry of the table of what side connections will bring must stand for bytes that fill their buffers.
-TEST_F(Hostile, SmallPayloadsOnASideConnection) {
+// Each entry of the table of what stripes will bring must stand for bytes that fill their buffers.
+TEST_F(Hostile, SmallPayloadsOnAStripe) {
   TestRecv recv(200);
   pair.owner_b.recv(recv);
   feed(frame(FrameType::request, 7, 0, 0, 200));
   FrameHeader data = frame(FrameType::data, 7, 192, 0);
-  data.side = 1;
+  data.stripe = 1;
   pair.b->feed(data);
   expect_refused();
   EXPECT_TRUE(recv.failed(Code::protocol_error));
 }
 
-TEST_F(Hostile, OnlyDataGoesBySideConnections) {
+TEST_F(Hostile, OnlyDataGoesByStripes) {
   FrameHeader request = frame(FrameType::request, 7, 0, 0, 200);
-  request.side = 1;
+  request.stripe = 1;
   pair.b->feed(request);
   EXPECT_EQ(pair.b->status().code(), Code::protocol_error);
   EXPECT_TRUE(pair.owner_b.kept.empty());
