@@ -61,8 +61,8 @@ int main(int argc, char** argv) try {
   // The container determines the element type: here 64-bit integers, with one bit for each rank.
   std::vector<std::uint64_t> bits{std::uint64_t{1} << (comm.rank() % 64)};
   comm.all_reduce(bits, tutti::ReduceOp::bit_or).wait();
-  const std::uint64_t everybody = ~std::uint64_t{0} >> (64 - std::min(comm.size(), 64));
-  check(comm, "bits of all ranks", bits, {everybody});
+  const std::uint64_t all_bits = ~std::uint64_t{0} >> (64 - std::min(comm.size(), 64));
+  check(comm, "bits of all ranks", bits, {all_bits});
   return 0;
 } catch (const std::exception& error) {
   std::cerr << "02_all_reduce: " << error.what() << std::endl;

@@ -27,7 +27,8 @@ class RegistrationVote {
 
   // Publishes where this rank's buffers for operation `number` lie.
   void show(Board& board, std::uint64_t number, const RunBinding& binding, Sizes sizes) const;
-  // Evaluates the votes of all ranks; the result is equal on all of them. If it is true, the buffers are known.
+  // Evaluates the votes of all ranks; the result is equal on all of them. If it is true, the buffers are
+  // known.
   bool is_unanimous(Board& board, std::uint64_t number, const Fingerprint& call, Sizes sizes);
 
   // Where a rank's buffers are, after a unanimous vote; null for one that it does not have.
