@@ -53,14 +53,14 @@ struct Question {
 
 void declare(CLI::App& app, ExplainOptions& options) {
   app.add_option("COLLECTIVE", options.collective, "all_reduce, broadcast, ...");
-  app.add_option("-n,--ranks", options.ranks, "The size of the world")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--bytes", options.bytes, "The whole vector of a rank (4096, 64K, 1M)")
+  app.add_option("-n,--ranks", options.ranks, "The world size")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--bytes", options.bytes, "The size of a rank's whole vector (4096, 64K, 1M)")
       ->capture_default_str();
   app.add_option("--type", options.type, "The elements' type")->capture_default_str();
   app.add_option("--op", options.op, "The operation that combines them")->capture_default_str();
   app.add_option("--root", options.root, "The root, if the collective has one")->capture_default_str();
   app.add_option("--rank", options.rank, "The rank whose steps to show")->capture_default_str();
-  app.add_option("--algorithm", options.algorithm, "Explain this one instead of the selector's choice");
+  app.add_option("--algorithm", options.algorithm, "Explain this algorithm instead of the selector's choice");
   app.add_flag("--all-steps", options.all_steps, "Show the steps of long schedules too");
   app.add_option("--simulate", options.simulate,
                  "Also run the schedules of this number of ranks on the model machine")
@@ -257,7 +257,7 @@ int explain(const ExplainOptions& options, Question& question, const Selector& s
 
 int explain_command(const Arguments& arguments) {
   CLI::App app(
-      "Shows which algorithm a collective would use, why, and what it does. Only --measure sends anything.",
+      "Shows which algorithm a collective would use, why, and its steps. Only --measure sends messages.",
       "tutti explain");
   ExplainOptions options;
   declare(app, options);

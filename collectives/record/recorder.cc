@@ -28,7 +28,8 @@ std::int64_t wall_clock_us() {
   return duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Converts a time of our clock to microseconds since 1970, by which ranks of several hosts can be compared.
+// Converts a time of this process's clock to microseconds since 1970, so that ranks of several hosts can be
+// compared.
 struct WallClock {
   std::int64_t offset =
       wall_clock_us() - duration_cast<microseconds>(Deadline::Clock::now().time_since_epoch()).count();

@@ -8,10 +8,9 @@
 
 namespace tutti {
 
-// `FlatSchedule` is a shared schedule of a few bytes, prepared for being carried out again and again. Its
-// data moves through the ranks' slots (see Board), no steps repeat, and every slice is a buffer and an offset
-// in bytes, so that little more than the loads and stores remains to be done. Its steps are the schedule's,
-// one by one.
+// `FlatSchedule` is a shared schedule of a few bytes, prepared for repeated execution. Its data move through
+// the ranks' slots (see Board), no steps repeat, and every slice is a buffer and an offset in bytes, so that
+// an execution is little more than loads and stores. It has the same steps as the schedule.
 class FlatSchedule {
  public:
   struct Place {

@@ -196,7 +196,7 @@ bool SharedExecutor::run_steps() {
   return true;
 }
 
-// Decides at the end of the repeated steps: true if they are to be carried out once more.
+// Decides at the end of the repeated steps: true if they must run once more.
 bool SharedExecutor::repeat() {
   const Schedule::Repeat& repeat = schedule_->repeat;
   if (repeat.times == 0 || repetition_ == repeat.times) return false;

@@ -64,9 +64,9 @@ class ScheduleBuilder {
   // From here on a send waits for every step emitted so far.
   void settle();
 
-  // While it lives, `input` and `output` are the given slices, in the terms from outside of it, and peer i is
-  // ranks[i]: an algorithm can then be carried out as a part of another, among some of the ranks. A limit of
-  // messages in flight, or an input redirected, ends with it. Parts do not nest.
+  // While it lives, `input` and `output` are the given slices of the outer algorithm, and peer i is ranks[i].
+  // So an algorithm can be a part of another one, among some of the ranks. A limit of messages in flight, or
+  // a redirected input, ends with it. Parts do not nest.
   class Part {
    public:
     Part(ScheduleBuilder& builder, std::span<const int> ranks, Slice input, Slice output);

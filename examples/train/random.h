@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-// The same numbers from the same seed on every machine, which std::shuffle and std::uniform_real_distribution
-// do not promise.
+// A generator that gives the same numbers from the same seed on every machine, which std::shuffle and
+// std::uniform_real_distribution do not guarantee.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}

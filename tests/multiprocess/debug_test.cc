@@ -141,7 +141,7 @@ TEST_P(DebugOver, ARankThatIsStoppedIsNamed) {
 TEST_P(DebugOver, WhoIsAtWorkIsNotCalledBehind) {
   Ranks ranks(3, "busy", {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.wait_until_stuck();
-  const std::string moments = "nobody is seen to be stuck: the ranks were seen at different moments";
+  const std::string moments = "no rank seems to be stuck: the ranks were asked at different moments";
   const std::string text = merged(ranks, moments);
   EXPECT_THAT(text, HasSubstr(moments));
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));

@@ -16,7 +16,7 @@ namespace tutti::tools {
 
 struct BenchOptions {
   std::vector<const MeasuredInfo*> measured;
-  int launch_ranks = 0;  // start so many; 0: we are a rank, or alone
+  int launch_ranks = 0;  // the number of ranks to start; 0: this process is a rank, or a world of one
   std::uint64_t min_bytes = 8;
   std::uint64_t max_bytes = 16 << 20;
   std::uint64_t factor = 4;
@@ -36,7 +36,7 @@ struct BenchOptions {
 // Returns the options, or the exit status with which to end at once, after telling the user why.
 std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments);
 
-// Returns the words that make a rank of ours do what `arguments` ask for.
+// Returns the command line of a rank that measures as `arguments` say.
 Arguments arguments_of_rank(const Arguments& arguments);
 
 }  // namespace tutti::tools

@@ -176,15 +176,14 @@ int merge_dumps(const Arguments& sources) {
 
 int debug_command(const Arguments& arguments) {
   CLI::App app(
-      "Asks running processes what they do in tutti, and tells which rank the others wait for.\n"
+      "Asks running processes for their operations, and shows which rank the others wait for.\n"
       "Without arguments it lists the ranks of this user on this machine; for given processes it prints\n"
       "their last operations, as JSON.",
       "tutti debug");
   bool merging = false;
   Arguments sources;
-  app.add_flag(
-      "--merge", merging,
-      "Merge the dumps of a job's ranks: which are behind, in what, and which called something else");
+  app.add_flag("--merge", merging,
+               "Merge the dumps of a job's ranks: show the ranks that are behind, and calls that differ");
   app.add_option("PID", sources,
                  "Processes; with --merge also files (TUTTI_DUMP), or none for all ranks of this user\n"
                  "on this machine");

@@ -78,7 +78,8 @@ std::string Merge::name(int rank) const {
   return known == names_.end() ? "rank " + std::to_string(rank) : known->second;
 }
 
-// Finds the first number at which ranks have called different things; then it does not matter who is behind.
+// Finds the first number at which ranks have made different calls; then it does not matter which rank is
+// behind.
 bool Merge::find_mismatch(const Group& group) {
   std::map<std::uint64_t, std::map<std::string, std::vector<int>>> calls;
   for (const auto& [rank, view] : group.views) {
@@ -247,11 +248,11 @@ std::string Merge::report() {
   } else if (something_) {
     return text_;
   } else if (moments_) {
-    text_ += "nobody is seen to be stuck: the ranks were seen at different moments, " +
-             format_age(seconds_apart()) + " apart, and none was seen to wait for another one for " +
+    text_ += "no rank seems to be stuck: the ranks were asked at different moments, " +
+             format_age(seconds_apart()) + " apart, and no rank had waited for another one for " +
              format_age(least_wait) + "; ask again and compare\n";
   } else {
-    text_ += "nobody is behind: each operation in flight has been called by all of its ranks\n";
+    text_ += "no rank is behind: all ranks have called each operation in flight\n";
   }
   return text_;
 }

@@ -234,7 +234,7 @@ void Agent::stop(int number) {
   if (stopping_ || done_) return;
   stopping_ = true;
   signal(number);
-  signal(SIGCONT);  // who is stopped cannot take a signal
+  signal(SIGCONT);  // a stopped process cannot handle a signal
   signal_leftovers(number);
   kill_timer_.expires_after(kill_grace_);
   kill_timer_.async_wait([this](const asio::error_code& error) {

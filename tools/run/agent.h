@@ -34,10 +34,9 @@ struct AgentTask {
   std::chrono::nanoseconds kill_grace{0};
 };
 
-// `Agent` starts the local ranks and watches them: their output, their ends, and that none of their processes
-// stays behind. It knows nothing of terminals, files or other hosts. It waits on `io`, whose thread must be
-// the only one to use it; it expects that orphans are adopted (adopt_orphans) and that this process has no
-// other children.
+// `Agent` starts the local ranks, reads their output, notices their exit, and ends all of their processes. It
+// does not handle terminals, files or other hosts. It waits on `io`, and only the thread of `io` may use it.
+// It expects that orphans are adopted (adopt_orphans) and that this process has no other children.
 class Agent {
  public:
   Agent(asio::io_context& io, AgentEvents& events);

@@ -86,7 +86,7 @@ void declare(CLI::App& app, RunOptions& options, RunWords& words) {
       ->type_name("DURATION")
       ->capture_default_str();
   app.add_flag("--enable-recovery", options.enable_recovery,
-               "Let the others go on when a rank fails (Communicator::shrink); the exit status is 0\n"
+               "Let the others continue when a rank fails (Communicator::shrink); the exit status is 0\n"
                "if all the others end with 0");
 }
 

@@ -50,7 +50,7 @@ class PartCosts {
 
   // The part that the ranks of the fullest host do, all hosts at the same time.
   double within(CollectiveKind kind, std::string_view name, double elements) const;
-  // The part between hosts, by `width` ranks of each at the same time, which share the way out.
+  // The part between hosts, by `width` ranks of each at the same time, which share the host's port.
   double between(CollectiveKind kind, std::string_view name, double elements, int width) const;
 
  private:

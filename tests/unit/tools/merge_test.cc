@@ -132,7 +132,7 @@ TEST(Merge, AllAreInIt) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
   running(dumps[1], "barrier()", {0});
-  EXPECT_THAT(merge(dumps), HasSubstr("nobody is behind"));
+  EXPECT_THAT(merge(dumps), HasSubstr("no rank is behind"));
 }
 
 // Seen at `time_us`, with an operation since `since_us`.
@@ -151,8 +151,8 @@ TEST(Merge, MomentsAreNoDelay) {
   move_to(dumps[1], now + 12'000, now + 11'000);
   const std::string text = merge(dumps);
   EXPECT_THAT(
-      text, HasSubstr("nobody is seen to be stuck: the ranks were seen at different moments, 0.012 s apart, "
-                      "and none was seen to wait for another one for 0.100 s"));
+      text, HasSubstr("no rank seems to be stuck: the ranks were asked at different moments, 0.012 s apart, "
+                      "and no rank had waited for another one for 0.100 s"));
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
 }
 
@@ -161,7 +161,7 @@ TEST(Merge, WhatBeganLaterIsNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
   move_to(dumps[0], now + 60'000'000, now + 1'000'000);
-  EXPECT_THAT(merge(dumps), HasSubstr("nobody is seen to be stuck"));
+  EXPECT_THAT(merge(dumps), HasSubstr("no rank seems to be stuck"));
   move_to(dumps[0], now + 60'000'000, now - 1'000'000);
   EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
 }
@@ -184,7 +184,7 @@ TEST(Merge, ASendAndItsAnswerAreNoCircle) {
         {.call = "recv(count=1)", .running = true, .issued_us = seen - 100, .waiting_for = {1 - rank}});
   }
   const std::string text = merge(dumps);
-  EXPECT_THAT(text, HasSubstr("nobody is seen to be stuck"));
+  EXPECT_THAT(text, HasSubstr("no rank seems to be stuck"));
   EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
 }
 
@@ -193,7 +193,7 @@ TEST(Merge, NoAnswerIsAWait) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {});
   move_to(dumps[0], now, 0);
-  EXPECT_THAT(merge(dumps), HasSubstr("nobody is seen to be stuck"));
+  EXPECT_THAT(merge(dumps), HasSubstr("no rank seems to be stuck"));
   dumps[0].progress = false;
   EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
 }
