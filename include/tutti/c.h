@@ -61,8 +61,7 @@ enum {
 
 /* Returns a code's name: "timeout", "peer_lost", ...; "ok"; "unknown" for other numbers. Static text. */
 TUTTI_C_API const char* tutti_code_name(int code);
-/* Returns the reason of this thread's last failed call: "peer_lost: rank 0 (host b, pid 4711): ...". Never
- * null; valid until the next call that fails on this thread. */
+/* Returns the reason of this thread's last failed call. Never null; valid until its next failed call. */
 TUTTI_C_API const char* tutti_error_message(void);
 /* Returns the world rank that this reason blames, or -1. */
 TUTTI_C_API int tutti_error_peer(void);
@@ -349,7 +348,8 @@ TUTTI_C_API int tutti_gather(tutti_comm* comm, const void* in, void* out, size_t
 TUTTI_C_API int tutti_gather_v(tutti_comm* comm, const void* in, size_t in_count, void* out,
                                const uint64_t* counts, tutti_data_type type, int root,
                                const tutti_call_options* options, tutti_work** work);
-/* Sends block r, of `count` elements, of the root's `in` to rank r. The root's `out` may be its own block. */
+/* Sends block r, of `count` elements, of the root's `in` to rank r. Other ranks ignore `in`. The root's `out`
+ * may be its own block of `in`. */
 TUTTI_C_API int tutti_scatter(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                               int root, const tutti_call_options* options, tutti_work** work);
 /* Like tutti_scatter, with counts[r] elements for rank r; `out` has out_count. Only the root needs counts. */
