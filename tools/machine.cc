@@ -111,9 +111,9 @@ Machine machine_of(const MachineOptions& options) {
   if (options.measure) {
     machine.model = measure_here(transport);
     const bool believed = !(machine.model.near == shipped_model(transport).near);
-    machine.source =
-        believed ? "measured here over " + transport
-                 : "shipped, for " + transport + ": nothing that can be was measured, others have the cores";
+    machine.source = believed ? "measured here over " + transport
+                              : "shipped, for " + transport +
+                                    ": the measured costs are impossible, other processes use the cores";
   } else {
     machine.model = shipped_model(transport);
     machine.model.eager = config.eager_limit;
@@ -129,7 +129,7 @@ Machine machine_of(const MachineOptions& options) {
     if (alpha) link.busy = link.handshake = link.alpha / 8;
     if (beta) link.beta = *beta * 1e-9;
     if (beta) link.busy_byte = link.beta / 4;
-    if (alpha || beta) machine.source += ", changed as asked for";
+    if (alpha || beta) machine.source += ", changed by options";
   };
   set(machine.model.near, options.alpha_us, options.beta_ns);
   set(machine.model.far, options.far_alpha_us, options.far_beta_ns);

@@ -270,7 +270,7 @@ void Shrinking::conclude(const ShrinkNote& decision) {
   if (leads) tell(true);
   if (decision.kind == Kind::refuse) return finish(too_few(decision.members));
   if (!decision.members[static_cast<std::size_t>(members_.rank())]) {
-    return finish(Status(Code::aborted, "shrink: the others go on without " +
+    return finish(Status(Code::aborted, "shrink: the others continue without " +
                                             members_.describe(members_.rank()) +
                                             ", which not all of them can reach"));
   }
@@ -297,7 +297,7 @@ void Shrinking::tell(bool again) {
 Status Shrinking::too_few(const std::vector<bool>& members) const {
   return Status(Code::peer_lost, "shrink: only " + std::to_string(count(members)) + " of " +
                                      std::to_string(size_) +
-                                     " ranks are left, and not all of them go on with so few (see min_size)");
+                                     " ranks are left, and not all of them accept so few (see min_size)");
 }
 
 void Shrinking::finish(const Status& status) {

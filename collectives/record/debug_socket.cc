@@ -74,7 +74,7 @@ Result<std::unique_ptr<DebugServer>> DebugServer::create(std::function<std::stri
   }
   std::unique_ptr<DebugServer> server(new DebugServer(std::move(listener), std::move(stop), std::move(text)));
   if (server->thread_.joinable()) return server;
-  return Status(Code::resource_exhausted, "no thread to be had");
+  return Status(Code::resource_exhausted, "cannot start a thread");
 }
 
 DebugServer::DebugServer(Descriptor listener, Descriptor stop, std::function<std::string()> text)

@@ -29,7 +29,7 @@
  *
  * Structures that may grow begin with their size: initialize them with the macro beside them, then set
  * members. The interface only grows: a program that was compiled against an older header runs with a newer
- * library. The algorithms' sources are named where they are written (collectives/schedule/algorithms/). */
+ * library. Each algorithm names its source in collectives/schedule/algorithms/. */
 #ifndef TUTTI_C_H_
 #define TUTTI_C_H_
 
@@ -59,16 +59,13 @@ enum {
   TUTTI_ERROR_INTERNAL = 11
 };
 
-/* Returns a code's name: "timeout", "peer_lost", ...; "ok"; "unknown" for other numbers. The text is static.
- */
+/* Returns a code's name: "timeout", "peer_lost", ...; "ok"; "unknown" for other numbers. Static text. */
 TUTTI_C_API const char* tutti_code_name(int code);
-/* Returns the reason of the last failed call on this thread: "peer_lost: rank 0 (host b, pid 4711): ...". It
- * is never null, and valid until the next call that fails on this thread. */
+/* Returns the reason of this thread's last failed call. Never null; valid until its next failed call. */
 TUTTI_C_API const char* tutti_error_message(void);
 /* Returns the world rank that this reason blames, or -1. */
 TUTTI_C_API int tutti_error_peer(void);
-/* Makes `message` (or none, if null) this thread's last error, and returns `code`. Callbacks report errors
- * with it. */
+/* Makes `message` (may be null) this thread's last error, and returns `code`: how callbacks report errors. */
 TUTTI_C_API int tutti_error_set(int code, const char* message);
 
 /* "0.1.0" */
@@ -104,9 +101,8 @@ typedef struct tutti_allocation tutti_allocation; /* memory that the ranks of a 
 
 /* ---- How elements are combined ---- */
 
-/* On TUTTI_BOOL, sum and max are OR, product and min are AND, the bit operations are logical, and avg is
- * TUTTI_ERROR_UNSUPPORTED. Avg divides the sum by the number of ranks (integers: towards zero). Bit
- * operations need an integer type or bool. */
+/* On TUTTI_BOOL, sum and max are OR, product and min AND, bit operations logical, avg unsupported. Avg
+ * divides the sum by the number of ranks (integers: towards zero). Bit operations need integers or bool. */
 typedef const struct tutti_op_object* tutti_op;
 #define TUTTI_SUM ((tutti_op)1)
 #define TUTTI_PRODUCT ((tutti_op)2)
@@ -152,13 +148,11 @@ typedef struct tutti_init_options {
 #define TUTTI_INIT_OPTIONS_INIT \
   { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL, NULL, NULL }
 
-/* Meets the other ranks and returns the communicator of all of them. Blocks until every rank has arrived;
- * TUTTI_ERROR_TIMEOUT names those that have not. `options` may be null. Without a launcher, URL or variables
- * this is a world of one rank. */
+/* Meets the other ranks and returns the communicator of all of them. Blocks until every rank has arrived, or
+ * TUTTI_ERROR_TIMEOUT names those missing. `options` may be null. By default this is a world of one rank. */
 TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm);
 
-/* Returns the rank and the world size that tutti_init would use, from `options` (may be null) and the
- * environment. It communicates with no other rank. */
+/* Returns the rank and the world size that tutti_init would use, without meeting. `options` may be null. */
 TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* world_size);
 
 /* The result of a store's callback. tutti_bytes_set copies the bytes into it. */
@@ -186,8 +180,7 @@ typedef struct tutti_store {
                      const void* desired, size_t desired_size, int64_t timeout_ns, tutti_bytes* value);
   /* Deletes the key; returns whether it existed. */
   int (*delete_key)(void* state, const char* key, int64_t timeout_ns, int* existed);
-  /* Returns whether the key exists, without waiting for it. If null, the library calls `wait` with no time.
-   */
+  /* Returns whether the key exists, without waiting. If null, `wait` with zero time replaces it. */
   int (*exists)(void* state, const char* key, int64_t timeout_ns, int* there);
 } tutti_store;
 #define TUTTI_STORE_INIT \
@@ -201,18 +194,16 @@ TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_s
 
 /* ---- Communicators ---- */
 
-/* Frees a communicator. Operations still in flight end with TUTTI_ERROR_ABORTED. It takes two seconds at
- * most. Null is ignored. Works and allocations may outlive the communicator. While an allocation does,
- * operations in flight continue, and the other ranks learn that this one has left only when the last
- * allocation is freed. */
+/* Frees a communicator (null is ignored), in two seconds at most. Operations in flight end with
+ * TUTTI_ERROR_ABORTED. Works and allocations may outlive it: while an allocation does, operations in flight
+ * continue, and the other ranks learn that this one has left only when the last allocation is freed. */
 TUTTI_C_API void tutti_comm_free(tutti_comm* comm);
 /* Return this rank's number, from 0, and the number of ranks. */
 TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_size(const tutti_comm* comm);
 /* Returns TUTTI_OK, or the code of the first cause of failure. */
 TUTTI_C_API int tutti_comm_status(const tutti_comm* comm);
-/* Ends all pending and later operations of this communicator with TUTTI_ERROR_ABORTED, here and on all ranks
- * that can be reached. Returns at once. */
+/* Ends all operations, pending and later, with TUTTI_ERROR_ABORTED on all ranks in reach. Returns at once. */
 TUTTI_C_API int tutti_comm_abort(tutti_comm* comm, const char* reason);
 /* Writes a rank's name ("rank 3 (host b, pid 4711)") into `text`, cut to `size` bytes with its NUL. Returns
  * the length of the whole name, without the NUL; 0 if there is no such rank. */
@@ -224,11 +215,10 @@ TUTTI_C_API size_t tutti_comm_describe(const tutti_comm* comm, int rank, char* t
  * Connections are shared. Ranks that pass TUTTI_NO_COLOR get null. Collective and blocking. */
 TUTTI_C_API int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
 /* Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
- * it. The old communicator cannot be used afterwards. `completed` (may be null) receives the number of the
- * old communicator's collectives, counted from the first, that every survivor has completed.
- * TUTTI_ERROR_PEER_LOST if at most half of the ranks are left or, if `min_size` is not 0, fewer than that;
- * TUTTI_ERROR_ABORTED if the others continue without this rank; TUTTI_ERROR_TIMEOUT if a survivor does not
- * call it within TUTTI_TIMEOUT. Blocking. */
+ * it; the old communicator cannot be used afterwards. `completed` (may be null) is the number of its first
+ * collectives that every survivor has completed. TUTTI_ERROR_PEER_LOST if at most half of the ranks are left
+ * or, if `min_size` is not 0, fewer than that; TUTTI_ERROR_ABORTED if the others continue without this rank;
+ * TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
 TUTTI_C_API int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors,
                                   uint64_t* completed);
 
@@ -248,19 +238,16 @@ typedef struct tutti_statistics {
 /* Returns counts since the beginning. */
 TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* statistics);
 
-/* For programs with an event loop of their own. The descriptor is readable when there is something to do; do
- * not read, write or close it. Then call tutti_comm_progress, which returns 1 if it did something and 0 if
- * not. */
+/* For event loops: the descriptor is readable when there is something to do; do not read, write or close it.
+ * Then call tutti_comm_progress, which returns 1 if it did something and 0 if not. */
 TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
 
-/* Returns zeroed, page aligned memory of `bytes` bytes that is registered with the transports between the
- * ranks. On one host, collectives of this communicator whose buffers lie in such memory on all ranks copy
- * nothing in or out, if each rank's share is 128 KiB or more: all_reduce, reduce, broadcast, all_gather,
- * reduce_scatter, gather and scatter (not averages in all_reduce and reduce, and not premultiplied sums).
- * Other ranks then write into the memory while the operation runs, and after a failure may finish a piece of
- * 32 KiB. TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host cannot have so much memory. Collective and
- * blocking; sizes may differ. */
+/* Returns zeroed, page aligned memory that the ranks share where they can. On one host, collectives with 128
+ * KiB or more per rank whose buffers lie in it on all ranks copy nothing in or out (see
+ * Communicator::allocate). Other ranks then write into it while the operation runs, and after a failure may
+ * finish a piece of 32 KiB. TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host cannot have so much.
+ * Collective and blocking; sizes may differ. */
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
 TUTTI_C_API void* tutti_allocation_data(const tutti_allocation* allocation);
 TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
@@ -277,8 +264,7 @@ TUTTI_C_API int tutti_work_wait(tutti_work* work);
 /* Like tutti_work_wait, for at most `timeout_ns`. If the operation still runs then, it continues, `done`
  * becomes 0 and the result is TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
-/* Returns 1 when the operation is over, successfully or not, else 0. It makes no progress by itself; a thread
- * of the library does. */
+/* Returns 1 when the operation is over, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
 /* Returns TUTTI_OK while the operation runs and after success, else the code of its failure. */
 TUTTI_C_API int tutti_work_status(const tutti_work* work);
@@ -301,8 +287,7 @@ typedef struct tutti_received {
 TUTTI_C_API int tutti_work_received(const tutti_work* work, tutti_received* received);
 /* Returns another handle to the same operation. */
 TUTTI_C_API tutti_work* tutti_work_copy(const tutti_work* work);
-/* Frees a handle. It does not cancel the operation, which runs to its end; its buffers must live that long.
- * Null is ignored. */
+/* Frees a handle (null is ignored). The operation runs to its end, and its buffers must live that long. */
 TUTTI_C_API void tutti_work_free(tutti_work* work);
 
 /* ---- Collectives ---- */
@@ -312,23 +297,20 @@ typedef struct tutti_call_options {
   /* The time limit, counted from the call. When it expires, the operation and its communicator fail with
    * TUTTI_ERROR_TIMEOUT. 0: TUTTI_TIMEOUT. */
   int64_t timeout_ns;
-  /* The algorithm's name ("ring"), equal on all ranks; null: the library chooses by estimated cost.
-   * `tutti explain` lists the algorithms. */
+  /* The algorithm's name, equal on all ranks (`tutti explain` lists them); null: by estimated cost. */
   const char* algorithm;
 } tutti_call_options;
 #define TUTTI_CALL_OPTIONS_INIT \
   { sizeof(tutti_call_options), 0, NULL }
 
-/* Passed as `in`: the input is in `out`, and the result replaces it. */
+/* Passed as `in`: the input is in `out`, and is replaced. Not for gather, scatter and the _v functions. */
 #define TUTTI_IN_PLACE ((const void*)UINTPTR_MAX)
 
-/* Reduces element by element to all ranks: out[i] = in[i] of rank 0 op ... op in[i] of the last rank. `in`
- * and `out` hold `count` elements. The result has the same bits on all ranks. */
+/* Reduces to all ranks: out[i] = in[i] of rank 0 op ... op in[i] of the last rank, with equal bits on all. */
 TUTTI_C_API int tutti_all_reduce(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                  tutti_work** work);
-/* Like tutti_all_reduce, with the result on `root` only. Other ranks ignore `out`; in place it stays as it
- * was. */
+/* Like tutti_all_reduce, on `root` only. Other ranks ignore `out`; in place it is unchanged. */
 TUTTI_C_API int tutti_reduce(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, int root, const tutti_call_options* options, tutti_work** work);
 /* Copies the root's `count` elements to all ranks. */
@@ -338,46 +320,39 @@ TUTTI_C_API int tutti_broadcast(tutti_comm* comm, void* in_out, size_t count, tu
  * place: a rank's own block of `out` holds its input. */
 TUTTI_C_API int tutti_all_gather(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, const tutti_call_options* options, tutti_work** work);
-/* Like tutti_all_gather, with counts[r] elements from rank r. All ranks pass the same `size` counts. Not with
- * TUTTI_IN_PLACE. */
+/* Like tutti_all_gather, with counts[r] elements from rank r: `size` counts, the same on all ranks. */
 TUTTI_C_API int tutti_all_gather_v(tutti_comm* comm, const void* in, void* out, const uint64_t* counts,
                                    tutti_data_type type, const tutti_call_options* options,
                                    tutti_work** work);
-/* Reduces, then gives block r of the result, of `count` elements, to rank r; `in` holds size * count. In
- * place: `out` holds as many, the result replaces the rank's own block, and the other blocks are undefined
- * afterwards. */
+/* Reduces, then gives block r, of `count` elements, to rank r; `in` holds size * count. In place: `out` holds
+ * as many, the result replaces the rank's own block, and the others are undefined afterwards. */
 TUTTI_C_API int tutti_reduce_scatter(tutti_comm* comm, const void* in, void* out, size_t count,
                                      tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                      tutti_work** work);
-/* Like tutti_reduce_scatter, with counts[r] elements for rank r. All ranks pass the same `size` counts. Not
- * with TUTTI_IN_PLACE. */
+/* Like tutti_reduce_scatter, with counts[r] elements for rank r: `size` counts, the same on all ranks. */
 TUTTI_C_API int tutti_reduce_scatter_v(tutti_comm* comm, const void* in, void* out, const uint64_t* counts,
                                        tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                        tutti_work** work);
 /* Sends block r of `in`, of `count` elements, to rank r, and receives block r of `out` from it. */
 TUTTI_C_API int tutti_all_to_all(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, const tutti_call_options* options, tutti_work** work);
-/* Sends in_counts[r] elements to rank r, and receives out_counts[r] from it. Blocks lie one after the other,
- * in rank order. If a receiver's count differs from the sender's, all ranks get TUTTI_ERROR_MISMATCH. Not
- * with TUTTI_IN_PLACE. */
+/* Sends in_counts[r] elements to rank r, and receives out_counts[r] from it; blocks lie in rank order. If a
+ * receiver's count differs from the sender's, all ranks get TUTTI_ERROR_MISMATCH. */
 TUTTI_C_API int tutti_all_to_all_v(tutti_comm* comm, const void* in, const uint64_t* in_counts, void* out,
                                    const uint64_t* out_counts, tutti_data_type type,
                                    const tutti_call_options* options, tutti_work** work);
-/* Like tutti_all_gather, with the result on `root` only. Other ranks ignore `out`. Not with TUTTI_IN_PLACE;
- * the root may pass its own block of `out` as `in`. */
+/* Like tutti_all_gather, on `root` only; others ignore `out`. The root's `in` may be its block of `out`. */
 TUTTI_C_API int tutti_gather(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              int root, const tutti_call_options* options, tutti_work** work);
-/* Like tutti_gather, with in_count elements from this rank and counts[r] from rank r. Only the root needs
- * `counts`. */
+/* Like tutti_gather, with counts[r] elements from rank r; `in` has in_count. Only the root needs counts. */
 TUTTI_C_API int tutti_gather_v(tutti_comm* comm, const void* in, size_t in_count, void* out,
                                const uint64_t* counts, tutti_data_type type, int root,
                                const tutti_call_options* options, tutti_work** work);
-/* Sends block r of the root's `in`, of `count` elements, to rank r. Other ranks ignore `in`. Not with
- * TUTTI_IN_PLACE; the root may pass its own block of `in` as `out`. */
+/* Sends block r, of `count` elements, of the root's `in` to rank r. Other ranks ignore `in`. The root's `out`
+ * may be its own block of `in`. */
 TUTTI_C_API int tutti_scatter(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                               int root, const tutti_call_options* options, tutti_work** work);
-/* Like tutti_scatter, with counts[r] elements for rank r and out_count for this rank. Only the root needs
- * `counts`. */
+/* Like tutti_scatter, with counts[r] elements for rank r; `out` has out_count. Only the root needs counts. */
 TUTTI_C_API int tutti_scatter_v(tutti_comm* comm, const void* in, const uint64_t* counts, void* out,
                                 size_t out_count, tutti_data_type type, int root,
                                 const tutti_call_options* options, tutti_work** work);
@@ -394,12 +369,11 @@ TUTTI_C_API int tutti_barrier(tutti_comm* comm, const tutti_call_options* option
 #define TUTTI_ANY_RANK (-1)
 #define TUTTI_ANY_TAG UINT64_MAX
 
-/* Send and receive one message. Messages are independent of the order of collectives. Messages from one rank
- * with equal tags arrive in the order of sending. A send is over when its buffer may be reused. The receive's
- * buffer may be larger than the message (tutti_work_received returns its size); if it is smaller, that
- * receive alone fails with TUTTI_ERROR_MISMATCH. `peer` is a rank of this communicator; tags are below 2^63.
- * A receive from TUTTI_ANY_RANK or with TUTTI_ANY_TAG takes the earliest message that fits. The option
- * `algorithm` is ignored. */
+/* Send and receive one message, independently of the order of collectives. Messages from one rank with equal
+ * tags arrive in the order of sending. A send is over when its buffer may be reused. The receive's buffer may
+ * be larger than the message (see tutti_work_received); if it is smaller, that receive alone fails with
+ * TUTTI_ERROR_MISMATCH. `peer` is a rank of this communicator; tags are below 2^63. A receive from
+ * TUTTI_ANY_RANK or with TUTTI_ANY_TAG takes the earliest message that fits. `algorithm` is ignored. */
 TUTTI_C_API int tutti_send(tutti_comm* comm, const void* data, size_t count, tutti_data_type type, int peer,
                            uint64_t tag, const tutti_call_options* options, tutti_work** work);
 TUTTI_C_API int tutti_recv(tutti_comm* comm, void* data, size_t count, tutti_data_type type, int peer,
@@ -415,8 +389,7 @@ typedef struct tutti_transfer {
   uint64_t tag;
   int peer;
 } tutti_transfer;
-/* Starts all transfers together. The operation is over when the last transfer is, and fails if one fails. The
- * array is copied; the buffers are not. */
+/* Starts all transfers together; over when the last is, failed if one fails. The array is copied. */
 TUTTI_C_API int tutti_batch(tutti_comm* comm, const tutti_transfer* transfers, size_t count,
                             const tutti_call_options* options, tutti_work** work);
 

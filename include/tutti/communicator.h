@@ -95,9 +95,8 @@ class TUTTI_API Allocation {
 //
 // Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots or
 // overlaps, and `unsupported` a reduction that is not defined on the type; such a call counts as no
-// operation.
-// A failed collective, a timeout or a lost peer fails the whole communicator: every pending and later
-// operation ends with that first cause. `split`, `allocate` and `shrink` block, and throw `Error`.
+// operation. A failed collective, a timeout or a lost peer fails the whole communicator: every pending and
+// later operation ends with that first cause. `split`, `allocate` and `shrink` block, and throw `Error`.
 //
 // Thread rule: any thread may call, but threads that issue collectives on one communicator must order
 // themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in

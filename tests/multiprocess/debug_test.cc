@@ -96,7 +96,7 @@ TEST_P(DebugOver, TheRankThatDoesNotComeIsNamed) {
   const std::string text = merged(ranks, "ranks 0, 1 wait");
   EXPECT_THAT(text, HasSubstr("pid " + ranks.pid(2) +
                               ") is BEHIND: ranks 0, 1 wait for it in #21 "
-                              "all_reduce(count=100, float32, sum); the last it did was #20 barrier()"));
+                              "all_reduce(count=100, float32, sum); its last call was #20 barrier()"));
 }
 
 TEST_P(DebugOver, ASplitReadsAsSplit) {

@@ -155,7 +155,7 @@ TEST(LauncherExplain, SeveralHosts) {
   EXPECT_EQ(result.status, 0) << result.err;
   for (const char* part :
        {"on 8 ranks of 2 hosts",
-        "costs: shipped, for shm, which ranks of a host use unless told otherwise, changed as asked for",
+        "costs: shipped, for shm, which ranks of a host use unless told otherwise, changed by options",
         "  within a host: alpha ", "  between hosts: alpha 100.00 us", "chosen: two_level",
         "simulated on 8 ranks: two_level"}) {
     EXPECT_THAT(result.out, HasSubstr(part));

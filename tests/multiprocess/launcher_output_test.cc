@@ -174,7 +174,7 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
   const Ended result =
       run_by_shell("tutti run -n 2 -- sh -c 'seq 100000 && touch " + (folder / "$RANK") + "' > /dev/full");
   EXPECT_THAT(result.err,
-              HasSubstr("cannot write stdout (/dev/full): No space left on device; the ranks go on"));
+              HasSubstr("cannot write stdout (/dev/full): No space left on device; the ranks continue"));
   EXPECT_THAT(result.err, HasSubstr("status 74\n"));
   EXPECT_THAT(result.err, Not(HasSubstr("rank 0")));
   for (const char* rank : {"0", "1"}) EXPECT_EQ(access((folder / rank).c_str(), F_OK), 0) << rank;

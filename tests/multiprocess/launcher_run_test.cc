@@ -86,7 +86,7 @@ TEST(LauncherRun, WithRecoveryTheOthersGoOn) {
   Ended result = run_with_recovery("echo went on");
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(count(result.out, "went on"), 2);
-  EXPECT_THAT(result.err, HasSubstr("was ended by signal 9 (Killed); the others go on. Its last lines"));
+  EXPECT_THAT(result.err, HasSubstr("was ended by signal 9 (Killed); the others continue. Its last lines"));
   EXPECT_THAT(result.err, HasSubstr("  rank 1| last words\n"));
   // Nobody outlives the last ones to fail.
   result = run_with_recovery("exit 3");

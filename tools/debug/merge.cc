@@ -163,7 +163,7 @@ std::string Merge::state_of(int rank) const {
     latest = known;
   }
   if (last == nullptr) return "it has called nothing yet" + stays;
-  std::string text = "the last it did was " + numbered(*last);
+  std::string text = "its last call was " + numbered(*last);
   if (last->ended_us != 0) {
     text += ", over " + format_age(seconds_between(last->ended_us, dump.time_us)) + " before its dump";
   }
@@ -244,7 +244,7 @@ std::string Merge::report() {
   name_the_missing();
   if (idle) {
     text_ = std::string("nothing is in flight, and ") + (something_ ? "these" : "all") +
-            " ranks have called equally much\n" + text_;
+            " ranks have made equally many calls\n" + text_;
   } else if (something_) {
     return text_;
   } else if (moments_) {

@@ -166,7 +166,7 @@ void Job::report_failure(int rank, pid_t pid, ExitStatus status) {
   const auto lines = output_.last_lines(rank);
   const char* stream = options_.output.merge_stderr ? "output" : "stderr";
   if (lines.empty()) text += std::string(" and wrote nothing to ") + stream;
-  if (options_.enable_recovery && running_ > 0) text += "; the others go on";
+  if (options_.enable_recovery && running_ > 0) text += "; the others continue";
   if (!options_.enable_recovery && options_.ranks > 1) text += "; the others are being ended";
   text += lines.empty() ? "\n" : std::string(". Its last lines on ") + stream + ":\n";
   for (const std::string& line : lines) text += "  rank " + std::to_string(rank) + "| " + line + "\n";

@@ -107,8 +107,8 @@ void Output::write(int rank, Stream stream, std::string_view bytes) {
 void Output::note_lost(const std::string& name, const std::string& problem) {
   lost_ = true;
   note("tutti run: cannot write " + name + ": " + problem +
-       "; the ranks go on, and their output there is lost (exit status " + std::to_string(exit_output_lost) +
-       ")\n");
+       "; the ranks continue, and their output there is lost (exit status " +
+       std::to_string(exit_output_lost) + ")\n");
 }
 
 // A reader that has gone away wants no more output, so none of its is lost.

@@ -62,7 +62,7 @@ std::vector<RankDump> world(int size) {
 }
 
 TEST(Merge, NothingGoesOn) {
-  EXPECT_EQ(merge(world(4)), "nothing is in flight, and all ranks have called equally much\n");
+  EXPECT_EQ(merge(world(4)), "nothing is in flight, and all ranks have made equally many calls\n");
 }
 
 // Also those that wait for another rank than the one that is missing lead to it.
@@ -75,7 +75,7 @@ TEST(Merge, NamesWhoIsBehind) {
   EXPECT_THAT(text, HasSubstr("ranks 0, 1, 3: in #1 all_reduce(count=4), for 7.000 s\n"));
   EXPECT_THAT(text, HasSubstr("rank 2: has left #0 barrier(), 8.000 s ago\n"));
   EXPECT_THAT(text, HasSubstr("rank 2 (host h, pid 102) is BEHIND: ranks 0, 1, 3 wait for it in #1 "
-                              "all_reduce(count=4); the last it did was #0 barrier()"));
+                              "all_reduce(count=4); its last call was #0 barrier()"));
   EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
 }
 
@@ -219,7 +219,7 @@ TEST(Merge, NothingGoesOnInTheDumpsThatThereAre) {
   dumps.pop_back();
   EXPECT_EQ(
       merge(dumps),
-      "nothing is in flight, and these ranks have called equally much\n"
+      "nothing is in flight, and these ranks have made equally many calls\n"
       "there is no dump of rank 2: it has ended, is stopped, or its dump was not given; no other is in an "
       "operation with it\n");
 }
