@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// A `ChannelMap` knows the channels of one transport by their peers. The driving thread calls all of it.
+// A `ChannelMap` maps peers to the channels of one transport. Only the driving thread may use it.
 template <class Channel>
 class ChannelMap {
  public:
@@ -12,7 +12,7 @@ class ChannelMap {
 
   // Replaces an earlier channel with that peer, which may still exist.
   void add(int peer, Channel& channel) { channels_[peer] = &channel; }
-  // The channel is about to be destroyed. Has no effect if another one has replaced it.
+  // Call this before a channel is destroyed. It has no effect if another channel has replaced this one.
   void remove(int peer, const Channel& channel) {
     const auto found = channels_.find(peer);
     if (found != channels_.end() && found->second == &channel) channels_.erase(found);

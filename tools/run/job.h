@@ -29,7 +29,7 @@ class Job final : private AgentEvents {
   void on_exit(int rank, pid_t pid, ExitStatus status) override;
   void on_done() override;
 
-  // False after telling the user why not.
+  // Returns false after telling the user what is wrong.
   bool prepare(AgentTask& task);
   bool enter_folder(Environment& environment);
   void end_unread();
@@ -51,7 +51,7 @@ class Job final : private AgentEvents {
   bool any_succeeded_ = false;
   int running_ = 0;
   std::optional<int> failure_;        // the exit status of the first rank to fail
-  std::optional<int> ending_signal_;  // by which we were asked to end, or SIGPIPE: the reader has gone
+  std::optional<int> ending_signal_;  // the signal that asked us to end; SIGPIPE if the reader has gone
 };
 
 }  // namespace tutti::tools

@@ -124,7 +124,7 @@ void Poller::set_alarm(Deadline deadline) {
   if (deadline.when() == alarm_at_.when()) return;
   if (!alarm_) {
     alarm_ = Descriptor::guarded(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!alarm_) return;  // the host's next event will do
+    if (!alarm_) return;  // the next event wakes the poller instead
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = name_of(alarm_.get(), 0);

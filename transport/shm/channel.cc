@@ -81,7 +81,7 @@ std::unique_ptr<Note> Channel::objection() const {
 
 Result<std::unique_ptr<Pipe>> Channel::take_pipe(const Note& hello, std::vector<Descriptor>& descriptors) {
   SharedRope rope = context_.rope_of(peer(), std::move(descriptors[1]));
-  if (rope == nullptr) return broke("something that is no bell");
+  if (rope == nullptr) return broke("something that is not a bell");
   auto pipe = Pipe::map(std::move(descriptors[0]), hello.bytes, hello.proof);
   if (!pipe.ok()) return pipe;
   (*pipe)->close_descriptor();

@@ -92,7 +92,7 @@ void Connector::welcomed(std::vector<Descriptor> descriptors) {
   SharedRope rope = context_.rope_of(peer_, std::move(descriptors.front()));
   if (rope == nullptr) {
     return refuse(Status(Code::protocol_error,
-                         context_.describe(peer_) + " handed over something that is no bell", peer_));
+                         context_.describe(peer_) + " handed over something that is not a bell", peer_));
   }
   if (!pipe_->is_proved()) {
     return refuse(Status(Code::unsupported, context_.describe(peer_) + " has mapped other memory", peer_));

@@ -17,7 +17,8 @@ namespace tutti::shm {
 struct Context : TransportContext {
   Context(const Options& from, tutti::Transport& self) : options(from), transport(self) {}
 
-  // One descriptor per peer is enough, however many segments are shared with it. Null if this is no bell.
+  // One descriptor per peer is enough, however many segments are shared with it. Returns null if this is not
+  // a bell.
   SharedRope rope_of(int rank, Descriptor bell_of_rank) { return keep(ropes[rank], std::move(bell_of_rank)); }
   // The same for a bell that the leader of a segment hands over, which might be another one. So it is used
   // for segments only, and never in place of one that the rank itself has handed over.

@@ -46,7 +46,7 @@ void SegmentLeader::add(const Note& hello, std::vector<Descriptor> descriptors, 
   Member& member = members_[hello.member];
   if (member.link != nullptr || descriptors.size() != 1) return refuse(who + " broke the protocol");
   member.rope = context_.rope_of(static_cast<int>(hello.from), std::move(descriptors.front()));
-  if (member.rope == nullptr) return refuse(who + " handed over something that is no bell");
+  if (member.rope == nullptr) return refuse(who + " handed over something that is not a bell");
   member.link = std::move(link);
   member.link->set_events(*this);
   if (++present_ == members_.size()) make();

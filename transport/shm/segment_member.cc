@@ -8,10 +8,10 @@
 namespace tutti::shm {
 namespace {
 
-// Between two tries where too many wait to be accepted.
+// The pause between two tries to connect when the leader's queue of connections is full.
 constexpr std::chrono::milliseconds pause_when_leader_busy{1};
-// The leader has the same deadline and tells all what has become of it; if it says nothing for so much
-// longer, it is frozen.
+// The leader has the same deadline and tells all members the outcome. If it is silent for this much longer,
+// it counts as frozen.
 constexpr std::chrono::seconds patience_with_leader{5};
 
 }  // namespace
@@ -119,7 +119,7 @@ Status SegmentMember::map(const Note& offer, std::vector<Descriptor>& descriptor
                                   : context_.rope_by_hearsay(rank, std::move(bell)));
     if (ropes_.back() == nullptr) {
       return Status(Code::protocol_error,
-                    context_.describe(leader()) + " handed over something that is no bell", leader());
+                    context_.describe(leader()) + " handed over something that is not a bell", leader());
     }
   }
   std::atomic_ref(*proof_place(*segment_, member_)).store(offer.proof, std::memory_order_release);

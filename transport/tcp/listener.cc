@@ -11,12 +11,12 @@
 namespace tutti::tcp {
 namespace {
 
-constexpr int accepts_per_call = 32;  // then others have their turn
+constexpr int accepts_per_call = 32;  // after these, other descriptors get their turn
 constexpr std::chrono::milliseconds pause_when_scarce{100};
 
 }  // namespace
 
-// A connection before its hello is complete.
+// A `Stranger` is a connection whose hello is not complete yet.
 class Listener::Stranger final : public DescriptorHandler, public Timer {
  public:
   Stranger(Listener& listener, Socket socket)
@@ -31,8 +31,8 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
     if (watching_) listener_.context_.unwatch(pipe_.native_handle());
   }
 
-  // The hello is usually here with the connection, so this looks before it watches. The stranger may be gone
-  // afterwards.
+  // Usually the hello has arrived together with the connection, so this reads first and watches the socket
+  // only if needed. It may destroy this stranger.
   void listen_to() {
     if (!advance()) return;
     const Status watched = listener_.context_.watch(pipe_.native_handle(), events_, *this);
@@ -61,7 +61,8 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   std::list<std::unique_ptr<Stranger>>::iterator place;
 
  private:
-  // False if this stranger is gone: known by now, or dropped. Otherwise `events_` is what to wait for.
+  // Returns false if this stranger has been destroyed, because it was accepted or dropped. Otherwise
+  // `events_` holds the events to wait for.
   bool advance() {
     using State = security::Guard::State;
     if (passed_) return read();
@@ -180,7 +181,7 @@ void Listener::admit(Socket socket) {
 }
 
 void Listener::drop(Stranger& stranger, const char* why) {
-  if (why != nullptr) log::debug("tcp: a connection was closed before it was one of ours: ", why);
+  if (why != nullptr) log::debug("tcp: dropped an unidentified connection: ", why);
   strangers_.erase(stranger.place);
 }
 

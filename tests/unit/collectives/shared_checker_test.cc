@@ -79,12 +79,12 @@ TEST(SharedChecker, FindsARace) {
 
 TEST(SharedChecker, FindsADeadlock) {
   expect_found(exchange({.signal = false}), pair_case(),
-               "rank 0 step 2: awaits signal #1 of rank 1, which has given 0 and gives no more");
+               "rank 0 step 2: awaits signal #1 of rank 1, which has given 0 and will give no more");
   const auto each_other = emit_two(pair_case(), [](ScheduleBuilder& builder, int, int peer) {
     builder.await(peer, 1);
     builder.signal();
   });
-  expect_found(each_other, pair_case(), HasSubstr("gives no more"));
+  expect_found(each_other, pair_case(), HasSubstr("will give no more"));
 }
 
 TEST(SharedChecker, FindsAWrongResult) {
@@ -201,7 +201,7 @@ TEST(SharedChecker, FindsRanksThatLeaveTooEarly) {
     auto hasty = right;  // the root: its memory is read or written by all
     while (remove(hasty[0], StepKind::await, 0)) {
     }
-    expect_found(hasty, test, HasSubstr("memory of rank 0 when that has left"));
+    expect_found(hasty, test, HasSubstr("memory of rank 0 after that rank has left"));
   }
 }
 
@@ -209,17 +209,18 @@ TEST(SharedChecker, FindsMemoryOutOfReach) {
   ScheduleCase test = registered_case(CollectiveKind::broadcast);
   auto schedules = build("registered", test);
   test.base.registered = false;
-  expect_found(schedules, test, HasSubstr("memory that is not shown"));
+  expect_found(schedules, test, HasSubstr("memory that its owner has not shared"));
   test.base.registered = true;
   for (Step& step : schedules[2].steps) step.left.owner = step.left.owner == 0 ? 1 : step.left.owner;
-  expect_found(schedules, test, HasSubstr("memory that is not shown"));  // who has no input shows none
+  expect_found(schedules, test,
+               HasSubstr("memory that its owner has not shared"));  // a rank without input shares none
 }
 
 TEST(SharedChecker, FindsWindowsUsedWrongly) {
   ScheduleCase test = pair_case();
   auto schedules = exchange({});
   test.base.window_bytes = 15;
-  expect_found(schedules, test, "more than the windows is used");
+  expect_found(schedules, test, "the schedule uses more than the windows hold");
   schedules[1].window_count = 8;
   expect_found(schedules, pair_case(), HasSubstr("do not agree"));
   const auto outside = emit_two(pair_case(), [](ScheduleBuilder& builder, int rank, int) {

@@ -192,7 +192,7 @@ std::string log_about(const std::string& text, security::SharedCredentials crede
 
 TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(log_about("GET / HTTP/1.1\r\n\r\n", nullptr),
-              HasSubstr("control: a connection was closed before it was one of ours"));
+              HasSubstr("control: dropped an unidentified connection"));
   security::Settings settings;
   settings.token = Secret("a token");
   const auto credentials = security::Credentials::create(settings).take();
