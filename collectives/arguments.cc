@@ -11,7 +11,9 @@ namespace {
 
 Status invalid(std::string text) { return Status(Code::invalid_argument, std::move(text)); }
 
-Status no_type(DataType type) { return invalid(std::to_string(static_cast<int>(type)) + " is no data type"); }
+Status no_type(DataType type) {
+  return invalid(std::to_string(static_cast<int>(type)) + " is not a data type");
+}
 
 // More bytes than an object can have; sums and products stop there instead of wrapping round.
 constexpr std::uint64_t too_much = std::numeric_limits<std::ptrdiff_t>::max();

@@ -78,20 +78,20 @@ struct TUTTI_API Config {
     std::string_view type_name() const;
   };
 
-  // A row of the table, with what it is now; a secret only shows that it is set.
+  // A row of the table with its current value. The value of a secret only says that it is set.
   struct Setting {
     const Variable* variable;
     std::string value;
     bool from_environment;
   };
 
-  // All defaults.
+  // Every setting has its default.
   Config();
-  // From the process's environment. An empty value counts as not set, but for a token, where it is an
+  // From the process's environment. An empty value counts as not set, except for a token, where it is an
   // error. A value that does not fit is invalid_argument, naming the variable, the value and what is
   // expected.
   static Result<Config> from_environment();
-  // The same from given names and values.
+  // Reads the settings from the given names and values instead, by the same rules.
   static Result<Config> from_values(const std::map<std::string, std::string>& values);
 
   static std::span<const Variable> variables();

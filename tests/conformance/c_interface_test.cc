@@ -61,7 +61,7 @@ TEST(CInterface, WrongArgumentsAreToldApart) {
     float value = 1;
     tutti_work* work = nullptr;
     EXPECT_EQ(tutti_broadcast(alone, &value, 1, 77, 0, nullptr, &work), TUTTI_ERROR_INVALID_ARGUMENT);
-    EXPECT_THAT(tutti_error_message(), HasSubstr("77 is no data type"));
+    EXPECT_THAT(tutti_error_message(), HasSubstr("77 is not a data type"));
     EXPECT_EQ(work, nullptr);
     EXPECT_EQ(tutti_all_reduce(alone, &value, &value, 1, TUTTI_FLOAT32, nullptr, nullptr, nullptr),
               TUTTI_ERROR_INVALID_ARGUMENT);

@@ -171,7 +171,7 @@ TEST_P(CommunicatorErrors, ATypeThatIsNoneIsRefused) {
     for (const auto& call : calls) {
       const Status status = outcome(call());
       EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
-      EXPECT_TRUE(contains(status.message(), "99 is no data type")) << status.message();
+      EXPECT_TRUE(contains(status.message(), "99 is not a data type")) << status.message();
     }
     comm.barrier().wait();
   });

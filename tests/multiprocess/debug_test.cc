@@ -96,7 +96,7 @@ TEST_P(DebugOver, TheRankThatDoesNotComeIsNamed) {
   const std::string text = merged(ranks, "ranks 0, 1 wait");
   EXPECT_THAT(text, HasSubstr("pid " + ranks.pid(2) +
                               ") is BEHIND: ranks 0, 1 wait for it in #21 "
-                              "all_reduce(count=100, float32, sum); the last it did was #20 barrier()"));
+                              "all_reduce(count=100, float32, sum); its last call was #20 barrier()"));
 }
 
 TEST_P(DebugOver, ASplitReadsAsSplit) {
@@ -141,7 +141,7 @@ TEST_P(DebugOver, ARankThatIsStoppedIsNamed) {
 TEST_P(DebugOver, WhoIsAtWorkIsNotCalledBehind) {
   Ranks ranks(3, "busy", {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.wait_until_stuck();
-  const std::string moments = "nobody is seen to be stuck: the ranks were seen at different moments";
+  const std::string moments = "no rank is known to be stuck: the ranks were seen at different moments";
   const std::string text = merged(ranks, moments);
   EXPECT_THAT(text, HasSubstr(moments));
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));

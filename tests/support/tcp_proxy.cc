@@ -124,7 +124,7 @@ void TcpProxy::accept_one(std::size_t listener) {
   connections_.push_back(std::move(connection));
 }
 
-// Until one side ends, which the other then sees.
+// Forwards bytes until one side ends the connection, and then ends the other side too.
 void TcpProxy::pump(Connection& connection, int from, int to, std::string Record::*record) {
   std::array<char, 65536> bytes;
   for (;;) {

@@ -61,7 +61,7 @@ std::string check_exports(const std::vector<std::string>& exports) {
   return {};
 }
 
-// Options that are text until they are understood.
+// `RunWords` are the options that are text until they are parsed.
 struct RunWords {
   std::string output;
   std::string grace = "2s";

@@ -10,9 +10,9 @@
 
 namespace tutti {
 
-// An `EagerPool` is memory for eager payloads that nobody has asked for yet. The memory in use is bounded by
-// the credit window, since a message costs at least its block; blocks are kept for reuse as long as used and
-// kept ones together fit into the window as well.
+// An `EagerPool` is memory for eager payloads that no receive has claimed yet. The memory in use is bounded
+// by the credit window, since a message costs at least its block; free blocks are kept for reuse as long as
+// all blocks together fit into the window.
 class EagerPool {
  public:
   explicit EagerPool(std::uint32_t window) : window_(window) {}

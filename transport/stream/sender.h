@@ -30,24 +30,27 @@ class StreamSender {
   StreamSender& operator=(const StreamSender&) = delete;
 
   void push(SendOp& op);
-  // Unlinks the operation in whatever state it is and completes it with `why`. False as for `control`.
+  // Unlinks the operation in whatever state it is and completes it with `why`. Returns false in the same case
+  // as `control`.
   [[nodiscard]] bool cancel(SendOp& op, const Status& why);
 
-  // Queues a clear, cancel or refuse. False: too many wait already; the peer does not read.
+  // Queues a clear, cancel or refuse frame. Returns false if too many are queued already, since the peer does
+  // not read.
   [[nodiscard]] bool control(FrameType type, std::uint32_t id, Code code = Code::ok);
   void abort(std::uint32_t context, const Status& why);
   void goodbye() { goodbye_ = Goodbye::queued; }
   bool goodbye_written() const { return goodbye_ == Goodbye::written; }
-  // Credit to hand back to the peer; a frame is made of it when half the window has come together.
+  // Adds credit to hand back to the peer. A frame carries it once half the window is owed.
   void return_credit(std::uint32_t units) { credit_owed_ += units; }
 
-  // Take what the peer has sent; return what is wrong with it, or null. Answers to messages that have ended
-  // meanwhile are not wrong.
+  // These handle frames from the peer. They return what is wrong with a frame, or null. Answers to messages
+  // that have already ended are allowed.
   const char* on_clear(std::uint32_t id);
   const char* on_refuse(std::uint32_t id, const Status& why);
   const char* on_credit(std::uint64_t units);
 
-  // Gives everything to another channel. Allowed as long as `next_frame` has taken nothing.
+  // Moves all queued operations and frames to another channel. Allowed as long as `next_frame` has taken
+  // nothing.
   void hand_over(Channel& to);
 
   bool urgent() const { return control_first_ != control_.size() || !aborts_.empty() || credit_is_due(); }
@@ -55,8 +58,8 @@ class StreamSender {
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
 
-  // Completes everything with `why`. Frames that the pipe holds go on with a copy of their payload if
-  // `keep_frames`, else they are void.
+  // Completes everything with `why`. With `keep_frames`, frames that the pipe already holds are still sent,
+  // from a copy of their payload; otherwise they are void.
   void fail_all(const Status& why, bool keep_frames);
 
  private:

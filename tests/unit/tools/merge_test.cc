@@ -62,7 +62,7 @@ std::vector<RankDump> world(int size) {
 }
 
 TEST(Merge, NothingGoesOn) {
-  EXPECT_EQ(merge(world(4)), "nothing is in flight, and all ranks have called equally much\n");
+  EXPECT_EQ(merge(world(4)), "nothing is in flight, and all ranks have made the same number of calls\n");
 }
 
 // Also those that wait for another rank than the one that is missing lead to it.
@@ -75,7 +75,7 @@ TEST(Merge, NamesWhoIsBehind) {
   EXPECT_THAT(text, HasSubstr("ranks 0, 1, 3: in #1 all_reduce(count=4), for 7.000 s\n"));
   EXPECT_THAT(text, HasSubstr("rank 2: has left #0 barrier(), 8.000 s ago\n"));
   EXPECT_THAT(text, HasSubstr("rank 2 (host h, pid 102) is BEHIND: ranks 0, 1, 3 wait for it in #1 "
-                              "all_reduce(count=4); the last it did was #0 barrier()"));
+                              "all_reduce(count=4); its last call was #0 barrier()"));
   EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
 }
 
@@ -132,7 +132,7 @@ TEST(Merge, AllAreInIt) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
   running(dumps[1], "barrier()", {0});
-  EXPECT_THAT(merge(dumps), HasSubstr("nobody is behind"));
+  EXPECT_THAT(merge(dumps), HasSubstr("no rank is behind"));
 }
 
 // Seen at `time_us`, with an operation since `since_us`.
@@ -151,8 +151,9 @@ TEST(Merge, MomentsAreNoDelay) {
   move_to(dumps[1], now + 12'000, now + 11'000);
   const std::string text = merge(dumps);
   EXPECT_THAT(
-      text, HasSubstr("nobody is seen to be stuck: the ranks were seen at different moments, 0.012 s apart, "
-                      "and none was seen to wait for another one for 0.100 s"));
+      text,
+      HasSubstr("no rank is known to be stuck: the ranks were seen at different moments, 0.012 s apart, "
+                "and none was seen to wait for another one for 0.100 s"));
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
 }
 
@@ -161,7 +162,7 @@ TEST(Merge, WhatBeganLaterIsNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
   move_to(dumps[0], now + 60'000'000, now + 1'000'000);
-  EXPECT_THAT(merge(dumps), HasSubstr("nobody is seen to be stuck"));
+  EXPECT_THAT(merge(dumps), HasSubstr("no rank is known to be stuck"));
   move_to(dumps[0], now + 60'000'000, now - 1'000'000);
   EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
 }
@@ -184,7 +185,7 @@ TEST(Merge, ASendAndItsAnswerAreNoCircle) {
         {.call = "recv(count=1)", .running = true, .issued_us = seen - 100, .waiting_for = {1 - rank}});
   }
   const std::string text = merge(dumps);
-  EXPECT_THAT(text, HasSubstr("nobody is seen to be stuck"));
+  EXPECT_THAT(text, HasSubstr("no rank is known to be stuck"));
   EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
 }
 
@@ -193,7 +194,7 @@ TEST(Merge, NoAnswerIsAWait) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {});
   move_to(dumps[0], now, 0);
-  EXPECT_THAT(merge(dumps), HasSubstr("nobody is seen to be stuck"));
+  EXPECT_THAT(merge(dumps), HasSubstr("no rank is known to be stuck"));
   dumps[0].progress = false;
   EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
 }
@@ -219,7 +220,7 @@ TEST(Merge, NothingGoesOnInTheDumpsThatThereAre) {
   dumps.pop_back();
   EXPECT_EQ(
       merge(dumps),
-      "nothing is in flight, and these ranks have called equally much\n"
+      "nothing is in flight, and these ranks have made the same number of calls\n"
       "there is no dump of rank 2: it has ended, is stopped, or its dump was not given; no other is in an "
       "operation with it\n");
 }
