@@ -17,7 +17,7 @@ namespace tutti {
 // carries. Notes are little-endian; what comes from a peer is checked field by field.
 enum ControlTopic : std::uint32_t {
   topic_failure = 1,  // FailureNote, to all
-  topic_blocked = 2,  // CallNote, to all: somebody has waited for long in this call
+  topic_blocked = 2,  // CallNote, to all: a rank has waited long in this call
   topic_expired = 3,  // ExpiredNote, to the leader: an operation's time is over
   topic_where = 4,    // CallNote, to all: the leader asks who has come to this call
   topic_here = 5,     // HereNote, the answer
@@ -110,7 +110,7 @@ struct ShrinkNote {
     propose,   // by the leader: these go on
     accept,
     object,   // the number is taken here
-    commit,   // by the leader, or by whoever knows: it is so
+    commit,   // by the leader, or by a member that knows: it is agreed
     refuse,   // too few are left
     learned,  // a commit has arrived
   };

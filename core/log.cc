@@ -38,8 +38,8 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   return logger;
 }
 
-// A file that is open. spdlog's own sink opens anything that has the name, and waits until somebody reads
-// from a pipe.
+// A file that is open. spdlog's own sink opens anything that has the name, and waits until another process
+// reads from a pipe.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(Descriptor file) : file_(std::move(file)) {}

@@ -28,7 +28,7 @@ std::uint64_t machine_memory(const std::string& root) {
   return sum == 0 ? unlimited : sum;
 }
 
-// "max" is no number.
+// "max" is not a number.
 std::uint64_t read_limit(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t limit = 0;

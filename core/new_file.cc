@@ -28,10 +28,11 @@ std::string why_not_alone(const struct stat& info) {
 
 bool is_of_others(const struct stat& info) { return info.st_uid != geteuid() && info.st_uid != 0; }
 
-// The same for what is only added to. A pipe of our own is meant; one of somebody else's may stop us.
+// The same for a file that is only appended to. A pipe of this user is deliberate; another user's pipe might
+// block this process.
 std::string why_not_ours_to_extend(const struct stat& info) {
   if (S_ISREG(info.st_mode)) return why_not_alone(info);
-  return is_of_others(info) ? "it belongs to another user, and is no file" : "";
+  return is_of_others(info) ? "it belongs to another user, and is not a file" : "";
 }
 
 // -1 with errno; ELOOP: another user would lead us. Links of our own, and those of the system (/dev/stdout),
@@ -65,7 +66,7 @@ Result<Descriptor> open_to_append(const std::string& path) {
   Descriptor file(
       open_unless_led_astray(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file && errno == ELOOP) return Status(Code::invalid_argument, "it is a symbolic link of another user");
-  if (!file && errno == ENXIO) return Status(Code::invalid_argument, "it is a pipe that nobody reads");
+  if (!file && errno == ENXIO) return Status(Code::invalid_argument, "it is a pipe that no process reads");
   if (!file) return Status(Code::invalid_argument, error_text(errno));
   struct stat info = {};
   std::string why = fstat(file.get(), &info) == 0 ? why_not_ours_to_extend(info) : error_text(errno);

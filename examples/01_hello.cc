@@ -20,10 +20,10 @@ int main(int argc, char** argv) try {
   tutti::Communicator comm = tutti::init(options.init);
   print("Hello from ", comm.describe(comm.rank()), ", one of ", comm.size());
 
-  // Nobody goes on before everybody has come this far.
+  // No process goes on before all of them have reached this line.
   comm.barrier().wait();
 
-  // Everybody brings a 1. Afterwards everybody holds the sum of all those ones.
+  // Every process contributes a 1. Afterwards every process holds the sum of all those ones.
   std::array<int, 1> ones{1};
   comm.all_reduce(ones, tutti::ReduceOp::sum).wait();
 

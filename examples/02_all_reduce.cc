@@ -1,6 +1,6 @@
-// all_reduce: everybody brings a list of numbers of the same length, and everybody gets the same list back,
-// in which the numbers at each place have been combined: added up, or the largest of them, or their average,
-// ...
+// all_reduce: every process contributes a list of numbers of the same length, and every process gets the same
+// list back, in which the numbers at each place have been combined: added up, or the largest of them, or
+// their average, ...
 //
 //   tutti run -n 4 -- 02_all_reduce
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sharing out work: rank 0 says what to do (broadcast), everybody does a part of it, and rank 0 collects the
+// Sharing out work: rank 0 says what to do (broadcast), every rank does a part of it, and rank 0 collects the
 // parts (gather). The work: the number pi, as the area under 4 / (1 + x * x) between 0 and 1, cut into thin
 // strips.
 //
@@ -40,7 +40,8 @@ int main(int argc, char** argv) try {
     pi[0] += parts[r];
   }
 
-  // Now that the root knows pi, it tells everybody; and with all_gather everybody hears from everybody.
+  // Now that the root knows pi, it sends pi to all ranks. With all_gather every rank gets data from every
+  // rank.
   comm.broadcast(pi, root).wait();
   std::vector<double> heard(comm.size());
   comm.all_gather(pi, heard).wait();

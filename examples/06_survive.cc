@@ -59,7 +59,8 @@ void learn(tutti::Communicator& comm, State& state, const std::vector<Image>& im
   ++state.step;
 }
 
-// An all_reduce that one rank has completed may have failed on another. Whoever is ahead tells the others.
+// An all_reduce that one rank has completed may have failed on another. The rank that is ahead tells the
+// others.
 void catch_up(tutti::Communicator& comm, State& state) {
   std::vector<std::int64_t> steps(static_cast<std::size_t>(comm.size()));
   comm.all_gather(std::span(&state.step, 1), steps).wait();

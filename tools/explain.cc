@@ -103,7 +103,7 @@ std::string understand(const ExplainOptions& options, Question& question) {
   if (!type) return no_such("type", options.type, type_names());
   if (!op) return no_such("operation", options.op, op_names());
   if (*bytes % size_of(*type) != 0) {
-    return "--bytes " + options.bytes + " is no whole number of " + options.type + "s, of " +
+    return "--bytes " + options.bytes + " is not a whole number of " + options.type + "s, of " +
            std::to_string(size_of(*type)) + " bytes each";
   }
   if (is_reduction(*kind) && !op->supports(*type)) return options.op + " is not defined on " + options.type;

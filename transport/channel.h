@@ -47,7 +47,7 @@ class Channel {
   // before messages that were sent earlier. If the connection ends first, it is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
   // Fails everything pending with `why` and closes; no `on_channel_down`. `clean`: frames under way are
-  // completed, and a goodbye follows them, so that the peer knows that this is no crash. Returns at once.
+  // completed, and a goodbye follows them, so that the peer knows that this is not a crash. Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
   // After `close`: true when the goodbye has left and the peer has answered it by closing its side (or the
   // connection has ended), so that the pipe can be dropped without a reset overtaking the goodbye.

@@ -23,7 +23,7 @@ class Transport {
   virtual ~Transport() = default;
 
   virtual std::string_view name() const = 0;
-  // The text that a peer needs to reach us; opaque to everybody else. Valid after creation.
+  // The text that a peer needs to reach us; opaque to all others. Valid after creation.
   virtual std::string address() const = 0;
   // Ok, or why that peer cannot be reached this way. Judged from the addresses alone; must be symmetrical.
   virtual Status can_reach(const PeerInfo& peer) const = 0;

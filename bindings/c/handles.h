@@ -60,7 +60,7 @@ T& checked(T* pointer, const char* what) {
 DataType data_type(tutti_data_type type);
 const ReduceOp& reduce_op(tutti_op op);
 
-// Converts a caller's `timeout_ns`; throws for a negative one. INT64_MAX is no limit.
+// Converts a caller's `timeout_ns`; throws for a negative one. INT64_MAX means no limit.
 inline std::chrono::nanoseconds duration(std::int64_t timeout_ns) {
   if (timeout_ns < 0) throw invalid("a timeout must not be negative");
   return std::chrono::nanoseconds(timeout_ns);

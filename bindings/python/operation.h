@@ -44,7 +44,7 @@ class Operation {
 // Releases the arrays of operations that are over by now, but whose handles were destroyed before.
 void release_finished();
 
-// Converts `seconds` for the library; a time too long for it is no limit. Throws for a negative number or
+// Converts `seconds` for the library; a time too long for it means no limit. Throws for a negative number or
 // none.
 std::chrono::nanoseconds duration(double seconds);
 // The same for a limit that may be left out, which is zero for the library.

@@ -54,7 +54,7 @@ void run_callback(const std::function<void(const Status&)>& callback, const Stat
   } catch (const std::exception& error) {
     log::error("a callback given to `then` threw an exception, which is dropped: ", error.what());
   } catch (...) {
-    log::error("a callback given to `then` threw what is no std::exception; it is dropped");
+    log::error("a callback given to `then` threw something other than a std::exception; it is dropped");
   }
 }
 

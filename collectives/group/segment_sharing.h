@@ -60,7 +60,7 @@ class SegmentSharing {
   SharedSegmentEvents& events_;
   bool has_board_ = false;
   std::uint32_t asked_for_ = 0;          // segments
-  std::vector<ShareRequest*> requests_;  // that somebody waits for; driving
+  std::vector<ShareRequest*> requests_;  // those that an operation waits for; driving thread only
   AllocationTable allocations_;
 };
 

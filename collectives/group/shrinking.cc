@@ -167,7 +167,8 @@ void Shrinking::on_note(int position, const ShrinkNote& note) {
   if (leader() == members_.rank()) lead(false);
 }
 
-// Somebody has given up the attempt that this rank is at, and calls again: all go on with the later one.
+// Another rank has given up this rank's attempt and called `shrink` again, so all ranks go on with the later
+// attempt.
 void Shrinking::begin_anew(std::uint32_t attempt) {
   attempt_ = attempt;
   joined_.assign(size_, std::nullopt);
@@ -262,7 +263,7 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
 
 // --- the end ---
 
-// Whoever asks from now on is told by the desk.
+// The desk answers ranks that ask from now on.
 void Shrinking::conclude(const ShrinkNote& decision) {
   decision_ = decision;
   desk_.remember(context_, encode(decision));

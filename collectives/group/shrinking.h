@@ -22,12 +22,12 @@ class Mesh;
 // One rank's part in the agreement of a failed communicator's survivors; a two-phase commit led by the lowest
 // of them.
 //
-// Everybody joins at the leader. When each member has joined, or is gone, the leader proposes who goes on and
-// under which number; when all of those have accepted, it commits. If the leader dies, the next one begins
-// anew: nobody can have gone on without all having accepted, and who has gone on answers whatever he is asked
-// with the decision, which the new leader takes over. The leader goes on when all members have learned of the
-// commit: they may leave as soon as they go on, and the last one must not find itself alone. All is said
-// again until it is answered, so that lost notes do no harm.
+// Every member joins at the leader. When each member has joined, or is gone, the leader proposes who goes on
+// and under which number; when all of those have accepted, it commits. If the leader dies, the next one
+// begins anew: nobody can have gone on without all having accepted, and who has gone on answers whatever he
+// is asked with the decision, which the new leader takes over. The leader goes on when all members have
+// learned of the commit: they may leave as soon as they go on, and the last one must not find itself alone.
+// All is said again until it is answered, so that lost notes do no harm.
 //
 // Functions are for the driving thread, unless they are marked.
 class Shrinking final : public Pollable {

@@ -200,13 +200,13 @@ void measure(Communicator& communicator, const std::optional<TwoRanks>& pair, Li
 
 LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double factor) {
   const auto like = [&](double value, double usual) {
-    return value >= usual / factor && value <= usual * factor;  // not so if it is no number
+    return value >= usual / factor && value <= usual * factor;  // not so if it is not a number
   };
   if (!like(measured.alpha, shipped.alpha) || !like(measured.beta, shipped.beta)) return shipped;
   LinkCost link = measured;
   // The other figures are differences of measurements, which noise distorts more easily.
   const auto between = [](double value, double least, double most) {
-    return value >= least ? std::min(value, most) : least;  // also if it is no number
+    return value >= least ? std::min(value, most) : least;  // also if it is not a number
   };
   link.gap = between(measured.gap, link.alpha / 20, link.alpha);
   link.busy = between(measured.busy, link.gap / 4, link.alpha);
@@ -231,8 +231,8 @@ CostModel agree_on_costs(Communicator& communicator, const Topology& topology, c
   std::memcpy(&model, bytes.data(), sizeof model);
   // All ranks got the same figures and refuse them alike; with their own they would plan differently.
   if (!is_possible(model)) {
-    throw Error(Status(Code::protocol_error,
-                       "rank 0 sent impossible costs of messages: " + describe(model), 0));
+    throw Error(
+        Status(Code::protocol_error, "rank 0 sent impossible costs of messages: " + describe(model), 0));
   }
   return model;
 }

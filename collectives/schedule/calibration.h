@@ -9,9 +9,9 @@ namespace tutti {
 
 // `agree_on_costs` measures what messages cost and returns what all ranks agree on: one pair of ranks for
 // each class of connection (the first two ranks of the first host that has two; the first ranks of the first
-// two hosts) exchanges messages for a few milliseconds; rank 0 measures its kernels, and tells everybody. A
-// class without such a pair keeps its costs from `shipped`. With `measuring` false nothing is measured, and
-// all ranks agree on rank 0's `shipped`.
+// two hosts) exchanges messages for a few milliseconds; rank 0 measures its kernels, and sends the results to
+// all ranks. A class without such a pair keeps its costs from `shipped`. With `measuring` false nothing is
+// measured, and all ranks agree on rank 0's `shipped`.
 //
 // Collective and blocking; every rank calls it, on a communicator that is used for nothing else. Throws
 // `Error` if the communicator fails.

@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 // The time between a connection's end and the verdict, for a rank that knows a better cause.
 constexpr milliseconds grace{50};
-// After so many refusals a rank counts as gone: it listened before anybody knew its address.
+// After this many refusals a rank counts as gone, since it listened before any other rank knew its address.
 constexpr int refusals_until_gone = 5;
 constexpr milliseconds retry_pause{200};
 // The network may say so often that it does not lead there.
@@ -219,11 +219,11 @@ void Overlay::attempt_failed(int rank, Contact& contact, Clock::time_point now) 
   if (!refused) return;
   contact.next_try = now + contact.backoff.next();
   if (++contact.refusals < refusals_until_gone) return;
-  // A firewall may refuse one direction only: the other side has its turn before anybody is given up.
+  // A firewall may refuse one direction only, so the other side tries before any rank is given up.
   if (now < both_tried_at_ && losses_.empty() && !any_left_) return;
   // If ranks have begun to leave, this one will have done so as well, and its goodbye went another way.
   if (any_left_) return on_left(rank, -1);
-  unreachable("nobody listens for it any more: ");
+  unreachable("nothing listens for it any more: ");
 }
 
 void Overlay::read_answer(int rank, Contact& contact, bool goes_on, Clock::time_point now) {

@@ -25,12 +25,14 @@ void warn_once(std::atomic_flag& said, const std::string& text) {
   if (!said.test_and_set()) log::warn(text);
 }
 
-// `gives` completes the warning: what somebody who reads the file can do.
+// `gives` completes the warning: what a process that reads the file can do.
 void warn_if_open(std::atomic_flag& said, const char* variable, const std::string& path, mode_t mode,
                   const char* gives) {
   if ((mode & (S_IRWXG | S_IRWXO)) == 0) return;
-  warn_once(said, std::string(variable) + ": " + path +
-                      " is open to other users than its owner (chmod 600 closes it): who reads it " + gives);
+  warn_once(said,
+            std::string(variable) + ": " + path +
+                " is open to other users than its owner (chmod 600 closes it): a process that reads it " +
+                gives);
 }
 
 Status bad_file(const std::string& path, const std::string& why) {

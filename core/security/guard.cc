@@ -172,7 +172,7 @@ void Guard::judge_opening(int socket) {
   }
   if (take<std::uint8_t>(opening_, 11) != static_cast<std::uint8_t>(parties_.service) ||
       take<std::uint32_t>(opening_, 16) != parties_.to) {
-    return refuse(Verdict::not_meant, Code::unreachable, them(socket) + " means somebody else");
+    return refuse(Verdict::not_meant, Code::unreachable, them(socket) + " means another process");
   }
   challenge();
 }
@@ -337,7 +337,7 @@ std::string Guard::them(int socket) const {
 
 std::string Guard::other_token(int socket) const {
   const char* const or_else =
-      mode() == Mode::tls_files ? ", or somebody who has a certificate stands between them" : "";
+      mode() == Mode::tls_files ? ", or a process with a certificate stands between them" : "";
   return them(socket) + " has another token than " + us(socket) + or_else + advice;
 }
 

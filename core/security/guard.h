@@ -59,8 +59,8 @@ class Guard {
 
   // Once failed. `unauthenticated`, with both addresses: one side asked for a proof that the other one could
   // not give. `timeout`, `peer_lost`: the connection or the time ended. `protocol_error`: the other side is
-  // something else. `mismatch`: of another version. `unreachable`: the connection was meant for somebody
-  // else.
+  // something else. `mismatch`: of another version. `unreachable`: the connection was meant for another
+  // process.
   const Status& status() const { return status_; }
   // The sort of a failure, for the side that accepts: equal for all that lack the same thing.
   Verdict verdict() const { return verdict_; }

@@ -87,7 +87,7 @@ enum {
   TUTTI_FLOAT8_E5M2 = 12
 };
 
-/* Bytes of one element; 0 for a number that is no type. */
+/* Bytes of one element; 0 for a number that is not a type. */
 TUTTI_C_API size_t tutti_data_type_size(tutti_data_type type);
 /* "int8", "bfloat16", "bool", ...; "unknown". Static. */
 TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);

@@ -8,9 +8,9 @@
 
 #include <tutti/status.h>
 
-// Lines for whoever runs the program: "2025-01-31T12:00:00.123456 warn [tutti 3/8 node7:4711] text". They go
-// to stderr, or are appended to a file, whole lines at a time. All of it may be called from any thread at any
-// time, also while the process exits; nothing here throws, ends the process or installs a handler.
+// Log lines for the users of the program: "2025-01-31T12:00:00.123456 warn [tutti 3/8 node7:4711] text". They
+// go to stderr, or are appended to a file, whole lines at a time. All of it may be called from any thread at
+// any time, also while the process exits; nothing here throws, ends the process or installs a handler.
 namespace tutti::log {
 
 enum class Level : std::uint8_t { off, error, warn, info, debug, trace };

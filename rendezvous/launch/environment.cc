@@ -53,7 +53,7 @@ Status Explicit::say_store(const StoreLocation& location, const std::string& fro
     store_from_ = from;
     return {};
   }
-  // If one of the two says that somebody serves the store, that is so.
+  // If either of the two says that the store is already served, that counts.
   const bool served = store_.served || location.served;
   StoreLocation known = store_, said = location;
   known.served = said.served = served;

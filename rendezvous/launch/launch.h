@@ -19,7 +19,7 @@ struct StoreLocation {
   Kind kind = Kind::none;
   std::string host;
   std::uint16_t port = 0;
-  bool served = false;  // tcp: somebody (a launcher) serves already; otherwise rank 0 does
+  bool served = false;  // tcp: another process (a launcher) serves the store; otherwise rank 0 does
   std::string path;
   friend bool operator==(const StoreLocation&, const StoreLocation&) = default;
 };

@@ -59,7 +59,7 @@ Status Ending::first_cause(const Status& failure) const {
 
 void Ending::take_leave(const Status& outcome) {
   const bool failed = !outcome.ok();
-  // A timeout is about ranks that are late, and nobody can tell those in time; unless all have met.
+  // A timeout is about ranks that are late, and those cannot be told in time, unless all ranks have met.
   const bool connecting = meeting_.phase == Phase::connecting;
   const bool lingers = failed && meeting_.failure_stands && (connecting || outcome.code() != Code::timeout);
   if (lingers) linger(outcome, 1);
@@ -67,7 +67,7 @@ void Ending::take_leave(const Status& outcome) {
 }
 
 // Ranks that are only just starting should learn of a failure too, and not wait in vain. So the rank that
-// keeps the store, or all ranks, stay for a moment, unless everybody knows. The last to leave takes the
+// keeps the store, or all ranks, stay for a moment, unless every rank knows. The last to leave takes the
 // failure along.
 void Ending::linger(const Status& failure, int counted) {
   MeetingStore& store = meeting_.store;

@@ -156,12 +156,12 @@ Result<std::string> Exchange::make_table() {
     return late ? ending_.publish(meeting_.not_arrived()) : table.status();
   }
   if (Status status = rendezvous::check_gathered(self, encoded); !status.ok()) return ending_.publish(status);
-  // If somebody published a failure first, that is the table.
+  // If another rank published a failure first, that is the table.
   return meeting_.store.compare_set("table", "", encode_table(encoded), meeting_.deadline);
 }
 
 // Appends what ranks first..last-1 published, however long they take. Ends early with the table if there
-// already is one: somebody's failure, or that of an earlier meeting.
+// already is one: another rank's failure, or the table of an earlier meeting.
 Result<std::string> Exchange::gather(int first, int last, std::vector<std::string>& encoded) {
   std::vector<std::string> keys;
   for (int rank = first; rank < last; ++rank) keys.push_back(rank_key(rank));
@@ -188,7 +188,7 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
 Result<std::string> Exchange::await_table() {
   Result<std::string> table = meeting_.await_key("table");
   if (table.ok() || table.status().code() != Code::timeout) return table;
-  // Rank 0's time may be up at this moment too; then it says for all who is missing.
+  // Rank 0's time may be up at this moment too; then it tells all ranks which ones are missing.
   table = meeting_.store.get("table", meeting_.deadline);
   if (table.ok() || table.status().code() != Code::timeout) return table;
   return ending_.publish(meeting_.not_arrived());

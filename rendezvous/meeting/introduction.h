@@ -29,7 +29,7 @@ Introduction describe_this_process();
 std::string boot_id();
 
 std::string encode_introduction(const Introduction& rank);
-// `protocol_error` if the text is no introduction.
+// `protocol_error` if the text is not an introduction.
 Result<Introduction> decode_introduction(std::string_view text);
 
 // The `mismatch` says why these two ranks cannot be in one world, and names both.

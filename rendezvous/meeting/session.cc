@@ -59,7 +59,7 @@ Result<Places> places_to_serve(const std::string& host, const SessionOptions& op
     return address.is_loopback() || is_own(address.host(), *interfaces);
   });
   const std::string doubt =
-      ", which is no address of rank 0's host (it means " + resolved->front().host() + " there)";
+      ", which is not an address of rank 0's host (it means " + resolved->front().host() + " there)";
   return Places{std::move(addresses), own ? "" : doubt};
 }
 

@@ -60,7 +60,7 @@ class Session {
   std::unique_ptr<Serving> serving_;
 };
 
-// Rank 0 serves the store, unless somebody does; everybody connects to it. Retries until the deadline.
+// Rank 0 serves the store, unless another process does. All ranks connect to it. Retries until the deadline.
 // A world of one rank gets a store in memory.
 Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline);
 

@@ -246,7 +246,7 @@ TEST_P(ChannelFailures, LostPeer) {
   world[0].post(later_recv);
   EXPECT_EQ(later.wait().code(), Code::peer_lost);
   EXPECT_EQ(later_recv.wait().code(), Code::peer_lost);
-  EXPECT_EQ(any.over.load(), 0u) << "somebody else may still send";
+  EXPECT_EQ(any.over.load(), 0u) << "another peer may still send";
   Send other(8, user(2), 1);
   world[2].post(0, other);
   EXPECT_TRUE(any.wait().ok() && other.wait().ok());
@@ -272,7 +272,7 @@ TEST_P(ChannelFailures, Goodbye) {
   world[1].drive([&] { EXPECT_EQ(world[1].context.downs[0].code(), Code::aborted); });
 }
 
-// Everything is in flight when everybody leaves: each operation ends exactly once, nobody waits for long.
+// Messages are in flight when all ranks leave. Each operation ends exactly once, and no rank waits long.
 TEST_P(ChannelFailures, ShutdownWithThingsInFlight) {
   for (int round = 0; round < 5; ++round) {
     World world(GetParam(), 4, {.small_buffers = true, .limits = tiny});

@@ -88,7 +88,7 @@ struct Waitable : Op {
       ++self.completions;
       self.status = why;
       Driver& waker = *self.driver;
-      self.over.store(1);  // whoever waits may be through with it at once
+      self.over.store(1);  // the waiting thread may destroy it at once
       waker.notify(self.over);
     };
   }

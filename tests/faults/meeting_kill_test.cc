@@ -26,7 +26,7 @@ struct Start {
   int size;
   std::string transport;
   int absent;         // a rank that is stopped before it can come; -1: none
-  std::string store;  // of somebody; empty: rank 0 serves one
+  std::string store;  // of another process; empty: rank 0 serves one
 };
 
 FaultWorld::Options options_of(const Start& start) {

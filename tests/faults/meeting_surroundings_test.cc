@@ -27,7 +27,7 @@ Process rank_of_two(int rank, const std::vector<std::string>& command, const std
                            {"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(unused_port())}});
 }
 
-// Enough for a store to listen, but not for anybody to come in.
+// Enough for a store to listen, but not to accept a connection.
 TEST(MeetingWithFewDescriptors, SaysSo) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";
@@ -58,7 +58,7 @@ TEST(MeetingWithoutLoopback, SaysSo) {
   EXPECT_EQ(job.wait(), 1) << job.report();
   EXPECT_NE(job.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
       << job.report();
-  // Nobody has waited for what cannot come.
+  // No rank has waited for something that cannot happen.
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(100));
 }
 

@@ -1,5 +1,5 @@
-// Ranks between which somebody stands: slow and lossy paths, a path that ends, and one who listens and says
-// it all again.
+// Ranks with a process between them: slow and lossy paths, a path that ends, and an eavesdropper that says it
+// all again.
 #include <map>
 #include <numeric>
 #include <optional>
@@ -132,7 +132,7 @@ TEST_F(Proxied, ARecordedHandshakeIsWorthNothing) {
   expect_refused(to_the_store());
   start_rank(2);
   ASSERT_TRUE(job_->are_ready()) << reports();
-  // Everybody's data and control ports.
+  // The data and control ports of all ranks.
   std::map<std::uint16_t, TcpProxy::Record> by_port;
   for (const TcpProxy::Record& record : proxy_->records()) {
     if (record.port != first_port_ && record.answered.size() >= 2 * notice) by_port[record.port] = record;

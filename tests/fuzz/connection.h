@@ -67,7 +67,7 @@ inline bool goes_on(security::Guard::State state) {
   return state == security::Guard::State::reading || state == security::Guard::State::writing;
 }
 
-// How two guards part that hear each other through somebody who meddles.
+// The outcomes of two guards that are connected through a process that changes bytes.
 struct Meeting {
   security::Guard::State left = security::Guard::State::reading;
   security::Guard::State right = security::Guard::State::reading;

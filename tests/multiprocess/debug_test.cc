@@ -238,10 +238,10 @@ TEST(Debug, AForkedChildEnds) {
 }
 
 TEST(Debug, WrongArgumentsAreRefused) {
-  EXPECT_THAT(debug({"12x"}, 2), HasSubstr("`12x` is no process"));
+  EXPECT_THAT(debug({"12x"}, 2), HasSubstr("`12x` is not a process"));
   EXPECT_THAT(debug({"--merge", "/etc"}, 1), HasSubstr("/etc: is a folder; name the files in it"));
   EXPECT_THAT(debug({"--merge", "/no/such/file"}, 1), HasSubstr("/no/such/file: cannot be read"));
-  EXPECT_THAT(debug({"--merge", "/etc/passwd"}, 1), HasSubstr("/etc/passwd: is no dump of a rank: "));
+  EXPECT_THAT(debug({"--merge", "/etc/passwd"}, 1), HasSubstr("/etc/passwd: is not a dump of a rank: "));
   EXPECT_THAT(debug({"--merge", "named by\x1b[31mothers"}, 1), HasSubstr("named by\\x1b[31mothers: "));
 }
 
@@ -257,7 +257,7 @@ TEST(Debug, JobsAreToldApartAndWhatIsNoDumpIsNamed) {
   const std::size_t second = text.find("job two of 2 ranks\ncommunicator ");
   ASSERT_LT(first, second) << text;
   ASSERT_LT(second, text.size()) << text;
-  EXPECT_THAT(text, HasSubstr("/etc/passwd: is no dump of a rank: "));
+  EXPECT_THAT(text, HasSubstr("/etc/passwd: is not a dump of a rank: "));
   EXPECT_THAT(text, HasSubstr("/no/such/file: cannot be read"));
 }
 

@@ -1,4 +1,4 @@
-// Files that ranks and the launcher write: what somebody has put there before, and a limit on their size.
+// Files that ranks and the launcher write: files that are already there, and a limit on their size.
 #include <filesystem>
 #include <fstream>
 #include <iterator>

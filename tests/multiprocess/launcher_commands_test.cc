@@ -284,7 +284,7 @@ TEST(LauncherExplain, UnknownNamesGetTheKnownOnes) {
   EXPECT_THAT(error({"all_reduce", "--algorithm", "magic"}), HasSubstr("has no algorithm magic; it has "));
   EXPECT_THAT(error({"all_reduce", "--transport", "magic"}), HasSubstr("tcp"));
   EXPECT_THAT(error({"all_reduce", "--bytes", "1001"}),
-              HasSubstr("--bytes 1001 is no whole number of float32s, of 4 bytes each"));
+              HasSubstr("--bytes 1001 is not a whole number of float32s, of 4 bytes each"));
 }
 
 TEST(LauncherExplain, Mistakes) {

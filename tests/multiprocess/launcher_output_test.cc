@@ -132,7 +132,7 @@ TEST(LauncherOutput, EndlessLinesPass) {
 }
 
 TEST(LauncherOutput, UnfinishedLinesAreShownWhenTheirRankWaits) {
-  // The rank only goes on when somebody has seen its prompt.
+  // The rank only goes on when the test has seen its prompt.
   test::ScratchFolder folder;
   Command command({"run", "-n", "1", "sh", "-c",
                    "printf 'ready? '; while [ ! -e " + (folder / "go") +

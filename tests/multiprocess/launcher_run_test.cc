@@ -205,8 +205,8 @@ TEST(LauncherRun, FileThatCannotBeExecutedGetsARemedy) {
   const std::pair<const char*, const char*> expected[] = {
       {"hello.py",
        "cannot start hello.py: it may not be executed; try python[3]? hello.py, or chmod \\+x ./hello.py"},
-      {"./bare.py", "cannot start ./bare.py: it is no program, .*; try python[3]? ./bare.py"},
-      {"words", "cannot start words: it is no program, and its first line names none .*; try sh words"},
+      {"./bare.py", "cannot start ./bare.py: it is not a program, .*; try python[3]? ./bare.py"},
+      {"words", "cannot start words: it is not a program, and its first line names none .*; try sh words"},
       {"./plain", "cannot start ./plain: it may not be executed; try chmod \\+x ./plain"},
       {"./lost", "cannot start ./lost: it needs a file that is not there: .* #!/no/such/python"},
       {"other", "cannot start other: it is built for another kind of machine"},

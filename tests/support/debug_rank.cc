@@ -44,8 +44,8 @@ void late_to_split(Communicator& comm) {
   comm.split(0);
 }
 
-// The last rank's callback does not come back. Nothing is sent before it is in place, so that whoever drives
-// calls it.
+// The last rank's callback does not come back. Nothing is sent before it is in place, so that the driving
+// thread calls it.
 void callback(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == comm.size() - 1) {
     comm.recv(data, 0, 1).then([](const tutti::Status&) { stay(); });

@@ -210,7 +210,8 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
       say("aborting " + std::to_string(now()));
       comm.abort("enough");
     });
-    // Nobody waits for anybody in particular, and only for the last: a receive that nothing will ever match.
+    // No rank waits for a particular rank. Each waits only for its last operation: a receive that nothing
+    // will ever match.
     std::vector<int> data(1);
     const Work never = comm.recv(data, (comm.rank() + 1) % comm.size(), 77);
     Work waiting = never;

@@ -110,7 +110,7 @@ FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const Transpo
 
 FaultyTransport::~FaultyTransport() = default;
 
-// Called by whoever drives; `driver` is the one that is driven, which the analysis cannot see.
+// The driving thread calls this; `driver` is the driver that it drives, which the analysis cannot see.
 Status FaultyTransport::start(Driver& driver, TransportOwner& owner,
                               const MessageLimits& limits) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   driver_ = &driver;

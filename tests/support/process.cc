@@ -62,7 +62,7 @@ std::vector<std::string> child_environment(const Process::Environment& changes) 
   return result;
 }
 
-// From here on the kernel hands out ports to whoever asks for any.
+// From here on the kernel hands out ports to processes that ask for any port.
 int first_ephemeral_port() {
   int first = 0;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
@@ -117,7 +117,7 @@ Process::Process(const std::vector<std::string>& command, const Environment& env
     if (write(STDERR_FILENO, message.data(), message.size()) < 0) _exit(126);
     _exit(127);
   }
-  setpgid(pid_, pid_);  // here too: whoever comes first, so that a kill never misses the group
+  setpgid(pid_, pid_);  // both processes do this, so that a kill never misses the group
 }
 
 Process::~Process() {

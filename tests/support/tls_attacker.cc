@@ -52,7 +52,7 @@ void say(int descriptor, const std::string& text) {
   static_cast<void>(send(descriptor, text.data(), text.size(), MSG_NOSIGNAL));
 }
 
-// "Prove it", in the mode of whoever has connected.
+// Sends the challenge, in the mode of the connected peer.
 std::string notice_for(const std::string& opening) {
   std::string notice(Guard::message_bytes, 'n');
   std::memcpy(notice.data(), security::notice_magic.data(), security::notice_magic.size());
@@ -171,7 +171,7 @@ void TlsAttacker::pass(Visit& visit) {
   }
 }
 
-// False: the connection has ended. To nobody, if there is nobody.
+// Returns false if the connection has ended. Without a receiver the bytes are dropped.
 bool TlsAttacker::pass_some(Side& from, Side& to, bool remember) {
   const bool pending = from.tls != nullptr && SSL_pending(from.tls) > 0;
   if (!pending && !is_readable(from.descriptor)) return true;

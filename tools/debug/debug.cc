@@ -194,7 +194,7 @@ int debug_command(const Arguments& arguments) {
   std::vector<pid_t> pids;
   for (const std::string& source : sources) {
     const auto pid = as_pid(source);
-    if (!pid) return usage_error(app, "`" + source + "` is no process; files are for --merge");
+    if (!pid) return usage_error(app, "`" + source + "` is not a process; files are for --merge");
     pids.push_back(*pid);
   }
   return show_ranks(pids);

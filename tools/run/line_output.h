@@ -25,7 +25,7 @@ struct LineSource {
 //
 // A line is shown when it is complete. An unfinished one is shown when it gets too long to keep, or when its
 // source falls silent (progress bars, prompts); another source then starts on a new line. Silence after a
-// whole number of pages is no reason: that is a program whose stdio empties its buffer in the middle of a
+// whole number of pages is not a reason: that is a program whose stdio empties its buffer in the middle of a
 // line.
 class LineOutput {
  public:

@@ -50,7 +50,7 @@ void poll_until(int descriptor, int kick, Deadline deadline) {
 
 Driver::Driver(DriverOptions options) : state_(std::make_unique<State>(options)) {
   State& state = *state_;
-  state.dozing.store(true);  // a host may sleep on the descriptor before anybody has driven
+  state.dozing.store(true);  // a host may sleep on the descriptor before any thread has driven
   if (!options.background || !status().ok()) return;
   state.kick = Descriptor::guarded(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   state.dozing.store(false);

@@ -96,7 +96,7 @@ class TUTTI_CAPABILITY("baton") Driver {
   bool arm() TUTTI_REQUIRES(this);
   void disarm() TUTTI_REQUIRES(this);
   Deadline next_deadline() const TUTTI_REQUIRES(this);
-  // Drives until done, expired, or somebody else must have the baton.
+  // Drives until done, expired, or another thread must have the baton.
   void drive(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   void sleep(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   // Sleeps until done, expired, or the baton is ours: true in the last case. `done` null: only for the baton.

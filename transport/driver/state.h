@@ -37,7 +37,7 @@ struct Driver::State {
 
   // The thread that holds the baton, as the address of a thread-local; null if it is free.
   alignas(64) std::atomic<const void*> holder{nullptr};
-  std::atomic<std::uint64_t> drives{0};     // times that somebody has left; written by the holder only
+  std::atomic<std::uint64_t> drives{0};     // the number of drives so far; only the holder writes it
   std::atomic<std::uint32_t> sleepers{0};   // callers in the kernel or about to be: in `queue` or in epoll
   std::atomic<std::uint32_t> claimants{0};  // those in `enter`: waiters let them go first
   // The eventfd must be rung to be heard: a caller sleeps in epoll, or, without a background thread, perhaps
@@ -66,7 +66,7 @@ struct Driver::State {
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }
-  // True if there was somebody to hear it.
+  // Returns true if a thread was there to hear it.
   bool ring_if_dozing() {
     if (!dozing.load() || !dozing.exchange(false)) return false;
     poller.ring();

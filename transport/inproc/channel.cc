@@ -84,8 +84,8 @@ void Channel::read() {
       pipe_failed(Status(Code::peer_lost,
                          context_.describe(peer()) + " closed the connection without a goodbye", peer()));
     } else if (!receive(packet_)) {
-      pipe_failed(Status(Code::protocol_error, context_.describe(peer()) + " sent something that is no frame",
-                         peer()));
+      pipe_failed(Status(Code::protocol_error,
+                         context_.describe(peer()) + " sent something that is not a frame", peer()));
     }
   }
   reading_ = false;

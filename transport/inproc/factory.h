@@ -10,7 +10,7 @@
 // everything above without a network. `create` makes it.
 namespace tutti::inproc {
 
-// The place where ranks meet. It lives as long as anybody holds it.
+// The place where ranks meet. It lives as long as any rank holds it.
 std::shared_ptr<Hub> make_hub();
 
 std::unique_ptr<tutti::Transport> create(Options options);

@@ -86,8 +86,8 @@ class Mesh final : public TransportOwner {
   // Take back what is posted; `done` gets `why` before this returns.
   void cancel(SendOp& op, int peer, const Status& why);
   void cancel(RecvOp& op, const Status& why);
-  // Treats a peer as if its connection had broken, since somebody else found out that it is gone (by missed
-  // heartbeats, say).
+  // Treats a peer as if its connection had broken, since another component found out that it is gone (by
+  // missed heartbeats, say).
   void fail_peer(int peer, const Status& why);
   // Whether a transport shares memory and reaches all these ranks. Any thread.
   bool can_share(std::span<const int> members) const;

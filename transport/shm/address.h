@@ -13,7 +13,7 @@ namespace tutti::shm {
 struct Address {
   std::string name;  // of its listener, in the abstract namespace
   std::uint32_t uid = 0;
-  std::uint64_t nonce = 0;  // known to those who have read the table of ranks: names can be listed by anybody
+  std::uint64_t nonce = 0;  // only readers of the table of ranks know it; any process can list names
 };
 
 std::string format(const Address& address);

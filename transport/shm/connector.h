@@ -51,7 +51,7 @@ class ConnectorEvents {
   virtual ~ConnectorEvents() = default;
   // Both sides have the pipe. The peer's bell is in it.
   virtual void on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) = 0;
-  // There will be no pipe between the two, and both sides know it.
+  // There will be no pipe between the two ranks, and both know it.
   virtual void on_refused(const Status& why) = 0;
   virtual void on_connect_failed(const Status& why) = 0;
 };

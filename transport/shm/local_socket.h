@@ -25,7 +25,7 @@ Descriptor accept_local(int listener, int& error);
 
 // EAGAIN, ETOOMANYREFS: later (the queue is full; the user has too many descriptors on their way).
 [[nodiscard]] int send_note(int socket, const Note& note, std::span<const int> descriptors);
-// EAGAIN: nothing there. EPIPE: the other side has closed. EBADMSG: something that is no note of ours.
+// EAGAIN: nothing there. EPIPE: the other side has closed. EBADMSG: something that is not a note of ours.
 // EMFILE: we have no room for what it carries.
 [[nodiscard]] int receive_note(int socket, Note& note, std::vector<Descriptor>& descriptors);
 

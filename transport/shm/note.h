@@ -18,7 +18,7 @@ enum class NoteKind : std::uint32_t {
   mapped = 3,   // member: I have it, and my proof is in it
   go = 4,       // leader: all have it
   refused = 5,  // either: it will not be, and why
-  goodbye = 6,  // either: I let go of it; what follows is no death
+  goodbye = 6,  // either: an orderly end; the closed socket is not a crash
   connect = 7,  // a pipe for a channel; carries its memfd and my bell
   welcome = 8,  // I have it, and the proof is in it; carries my bell. Answered by `go` or `refused`
   wait = 9,     // my own pipe for you is on its way; the lower rank's wins

@@ -38,7 +38,7 @@ struct Channels {
   std::vector<Busy> busy;
   // Frames of these may wait in the kernel: the next poll sends them (`send_at_once`).
   std::vector<Channel*> coalescing;
-  // How often the transport was polled: grows while somebody waits, and now and then otherwise.
+  // How often the transport was polled: grows while a thread waits, and now and then otherwise.
   std::uint64_t polls = 0;
 };
 

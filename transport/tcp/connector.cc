@@ -229,7 +229,7 @@ void Connector::round_failed() {
   refused_in_round_ = rejected_in_round_ = 0;
   next_endpoint_ = 0;
   if (refused_rounds_ >= refused_rounds_until_lost) {
-    fail(Code::peer_lost, "nobody listens at " + format_endpoints(address_.endpoints) + " any more");
+    fail(Code::peer_lost, "nothing listens at " + format_endpoints(address_.endpoints) + " any more");
     return;
   }
   if (rejected_rounds_ >= rejected_rounds_until_lost) {

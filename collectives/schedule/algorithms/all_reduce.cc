@@ -65,8 +65,8 @@ void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, 
 // Recursive doubling, and for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp, "Optimization
 // of Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth, "Generalisation of
 // recursive doubling for AllReduce" (2017). In round i the leaders whose numbers differ in digit i exchange
-// their values. Cost: log_k p rounds of k-1 messages of n bytes; if p is no power of k, one round more before
-// and after.
+// their values. Cost: log_k p rounds of k-1 messages of n bytes; if p is not a power of k, one round more
+// before and after.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);
@@ -140,7 +140,7 @@ std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int g
 // Algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter by
 // recursive halving, then all-gather by recursive doubling. The nearest partners come first, so that operands
 // meet in rank order and the largest messages travel least; it does not matter which leader ends with which
-// piece. Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is no power of two, n bytes more before and
+// piece. Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is not a power of two, n bytes more before and
 // after.
 void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Groups groups(problem.size, 2);

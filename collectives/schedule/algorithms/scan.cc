@@ -42,7 +42,7 @@ void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tun
   const int p = problem.size;
   const std::uint64_t n = problem.count;
   const Slice result = output(0, n);
-  const bool relays = r > 0 && r + 2 < p;  // somebody needs more of us than our input
+  const bool relays = r > 0 && r + 2 < p;  // another rank needs more from this one than its input
   Slots arrived(builder, relays ? n : 0, 2);
   Slots held(builder, relays ? n : 0, 2);
   Slice inclusive = input(0, n);

@@ -108,8 +108,8 @@ Result<std::string> Client::get(std::string_view key, Deadline deadline) {
 }
 
 Status Client::wait(std::span<const std::string> keys, Deadline deadline) {
-  // More keys than fit one request are awaited in turns. If somebody deletes keys meanwhile, they may have
-  // been there at different times.
+  // Keys that exceed one request are awaited in several requests. If another client deletes keys meanwhile,
+  // they may have been there at different times.
   for (std::size_t first = 0; first < keys.size(); first += store_wire::max_keys_per_request) {
     const std::size_t count = std::min(store_wire::max_keys_per_request, keys.size() - first);
     StoreRequest request = request_for(StoreRequest::WAIT, keys.subspan(first, count));
@@ -214,7 +214,7 @@ Result<std::shared_ptr<StoreClient>> open_store(Stream stream, const SocketAddre
   Result<std::unique_ptr<StoreLink>> link = StoreLink::open(std::move(stream), address, deadline, options);
   if (!link.ok()) return link.status();
   auto client = std::make_shared<Client>(*std::move(link));
-  // A store lets nobody stay for long that has not asked for anything.
+  // A store soon drops a client that has not sent a request.
   if (const Status known = client->exists("tutti", deadline).status(); !known.ok())
     return known.code() == Code::aborted ? known : Status(Code::unreachable, known.message());
   return std::shared_ptr<StoreClient>(std::move(client));

@@ -71,7 +71,7 @@ Status bind_failure(const SocketAddress& address, int error) {
                         other_port_advice(address.port()));
     case EADDRNOTAVAIL:
       return Status(Code::invalid_argument,
-                    "cannot listen on " + address.host() + ": it is no address of this host");
+                    "cannot listen on " + address.host() + ": it is not an address of this host");
     case EACCES:
       return Status(Code::invalid_argument, "cannot listen on " + where + ": not permitted");
     default:
@@ -228,7 +228,8 @@ void StoreServer::Impl::accept_some(Listener& listener) {
 }
 
 void StoreServer::Impl::pause_accepting(Listener& listener) {
-  if (!std::exchange(scarcity_told_, true)) log::warn("the store lets nobody in: ", error_text(errno));
+  if (!std::exchange(scarcity_told_, true))
+    log::warn("the store cannot accept connections: ", error_text(errno));
   listener.pause.expires_after(accept_pause);
   listener.pause.async_wait([this, &listener](asio::error_code error) {
     if (!error) await_client(listener);

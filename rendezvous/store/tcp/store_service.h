@@ -60,7 +60,7 @@ class StoreService {
   // Connections that end from now on end because the server does.
   void stop() { wills_.clear(); }
 
-  // The sum of all responses that somebody still holds.
+  // The total size of the responses that are still held.
   std::size_t frame_bytes() const { return *frame_bytes_; }
 
  private:

@@ -86,7 +86,8 @@ struct Totals {
   }
 };
 
-// One that failed while somebody had stopped everything for longer than short deadlines are is tried again.
+// An episode is run again if it failed while the whole machine stood still for longer than the short
+// deadlines.
 bool run(std::uint64_t seed, const Episode& episode, Totals& totals) {
   for (;;) {
     tutti::soak::Job job(seed, episode);

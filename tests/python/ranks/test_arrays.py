@@ -97,7 +97,7 @@ REFUSALS = {
     "mean of bool": (lambda c: c.scan(zeros(3, bool), op="avg"), UNSUPPORTED, "avg is not defined on bool"),
     "unknown algorithm": (lambda c: c.barrier(algorithm="magic"), VALUE, 'no algorithm "magic" for barrier; it has: '),
     "negative time": (lambda c: c.all_reduce(zeros(), timeout=-1), VALUE, "negative"),
-    "time that is no number": (lambda c: c.barrier(timeout=float("nan")), VALUE, "NaN"),
+    "time that is not a number": (lambda c: c.barrier(timeout=float("nan")), VALUE, "NaN"),
     "time as text": (lambda c: c.barrier(timeout="1s"), TYPE, None),
     "out of another size": (lambda c: c.all_reduce(zeros(3), zeros(4)), VALUE, "holds 4 elements, needs 3"),
     "out of another type": (lambda c: c.all_reduce(zeros(3), zeros(3, "int32")), VALUE, "in is float64, out is int32"),
@@ -112,7 +112,7 @@ REFUSALS = {
     "all_to_all_v": (lambda c: c.all_to_all_v(zeros(), [6], zeros(), [1] * c.size), VALUE, "in_counts has 1 entries"),
     "no such root": (lambda c: c.broadcast(zeros(), root=c.size), VALUE, "root . of . ranks"),
     "a negative root": (lambda c: c.gather(zeros(), root=-1), VALUE, "root -1 of . ranks"),
-    "a root that is no number": (lambda c: c.reduce(zeros(), root="0"), TYPE, None),
+    "a root that is not a number": (lambda c: c.reduce(zeros(), root="0"), TYPE, None),
     "gather without out": (lambda c: c.gather(zeros(), root=c.rank), VALUE, "the root needs an output"),
     "gather_v without out": (lambda c: c.gather_v(zeros(), root=c.rank), VALUE, "the root needs an output and the counts"),
     "scatter of None": (lambda c: c.scatter(None, zeros(), root=c.rank), VALUE, "the root needs an input"),
@@ -135,7 +135,7 @@ def test_wrong_arguments_raise_at_the_call(comm, name):
     call, exception, words = REFUSALS[name]
     with pytest.raises(exception, match=words):
         call(comm)
-    # It was no operation: the ranks are still in step.
+    # It was not an operation: the ranks are still in step.
     comm.barrier().wait()
 
 

@@ -71,7 +71,7 @@ TEST(SharedExecutor, WhateverTheOrder) {
   }
 }
 
-// A root needs nobody to read what it has written: until its slots, or its pages, are used up.
+// A root does not wait for its data to be read, until its slots, or its pages, are used up.
 void run_ahead(std::uint64_t count, std::size_t room) {
   BoardWorld world(2);
   std::vector<const BoardWorld::Operation*> roots;
@@ -166,7 +166,7 @@ TEST(SharedExecutor, OnlySleepersAreRung) {
   EXPECT_EQ(world.rings(0), rung);
 }
 
-// By whoever votes last, before that rank does its work: its end would ring as well.
+// The rank that votes last rings before it does its work, since the end of its work would ring as well.
 TEST(SharedExecutor, WhoWaitsForVotesIsRungAtOnce) {
   BoardWorld world(2);
   world.issue(0, Kind::all_reduce, many_rounds, 0, true);
@@ -190,7 +190,7 @@ TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   EXPECT_EQ(second.told, 1);
 }
 
-// Two roots await nobody; by the time that a slot is used anew, at the latest, the calls have been compared.
+// Two roots wait for no rank. The calls are compared before a slot is used again at the latest.
 TEST(SharedExecutor, TwoRootsAreAMismatch) {
   BoardWorld world(2);
   const auto& zero = world.issue(0, Kind::broadcast, 5, 0);
@@ -269,7 +269,7 @@ bool somebody_was_told(const Issued& issued) {
   return false;
 }
 
-// In random order, until somebody is told or nobody can go on.
+// Runs the ranks in random order, until one is told of a mismatch or none can go on.
 Issued play(BoardWorld& world, const Disagreement& plan, std::mt19937& random) {
   Issued issued(static_cast<std::size_t>(world.size()));
   for (int idle = 0; idle < 1000; ++idle) {
@@ -288,7 +288,8 @@ Issued play(BoardWorld& world, const Disagreement& plan, std::mt19937& random) {
   return issued;
 }
 
-// Whatever the order of events, somebody is told, and nobody takes what was not meant for its call.
+// In any order of events a rank is told of the mismatch, and no rank takes data that was not meant for its
+// call.
 TEST(SharedExecutor, OneCallThatDiffersIsToldApart) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     std::mt19937 random(seed);

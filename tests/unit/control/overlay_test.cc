@@ -33,7 +33,7 @@ struct NameService {
   int asked = 0;
 };
 
-// Never destroyed: whoever asks may wait until the process ends.
+// It is never destroyed, since a thread that asks may wait until the process ends.
 NameService& name_service() {
   static auto* const service = new NameService;
   return *service;

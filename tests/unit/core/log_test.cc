@@ -87,7 +87,7 @@ TEST_F(LogTest, APipeThatNobodyReadsIsAnErrorAndNoWait) {
   ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
   const Status status = log::configure(log::Level::warn, file_);
   EXPECT_EQ(status.code(), Code::invalid_argument);
-  EXPECT_THAT(status.message(), HasSubstr("a pipe that nobody reads"));
+  EXPECT_THAT(status.message(), HasSubstr("a pipe that no process reads"));
 }
 
 TEST_F(LogTest, LinksAndPipesOfOwnAreMeant) {

@@ -1,4 +1,4 @@
-// The whole way from a launch to everybody's addresses, over real sockets and files.
+// Everything from a launch to the addresses of all ranks, over real sockets and files.
 #include "rendezvous/meeting/bootstrap.h"
 
 #include <chrono>
@@ -240,7 +240,7 @@ TEST(Join, OverSomebodysDataIsRefusedAtOnce) {
   EXPECT_EQ(left, "weeks of work");
 }
 
-// Somebody serves a store and plays rank 0; the file that leads there has been put in our path.
+// An attacker serves a store and plays rank 0, and has put a session file there that leads to it.
 TEST(Join, ASessionOfSomebodyElseLeadsNowhere) {
   const ScratchFolder folder;
   const StoreLocation theirs = file_at(folder / "theirs"), ours = file_at(folder / "ours");

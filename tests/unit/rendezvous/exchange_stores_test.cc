@@ -27,7 +27,7 @@ Introduction rank_of(int rank, int world_size) {
   return self;
 }
 
-// A store of somebody else's, with whatever is wrong in those who derive from it.
+// A store that a user might write. Derived classes have one fault each.
 class UsersStore : public Store {
  public:
   Status set(std::string_view key, std::string_view value, Deadline deadline) override {
@@ -202,7 +202,8 @@ class StallingStore final : public UsersStore {
   }
 };
 
-// Who has met does not wait until its time is over for a rank that stays, or for a store that stalls.
+// A rank that has met the others does not wait until its deadline for a rank that stays, or for a store that
+// stalls.
 TEST(Exchange, TakingLeaveHasALimitOfItsOwn) {
   const auto begin = Deadline::Clock::now();
   auto stalled = std::async(std::launch::async, [] {

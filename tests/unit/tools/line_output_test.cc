@@ -121,7 +121,7 @@ TEST_F(LineOutputTest, NoLineIsKeptForever) {
 }
 
 TEST_F(LineOutputTest, TheReadersPaceIsKept) {
-  // More than a pipe holds: the rest is kept until somebody reads.
+  // More than a pipe holds: the rest is kept until the pipe is read.
   const std::string line(99999, 'x');
   for (int i = 0; i < 10; ++i) lines_.write(plain_, line + "\n");
   EXPECT_GT(terminal_.backlog(), 0u);

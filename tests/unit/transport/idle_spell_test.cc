@@ -15,7 +15,7 @@ using Time = IdleSpell::Time;
 constexpr microseconds spin(50), yield(200);
 
 // A spell takes the times that it is told, and looks at the clock only to see whether others ran meanwhile.
-// By times in the future none ever did; by times in the past somebody always did.
+// With times in the future no other thread ever ran; with times in the past one always did.
 class IdleSpellTest : public ::testing::Test {
  protected:
   const Time future_ = Deadline::Clock::now() + hours(1);

@@ -129,7 +129,7 @@ inline int make_memfd(std::size_t size, bool sealed = true, unsigned flags = 0) 
   return memfd;
 }
 
-// What a rank says first, with the nonces of both, as everybody knows them.
+// Returns a rank's first note, with the nonces of both ranks, which all ranks know.
 inline Note first_note(const World& world, NoteKind kind, int from, int to) {
   const auto nonce = [&](int rank) {
     return parse_address(world.peers[static_cast<std::size_t>(rank)].addresses.at("shm"))->nonce;

@@ -92,7 +92,7 @@ TEST_F(Hostile, DataBeforeItsClear) {
   expect_refused();
 }
 
-// A length of 2^63 is only a number until somebody asks for it.
+// A length of 2^63 is only a number until a receive matches it.
 TEST_F(Hostile, HugeRequest) {
   feed(frame(FrameType::request, 7, 0, 0, std::uint64_t{1} << 63));
   feed(frame(FrameType::request, 8, 0, 0, ~std::uint64_t{0}));

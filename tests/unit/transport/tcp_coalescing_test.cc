@@ -41,7 +41,7 @@ class Messages {
       recvs_.emplace_back(message_bytes, 0, conformance::collective(number)).driver = &world[1].driver;
     }
   }
-  // By whoever drives rank 0: one after the other.
+  // Rank 0's driving thread calls these, one after the other.
   void send() {
     for (Send& send : sends_) world_[0].mesh.send(1, send);
   }

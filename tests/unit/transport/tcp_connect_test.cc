@@ -16,7 +16,7 @@ std::string with_endpoints(const std::string& address, const std::string& endpoi
   return endpoints + address.substr(address.find('/'));
 }
 
-// A port where nobody listens.
+// A port where nothing listens.
 std::string dead_endpoint() {
   const auto gone = create({}).take();
   return format_endpoints(parse_address(gone->address())->endpoints);
