@@ -19,7 +19,7 @@ enum ControlTopic : std::uint32_t {
   topic_failure = 1,  // FailureNote, to all
   topic_blocked = 2,  // CallNote, to all: a rank has waited long in this call
   topic_expired = 3,  // ExpiredNote, to the leader: an operation's time is over
-  topic_where = 4,    // CallNote, to all: the leader asks who has come to this call
+  topic_where = 4,    // CallNote, to all: the leader asks which ranks have made this call
   topic_here = 5,     // HereNote, the answer
   topic_shrink = 6,   // ShrinkNote, between members
   topic_unused = 7,   // a context alone: memory that all members shared is used by none any more
@@ -101,7 +101,7 @@ struct HereNote {
 std::string encode(const HereNote& note);
 std::optional<HereNote> decode_here(std::string_view body);
 
-// `ShrinkNote` is what members write to each other to agree on who goes on (topic `shrink`).
+// `ShrinkNote` is what members send each other to agree on which of them go on (topic `shrink`).
 struct ShrinkNote {
   enum class Kind : std::uint8_t {
     join = 1,  // to the leader: I am there
@@ -122,8 +122,8 @@ struct ShrinkNote {
   std::uint32_t number = 0;      // of the new context; join, object: the lowest that the sender can take
   std::uint32_t needed = 0;      // join: the fewest that the sender goes on with
   std::uint64_t completed = 0;   // collectives: by the sender; commit: by all
-  std::vector<bool> members;     // join: whom the sender cannot reach; propose, commit, refuse: who goes on
-  std::vector<bool> spared;      // propose, commit: who does not, but of its own will
+  std::vector<bool> members;     // join: members that the sender cannot reach; otherwise: those that go on
+  std::vector<bool> spared;      // propose, commit: members that leave of their own will
 };
 std::string encode(const ShrinkNote& note);
 std::optional<ShrinkNote> decode_shrink(std::string_view body);

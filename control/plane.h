@@ -10,7 +10,7 @@ namespace tutti {
 // `ControlNote` carries a few bytes between ranks beside the data path: best effort, at most once, in no
 // order.
 struct ControlNote {
-  int origin = -1;          // who wrote it
+  int origin = -1;          // the rank that wrote it
   std::uint32_t topic = 0;  // what it is about; the plane only carries it
   std::string body;
 };
@@ -35,8 +35,8 @@ class ControlEvents {
   virtual void on_note(const ControlNote& note) = 0;
 };
 
-// `ControlPlane` is how ranks hear of each other while nobody calls anything: which of them have died, and
-// what a failing rank wants all others to know. It needs neither the application's threads nor the driver.
+// `ControlPlane` is how ranks hear of each other while they call nothing: which of them have died, and what a
+// failing rank wants all others to know. It needs neither the application's threads nor the driver.
 //
 // Any thread may call; only `start` and `stop` ever wait.
 class ControlPlane {

@@ -38,7 +38,7 @@ class Descriptor {
   void reset() {
     if (const int number = release(); number >= 0) ::close(number);
   }
-  // Gives the descriptor to the caller, who has to close it.
+  // Gives the descriptor to the caller, which has to close it.
   [[nodiscard]] int release() {
     if (std::exchange(guarded_, false)) release_descriptor(number_);
     return std::exchange(number_, -1);

@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// `stream_copy` copies to memory that nobody will read soon: past the caches where the processor can. An
+// `stream_copy` copies to memory that will not be read soon: past the caches where the processor can. An
 // ordinary store first fetches the line that it is about to overwrite, so that copying far more than the
 // caches hold moves half as much again. The ranges must not overlap.
 //

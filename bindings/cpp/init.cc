@@ -99,7 +99,7 @@ std::string build_name() { return std::string(version()) + " (build " + std::str
 
 unsigned usable_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Polling helps only who has a core to himself.
+// Polling only helps a rank that has a core to itself.
 std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerInfo>& peers, int rank) {
   const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
   const auto here = std::ranges::count_if(

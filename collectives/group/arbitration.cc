@@ -69,7 +69,7 @@ void Arbitration::open(Dispute dispute) {
     const CallNote note{context_, *dispute_->sequence, *dispute_->calls[own]};
     desk_.publish(topic_differs, 0, encode(note));
   } else if (members_.size() == 2 || dispute_->number == 0) {
-    dispute_->until = Deadline::after(std::chrono::nanoseconds(0));  // nobody can be heard
+    dispute_->until = Deadline::after(std::chrono::nanoseconds(0));  // no answer can arrive
   }
   settle();
 }

@@ -18,11 +18,12 @@
 
 namespace tutti {
 
-// `Arbitration` finds out which member is the odd one when members call different things.
+// `Arbitration` finds out which member is wrong when members make different calls.
 //
 // The rank that notices knows of two calls only. It asks all members what they call as that operation, and
-// reads on the board what it can; once more than half are known to call the same, the verdict is about one
-// that does not. If that is not known soon, the two calls that were noticed are named, and nobody is blamed.
+// reads on the board what it can; once more than half are known to call the same, a member that calls
+// something else is blamed. If that is not known soon, the error names the two calls that were noticed and
+// blames no rank.
 //
 // Everything is for the driving thread, also inside a callback of the mesh.
 class Arbitration {

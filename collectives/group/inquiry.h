@@ -12,7 +12,7 @@
 namespace tutti {
 
 // `Inquiry` collects how far all members have come when an operation's time is over at one of them, and names
-// those who are late.
+// the members that are late.
 class Inquiry {
  public:
   // `about`: the operation, and what is known of it where its time is over.
@@ -26,7 +26,7 @@ class Inquiry {
   // All members have answered, or have had time enough to.
   bool is_over() const { return open_ == 0 || until_.expired(); }
   Deadline next_deadline() const { return until_; }
-  // Names those who have not come to the operation, and those who have not answered.
+  // Names the members that have not called the operation, and those that have not answered.
   Status verdict(const std::function<std::string(int rank)>& describe) const;
 
  private:

@@ -93,7 +93,7 @@ std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uin
   }
   auto memory = std::make_shared<GroupMemory>(std::move(segment), members_.rank(), parts);
   if (memory->shared()) {
-    const DriverGuard guard(driver_);  // segments that nobody uses any more may go
+    const DriverGuard guard(driver_);  // segments that are no longer used may be destroyed
     allocations_.add(memory);
   }
   return memory;

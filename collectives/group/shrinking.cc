@@ -45,7 +45,7 @@ Shrinking::Shrinking(std::uint32_t context, const Members& members, const Mesh& 
       next_round_(Deadline::after({})),
       pause_(first_pause) {}
 
-// --- who is there ---
+// --- which members are there ---
 
 bool Shrinking::gone(int position) const {
   const int rank = members_.world_rank(position);
@@ -210,7 +210,7 @@ void Shrinking::lead(bool again) {
   propose(members, again);
 }
 
-// Those who have joined. Of two that cannot reach each other the lower rank goes on.
+// Returns the members that have joined. Of two that cannot reach each other, the lower rank goes on.
 std::vector<bool> Shrinking::survivors() const {
   std::vector<bool> members(size_);
   for (std::size_t i = 0; i < size_; ++i) members[i] = joined_[i] && !gone(static_cast<int>(i));
@@ -283,7 +283,7 @@ void Shrinking::conclude(const ShrinkNote& decision) {
   finish({});
 }
 
-// By the leader, whose part is over when all who go on have learned of it.
+// The leader calls this. It is done when all members that go on have learned of the decision.
 void Shrinking::tell(bool again) {
   bool all = true;
   for (std::size_t i = 0; i < size_; ++i) {

@@ -24,10 +24,10 @@ class Mesh;
 //
 // Every member joins at the leader. When each member has joined, or is gone, the leader proposes who goes on
 // and under which number; when all of those have accepted, it commits. If the leader dies, the next one
-// begins anew: nobody can have gone on without all having accepted, and who has gone on answers whatever he
-// is asked with the decision, which the new leader takes over. The leader goes on when all members have
+// starts again: no member can have gone on unless all have accepted, and a member that has gone on answers
+// every question with the decision, which the new leader takes over. The leader goes on when all members have
 // learned of the commit: they may leave as soon as they go on, and the last one must not find itself alone.
-// All is said again until it is answered, so that lost notes do no harm.
+// Every note is repeated until it is answered, so that lost notes do no harm.
 //
 // Functions are for the driving thread, unless they are marked.
 class Shrinking final : public Pollable {
@@ -42,7 +42,7 @@ class Shrinking final : public Pollable {
   Shrinking(std::uint32_t context, const Members& members, const Mesh& mesh, const Failure& failure,
             ControlDesk& desk, ContextNumbers& contexts, Options options);
 
-  // Says what there is to say now: first of all, and when more is known of who is gone.
+  // Sends what is due now: at the start, and when more members are known to be gone.
   void work();
   void on_note(int position, const ShrinkNote& note);
 

@@ -16,13 +16,12 @@
 
 namespace tutti {
 
-// `Watchdog` looks after operations that take long: it finds out which members have not come to them, and
-// which have left.
+// `Watchdog` watches operations that take long: it finds out which members have not called them, and which
+// have left.
 //
-// An operation that has waited for 100 ms is made known to all members, who compare it with what they call as
-// the operation of that number. An operation whose time is over is reported to the leader, the first member
-// that is there; it asks all members how far they are, and fails the communicator in the name of those who
-// are late.
+// An operation that has waited for 100 ms is announced to all members, which compare it with their own call
+// of that number. An operation whose time is over is reported to the leader, the first member that is there;
+// it asks all members how far they are, and fails the communicator with an error that names the late members.
 //
 // Everything is for the driving thread.
 class Watchdog {

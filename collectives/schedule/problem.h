@@ -33,7 +33,7 @@ struct Problem {
   bool commutative = true;
   bool average = false;        // divide at the end
   bool premultiplied = false;  // scale at the start
-  // Combining may fail, as a user's operation may: nobody is done before all ranks have combined.
+  // Combining may fail, as a user's operation may, so no rank is done before all ranks have combined.
   bool agrees = false;
   // In place: all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v): input is output.
   // all_gather(_v), gather(_v) (root): input is the rank's own block of output. reduce_scatter(_v),

@@ -5,7 +5,7 @@
 namespace tutti::liveness {
 namespace {
 
-// The line end shows a gateway that translates text. Two of them, since a connection to a port where nobody
+// The line end shows a gateway that translates text. Two of them, since a connection to a port where nothing
 // listens any more can, on one host, be answered by itself.
 constexpr std::string_view hello_magic = "tuttic?\n";
 constexpr std::string_view answer_magic = "tuttic!\n";

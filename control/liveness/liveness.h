@@ -35,7 +35,7 @@ class Liveness final : public ControlPlane {
 
   // The address that the others need, under `liveness::address_name`.
   std::string address() const { return liveness::format(address_); }
-  // Called before `start`: says which rank this is, and who the others are.
+  // Called before `start`: says which rank this is, and what the others are.
   void meet(int rank, std::vector<PeerInfo> peers);
   // Waits until this rank is linked with all its neighbours that still live. `timeout`: that did not happen
   // by the deadline; the text says whom the rank could not reach, where, and why. `resource_exhausted`, at

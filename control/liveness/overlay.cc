@@ -183,7 +183,7 @@ void Overlay::send(int target, std::uint32_t topic, std::string body) {
   route(made, -1);
 }
 
-// --- who is gone ---
+// --- which ranks are gone ---
 
 void Overlay::give_up(int rank, const Status& why) {
   Frame made = frame(FrameKind::lost);

@@ -41,9 +41,9 @@ struct OverlayOptions {
 // wait until `next`, `run`. Everything is called by one thread; events come from within.
 //
 // A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected; if
-// nobody says within the grace why that is, it is lost. A neighbour that has been silent for the limit is
-// lost at once. A rank that finds another one lost tells all neighbours, who tell theirs, that rank included:
-// if it lives after all it knows that it is outside. Then the ring is closed anew around the gap.
+// no rank says within the grace why that is, it is lost. A neighbour that has been silent for the limit is
+// lost at once. A rank that finds another one lost tells all neighbours, which tell theirs, including that
+// rank: if it lives after all it knows that it is outside. Then the ring is closed anew around the gap.
 class Overlay {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);
@@ -69,7 +69,7 @@ class Overlay {
   enum class Presence : std::uint8_t { here, left, lost };
   enum class Phase : std::uint8_t { absent, connecting, greeting, open, closing };
   static constexpr Clock::time_point never = Clock::time_point::max();
-  // A connection on which nobody has said hello by then is closed.
+  // A connection without a hello by then is closed.
   static constexpr std::chrono::milliseconds hello_limit{5000};
   static constexpr Backoff between_refusals{std::chrono::milliseconds(10), std::chrono::milliseconds(80)};
 
@@ -119,7 +119,7 @@ class Overlay {
   Frame frame(FrameKind kind) const;
   std::string unreached(int rank, const Contact& contact) const;
 
-  // overlay_strangers.cc: connections that others make, until it is known who they are
+  // overlay_strangers.cc: connections from others, until they are identified
   void accept(Clock::time_point now);
   void greet_strangers(Clock::time_point now);
   bool greet(Stranger& stranger, Clock::time_point now);

@@ -107,7 +107,7 @@ void Overlay::check_times(Clock::time_point now) {
   if (now >= accept_at_) accept_at_ = {};
   std::erase_if(closing_, [&](Stranger& stranger) {
     const bool goes_on = stranger.stream->progress(POLLIN | POLLOUT);
-    stranger.stream->received().clear();  // nobody reads it any more
+    stranger.stream->received().clear();  // it is not read any more
     return now >= stranger.due || !goes_on;
   });
   std::vector<int> ranks;

@@ -5,7 +5,7 @@
 #include "control/liveness/overlay.h"
 #include "core/security/crowd.h"
 
-// Connections that others make to this rank, until it is known who they are.
+// This file handles connections from others to this rank until they are identified.
 namespace tutti::liveness {
 namespace {
 

@@ -50,7 +50,7 @@ class Stream {
 
   std::string& received() { return received_; }
   const std::string& why() const { return why_; }
-  // Nobody listens there.
+  // Nothing listens there.
   bool refused() const { return refused_; }
   // The network does not lead there, or a firewall says no.
   bool rejected() const;

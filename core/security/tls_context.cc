@@ -18,7 +18,7 @@ std::string last_reason() {
   return text == nullptr ? "unknown reason" : text;
 }
 
-// OpenSSL's own reasons ("system lib", "PEM lib") help nobody. `thing` is what the file should hold.
+// OpenSSL's own reasons ("system lib", "PEM lib") do not help users. `thing` is what the file should hold.
 Status bad_file(const char* variable, const std::string& path, const char* thing) {
   const bool readable = access(path.c_str(), R_OK) == 0;
   const std::string unreadable = readable ? "" : error_text(errno);

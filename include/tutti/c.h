@@ -146,12 +146,12 @@ typedef struct tutti_init_options {
   { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL, NULL, NULL }
 
 /* Meets the other ranks and hands out the communicator of all of them. Blocks until every rank has come;
- * TUTTI_ERROR_TIMEOUT names those who have not. `options` may be null. Without any launcher, URL or variable
- * this is a world of one rank. */
+ * TUTTI_ERROR_TIMEOUT names the ranks that have not. `options` may be null. Without any launcher, URL or
+ * variable this is a world of one rank. */
 TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm);
 
 /* Hands out the rank that tutti_init would give this process, by `options` (may be null) and the environment.
- * It meets nobody. */
+ * It contacts no other rank. */
 TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* world_size);
 
 /* The answer of a store's callback. tutti_bytes_set copies the bytes. */

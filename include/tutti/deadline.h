@@ -15,7 +15,7 @@ class Deadline {
   static Deadline at(Clock::time_point when) { return Deadline(when); }
   // Durations too long for the clock mean `never`; negative ones are already over.
   static Deadline after(std::chrono::nanoseconds timeout) { return after(timeout, Clock::now()); }
-  // For who has looked at the clock already.
+  // For callers that have read the clock already.
   static Deadline after(std::chrono::nanoseconds timeout, Clock::time_point now) {
     return timeout >= Clock::time_point::max() - now ? never() : Deadline(now + timeout);
   }

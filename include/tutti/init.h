@@ -46,7 +46,7 @@ TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_si
                             const InitOptions& options = {});
 
 // `Placement` is the rank that `init` would give this process, by its options and the environment.
-// `placement` meets nobody, and throws `Error` where `init` would for want of rank or size.
+// `placement` contacts no other rank. It throws `Error` if rank or size is missing, as `init` would.
 struct Placement {
   int rank = 0;
   int world_size = 1;

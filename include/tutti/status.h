@@ -34,7 +34,7 @@ TUTTI_API std::string_view to_string(Code code);
 class [[nodiscard]] TUTTI_API Status {
  public:
   Status() = default;
-  // `peer` is the world rank to blame, or -1 if the failure is nobody's or ours.
+  // `peer` is the world rank to blame, or -1 if no rank, or this rank, is to blame.
   Status(Code code, std::string message, int peer = -1);
 
   bool ok() const { return detail_ == nullptr; }

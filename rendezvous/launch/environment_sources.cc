@@ -97,7 +97,8 @@ Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// An Indexed Job says who we are but not how many; WORLD_SIZE and MASTER_ADDR are the user's to set.
+// An Indexed Job sets this rank but not the number of ranks; WORLD_SIZE and MASTER_ADDR are the user's to
+// set.
 Source read_kubernetes(Reader& reader, const std::vector<std::string>&) {
   Source source;
   source.rank = reader.number("JOB_COMPLETION_INDEX", 0);
@@ -192,7 +193,7 @@ void read_master(Reader& reader, Source& source, const std::string& fallback_hos
   // On the port itself torchrun serves a store of PyTorch's; ours takes the next one on rank 0's host.
   const bool taken = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (port && taken) chosen_port = static_cast<std::uint16_t>(*port < 65535 ? *port + 1 : *port - 1);
-  // A world of one meets nobody.
+  // A world of one rank has no other ranks to meet.
   const bool needed = !source.world_size || source.world_size->value > 1;
   if (chosen_host.empty() && needed) note_missing(source, "MASTER_ADDR");
   if (chosen_port == 0 && needed) note_missing(source, "MASTER_PORT");

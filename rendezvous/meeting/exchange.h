@@ -20,8 +20,8 @@ namespace tutti {
 //   done     "1": all have left (single_use); or why ranks that had met did not get further, published by the
 //            first rank that noticed
 // Each rank makes a constant number of requests; only rank 0 reads all. Each rank leaves a will at the store
-// (Store::set_will): if its connection ends, those who wait for `table` or `done` read the failure that names
-// it.
+// (Store::set_will): if its connection ends, the ranks that wait for `table` or `done` read the failure that
+// names it.
 //
 // Fails with `mismatch` for ranks that are taken twice, different world sizes, settings or versions, naming
 // both sides; `timeout`, naming the ranks that have not come; `peer_lost`, naming a rank that has died, or no

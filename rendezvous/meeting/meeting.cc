@@ -18,9 +18,9 @@ constexpr milliseconds interrupt_interval{200};
 constexpr milliseconds pause{20};
 // A store that stalls for so long is asked once more, after a look whether this rank is interrupted.
 constexpr milliseconds stall_limit{3000};
-// This much of the time given is kept for finding out who has not come.
+// This part of the given time is reserved for finding out which ranks are missing.
 constexpr milliseconds most_reserved{500};
-// A log line about a long wait may take so long to find out who is missing.
+// A log line about a long wait may take this long to find out which ranks are missing.
 constexpr milliseconds look_limit{2000};
 
 Deadline without_reserve(Deadline deadline) {
@@ -86,7 +86,7 @@ Result<std::string> Meeting::await_key(const std::string& key) {
     if (!there.ok() && there.status().code() != Code::timeout) return there.status();
     if (!piece.expired()) std::this_thread::sleep_for(pause);
   }
-  return Status(Code::timeout, "nobody has set '" + key + "'");
+  return Status(Code::timeout, "no rank has set '" + key + "'");
 }
 
 void Meeting::speak_of_wait() {

@@ -55,7 +55,7 @@ class Meeting {
   Introduction self;
   const ExchangeOptions& options;
   const Deadline deadline;
-  const Deadline waiting;  // earlier than `deadline`: the rest is for finding out who has not come
+  const Deadline waiting;  // earlier than `deadline`: the rest is for finding out which ranks are missing
   Phase phase = Phase::outside;
   bool failure_stands = false;  // in the store, for all to see
   std::string server;           // describes rank 0 if it serves the store and the store ends with it

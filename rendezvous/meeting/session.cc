@@ -82,7 +82,7 @@ Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer&
   std::string address = endpoint.address;
   if (address == "::") address = "::1";
   if (address == "0.0.0.0") address = "127.0.0.1";
-  // Without descriptors the server lets nobody in, and waiting does not help.
+  // Without descriptors the server accepts no connection, and waiting does not help.
   const std::uint64_t shortages = descriptor_shortages();
   const auto lacks_descriptors = [shortages] { return descriptor_shortages() != shortages; };
   Result<std::shared_ptr<tcp::StoreClient>> client = tcp::connect_store(
@@ -104,7 +104,7 @@ std::string session_error(const std::string& path, const Status& last) {
 }  // namespace
 
 struct Session::Serving {
-  // The file goes before the server: nobody should find a file that leads nowhere.
+  // The file is removed before the server ends, so that no rank finds a file that leads nowhere.
   std::unique_ptr<tcp::StoreServer> server;
   std::optional<file::PublishedSession> file;
 };
@@ -180,7 +180,7 @@ class SessionMaker {
   const Deadline deadline_;
 };
 
-// A world of one rank listens too, though nobody has to reach it.
+// A world of one rank listens too, although no rank has to reach it.
 Result<Session> SessionMaker::alone() const {
   Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
   if (!credentials.ok()) return credentials.status();

@@ -173,7 +173,7 @@ TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
 }
 
 // Two operations with large payloads whose receives come in the opposite order, over small buffers: the
-// second is received while nobody wants the first. Neither payload blocks the other.
+// second is received before the first is claimed. Neither payload blocks the other.
 TEST_P(ChannelConformance, NoPayloadBlocksAnother) {
   World world(GetParam(), 2, {.small_buffers = true});
   constexpr std::size_t bytes = 4'000'000;

@@ -51,7 +51,7 @@ TEST_P(CommunicatorErrors, DifferentCallsAreAMismatchOnBothSides) {
   }
 }
 
-// Without a control plane nobody can be asked: both sides are named, the odd one among them.
+// Without a control plane no rank can be asked, so the error names both sides, one of which is wrong.
 TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
   using Variant = std::function<Work(Communicator&, std::vector<float>&, bool)>;
   const auto type = [](bool odd) { return odd ? DataType::int32 : DataType::float32; };

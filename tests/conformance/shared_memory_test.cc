@@ -19,8 +19,8 @@ using testing::HasSubstr;
 
 class SharedMemory : public testing::TestWithParam<int> {};
 
-// Nobody polls: every rank sleeps whenever it has to wait, at a different place each time. A call that is
-// missed shows as a timeout.
+// No rank polls: every rank sleeps whenever it has to wait, at a different place each time. A missed wake-up
+// shows as a timeout.
 TEST_P(SharedMemory, SleepersAreWoken) {
   Cluster ranks(GetParam(), {.transport = "shared", .driver = {.spin = std::chrono::nanoseconds(0)}});
   ranks.run([](Communicator& comm) {
@@ -120,7 +120,7 @@ TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
 }
 
 // A call that asks for an algorithm leaves nothing behind for those that do not: what a rank keeps of its
-// last call depends on who drives at that moment, and ranks may keep different things.
+// last call depends on which thread drives at that moment, and ranks may keep different things.
 TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   Cluster ranks(GetParam(), {.transport = "shared", .timeout = std::chrono::seconds(20)});
   ranks.run([](Communicator& comm) {

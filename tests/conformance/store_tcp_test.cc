@@ -346,7 +346,7 @@ TEST(TcpStore, MemoryIsCapped) {
   EXPECT_TRUE(client->set("b", std::string(9000, 'b'), ample()).ok());
 }
 
-// While the process has no descriptors left, the server neither spins nor forgets who waits in line.
+// While the process has no descriptors left, the server neither spins nor forgets clients that wait in line.
 TEST(TcpStore, SurvivesRunningOutOfDescriptors) {
   const auto server = serve();
   const auto client = client_of(*server);

@@ -119,7 +119,7 @@ TEST(StoreWills, AWillIsDoneWhenItsConnectionEnds) {
   EXPECT_EQ(watcher->set_will(keys, std::string(5000, 'x'), ample()).code(), Code::invalid_argument);
 }
 
-// Nobody has died if the store goes. Each waits for the will of the other: one of them ends first.
+// No client has died if the store goes away. Each waits for the will of the other: one of them ends first.
 TEST(StoreWills, NoWillIsDoneByAStoreThatEnds) {
   auto server = serve();
   const std::array clients = {client_of(*server), client_of(*server)};

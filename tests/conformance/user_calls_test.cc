@@ -1,5 +1,5 @@
 // Errors speak of what the user has called: `split`, `allocate` and `init` are carried out by collectives
-// that nobody has called, and algorithms have names.
+// that the program has not called, and algorithms have names.
 
 #include <array>
 #include <functional>

@@ -67,7 +67,7 @@ class Decorator : public testing::TestWithParam<std::tuple<std::string, int>> {
     });
     return outcomes;
   }
-  // Of an operation that nobody can complete; otherwise never reached.
+  // The deadline of an operation that cannot complete; others never reach it.
   static constexpr std::chrono::milliseconds short_time{400};
   static constexpr std::chrono::milliseconds long_time{60'000};
   // At the beginning, and in the middle of this and that; of two ranks none sends more than nine messages.
@@ -84,8 +84,8 @@ TEST_P(Decorator, LateMessagesDoNoHarm) {
   }
 }
 
-// Only the time that is over shows it. The leader of the question who is late is told by control connections,
-// which these ranks do not have; each says whom it waits for.
+// Only the time that is over shows it. The leader, which asks which rank is late, is told by control
+// connections, which these ranks do not have; each says whom it waits for.
 TEST_P(Decorator, ALostMessageIsATimeout) {
   for (const std::uint64_t at : {0, 3}) {
     for (const Outcome& outcome :

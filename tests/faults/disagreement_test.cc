@@ -48,8 +48,8 @@ struct Pair {
   std::string what, odd, usual;
 };
 
-// Whom each of three ranks blames where one of them calls something else: that one, or nobody (-1). All are
-// told of it in words that mean the same on every rank.
+// Returns the rank that each of three ranks blames if one of them makes another call: that one, or none (-1).
+// All get an error that means the same on every rank.
 std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
   std::vector<int> blamed;
   for (int rank = 0; rank < world.size(); ++rank) {
@@ -149,7 +149,7 @@ TEST_P(Late, IsNamedAlsoWhenStopped) {
   }
 }
 
-// The communicator fails while it is still being asked who is late.
+// The communicator fails while the leader is still asking which rank is late.
 TEST_P(Late, LeavesNothingToDoBehind) {
   const auto& [size, transport] = GetParam();
   FaultWorld world(size, {"hasty", std::to_string(size - 1)}, {.transport = transport});

@@ -1,4 +1,4 @@
-// SIGKILL of any rank during any collective: all others learn who it was, and go on without it.
+// SIGKILL of any rank during any collective: all others learn which rank it was, and go on without it.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*Kill*' --runs 50 --seed 7
 
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(, Kill, testing::Combine(testing::Values(2, 5, 16), tes
                            return std::get<1>(each.param) + std::to_string(std::get<0>(each.param));
                          });
 
-// Nobody calls anything, so nobody waits for the victim either.
+// No rank calls anything, so no rank waits for the victim either.
 TEST(KillIdle, IsNoticedByAll) {
   for (const int size : {2, 3, 16}) {
     FaultWorld world(size, {"idle"}, {});

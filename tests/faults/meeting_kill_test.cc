@@ -1,5 +1,5 @@
 // SIGKILL of any rank at any time from the moment at which the store knows it until all ranks have met: all
-// others learn who it was, long before their time is over.
+// others learn which rank it was, long before their deadline.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*MeetingKill*' --runs 200 --seed 7
 

@@ -83,7 +83,7 @@ TEST_F(Proxied, ACutIsALostPeerAfterTheLimit) {
 // The answer of a port to bytes that were sent to it once before.
 std::string replay(const TcpProxy::Record& record) {
   const int descriptor = connect_to(listened_on, record.port);
-  if (descriptor < 0) return "nobody there";
+  if (descriptor < 0) return "nothing listens";
   send(descriptor, record.said.data(), record.said.size(), MSG_NOSIGNAL);
   std::string answer;
   for (;;) {

@@ -1,4 +1,4 @@
-// Survivors agree on who is left, also when several ranks die, at any moment.
+// Survivors agree on which ranks are left, also when several ranks die, at any moment.
 
 #include <csignal>
 #include <random>

@@ -106,8 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
     , Destroyed, testing::Combine(testing::Values("main", "then", "abort"), testing::Values("tcp", "shm")),
     [](const auto& each) { return std::get<0>(each.param) + "_" + std::get<1>(each.param); });
 
-// Whatever it is that cannot be opened: it is said, in time, by the rank that lacks it or by who waits for
-// it.
+// The rank that cannot open something, or a rank that waits for it, reports that in time.
 TEST(FewDescriptors, AreAClearError) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";

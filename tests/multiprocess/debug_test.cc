@@ -77,7 +77,8 @@ std::string merged(Ranks& ranks) {
   return debug(arguments);
 }
 
-// Asks again until the answer says `expected`: who waits for a moment only is not told from who is stuck.
+// Asks again until the answer contains `expected`, since one answer cannot tell a rank that waits for a
+// moment from one that is stuck.
 std::string merged(Ranks& ranks, const std::string& expected) {
   std::string text;
   for (int i = 0; i < 600; ++i) {

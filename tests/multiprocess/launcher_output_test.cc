@@ -181,7 +181,7 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
   // A rank's own exit status counts more.
   EXPECT_THAT(run_by_shell("tutti run -n 1 -- sh -c 'echo lost; exit 3' > /dev/full").err,
               HasSubstr("status 3\n"));
-  // Nobody can be told, but for the status.
+  // The lost output only shows in the exit status.
   EXPECT_EQ(run_by_shell("tutti run -n 1 -- echo lost > /dev/full 2>&1").err, "status 74\n");
 }
 
@@ -230,7 +230,7 @@ TEST(LauncherOutput, ReaderThatGoesAwayEndsTheWriters) {
 }
 
 TEST(LauncherOutput, SlowReaderHoldsNobodyUp) {
-  // Nobody reads while rank 1 fails: the world must end nevertheless.
+  // The output is not read while rank 1 fails, but the world must end nevertheless.
   test::ScratchFolder folder;
   Command command(
       {"run", "-n", "2", "sh", "-c",

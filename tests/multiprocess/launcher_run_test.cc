@@ -88,7 +88,7 @@ TEST(LauncherRun, WithRecoveryTheOthersGoOn) {
   EXPECT_EQ(count(result.out, "went on"), 2);
   EXPECT_THAT(result.err, HasSubstr("was ended by signal 9 (Killed); the others go on. Its last lines"));
   EXPECT_THAT(result.err, HasSubstr("  rank 1| last words\n"));
-  // Nobody outlives the last ones to fail.
+  // No process outlives the last ones to fail.
   result = run_with_recovery("exit 3");
   EXPECT_EQ(result.status, 128 + 9) << result.err;
   EXPECT_EQ(count(result.err, "exited with status 3"), 2) << result.err;

@@ -79,7 +79,7 @@ TEST(SharedMemory, CommunicatorsBeyondTheDescriptorsExchangeMessages) {
   }
 }
 
-// Nobody misses what could not be had with any number of descriptors.
+// There is no warning about something that more descriptors would not provide either.
 TEST(SharedMemory, ScarceDescriptorsAreOnlySpokenOfWhereMemoryCouldBeShared) {
   for (const std::string transports : {"tcp", "shm,tcp"}) {
     Ranks ranks(4, "scarce", {{"TUTTI_LOG_LEVEL", "warn"}, {"TUTTI_TRANSPORTS", transports}});
@@ -110,7 +110,7 @@ TEST(SharedMemory, AKilledRankIsNamedToAllInACollective) {
   ranks.expect_lost(3);
 }
 
-// The one who leads the segments.
+// The rank that leads the segments.
 TEST(SharedMemory, AKilledLeaderIsNamedToAllInACollective) {
   Ranks ranks(4, "all");
   ASSERT_TRUE(ranks.are_ready());

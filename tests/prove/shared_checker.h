@@ -16,7 +16,7 @@ namespace tutti::test {
 //     registered memory that the vote has found out (see `reach`);
 //   - every signal that is awaited is given: no deadlock;
 //   - any two accesses to a cell, at least one of them a write, are ordered by signals: no race;
-//   - nobody touches a rank's registered memory after that rank may have left;
+//   - no rank touches another's registered memory after that rank may have left;
 //   - the results are right, as for messages.
 // When windows are free for the next operation is for SharedExecutor to see to: the last accesses need no
 // signal.

@@ -61,7 +61,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings);
 // All that was written to a file, from its beginning, wherever the descriptor stands.
 std::string contents(int file);
 
-// A TCP port of the loopback interface that nobody uses at the moment, chosen at random below those that the
+// A TCP port of the loopback interface that is free at the moment, chosen at random below those that the
 // kernel hands out by itself: other tests running meanwhile hardly ever take it.
 std::uint16_t unused_port();
 

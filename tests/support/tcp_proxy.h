@@ -17,7 +17,7 @@ struct Weather {
   std::atomic<int> jitter_us{0};  // at most so much more
   // One piece of so many is lost and sent again, which over TCP is a pause of 200 ms. Zero: none.
   std::atomic<int> loss{0};
-  std::atomic<bool> cut{false};  // nothing passes any more, and nobody is told
+  std::atomic<bool> cut{false};  // nothing passes any more, and neither side is told
 };
 
 // Between ranks that listen on one address of loopback and advertise another: takes connections on `from`, at
@@ -34,9 +34,9 @@ class TcpProxy {
   const std::string& problem() const { return problem_; }
   struct Record {
     std::uint16_t port = 0;
-    std::string said, answered;  // by who connected, and by the other
+    std::string said, answered;  // by the side that connected, and by the other
   };
-  // Of all connections so far.
+  // Returns the records of all connections so far.
   std::vector<Record> records() const;
 
  private:

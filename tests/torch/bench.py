@@ -134,7 +134,7 @@ def main():
     worlds = [int(word) for word in options.ranks.split(",")]
     for ranks in worlds:
         report(ranks, launch(ranks, list(sizes(options.largest)), options.rounds, budget))
-    # On one rank, which waits for nobody, it is the binding alone.
+    # One rank waits for no other, so this is the time of the binding alone.
     for ranks in [1, *worlds]:
         report_added(options.program, ranks, options.rounds)
 

@@ -64,8 +64,8 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   if (state.tasks.load(std::memory_order_relaxed) != nullptr && run_tasks() && state.armed) {
-    // A task may have brought work to pollables that were asked before it ran: nobody may sleep on their
-    // answers.
+    // A task may have brought work to pollables that were asked before it ran, so the driver must not sleep
+    // on their answers.
     state.attention.store(true);
   }
   if (!state.has_background.load(std::memory_order_relaxed)) {

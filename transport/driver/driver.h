@@ -59,7 +59,7 @@ class TUTTI_CAPABILITY("baton") Driver {
   void assert_driven() const TUTTI_ASSERT_CAPABILITY(this);
   // The driving thread runs the task as soon as possible; a sleeping driver is woken.
   void post(DriverTask& task);
-  // Makes a sleeping driver look again. Cheap when nobody sleeps.
+  // Makes a sleeping driver look again. Cheap when no thread sleeps.
   void wake();
   // Drives, or waits for the thread that does, until `done` is not zero or the deadline has passed; false in
   // the latter case (and at once if not `status().ok()` or `forked()`). The thread that sets `done` calls
@@ -119,8 +119,9 @@ class Pollable {
   virtual ~Pollable() = default;
   // Does what can be done without blocking. True if anything was done.
   virtual bool poll() = 0;
-  // The driver is about to sleep: announce it to those who must wake us (a shared-memory doorbell, say). True
-  // if there is work after all, and the sleep must not happen. Followed by `cancel_sleep` in either case.
+  // The driver is about to sleep: announce it to those that must wake us (a shared-memory doorbell, say).
+  // True if there is work after all, and the sleep must not happen. Followed by `cancel_sleep` in either
+  // case.
   virtual bool prepare_sleep() { return false; }
   virtual void cancel_sleep() {}
   // Whether it waits for something that shows in memory, not on a descriptor: then a waiter polls more often

@@ -25,7 +25,7 @@ class IdleSpell {
 
   bool has_begun() const { return begun_; }
   bool is_spinning() const { return begun_ && spin_.count() > 0 && !yielding_; }
-  // It spins, and nobody else is offered the processor yet.
+  // Returns whether it spins and does not offer the processor to other threads yet.
   bool is_alone() const { return begun_ && alone_; }
 
   void begin(Time now) {
@@ -64,12 +64,12 @@ class IdleSpell {
   // A peer that has a processor of its own answers within this. Later the processor is offered to others at
   // every pass: the peer may wait for this very one.
   static constexpr std::chrono::nanoseconds spin_alone = std::chrono::microseconds(5);
-  // Nobody else ran during an offer that took less.
+  // No other thread ran during an offer that took less.
   static constexpr std::chrono::nanoseconds unused_offer = std::chrono::microseconds(3);
 
-  // Offers the processor to others; true if one of them took it. Then it is better to sleep: two threads that
-  // want the same processor stay there for many milliseconds, but one that is woken may be put on an idle
-  // one.
+  // Offers the processor to other threads and returns true if one of them took it. Then it is better to
+  // sleep: two threads that want the same processor stay there for many milliseconds, but one that is woken
+  // may be put on an idle one.
   static bool others_ran_meanwhile(Time now) {
     sched_yield();
     return Deadline::Clock::now() - now > unused_offer;

@@ -30,9 +30,9 @@ class SpinPolicy {
     --skip_;
     return std::chrono::nanoseconds(0);
   }
-  // A wait that spun is over after `took`; `found`: there was something to do in time.
+  // Ends a wait that spun for `took`. `found` says that there was something to do in time.
   void end(bool found, std::chrono::nanoseconds took) {
-    // Nobody spins this much longer than he may, unless he was off the processor meanwhile.
+    // A thread only spins this much longer than it may if it lost the processor meanwhile.
     const bool lost_slice = took > 2 * longest_ + std::chrono::milliseconds(1);
     if (found && !lost_slice) {
       in_vain_ = 0;

@@ -23,7 +23,7 @@ class ContextTable {
   // `early`: counts the messages, of all contexts, that are kept for operations not issued yet.
   explicit ContextTable(std::size_t& early) : early_count_(early) {}
 
-  ContextEvents* events = nullptr;  // null: nobody has attached yet
+  ContextEvents* events = nullptr;  // null: not attached yet
   bool detaching = false;
 
   static bool fits(const RecvOp& op, int peer, const MessageTag& tag) {

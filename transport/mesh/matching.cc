@@ -117,8 +117,8 @@ void Mesh::on_withdrawn(Arrival& arrival) {
   const std::uint32_t context = context_of(arrival.header.tag);
   ContextTable* table = state_->find(context);
   table->unkeep(arrival);
-  // A context that nobody has attached and that holds nothing is dropped, so that a peer cannot fill the
-  // table with contexts that never were.
+  // A context that is not attached and holds nothing is dropped, so that a peer cannot fill the table with
+  // contexts that never were.
   if (table->events == nullptr && !table->detaching && table->kept() == 0) state_->erase(context);
 }
 

@@ -42,7 +42,7 @@ class Bell final : public DescriptorHandler {
 
  private:
   SharedRope rope_;
-  Descriptor ear_;  // ours alone: nobody else can take rings out of it
+  Descriptor ear_;  // ours alone: no other process can take rings out of it
 };
 
 }  // namespace tutti::shm

@@ -33,7 +33,7 @@ void Channel::kick() {
   if (stage_ == Stage::open) {
     write();
   } else if (stage_ == Stage::closed && !status().ok() && !has_urgent_frames()) {
-    pipe_failed(status());  // closed before there was a connection: nobody needs a goodbye, only a cause
+    pipe_failed(status());  // closed before there was a connection: no goodbye is needed, only a cause
   } else if (stage_ == Stage::closed) {
     stage_ = Stage::connecting;
     connector_ = std::make_unique<Connector>(context_, peer(), connect_timeout_, *this);

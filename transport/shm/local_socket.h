@@ -18,7 +18,7 @@ namespace tutti::shm {
 inline constexpr std::size_t max_descriptors = 253;
 
 Result<Descriptor> listen_local(const std::string& name);
-// EAGAIN: too many wait to be accepted there. ECONNREFUSED: nobody has that name.
+// EAGAIN: too many connections wait to be accepted there. ECONNREFUSED: no socket has that name.
 Descriptor connect_local(const std::string& name, int& error);
 // The next connection. EAGAIN: none. EACCES: it was by another user's process, and is closed.
 Descriptor accept_local(int listener, int& error);

@@ -25,7 +25,7 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
   void cancel(ShareRequest& request, const Status& why);
   // A member wants a segment that we lead. The note's ranks and nonces have been judged.
   void on_hello(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
-  // Drops all wishes without a word to those who made them, and cuts the segments off.
+  // Drops all wishes without telling those that made them, and cuts the segments off.
   void stop();
 
   void on_shared(ShareRequest& request, std::unique_ptr<Segment> segment,

@@ -25,7 +25,7 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
                std::unique_ptr<Segment> segment, std::vector<Member> members);
   ~SharedMemory() override;
 
-  // For the transport when it stops: the memory stays, but nobody is told of anything any more.
+  // The transport calls this when it stops. The memory stays, but no peer is told of anything any more.
   void detach();
 
   std::span<std::byte> memory() const override;

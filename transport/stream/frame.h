@@ -37,7 +37,7 @@ struct FrameHeader {
   std::uint32_t payload = 0;  // eager, data, abort
   // The sender's name for a large message, used by both sides until its last fragment or `cancel`: its place
   // in the sender's table in the low half, a generation in the high one. abort: one more than the rank to
-  // blame; 0: nobody.
+  // blame; 0: no rank.
   std::uint32_t id = 0;
   std::uint64_t offset = 0;  // data: of the fragment; credit: units returned
   MessageHeader message;     // eager, request; abort: tag.context

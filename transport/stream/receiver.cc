@@ -22,7 +22,7 @@ StreamReceiver::StreamReceiver(Channel& channel, int peer, TransportOwner& owner
       counters_(counters),
       pool_(limits.credit) {}
 
-// Messages may be left that nobody has asked for.
+// Messages may be left that no receive has claimed.
 StreamReceiver::~StreamReceiver() {
   for (Incoming& message : incoming_)
     pool_.put(message.buffer, static_cast<std::uint32_t>(message.header.bytes));

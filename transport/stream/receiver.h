@@ -72,7 +72,7 @@ class StreamReceiver {
 
   // A payload that comes, or will come, by a side connection.
   struct SidePayload {
-    Incoming* message = nullptr;  // null: nobody wants it any more
+    Incoming* message = nullptr;  // null: it is not wanted any more
     std::uint64_t at = 0;         // where its next byte belongs
     std::size_t left = 0;
   };

@@ -53,7 +53,7 @@ void Channel::kick() {
     if (coalescing_ && has_urgent_frames()) send_at_once();
     write_frames();
   } else if (!status().ok() && !has_urgent_frames()) {
-    pipe_failed(status());  // closed before there was a connection: nobody needs a goodbye, only a cause
+    pipe_failed(status());  // closed before there was a connection: no goodbye is needed, only a cause
   } else if (connector_ == nullptr) {
     start_connecting();
   }

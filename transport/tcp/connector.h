@@ -20,7 +20,7 @@ class ConnectorEvents;
 // welcome or the deadline has passed. Destroying it gives up.
 //
 // A refused connection is not tried for long: the peer's listener existed before its address was known, so
-// nobody is there any more. When descriptors or local ports run out, later rounds may fare better.
+// nothing listens there any more. When descriptors or local ports run out, later rounds may succeed.
 class Connector final : public DescriptorHandler, public Timer {
  public:
   Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,

@@ -8,7 +8,7 @@
 namespace tutti::tcp {
 namespace {
 
-// The line end shows a gateway that translates text. Two of them, since a connection to a port where nobody
+// The line end shows a gateway that translates text. Two of them, since a connection to a port where nothing
 // listens any more can, on one host, be answered by itself.
 constexpr char hello_magic[magic_bytes + 1] = "tutti?\r\n";
 constexpr char answer_magic[magic_bytes + 1] = "tutti!\r\n";

@@ -119,7 +119,7 @@ void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuni
   Slots sums(builder, leads && !is_root ? segments.unit() : 0, 4);
   for (std::uint64_t i = 0; i < segments.count(own); ++i) {
     const Slice mine = segments.at(own, i);
-    Slice sum{};  // for those who have none
+    Slice sum{};  // empty on ranks that hold no sum
     if (is_root) sum = output(mine.offset, mine.count);
     if (leads && !is_root) sum = sums.next(mine.count);
     {

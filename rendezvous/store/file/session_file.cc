@@ -121,7 +121,7 @@ Status refused(const std::string& path, const std::string& why) {
 
 // Puts the text at the path, in the place of what is there.
 Status replace_file(const std::string& path, std::string_view text) {
-  // O_EXCL on a name nobody can guess: ours alone, on every file system.
+  // O_EXCL on a name that cannot be guessed makes the file ours alone on every file system.
   const std::string temporary = path + ".tmp-" + random_hex(8);
   Descriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return cannot_write(path, errno);

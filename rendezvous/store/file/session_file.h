@@ -39,7 +39,8 @@ Result<SessionText> parse_session(std::string_view text);
 // Reads and parses. `unreachable`: there is no such file yet, or it is empty or a damaged session; it may
 // become one. `invalid_argument`: it never will. The path is a folder, its folder does not exist, or what is
 // there is not ours: it is of another user than this one and root, open to others, a link, no regular file,
-// or does not begin like a session. Nobody else may lead us to a store of theirs, and others' data stay.
+// or does not begin like a session. Another user cannot lead us to a store of theirs, and files with other
+// data are kept.
 Result<SessionText> read_session(const std::string& path);
 
 // `PublishedSession` is a session file of this process, with mode 0600. Its destructor removes the file if it

@@ -11,12 +11,12 @@
 
 namespace tutti::soak {
 
-// The processes of an episode. They stay in this process's group, so that who stops or ends that has them
-// all.
+// A `Job` is the processes of an episode. They stay in this process's group, so that a signal to the group
+// reaches them all.
 class Job {
  public:
   Job(std::uint64_t seed, const Episode& episode);
-  ~Job();  // kills who is left
+  ~Job();  // kills the processes that are left
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 

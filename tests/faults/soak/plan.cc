@@ -99,7 +99,7 @@ Episode Episode::draw(std::uint64_t seed, std::uint64_t number) {
     Round round;
     const std::size_t steps = 2 + dice.below(6);
     round.fault = draw_fault(dice, left, steps);
-    // A rank that waits for a message can say neither who is late nor who calls something else.
+    // A rank that waits for a message can name neither a rank that is late nor one that makes another call.
     const bool only_collectives =
         round.fault.kind == Fault::Kind::late || round.fault.kind == Fault::Kind::disagree;
     while (round.steps.size() < steps) round.steps.push_back(draw_step(dice, cases, only_collectives));

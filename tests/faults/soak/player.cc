@@ -92,7 +92,8 @@ void Player::play(const Round& round) {
   comm_.barrier({.timeout = late ? milliseconds(fault.milliseconds) : milliseconds(0)}).wait();
 }
 
-// In a thread beside the one that goes on; who is late, or says something else, waits for it.
+// Runs in a second thread while the rank goes on. A rank that is to be late, or to make another call, waits
+// for this thread.
 void Player::come_to(const Fault& fault) {
   std::this_thread::sleep_for(microseconds(fault.microseconds));
   switch (fault.kind) {

@@ -160,7 +160,7 @@ def test_an_array_lives_as_long_as_its_operation(comm):
     comm.barrier().wait()
     comm.send(numpy.ones(4), peer, tag=77).wait()
     comm.barrier().wait()
-    for _ in range(10_000):  # let go of by an operation after it is over; these are with nobody else
+    for _ in range(10_000):  # let go of by an operation after it is over; these have no other owner
         comm.progress()
         comm.send(numpy.ones(1), comm.rank, tag=78)
         comm.recv(numpy.zeros(1), comm.rank, tag=78).wait()

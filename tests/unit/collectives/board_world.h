@@ -50,7 +50,7 @@ class BoardWorld {
   SharedExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }
   // Element i of rank r's input is 1000 r + i. Lives as long as this.
   Operation& issue(int rank, CollectiveKind kind, std::uint64_t count, int root = 0, bool votes = false);
-  // Goes on until nobody can.
+  // Runs the ranks until none can go on.
   void settle();
   // What the operation must have come to.
   static std::vector<std::int32_t> expected(CollectiveKind kind, int rank, int size, std::uint64_t count,

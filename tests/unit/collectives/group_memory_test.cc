@@ -76,7 +76,7 @@ TEST_F(GroupMemoryTest, StaysUntilAllHaveLetGo) {
   table.add(mine);
   mine->release();
   map(1)->release();
-  table.add(map(0));  // drops what nobody uses any more
+  table.add(map(0));  // drops mappings that are no longer used
   EXPECT_NE(table.resolve(0, {1, 0, 1}), nullptr);
   map(2)->release();
   EXPECT_TRUE(mine->released_by_all());

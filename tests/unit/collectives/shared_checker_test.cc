@@ -114,7 +114,7 @@ TEST(SharedChecker, FindsWhatIsOverwrittenTooEarly) {
         }
         builder.copy({BufferId::input, 0, 2}, half);
         builder.signal();
-        builder.copy({BufferId::input, 2, 2}, half);  // who says that it was read?
+        builder.copy({BufferId::input, 2, 2}, half);  // nothing says that it was read
         builder.signal();
         builder.copy(in, out);
       });

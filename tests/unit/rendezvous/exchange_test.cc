@@ -274,7 +274,7 @@ TEST(Exchange, WhoIsInterruptedDoesNotWaitForAnEarlierMeetingToEnd) {
   const std::string table =
       encode_table({encode_introduction(rank_of(0, 2)), encode_introduction(rank_of(1, 2))});
   ASSERT_TRUE(store.set("table", table, ample()).ok());
-  ASSERT_TRUE(store.add("present", 1, ample()).ok());  // who has not left yet
+  ASSERT_TRUE(store.add("present", 1, ample()).ok());  // a rank that has not left yet
   ExchangeOptions options;
   options.interrupted = [] { return true; };
   const Outcome outcome = exchange(store, rank_of(1, 2), options, Deadline::after(seconds(20)));

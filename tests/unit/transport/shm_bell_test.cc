@@ -156,7 +156,8 @@ class ShmFalseBells : public ::testing::Test {
     raw.send(note, {memory.get(), false_bell.get(), false_bell.get(), false_bell.get()});
     return raw;
   }
-  // How often the false bell has been rung since. What it took is handed on, so that nobody sleeps for ever.
+  // How often the false bell has been rung since. The ring that it took is passed on, so that no thread
+  // sleeps for ever.
   int stolen_rings() {
     int count = 0;
     for (; !false_bell.is_silent(); ++count) {

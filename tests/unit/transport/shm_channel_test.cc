@@ -118,7 +118,7 @@ TEST_F(ShmPeer, WhatItWroteBeforeItsDeathIsRead) {
   encode(header, bytes);
   std::memcpy(pipe->out().room().data(), bytes.data(), bytes.size());
   pipe->out().advance(bytes.size());
-  pipe->out().publish();  // nobody is woken
+  pipe->out().publish();  // no rank is woken
   raw.close();
   EXPECT_TRUE(recv.wait().ok());
   EXPECT_EQ(until_down().code(), Code::peer_lost);

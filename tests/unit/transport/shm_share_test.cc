@@ -148,9 +148,9 @@ TEST(ShmShare, WhoDoesNotComeIsNamed) {
   }
 }
 
-// A wish that is given up ends for all who have come, and for those who come yet.
+// A request that is given up ends for all members that have joined, and for those that join later.
 TEST(ShmShare, IsGivenUpForAll) {
-  const Status why(Code::aborted, "it is of no use any more");
+  const Status why(Code::aborted, "it is no longer needed");
   for (const std::size_t who : {0u, 1u}) {
     World world(3);
     Group group(world, 7, 100);

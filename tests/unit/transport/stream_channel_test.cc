@@ -347,7 +347,7 @@ TEST(Stream, LostPeerFailsEverything) {
   EXPECT_TRUE(pair.a->closed && pair.b->closed);
 }
 
-// 64-bit lengths: five gigabytes that nobody stores.
+// 64-bit lengths: five gigabytes that are not stored anywhere.
 TEST(Stream, MessagesOverFourGigabytes) {
   const std::size_t bytes = (std::size_t{5} << 30) + 8;
   void* source = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -39,7 +39,7 @@ struct TestSend : SendOp {
   }
   bool ok() const { return completions == 1 && status.ok(); }
   bool failed(Code code) const { return completions == 1 && status.code() == code; }
-  // As a caller would who got his memory back.
+  // Overwrites the memory, as a caller may once it is returned.
   void scribble() { std::fill(memory.begin(), memory.end(), std::byte{0xee}); }
 };
 

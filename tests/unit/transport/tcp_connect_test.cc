@@ -58,7 +58,7 @@ void storm(int size, int rounds) {
       });
     }
     for (auto& thread : threads) thread.join();
-    // Nobody drives the losers' closing any more than this: one connection per pair has two ends here.
+    // Only this drives the closing of the losers. One connection per pair remains, which has two ends here.
     for (std::size_t rank = 0; rank < world.nodes.size(); ++rank) {
       EXPECT_TRUE(world[rank].until(
           [&] { return OpenSockets::now().connected - before.connected == size * (size - 1); }));
@@ -72,7 +72,7 @@ TEST(TcpCrossConnect, StormOfFour) { storm(4, 30); }
 TEST(TcpCrossConnect, StormOfEight) { storm(8, 6); }
 
 TEST(TcpCrossConnect, TheOtherDirectionHelpsWhereOneIsBlocked) {
-  // Rank 0 believes that rank 1 lives where nobody does; rank 1 finds rank 0. Rank 0's attempts win in
+  // Rank 0 has an address of rank 1 where nothing listens; rank 1 finds rank 0. Rank 0's attempts win in
   // principle.
   auto zero = create({}).take(), one = create({}).take();
   const std::string address_0 = zero->address(), address_1 = one->address();
@@ -228,7 +228,7 @@ TEST(TcpConnect, AnAnswerThatIsNoneIsTriedAgain) {
   played.peer.reset(new RawSocket(-1));  // closed before the answer
   played.peer = std::make_unique<RawSocket>(played.deaf.accept_one());
   EXPECT_EQ(played.peer->receive(hello_bytes).size(), hello_bytes);
-  played.peer->send(encode(Verdict::wait));  // and nobody comes
+  played.peer->send(encode(Verdict::wait));  // and nothing follows
   played.peer = std::make_unique<RawSocket>(played.deaf.accept_one());
   EXPECT_EQ(played.peer->receive(hello_bytes).size(), hello_bytes);
   played.peer->send(encode(Verdict::welcome));
