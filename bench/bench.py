@@ -150,7 +150,7 @@ class Run:
             f"others {found.others_pct:.0f} %")
         missing = len(cells) - len(have)
         if missing:
-            why = "stood still" if found.stalled else f"exit status {found.status}"
+            why = "stalled" if found.stalled else f"exit status {found.status}"
             say(f"bench: {missing} of {len(cells)} cells without a figure, {why}\n{found.errors.rstrip()}")
 
     def evaluate(self):

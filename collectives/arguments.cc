@@ -86,7 +86,7 @@ std::uint64_t share(const Context& c) {
   }
 }
 
-// The _v kinds: as many counts as ranks where counts are needed.
+// The _v kinds need one count for each rank, where they need counts.
 Status check_counts(const Context& c) {
   const auto wrong = [&](std::span<const std::uint64_t> counts, const char* which) {
     if (counts.size() == c.p()) return Status();

@@ -32,7 +32,7 @@ inline bool is_same(const Call& a, const Call& b) {
          a.root == b.root && *a.op == *b.op && b.in_counts.empty() && b.out_counts.empty();
 }
 
-// What the ranks compare of a call. Its arguments need not be valid.
+// Returns what the ranks compare of a call. The arguments need not be valid.
 Fingerprint fingerprint(const Call& call, int rank, int size);
 
 // Checks everything that can be checked on one rank, and derives what algorithms need to know;

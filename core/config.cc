@@ -184,9 +184,10 @@ Result<Config> Config::from_values(const std::map<std::string, std::string>& val
       continue;
     }
     if (is_blank(value) && may_not_be_blank(*variable)) {
-      return Status(Code::invalid_argument, name +
-                                                " is set but empty, which would let everybody connect: give "
-                                                "it a value, or unset it if that is meant");
+      return Status(Code::invalid_argument,
+                    name +
+                        " is set but empty, which would let any process connect: give "
+                        "it a value, or unset it if that is meant");
     }
     if (value.empty()) continue;
     if (const std::string_view unmeant = unmeant_ends(value); !unmeant.empty()) {

@@ -30,7 +30,7 @@ constexpr Config::Variable table[] = {
      .meaning = "A name for the job. It keeps jobs apart that share a store or a folder."},
     {.name = "TUTTI_TOKEN", .member = &Config::token, .default_value = "",
      .meaning = "The job's secret: on every connection both processes prove that they have it. It is never sent or "
-                "shown. `tutti run` makes one for each job. Not set: everybody who reaches a port may connect."},
+                "shown. `tutti run` makes one for each job. Not set: any process that reaches a port may connect."},
     {.name = "TUTTI_TOKEN_FILE", .member = &Config::token_file, .default_value = "",
      .meaning = "A file whose first line is the token, in place of TUTTI_TOKEN."},
     {.name = "TUTTI_TLS", .member = &Config::tls, .default_value = "0",

@@ -13,7 +13,7 @@ struct FreeDelete {
 
 using AlignedBytes = std::unique_ptr<std::byte[], FreeDelete>;
 
-// Allocates at least so many bytes, at an address that is a multiple of `alignment`; null if there is no
+// Allocates at least that many bytes, at an address that is a multiple of `alignment`; null if there is no
 // memory.
 inline AlignedBytes aligned_bytes(std::size_t alignment, std::size_t bytes) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;

@@ -10,7 +10,7 @@ namespace tutti {
 // does not fail: it ends processes once that is used.
 struct MemoryLimits {
   std::uint64_t machine = 0;   // its memory and swap
-  std::uint64_t group = 0;     // what the control groups (v1 or v2) that the process is in may have together
+  std::uint64_t group = 0;     // the memory limit of the process's control groups (v1 or v2)
   std::uint64_t group_id = 0;  // equal for processes of this machine that are in the same groups
 
   std::uint64_t least() const { return std::min(machine, group); }

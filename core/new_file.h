@@ -10,9 +10,9 @@
 
 namespace tutti {
 
-// `open_new_file` opens a file to be written anew, for a name that others may guess: it is made, or emptied
-// if it is a regular file. A link (hard or symbolic), a pipe or a device that another process has put there
-// is `invalid_argument`, and left alone.
+// `open_new_file` opens a file to be written from scratch, for a name that others may guess: it is made, or
+// emptied if it is a regular file. A link (hard or symbolic), a pipe or a device that another process has put
+// there is `invalid_argument`, and left alone.
 Result<Descriptor> open_new_file(const std::string& path);
 
 // `open_to_append` does the same for a file that is added to, as a log is. It follows a link, and opens a

@@ -6,7 +6,7 @@ namespace tutti {
 
 // `stream_copy` copies to memory that will not be read soon: past the caches where the processor can. An
 // ordinary store first fetches the line that it is about to overwrite, so that copying far more than the
-// caches hold moves half as much again. The ranges must not overlap.
+// caches hold moves 1.5 times as much. The ranges must not overlap.
 //
 // Its stores wait for nothing, not even for a release that follows: a `stream_fence` must come between.
 void stream_copy(void* to, const void* from, std::size_t bytes);

@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// A `TransportContext` is what the parts of one transport share: whom they serve, and what calls them. Each
-// transport derives its own `Context` from it. Once started, only the driving thread touches it.
+// A `TransportContext` is what the parts of one transport share: the objects that they serve and that call
+// them. Each transport derives its own `Context` from it. Once started, only the driving thread touches it.
 struct TransportContext {
   // The driver polls `transport` from now on.
   void start(Driver& by, TransportOwner& serving, const MessageLimits& agreed, Pollable& transport) {

@@ -43,7 +43,7 @@ struct Setup {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
   std::string prefix() const { return "tutti/" + config.job_id; }
-  // The transports are made anew for every attempt to meet: each may be bound to another interface.
+  // The transports are made again for every attempt to meet: each may be bound to another interface.
   Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route,
                                                        const security::SharedCredentials& credentials) {
     transports.clear();

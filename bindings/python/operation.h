@@ -29,7 +29,8 @@ class Operation {
   Operation& operator=(Operation&&) = delete;
   ~Operation();
 
-  // False if it still runs after so many seconds. Signal handlers run meanwhile, and Ctrl-C ends the wait.
+  // Returns false if it still runs after that many seconds. Signal handlers run meanwhile, and Ctrl-C ends
+  // the wait.
   bool wait(std::optional<double> timeout);
   bool done() const { return work_.done(); }
   nb::object error() const;

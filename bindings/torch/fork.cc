@@ -20,7 +20,7 @@ bool Birth::forked_since() const { return born_ != forks_so_far.load(std::memory
 void Birth::check() const {
   TORCH_CHECK_NOT_IMPLEMENTED(!forked_since(),
                               "tutti: a process group does not work in a forked child; call "
-                              "init_process_group there anew");
+                              "init_process_group there again");
 }
 
 void count_forks(void (*in_child)()) {

@@ -71,7 +71,7 @@ class Group final : public ContextEvents,
     return point_to_point_.issue(legs, options);
   }
 
-  // Lets the members share memory, if they can, in windows of at least so many bytes. All members call it
+  // Lets the members share memory, if they can, in windows of at least that many bytes. All members call it
   // before anything else is issued, on a thread that does not drive.
   void share_windows(std::uint64_t wanted_bytes, Deadline deadline);
   // See Communicator::allocate.

@@ -12,7 +12,7 @@
 namespace tutti {
 
 Status forked_child() {
-  return Status(Code::unsupported, "a communicator does not work in a forked child; call init there anew");
+  return Status(Code::unsupported, "a communicator does not work in a forked child; call init there again");
 }
 
 Engine::Engine(DriverOptions options) : driver(options) {}

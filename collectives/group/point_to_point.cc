@@ -142,7 +142,7 @@ void PointToPoint::on_part_over(Operation& operation, const Status& status) {
 }
 
 void PointToPoint::cancel(Operation& operation, const Status& why) {
-  if (operation.legs_open == 0) {  // over already, but for the cause
+  if (operation.legs_open == 0) {  // over already, except for the cause
     parts_.live.end(operation, why);
     return;
   }

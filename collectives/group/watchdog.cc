@@ -12,7 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds long_wait{100};
 // The leader's verdict must come within this.
 constexpr std::chrono::milliseconds verdict_limit{300};
-// The clock is read once in so many looks: a spinning waiter looks every few hundred nanoseconds.
+// The clock is read once in this many looks: a spinning waiter looks every few hundred nanoseconds.
 constexpr std::uint32_t looks_per_clock = 64;
 
 // One and the same for equal calls of the same operation.

@@ -29,7 +29,8 @@ class Watchdog {
   Watchdog(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
            const Journal& journal, const LiveOperations& live);
 
-  // Looks at the times of all operations under way, once in so many calls, since a clock is slow.
+  // Checks the times of all operations under way. It does so only in some calls, since reading the clock is
+  // slow.
   void look();
   // Ends the inquiry that this rank leads, if there is one and its time has come.
   void conclude();

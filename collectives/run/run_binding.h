@@ -14,7 +14,7 @@ namespace tutti {
 class Mesh;
 
 // A `RunBinding` is everything that one execution of a schedule adds to it: pointers, names of messages, and
-// whom to tell.
+// which object to tell.
 struct RunBinding {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;

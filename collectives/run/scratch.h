@@ -12,7 +12,7 @@ namespace tutti {
 // repeated collectives allocate nothing.
 class Scratch {
  public:
-  // Makes room for so many bytes; false if there is no memory. What it held before is lost if it grows.
+  // Makes room for that many bytes; returns false if there is no memory. If it grows, its contents are lost.
   bool provide(std::size_t bytes) { return bytes <= bytes_ || grow(bytes); }
   // The failure of a collective for which there is no room.
   static Status exhausted() {

@@ -91,7 +91,7 @@ bool SharedExecutor::go_on() {
   switch (stage_) {
     case Stage::room:
       if (!room()) return false;
-      // Before a slot is used anew, what was called there must have been compared.
+      // Before a slot is used again, what was called there must have been compared.
       if (compared_ + Board::slots < number_) {
         if (const Status agreed = compare(number_ - 1); !agreed.ok()) {
           end(agreed);
@@ -124,7 +124,7 @@ SharedExecutor::Area SharedExecutor::area_for(const SharedRun& run) const {
   return bytes > Board::payload_bytes ? Area::page : Area::slot;
 }
 
-// The operation that all ranks must have finished before what this one writes to is used anew.
+// The operation that all ranks must have finished before what this one writes to is used again.
 std::uint64_t SharedExecutor::needs_finished() const {
   const std::uint64_t distance = area_ == Area::page ? Board::pages : Board::slots;
   const std::uint64_t before = number_ > distance ? number_ - distance : 0;

@@ -64,7 +64,7 @@ class ScheduleBuilder {
   // From here on a send waits for every step emitted so far.
   void settle();
 
-  // While it lives, `input` and `output` are the given slices, in the terms from outside of it, and peer i is
+  // While it lives, `input` and `output` are the given slices, in the terms from outside it, and peer i is
   // ranks[i]: an algorithm can then be carried out as a part of another, among some of the ranks. A limit of
   // messages in flight, or an input redirected, ends with it. Parts do not nest.
   class Part {

@@ -135,7 +135,7 @@ class SimulatedRun {
     waiting.erase(meeting);
   }
 
-  // Occupies the rank, and a core of its host, for so many seconds, from `time` on or as soon as both are
+  // Occupies the rank, and a core of its host, for that many seconds, from `time` on or as soon as both are
   // free. Returns when that begins.
   double occupy(std::uint32_t rank, double time, double seconds) {
     Machine& machine = machines_[rank];

@@ -19,7 +19,7 @@ bool read(std::string_view text, Number& number, int base = 10) {
   return !text.empty() && error == std::errc() && stopped == end;
 }
 
-// The parts between slashes; false if there are not exactly as many.
+// Splits the text at slashes; returns false if it does not have exactly that many parts.
 template <std::size_t N>
 bool split(std::string_view text, std::array<std::string_view, N>& parts) {
   for (std::size_t i = 0; i < N; ++i) {

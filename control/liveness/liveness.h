@@ -38,8 +38,8 @@ class Liveness final : public ControlPlane {
   // Called before `start`: says which rank this is, and what the others are.
   void meet(int rank, std::vector<PeerInfo> peers);
   // Waits until this rank is linked with all its neighbours that still live. `timeout`: that did not happen
-  // by the deadline; the text says whom the rank could not reach, where, and why. `resource_exhausted`, at
-  // once: this process lacks the descriptors for it.
+  // by the deadline; the text says which ranks this one could not reach, where, and why.
+  // `resource_exhausted`, at once: this process lacks the descriptors for it.
   Status wait_linked(Deadline deadline);
 
   void start(ControlEvents& events) override;

@@ -43,7 +43,7 @@ struct OverlayOptions {
 // A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected; if
 // no rank says within the grace why that is, it is lost. A neighbour that has been silent for the limit is
 // lost at once. A rank that finds another one lost tells all neighbours, which tell theirs, including that
-// rank: if it lives after all it knows that it is outside. Then the ring is closed anew around the gap.
+// rank: if it lives after all it knows that it is outside. Then the ring is closed again around the gap.
 class Overlay {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);

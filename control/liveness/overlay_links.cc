@@ -19,13 +19,13 @@ constexpr milliseconds grace{50};
 // After this many refusals a rank counts as gone, since it listened before any other rank knew its address.
 constexpr int refusals_until_gone = 5;
 constexpr milliseconds retry_pause{200};
-// The network may say so often that it does not lead there.
+// The network may report this often that there is no route.
 constexpr int rejections_until_gone = 10;
 constexpr milliseconds crossed_pause{1000};
 constexpr milliseconds resolve_pause{10};  // between looks whether the name service has answered
 // A neighbour that does not read is sent no more than this: it is frozen, or its host is.
 constexpr std::size_t most_unsent = 1024 * 1024;
-// A connection that is over may take so long to be written to its end.
+// Writing the rest of a closing connection may take this long.
 constexpr milliseconds closing_limit{500};
 
 }  // namespace
@@ -90,8 +90,8 @@ void Overlay::run(const std::vector<pollfd>& ready, Clock::time_point now) {
   planned_ = next();
 }
 
-// If we ourselves were stopped, the others' silence means nothing: what they said is still to be read, and
-// then they have their time anew.
+// If this process was stopped itself, the others' silence means nothing: their messages are still unread, and
+// then their time starts again.
 void Overlay::forgive_own_sleep(Clock::time_point now) {
   if (planned_ == never || now < planned_ + options_.limit / 2) return;
   const auto slept = now - planned_;
@@ -139,7 +139,7 @@ void Overlay::check_times(Clock::time_point now) {
   }
 }
 
-// --- whom we go to ---
+// --- connections that this rank makes ---
 
 void Overlay::try_connect(int rank, Contact& contact, Clock::time_point now) {
   contact.next_try = now + retry_pause;

@@ -47,9 +47,9 @@ struct Parties {
 class Guard {
  public:
   enum class State { reading, writing, done, failed };
-  enum class Verdict : std::uint8_t;  // what the side that accepts has said of the other
+  enum class Verdict : std::uint8_t;  // the accepting side's verdict on the other
 
-  // For the side that connects.
+  // Only the connecting side uses this.
   static Guard connecting(SharedCredentials credentials, const Parties& parties, Deadline deadline);
   // For the side that accepts, as `self`. The guard finds out which rank connects.
   static Guard accepting(SharedCredentials credentials, Service service, std::uint32_t self,

@@ -24,9 +24,9 @@ inline constexpr std::uint16_t guard_version = 2;
 
 // How the connection is protected; both sides must mean the same.
 enum class Mode : std::uint8_t {
-  challenge = 1,  // the proofs, and then everything, as it is
+  challenge = 1,  // the proofs, and then all data unencrypted
   tls_token = 2,  // TLS by a key that both derive from the token and these messages
-  tls_files = 3,  // TLS by certificates, and inside of it the proofs, of this connection alone
+  tls_files = 3,  // TLS by certificates; the proofs run inside it and are bound to this connection
 };
 
 // The side that a proof belongs to.

@@ -24,8 +24,8 @@ class TlsContext {
     // PEM files: ours (with its chain), its key, and those that the other side's must be signed by. Empty: a
     // key for each connection.
     std::string certificate, key, authority;
-    // A connection's keys are renewed after so many bytes: an AES-GCM key must not protect more than some 300
-    // GiB.
+    // A connection's keys are renewed after this many bytes: an AES-GCM key must not protect more than some
+    // 300 GiB.
     std::uint64_t rekey_bytes = std::uint64_t{1} << 36;
   };
 

@@ -213,9 +213,9 @@ TUTTI_C_API size_t tutti_comm_describe(const tutti_comm* comm, int rank, char* t
  * Connections are shared. Hands out null to ranks that pass TUTTI_NO_COLOR. */
 TUTTI_C_API int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
 /* After a rank was lost: the communicator of the survivors, in the same order. Every survivor calls it; the
- * old one is of no use afterwards. `completed` (may be null): of the old one's collectives so many, counted
- * from the first, were completed by every survivor. TUTTI_ERROR_PEER_LOST if no more than half of the ranks
- * are left, or, if `min_size` is not 0, less than so many. Collective and blocking. */
+ * old one cannot be used afterwards. `completed` (may be null): the number of the old one's collectives,
+ * counted from the first, that every survivor has completed. TUTTI_ERROR_PEER_LOST if no more than half of
+ * the ranks are left, or, if `min_size` is not 0, fewer than that. Collective and blocking. */
 TUTTI_C_API int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors,
                                   uint64_t* completed);
 

@@ -155,7 +155,7 @@ class TUTTI_API Communicator {
   // The operation is over when every rank has called it.
   Work barrier(const CallOptions& options = {});
 
-  // Messages between two ranks are outside of the order of collectives. Messages from one rank with equal
+  // Messages between two ranks are outside the order of collectives. Messages from one rank with equal
   // tags arrive in order of sending. A send is over when its buffer may be reused. The receive's buffer may
   // be larger than the message (Work::received tells); if it is smaller the receive fails with `mismatch`.
   // Tags are below 2^63. No message can be received twice, and a receive from `any_rank` or with `any_tag`
@@ -176,7 +176,7 @@ class TUTTI_API Communicator {
   // one host: all_reduce, reduce, broadcast, all_gather, reduce_scatter, gather, scatter; not for averages
   // and scaled sums); other ranks then write into it while the operation runs. Any part of it may be a buffer
   // of anything. The call is collective and blocks; sizes may differ. It throws `Error`: resource_exhausted
-  // on all ranks if a host cannot have so much memory.
+  // on all ranks if a host cannot provide that much memory.
   Allocation allocate(std::size_t bytes);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can

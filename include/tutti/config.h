@@ -98,8 +98,8 @@ struct TUTTI_API Config {
   std::vector<Setting> settings() const;
   // One line for each `TUTTI_*` name that is not in the table, with the nearest one that is.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // What ranks compare when they meet: "NAME=value;" of every variable that shapes the wire, in canonical
-  // form.
+  // Returns what ranks compare when they meet: "NAME=value;" of every variable that shapes the wire, in
+  // canonical form.
   std::string wire_digest() const;
 
  private:

@@ -13,10 +13,10 @@ using std::chrono::milliseconds;
 using Phase = Meeting::Phase;
 
 constexpr milliseconds pause{20};
-// Ranks that have not come yet can learn of a failure, or of a death, for so long.
+// Ranks that arrive late can learn of a failure, or of a death, for this long.
 constexpr milliseconds told_within{2000};
 constexpr milliseconds death_told_within{800};
-// Rank 0, when it is done, waits for so long for those that are still connecting.
+// When rank 0 is done, it waits this long for ranks that are still connecting.
 constexpr milliseconds others_limit{10'000};
 
 // The key `done` holds this if nothing went wrong.

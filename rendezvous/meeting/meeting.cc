@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds table_interval{50};
 constexpr milliseconds interrupt_interval{200};
 constexpr milliseconds pause{20};
-// A store that stalls for so long is asked once more, after a look whether this rank is interrupted.
+// A store that stalls for this long is asked once more, after checking whether this rank is interrupted.
 constexpr milliseconds stall_limit{3000};
 // This part of the given time is reserved for finding out which ranks are missing.
 constexpr milliseconds most_reserved{500};

@@ -44,7 +44,7 @@ class Meeting {
   // Waits for a key of the store until `waiting`: `timeout` if it does not come, `aborted` if this rank is
   // interrupted.
   Result<std::string> await_key(const std::string& key);
-  // Called between the requests of a long wait: logs, at growing intervals, whom this rank waits for.
+  // Called between the requests of a long wait. Logs, at growing intervals, which ranks this one waits for.
   void speak_of_wait();
   // The limit of a question that every store answers at once unless it stalls.
   Deadline patience() const;

@@ -39,7 +39,7 @@ class Session {
   std::shared_ptr<Store> store;
   // The store exists for this meeting only; see ExchangeOptions.
   bool single_use = false;
-  // By these this process proves to the others that it belongs to them; null: it proves nothing.
+  // The credentials prove to the others that this process belongs to the job; null: it proves nothing.
   security::SharedCredentials credentials;
   // The local address of packets to the store, where that says something about which interface reaches the
   // others: on rank 0, and where a host name means loopback on its own host (Debian's 127.0.1.1), it may not.

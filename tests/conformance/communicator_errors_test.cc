@@ -1,4 +1,4 @@
-// What ranks are told that call different things, call wrongly, or fail.
+// Tests the errors of ranks that make different calls, make wrong calls, or fail.
 
 #include <array>
 #include <functional>

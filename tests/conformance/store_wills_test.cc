@@ -134,7 +134,7 @@ TEST(StoreWills, NoWillIsDoneByAStoreThatEnds) {
   for (auto& wait : waits) EXPECT_EQ(wait.get().status().code(), Code::peer_lost);
 }
 
-// A client that gives up waiting for an answer connects anew for its next call.
+// A client that gives up waiting for an answer connects again for its next call.
 TEST(StoreWills, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   const StoreProcess store;
   const auto client = store.client();
@@ -163,7 +163,7 @@ class Meeting {
           return exchange(keys, introduction(rank), options, ample()).status();
         })) {}
 
-  // It waits for the other rank, or for the store: so many times more than it has.
+  // It waits for the other rank, or for the store, many times longer than it has.
   bool goes_on_waiting(int times) {
     return eventually([this, until = asked_ + times] { return asked_ >= until; });
   }
@@ -176,7 +176,7 @@ class Meeting {
   std::future<Status> outcome_;
 };
 
-// Longer than a rank waits for an answer, and than it then tries to connect anew.
+// Longer than a rank waits for an answer, and than it then tries to connect again.
 TEST(StoreWills, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
   const std::array<StoreProcess, 2> stores;
   Meeting first[] = {{stores[0], 0}, {stores[1], 1}};

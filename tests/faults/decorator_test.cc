@@ -85,7 +85,7 @@ TEST_P(Decorator, LateMessagesDoNoHarm) {
 }
 
 // Only the time that is over shows it. The leader, which asks which rank is late, is told by control
-// connections, which these ranks do not have; each says whom it waits for.
+// connections, which these ranks do not have; each says which rank it waits for.
 TEST_P(Decorator, ALostMessageIsATimeout) {
   for (const std::uint64_t at : {0, 3}) {
     for (const Outcome& outcome :

@@ -20,7 +20,7 @@ struct Failure {
 
 std::int64_t monotonic_now();
 
-// Ranks that run fault_rank, to whom something is about to happen.
+// Ranks that run fault_rank, to which the test does something.
 class FaultWorld {
  public:
   struct Options {
@@ -50,7 +50,7 @@ class FaultWorld {
 // The options of the command line: `--runs N`, `--seed S`.
 std::uint64_t argument(const std::string& name, std::uint64_t otherwise);
 
-// The value below which so many of a hundred lie.
+// Returns the given percentile.
 double percentile(std::vector<double> values, double percent);
 
 }  // namespace tutti::test

@@ -62,8 +62,7 @@ TEST(MeetingWithoutLoopback, SaysSo) {
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(100));
 }
 
-// The ranks meet, and then nothing leads from one to the other: what they do by themselves in `init` has no
-// other name than that.
+// The ranks meet, and then there is no path between them. The rest of `init` has no other name than that.
 TEST(MeetingWithoutAWay, SpeaksOfInit) {
   FaultWorld world(
       2, {"idle"},
@@ -167,7 +166,7 @@ TEST(MeetingWithAStoppedRank, KeepsTheLimit) {
     world.rank(victim).signal(SIGSTOP);
     for (int rank = 0; rank < world.size(); ++rank) {
       if (rank == victim) continue;
-      // It may have come in time all the same.
+      // It may have arrived in time anyway.
       const bool ended = world.rank(rank).wait_for_output("failed ") || world.rank(rank).out() == "ready\n";
       EXPECT_TRUE(ended) << world.report();
     }

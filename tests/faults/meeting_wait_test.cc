@@ -1,4 +1,5 @@
-// Ranks that wait in vain say where and for whom; ranks of one host meet under mpirun by themselves.
+// Ranks that wait in vain say where and for which ranks. Ranks of one host meet under mpirun without
+// settings.
 #include <chrono>
 #include <string>
 #include <thread>

@@ -23,7 +23,7 @@ constexpr const char* listened_on = "127.0.0.2";
 constexpr const char* advertised = "127.0.0.3";
 constexpr int ports_each = 4;  // data, control, a store; and one in case
 
-// A job whose connections all lead through a proxy; the store's too, but for rank 0's own.
+// A job whose connections all lead through a proxy, including those to the store, except for rank 0's.
 class Proxied : public testing::Test {
  protected:
   void start(int size, Process::Environment variables, int started) {

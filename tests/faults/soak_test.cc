@@ -1,4 +1,4 @@
-// The soak (soak/main.cc) for a short while, and that what it does depends on nothing but its seed.
+// Runs the soak (soak/main.cc) for a short while, and checks that its actions depend only on its seed.
 #include <fstream>
 #include <random>
 #include <string>

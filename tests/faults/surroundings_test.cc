@@ -193,7 +193,7 @@ TEST(WallClock, MayJump) {
     int jumps = 0;
     for (const std::string offset : {"+100h", "-200h", "+1h"}) {
       set_clock(offset);
-      // What the first ones have seen of the jumps before depends on when they looked.
+      // How much the first ranks have seen of the earlier jumps depends on when they looked.
       ++jumps;
       for (Process& rank : ranks.all())
         ASSERT_TRUE(rank.wait_for_output("jump " + std::to_string(jumps) + "\n")) << rank.report();

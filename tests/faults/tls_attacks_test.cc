@@ -1,4 +1,4 @@
-// Attackers in the path of ranks that encrypt. What a rank says inside of TLS must never reach them.
+// Attackers in the path of ranks that encrypt. What a rank says inside TLS must never reach them.
 #include <algorithm>
 #include <chrono>
 #include <numeric>

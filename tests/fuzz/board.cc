@@ -1,5 +1,5 @@
 // Collectives over shared memory into which another rank writes what it should not, anywhere and at any
-// moment. The results are worth nothing then; but nothing outside of that memory and of our buffers may be
+// moment. The results are worth nothing then; but nothing outside that memory and of our buffers may be
 // touched.
 #include <memory>
 #include <vector>

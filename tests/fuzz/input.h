@@ -26,7 +26,7 @@ class Input {
     if (!taken.empty()) std::memcpy(&value, taken.data(), taken.size());
     return value;
   }
-  // At most so many.
+  // Takes at most that many bytes.
   std::span<const std::byte> bytes(std::size_t most) {
     const auto taken = rest_.first(std::min(most, rest_.size()));
     rest_ = rest_.subspan(taken.size());

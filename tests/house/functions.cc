@@ -69,7 +69,7 @@ class Blanked {
   std::string raw_end_;  // empty: not in a raw string
 };
 
-// Without a leading `template <...>`.
+// Removes a leading `template <...>`.
 std::string_view without_template(std::string_view head) {
   while (head.starts_with("template <")) {
     std::size_t i = head.find('<');
@@ -83,7 +83,7 @@ std::string_view without_template(std::string_view head) {
   return head;
 }
 
-// Whether an '=' stands outside of parentheses: then braces behind it initialise something. That of an
+// Whether an '=' stands outside parentheses: then braces behind it initialise something. That of an
 // operator's name does not count.
 bool is_assigned(std::string_view head) {
   int depth = 0;
@@ -144,7 +144,7 @@ class Reader {
     if (kind == Brace::function) found_.push_back({head_, begin_, 0});
     braces_.push_back(kind);
     inside_ += kind == Brace::container ? 0 : 1;
-    // What stands before a brace initialiser goes on behind it: a constructor's body may follow.
+    // A declaration continues after a brace initialiser: a constructor's body may follow.
     if (kind != Brace::other || inside_ > 1) head_.clear();
   }
   void close() {

@@ -94,7 +94,7 @@ const std::vector<Page>& pages() {
   return all;
 }
 
-// The words of `block` between backticks, or with `inside` false what stands outside of them.
+// The words of `block` between backticks, or with `inside` false what stands outside them.
 std::string in_code_font(std::string_view block, bool inside = true) {
   std::string text;
   bool code = false;

@@ -14,7 +14,7 @@ class ScheduleCase {
   // `count`: as in Problem; for the _v kinds blocks are of 0 to 2 * count elements.
   ScheduleCase(CollectiveKind kind, int size, std::uint64_t count, int root, bool in_place);
 
-  Problem base;  // may be changed, but for kind, size and counts; `rank` is ignored
+  Problem base;  // may be changed, except for kind, size and counts; `rank` is ignored
 
   Problem at(int rank) const;
   // "all_reduce p=3 count=7 root=0 in place".

@@ -10,7 +10,7 @@ namespace tutti::test {
 
 // Proves shared schedules, one per rank, as `check_schedules` does those of messages. All ranks' steps are
 // interleaved in an order drawn from `seed`, in which some run far ahead of others. Checks that
-//   - all agree how much of the windows they use, and that there is as much;
+//   - all ranks agree on how much of the windows they use, and the windows have that much;
 //   - slices lie in their buffers, overlap only exactly, and belong to the rank itself, or are of a window,
 //   or of
 //     registered memory that the vote has found out (see `reach`);

@@ -2,7 +2,7 @@
 //   alarms SECONDS      an interval timer interrupts all system calls each millisecond, from before `init` on
 //   workers             forks children while threads are at work, which end in one way or another
 //   clock STOP_FILE     computes until rank 0 sees the file; says "jump N" when the wall clock has jumped
-//   few DESCRIPTORS     has only so many descriptors, from before `init` on
+//   few DESCRIPTORS     has only that many descriptors, from before `init` on
 //   fork                forks while there is a communicator
 //   destroy HOW         lets go of communicators with operations in flight: from `main`, in `then`, in
 //   `abort`
@@ -61,7 +61,8 @@ void compute(Communicator& comm, int round) {
 
 std::atomic<long> alarms{0};
 
-// For so many seconds, and until each rank has had some hundred alarms: a busy machine hands out few.
+// Runs for that many seconds, and until each rank has had some hundred alarms, since a busy machine delivers
+// few.
 void storm(double duration) {
   constexpr long enough = 200;
   struct sigaction action {};

@@ -71,7 +71,7 @@ std::vector<CollectiveCase> collective_matrix(int size);
 // TEST_ALL is set: `./dev test --all` does.
 bool test_all();
 // The matrix, or of it covering pairs: each two of kind, type, operation, count and place (in or out of it)
-// that go together do so at least once, for each size anew.
+// that go together do so at least once, separately for each size.
 std::vector<CollectiveCase> tested_matrix(int size);
 
 }  // namespace tutti::test

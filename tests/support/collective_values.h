@@ -7,7 +7,7 @@
 
 namespace tutti::test {
 
-// What a case's elements are, as bytes of its type. Always many at once: found one by one they would take a
+// Computes a case's elements, as bytes of its type. It computes many at once: one by one they would take a
 // sanitizer's run longer than the collectives do. Blocks of an input are numbered through.
 
 // Elements [first, first + count) of `rank`'s input.

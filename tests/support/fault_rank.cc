@@ -9,7 +9,7 @@
 //   hasty WHO         as `late`, but rank 0 aborts while it asks who is late, and tells how busy it is
 //                     afterwards
 //   again WHO         all call shrink, that rank later than the others, until it does not time out
-//   part [SPLITS]     all call shrink, after so many splits, and leave as soon as it returns
+//   part [SPLITS]     all call shrink, after that many splits, and leave as soon as it returns
 //   abort WHO         that rank aborts from another thread while all are blocked
 // Prints "ready" when all ranks have met, then, or instead, "failed NANOSECONDS CODE MESSAGE" with the time
 // of the monotonic clock at which it learned of a failure, and "peer RANK", the rank that the failure blames.
@@ -160,7 +160,7 @@ void again(Communicator& comm, int who) {
   }
 }
 
-// Until something fails.
+// Repeats until something fails.
 void use(Communicator& comm, const std::vector<std::string>& words) {
   const std::string& mode = words.at(0);
   if (mode == "loop" || mode == "split") {
@@ -249,7 +249,7 @@ struct Plan {
   int least = 0;
 };
 
-// As long as enough are left.
+// Repeats as long as enough ranks are left.
 void survive(Communicator comm, const Plan& plan, const std::vector<std::string>& words) {
   std::string shrunk_to;
   for (;;) {

@@ -6,7 +6,7 @@
 namespace tutti::test {
 
 // Network namespaces that stand for hosts: each has an address of its own on every card (eth0, eth1 ...), and
-// the cards of one number are joined by a bridge in one more namespace, so that nothing outside of them is
+// the cards of one number are joined by a bridge in one more namespace, so that nothing outside them is
 // touched. Removed when this goes away. Needs the rights to make them, and the `ip` command.
 class NetworkHosts {
  public:

@@ -14,8 +14,8 @@ namespace tutti::test {
 // The changes that a proxy makes to bytes that pass, in either direction; may be set at any time.
 struct Weather {
   std::atomic<int> delay_us{0};   // of every piece
-  std::atomic<int> jitter_us{0};  // at most so much more
-  // One piece of so many is lost and sent again, which over TCP is a pause of 200 ms. Zero: none.
+  std::atomic<int> jitter_us{0};  // at most this much more
+  // One piece in this many is lost and sent again, which over TCP is a pause of 200 ms. Zero: none.
   std::atomic<int> loss{0};
   std::atomic<bool> cut{false};  // nothing passes any more, and neither side is told
 };

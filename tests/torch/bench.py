@@ -112,7 +112,7 @@ def report(ranks, figures):
 
 
 def report_added(program, ranks, rounds):
-    """What torch and the binding add. The quietest round of each: what others use of the machine is in neither."""
+    """Prints what torch and the binding add, by the fastest round of each, so that other load does not count."""
     cpp, through_torch = [], []
     for _ in range(rounds):
         cpp.append(from_cpp(program, ranks))

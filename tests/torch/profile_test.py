@@ -1,4 +1,4 @@
-"""What profilers record of operations is what they record of Gloo's, but for the backend's name."""
+"""Profilers record the same of operations as with Gloo, except for the backend's name."""
 import pytest
 import ranks
 import torch

@@ -196,7 +196,7 @@ void Merge::name_a_circle() {
 }
 
 // Names the ranks without a dump that no wait leads to: when a communicator has failed, its ranks no longer
-// know whom they waited for.
+// know which ranks they waited for.
 void Merge::name_the_missing() {
   std::set<int> named;
   for (const Wait& wait : waits_) named.insert(wait.to);

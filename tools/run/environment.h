@@ -45,7 +45,7 @@ void limit_spinning(Environment& environment, int local_ranks);
 // ranks would take all of them.
 void share_processors(Environment& environment, int local_ranks);
 
-// A free TCP port outside of the range from which the kernel hands out ports by itself, so that it stays free
+// A free TCP port outside the range from which the kernel hands out ports by itself, so that it stays free
 // until the ranks use it.
 Result<int> find_free_port();
 

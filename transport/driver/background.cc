@@ -124,7 +124,7 @@ void Driver::run_background() TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // a loop aroun
 
 Deadline Driver::drive_background() {
   pass(true);
-  // More passes are for callers to make: what is still ready ends the sleep at once.
+  // Callers make further passes: descriptors that are still ready end the sleep at once.
   const Deadline until = arm() ? Deadline::after({}) : next_deadline();
   leave();
   return until;

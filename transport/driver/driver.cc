@@ -15,9 +15,9 @@ namespace {
 // something is expected in memory.
 constexpr unsigned spinning_passes_per_look = 4;
 constexpr unsigned memory_passes_per_look = 16;
-// While a waiter has the processor for itself, it looks at the clock once in so many passes.
+// A waiter that has the processor for itself reads the clock once in this many passes.
 constexpr unsigned idle_passes_per_clock = 8;
-// A driver that is always busy still looks at the clock once in so many passes.
+// A driver that is always busy still reads the clock once in this many passes.
 constexpr unsigned passes_per_clock = 64;
 // A waiter that finds another thread driving spins at most this long before it sleeps.
 constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
@@ -85,7 +85,7 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   }
   const std::uint32_t background = state.background.load();
   // Its sleep was prepared by pollables that callers have touched since: from now on it watches, and prepares
-  // anew.
+  // again.
   if (background == background_sleeping || background == background_parked ||
       (pending && background == background_watching)) {
     state.rouse_background();

@@ -13,7 +13,7 @@
 namespace tutti {
 
 // `IdleSpell` is the time in which a driving thread finds nothing to do: it spins, then it offers the
-// processor to others, and then it is better to sleep. Each spell begins anew.
+// processor to others, and then it is better to sleep. Each spell starts again.
 class IdleSpell {
  public:
   using Time = Deadline::Clock::time_point;

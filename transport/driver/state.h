@@ -19,7 +19,7 @@
 // other.
 namespace tutti {
 
-// What the background thread is doing.
+// The state of the background thread.
 enum BackgroundState : std::uint32_t {
   background_busy,      // awake; will look for work before it sleeps
   background_sleeping,  // in the kernel, on the driver's descriptor; pollables are armed

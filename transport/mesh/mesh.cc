@@ -50,7 +50,7 @@ Status Mesh::start() {
   for (const auto& transport : options_.transports) {
     const Status status = transport->start(driver_, *this, options_.limits);
     if (status.ok()) continue;
-    // Stops those before it, and as much of it as was started; the others have not been started.
+    // Stops the earlier transports, and the started part of this one. The later ones have not been started.
     for (const auto& each : options_.transports) each->stop();
     state_->started = false;
     return status.with_context("transport " + std::string(transport->name()));
@@ -246,7 +246,7 @@ void Mesh::share(ShareRequest& request) {
 }
 
 void Mesh::cancel_share(ShareRequest& request, const Status& why) {
-  // Only the transport that has the request knows it; the others do nothing.
+  // Only the transport that holds the request acts; the others do nothing.
   for (const auto& transport : options_.transports) transport->cancel_share(request, why);
 }
 

@@ -24,7 +24,7 @@ SharedRope BellRope::from(Descriptor socket) {
 }
 
 void BellRope::ring() const {
-  // Refused only if so many rings wait that there is no room for more: it is heard in any case.
+  // Sending only fails if the socket is full of rings, and then the bell is heard anyway.
   static_cast<void>(::send(socket_.get(), nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 

@@ -8,7 +8,7 @@
 namespace tutti::shm {
 namespace {
 
-// The peer is told of so many bytes at a time, and reads them while the next ones are written.
+// The peer is told of this many bytes at a time, and reads them while the next ones are written.
 constexpr std::size_t publish_bytes = 16 * 1024;
 // So many bytes are read at a time, before the peer is told that there is room again.
 constexpr std::size_t consume_bytes = 16 * 1024;
@@ -132,8 +132,8 @@ void Channel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
 
 void Channel::on_broken(Link&, const std::string& why) {
   const Status lost(Code::peer_lost, context_.describe(peer()) + ": " + why, peer());
-  // What it wrote before it died or left may say why. That fits into the ring; a peer that writes on is not
-  // heard.
+  // The data that it wrote before it died or left may say why. That fits into the ring; a peer that writes on
+  // is not heard.
   const std::uint64_t end = stage_ == Stage::open ? pipe_->in().position() + pipe_->in().size() : 0;
   while (stage_ == Stage::open && pipe_->in().has_news() && pipe_->in().position() < end) read();
   if (!over_) pipe_failed(lost);

@@ -27,8 +27,8 @@ enum class NoteKind : std::uint32_t {
 inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"
 inline constexpr std::uint32_t note_version = 1;
 
-// Both sides are on one machine, so a note is sent as it is; its receiver believes nothing but its size,
-// magic and version.
+// Both sides are on one machine, so a note is sent as it is; its receiver only trusts its size, magic and
+// version.
 struct Note {
   std::uint64_t magic = note_magic;
   std::uint32_t version = note_version;

@@ -111,9 +111,9 @@ class RingReader {
   // Bytes read so far, and how many there can be at a time.
   std::uint64_t position() const { return head_; }
   std::size_t size() const { return data_.size(); }
-  // Whether so much has been read that the writer must be told. It is told late, so that its line is left
-  // alone by small messages; but a ring that has been read is always nearly empty, and so it never waits for
-  // ever.
+  // Returns whether enough has been read to tell the writer. The writer is told late, so that its line is
+  // left alone by small messages; but a ring that has been read is always nearly empty, and so it never waits
+  // for ever.
   bool owes_room() const { return head_ - released_ >= data_.size() / 8; }
   void release() {
     released_ = head_;

@@ -56,7 +56,7 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
   std::deque<Note> refusals_;  // of segments that came to nothing, latest last
   std::vector<std::unique_ptr<SegmentLeader>> leaders_;
   std::vector<std::unique_ptr<SegmentMember>> members_;
-  std::vector<SharedMemory*> memories_;  // what is shared now
+  std::vector<SharedMemory*> memories_;  // the memories that are shared now
 };
 
 }  // namespace tutti::shm

@@ -16,7 +16,7 @@ enum class FrameType : std::uint8_t {
   request = 2,  // a large message is waiting at the sender (request to send)
   clear = 3,    // its receive is there (clear to send)
   data = 4,     // a fragment of it, in order
-  credit = 5,   // eager messages were claimed or discarded: `offset` units of credit may be used anew
+  credit = 5,   // eager messages were claimed or discarded: `offset` units of credit may be used again
   cancel = 6,   // the sender's last word on a message that it does not send to the end
   refuse = 7,   // the receiver wants no more of a message; answered by `cancel` or crossed by the last fragment
   abort = 8,    // a context has failed; the payload says why
@@ -61,7 +61,7 @@ bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& he
 
 // An `OutgoingFrame` is a frame on its way out: an encoded header and the payload it stands before. Between
 // two writes the payload may be moved elsewhere (its operation was cancelled), so the pipe must look at
-// `payload` anew each time.
+// `payload` again each time.
 struct OutgoingFrame {
   EncodedFrameHeader header;
   std::span<const std::byte> payload;

@@ -22,7 +22,7 @@ namespace tutti {
 // receive yet, or nowhere.
 //
 // `done` of an operation may call back into the channel, even close it; so each function calls it last, or
-// looks at its own state anew afterwards.
+// looks at its own state again afterwards.
 class StreamReceiver {
  public:
   StreamReceiver(Channel& channel, int peer, TransportOwner& owner, const StreamLimits& limits,

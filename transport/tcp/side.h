@@ -71,7 +71,8 @@ class IncomingSide final : public DescriptorHandler {
   void close();
   // Whether it holds bytes that the driver will not announce again.
   bool has_pending() const { return pipe_.has_pending(); }
-  // Reads at most so many bytes. Zero: there is nothing, or the connection has ended and the channel knows.
+  // Reads at most that many bytes. Returns zero if there is nothing, or if the connection has ended; then the
+  // channel has been told.
   std::size_t read(std::span<std::byte> place);
   // Stops watching for bytes, or goes on: payloads that no header has announced cannot be taken, and must not
   // keep the driver busy.

@@ -88,7 +88,7 @@ Status Transport::listen_on(const std::string& bind_address, const std::string& 
   return Status();
 }
 
-// Symmetrical: what is asked of the peer's addresses is asked of ours as well.
+// This is symmetrical: the peer's addresses and ours get the same checks.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto address = published_by(peer);
   if (!address) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);
@@ -122,7 +122,7 @@ bool Transport::poll() {
   for (Channel* const channel : channels.coalescing) channel->send_at_once();
   channels.coalescing.clear();
   bool any = context_.timers.run();
-  // Backwards and by index: what a message sets off may end channels.
+  // The loop goes backwards and by index, since handling a message may end channels.
   std::vector<Channels::Busy>& busy = channels.busy;
   for (std::size_t i = busy.size(); i-- > 0;) {
     if (i >= busy.size()) continue;

@@ -42,7 +42,7 @@ void follow(ScheduleBuilder& builder, int leader, const Slice& all_input, const 
   builder.recv(leader, all_output);
 }
 
-// Emits one exchange among k leaders, of whom this one is number j: all of them compute ((v0 v1) v2) ...,
+// Emits one exchange among k leaders, of which this one is number j: all of them compute ((v0 v1) v2) ...,
 // from `mine` into `result`.
 void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, const Slice& mine,
                  const Slice& result) {

@@ -48,7 +48,7 @@ class Terms {
   int depth(int radix) const { return tree_depth(problem_.size, radix); }
   double gamma(double n) const { return model_.gamma * n * share(crowd_); }
 
-  // Every rank sends to the rank `distance` further, and receives as much.
+  // Every rank sends to the rank `distance` further, and receives the same amount.
   Path shift(int distance) const { return shift(distance, distance); }
   // The same for several messages, to ranks from `distance` on, on average `reach` further.
   Path shift(int distance, int reach) const {

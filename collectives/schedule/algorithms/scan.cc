@@ -25,7 +25,8 @@ void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tunin
 
 double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  // Low ranks are ahead, and their messages delay those that are due earlier: half as much again (simulator).
+  // Low ranks are ahead, and their messages delay those that are due earlier: by half of their time, in the
+  // simulator.
   double seconds = 0;
   for (int distance = 1; distance < problem.size; distance *= 2) {
     const Path path = terms.shift(distance);

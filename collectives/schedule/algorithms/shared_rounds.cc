@@ -52,9 +52,9 @@ Slice Rounds::lane(int owner, std::uint64_t t, std::uint64_t lane, std::uint64_t
   return builder_.window(owner, (t % options_.depth * options_.lanes + lane) * unit_, count);
 }
 
-// The sources must have finished the iteration before. A reader of the area that is about to be written anew
-// read it at most `depth - 1` iterations ago. `before` counts the signals of earlier repetitions, all of
-// which the readers must have given before their areas are used again.
+// The sources must have finished the iteration before. A reader of the area that is about to be written from
+// scratch read it at most `depth - 1` iterations ago. `before` counts the signals of earlier repetitions, all
+// of which the readers must have given before their areas are used again.
 void Rounds::await(std::uint64_t t, std::uint64_t rounds, std::uint32_t before, bool repeated,
                    const Ranks& sources, const Ranks& readers) const {
   const auto iteration = static_cast<std::uint32_t>(t);

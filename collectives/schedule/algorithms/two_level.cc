@@ -283,8 +283,8 @@ double leaders_all_reduce_cost(const Problem& problem, const Tuning& tuning, con
          parts.within(CollectiveKind::broadcast, "binomial", n);
 }
 
-// The seconds of each further segment in a chain of so many ranks, if the first takes `seconds`: a segment is
-// passed on while the next comes in.
+// The seconds of each further segment in a chain of that many ranks, if the first takes `seconds`: a segment
+// is passed on while the next comes in.
 double per_hop(double seconds, int ranks) { return seconds / std::max(1, ranks - 1); }
 
 double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {

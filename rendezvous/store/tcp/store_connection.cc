@@ -125,7 +125,7 @@ void StoreConnection::serve() {
   parked_.answer = [this](Frame frame) { reply(std::move(frame)); };
   Frame response = state_.service.handle(*request, parked_);
   if (response != nullptr) return reply(std::move(response));
-  // While it is parked its keys take as much.
+  // While it is parked, its keys take the same amount.
   const auto limit = static_cast<std::uint64_t>(longest_wait.count());
   park(std::chrono::milliseconds(std::min(request->wait_milliseconds(), limit)));
 }

@@ -18,8 +18,8 @@
 namespace tutti::tcp {
 
 // `StoreLink` is the connection of a `StoreClient` to its server. One request at a time is on it. A request
-// that is given up half-way breaks the connection; the next one makes it anew, with the promises that the old
-// one had made for this client (`hold`, `set_will`).
+// that is given up half-way breaks the connection; the next one makes it again, with the promises that the
+// old one had made for this client (`hold`, `set_will`).
 class StoreLink {
  public:
   // Over a connection that has been made, to `address`, where nothing has been said yet. `unreachable`: what
@@ -77,7 +77,8 @@ class StoreLink {
   std::condition_variable free_;
   bool busy_ = false;
   store_wire::Stream stream_;
-  // What the abandoned connection held must not go, nor its will be done, before another one has both.
+  // The keys of the abandoned connection must not be deleted, nor its will be executed, before a new
+  // connection has both.
   store_wire::Stream abandoned_;
   wire::StoreRequest hold_;  // without keys: nothing is held
   wire::StoreRequest will_;  // without keys: there is no will

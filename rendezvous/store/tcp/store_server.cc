@@ -42,7 +42,7 @@ using Standing = StoreConnection::Standing;
 // A pause instead of a busy loop while the process has no descriptors left.
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr int accepts_per_turn = 64;
-// A client that has said nothing for so long makes room for others where it is scarce.
+// A client that has been silent for this long is dropped if room for others is scarce.
 constexpr std::chrono::seconds patience_when_scarce{1};
 
 struct Bound {

@@ -24,7 +24,7 @@ class Job {
   // ended as planned, else what is wrong. Patience is counted in looks, so that a job that is stopped as a
   // whole, this process included, has all of its time afterwards.
   std::string watch();
-  // For so long at a time this process did not run, at most: someone may have stopped it all.
+  // The longest time for which this process did not run: the whole machine may have been suspended.
   double longest_gap() const { return longest_gap_; }
 
  private:

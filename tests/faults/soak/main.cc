@@ -86,7 +86,7 @@ struct Totals {
   }
 };
 
-// An episode is run again if it failed while the whole machine stood still for longer than the short
+// An episode is run again if it failed while the whole machine was suspended for longer than the short
 // deadlines.
 bool run(std::uint64_t seed, const Episode& episode, Totals& totals) {
   for (;;) {

@@ -45,7 +45,7 @@ Step draw_step(Dice& dice, const std::vector<test::CollectiveCase>& cases, bool 
   return step;
 }
 
-// Of the ranks that are left; takes away those that will not be.
+// Chooses among the ranks that are left, and removes those that will not be.
 Fault draw_fault(Dice& dice, std::set<int>& left, std::size_t steps) {
   using Kind = Fault::Kind;
   constexpr std::array kinds = {Kind::kill, Kind::leave,    Kind::pair, Kind::abort,

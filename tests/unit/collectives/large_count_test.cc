@@ -121,7 +121,7 @@ TEST(LargeCounts, StepsStayBoundedForManyRanks) {
   }
 }
 
-// What goes through windows repeats a few rounds, as often as it takes: 40 bits of an operation's phase say
+// Operations through windows repeat a few rounds as often as needed: 40 bits of an operation's phase say
 // which operation, 24 count its signals.
 TEST(LargeCounts, SharedSchedulesRepeatThemselves) {
   for (const Algorithm& algorithm : algorithms()) {

@@ -4,7 +4,7 @@
 
 #include "tests/prove/schedule_checker.h"
 
-// What the proofs of algorithms go through.
+// The cases that the proofs of algorithms go through.
 namespace tutti::test {
 
 // What an operation may ask for besides its kind.

@@ -43,7 +43,7 @@ std::vector<Schedule> build(const char* name, const ScheduleCase& test) {
   return schedules;
 }
 
-// What is found with every one of a few seeds.
+// Checks that the fault is found with each of a few seeds.
 template <class Matcher>
 void expect_found(const std::vector<Schedule>& schedules, const ScheduleCase& test, const Matcher& error) {
   for (std::uint32_t seed = 1; seed <= 20; ++seed) {

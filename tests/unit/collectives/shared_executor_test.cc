@@ -150,7 +150,7 @@ TEST(SharedExecutor, OnlySleepersAreRung) {
   world.issue(0, Kind::all_reduce, 10);
   world.issue(1, Kind::all_reduce, 10);
   EXPECT_EQ(world.rings(0), 0);
-  // What has come in the meantime is seen in time.
+  // Data that arrived in the meantime is seen in time.
   EXPECT_TRUE(world.executor(0).prepare_sleep());
   world.executor(0).cancel_sleep();
   world.settle();
@@ -205,7 +205,7 @@ TEST(SharedExecutor, TwoRootsAreAMismatch) {
   EXPECT_EQ(one.status.peer(), 0);
 }
 
-// What is called again and again is compared a few calls at a time, and when there is nothing else to do.
+// Repeated calls are compared a few at a time, and when there is nothing else to do.
 TEST(SharedExecutor, RepeatedCallsAreComparedLater) {
   BoardWorld world(2);
   for (int i = 0; i < 3; ++i) world.issue(0, Kind::broadcast, 5, 0);

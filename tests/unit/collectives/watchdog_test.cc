@@ -18,7 +18,7 @@ constexpr Fingerprint barrier;
 
 struct Guarded : MemberWorld {
   explicit Guarded(int size, int rank = 0, bool talks = true) : MemberWorld(size, rank, talks) {}
-  // An operation that has been under way for so long; its time is a minute.
+  // An operation that has been under way for that long and may take a minute.
   Operation& begin_before(std::chrono::seconds age) {
     Operation& operation = begin(barrier);
     operation.stamp(Deadline::Clock::now() - age);

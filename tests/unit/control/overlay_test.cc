@@ -46,7 +46,7 @@ struct Entry {
 
 }  // namespace
 
-// In place of the C library's.
+// These replace the C library's functions.
 extern "C" int getaddrinfo(const char*, const char*, const addrinfo*, addrinfo** list) {
   NameService& service = name_service();
   std::unique_lock lock(service.mutex);
@@ -261,8 +261,8 @@ class Losses final : public ControlEvents {
   std::map<int, Status> lost;
 };
 
-// Rank 0 of two, where the other is at that address: what it says of it, and when by its own clock. `silent`:
-// nothing answers; or every attempt ends with that error.
+// Runs rank 0 of two, with the other at that address. Returns what it reports, and when by its own clock.
+// `silent`: nothing answers; or every attempt ends with that error.
 std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silent, int error = 0) {
   OverlayOptions options;
   for (int rank = 0; rank < 2; ++rank) {
@@ -301,7 +301,7 @@ TEST(Overlay, WhereTheNetworkDoesNotLeadIsSaidSoon) {
   EXPECT_LT(after, milliseconds(5000));
 }
 
-// What the network says ends the attempts soon, and what this host is short of does not.
+// An error from the network soon ends the attempts; a shortage on this host does not.
 TEST(Overlay, AShortageOfThisHostIsNotTakenForTheOthersRejection) {
   const std::chrono::nanoseconds patience = OverlayOptions{}.limit;
   for (const int error : {EHOSTUNREACH, ENETUNREACH, EACCES})

@@ -107,7 +107,7 @@ TEST_P(JoinWorlds, OverAFileTwice) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, JoinWorlds, testing::Values(1, 2, 3, 7, 16));
 
-// All ranks at once, one of which finds no place to listen. The others learn why, and from whom.
+// All ranks start at once, and one cannot listen. The others learn why, and from which rank.
 void expect_told(int broken, const StoreLocation& store) {
   constexpr int world_size = 3;
   std::vector<Status> outcomes(world_size);

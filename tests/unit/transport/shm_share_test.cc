@@ -163,7 +163,7 @@ TEST(ShmShare, IsGivenUpForAll) {
     for (const std::size_t i : {0u, 1u, 2u}) {
       if (i == 2) group.wishes[i].post();
       EXPECT_EQ(group.wishes[i].wait().code(), Code::aborted) << group.wishes[i].status.to_string();
-      EXPECT_THAT(group.wishes[i].status.message(), HasSubstr("of no use"));
+      EXPECT_THAT(group.wishes[i].status.message(), HasSubstr("no longer needed"));
       EXPECT_EQ(group.wishes[i].completions, 1);
     }
   }

@@ -79,7 +79,7 @@ TEST(TcpCoalescing, WhatAPeerHasNotReadLeavesTogether) {
       messages.send();
       EXPECT_TRUE(messages.have_left());
       EXPECT_EQ(waiting_sockets(), 1);
-      EXPECT_LE(all_segments_sent() - before, 50u);  // two, but for acknowledgements that are sent at once
+      EXPECT_LE(all_segments_sent() - before, 50u);  // two, and acknowledgements that are sent at once
     });
     // And comes, though rank 0 does not look again.
     messages.receive();
