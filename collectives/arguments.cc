@@ -120,8 +120,8 @@ Status check_size(const char* side, std::uint64_t have, std::uint64_t need, cons
   return Status();
 }
 
-// In place exactly, or apart; anything between is an error. A side that is a block of the other is in place
-// where that block lies.
+// The buffers must be exactly in place or not overlap at all; anything between is an error. A side that is a
+// block of the other is in place where that block lies.
 Status check_overlap(const Context& c, Problem& problem) {
   const ConstBuffer& in = c.call.in;
   const Buffer& out = c.call.out;

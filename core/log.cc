@@ -67,7 +67,7 @@ struct Sink {
   const std::string host = host_name();
 };
 
-// Never destroyed, so that lines written while the process exits find it alive.
+// The sink is never destroyed, so that lines written while the process exits find it alive.
 Sink& sink() {
   static Sink* const instance = new Sink;
   return *instance;

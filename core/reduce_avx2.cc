@@ -14,7 +14,7 @@ struct Avx2 {
   using Halves = kernels::Vector<std::uint16_t, 8>;
   using Bytes = kernels::Vector<std::uint8_t, 8>;
 
-  // In place of the compiler's own conversions: g++ 12 does those of bytes lane by lane.
+  // This replaces the compiler's own conversions, since g++ 12 converts bytes lane by lane.
   [[gnu::always_inline]] static Words widen_integers(Halves stored) {
     return __builtin_bit_cast(Words, _mm256_cvtepu16_epi32(__builtin_bit_cast(__m128i, stored)));
   }

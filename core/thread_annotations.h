@@ -14,11 +14,11 @@
 #define TUTTI_CAPABILITY(name) TUTTI_THREAD_ANNOTATION(capability(name))
 // On a class: its objects hold a capability for as long as they live.
 #define TUTTI_SCOPED_CAPABILITY TUTTI_THREAD_ANNOTATION(scoped_lockable)
-// On data: only touched while holding the capability (PT: what the pointer points at).
+// For data that is only touched while holding the capability (PT: what the pointer points at).
 #define TUTTI_GUARDED_BY(...) TUTTI_THREAD_ANNOTATION(guarded_by(__VA_ARGS__))
 #define TUTTI_PT_GUARDED_BY(...) TUTTI_THREAD_ANNOTATION(pt_guarded_by(__VA_ARGS__))
-// On functions: the caller holds it; gets it; gives it up; gets it if the result is the first argument; must
-// not hold it; promises at run time to hold it.
+// For functions: the caller must hold it; acquires it; releases it; acquires it if the result equals the
+// first argument; must not hold it; asserts at run time that it is held.
 #define TUTTI_REQUIRES(...) TUTTI_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define TUTTI_ACQUIRE(...) TUTTI_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define TUTTI_RELEASE(...) TUTTI_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
@@ -26,5 +26,5 @@
 #define TUTTI_EXCLUDES(...) TUTTI_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 #define TUTTI_ASSERT_CAPABILITY(...) TUTTI_THREAD_ANNOTATION(assert_capability(__VA_ARGS__))
 #define TUTTI_RETURN_CAPABILITY(...) TUTTI_THREAD_ANNOTATION(lock_returned(__VA_ARGS__))
-// On a function that the analysis cannot follow; a comment beside it says why.
+// For a function that the analysis cannot follow; a comment next to it says why.
 #define TUTTI_NO_THREAD_SAFETY_ANALYSIS TUTTI_THREAD_ANNOTATION(no_thread_safety_analysis)

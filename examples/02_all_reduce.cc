@@ -38,7 +38,7 @@ int main(int argc, char** argv) try {
   const float rank = static_cast<float>(comm.rank());
   const float size = static_cast<float>(comm.size());
 
-  // In place: the result replaces what was brought.
+  // In place, the result replaces the input.
   std::vector<float> values{1, rank, 10 * rank};
   print("rank ", comm.rank(), " brings ", list(values));
   comm.all_reduce(values, tutti::ReduceOp::sum).wait();

@@ -52,7 +52,7 @@ class Channel {
   // After `close`: true when the goodbye has left and the peer has answered it by closing its side (or the
   // connection has ended), so that the pipe can be dropped without a reset overtaking the goodbye.
   virtual bool drained() const = 0;
-  // Whether anything may have reached the peer, or have come from it.
+  // Returns whether anything may have reached the peer, or arrived from it.
   virtual bool has_begun() const = 0;
   // For a channel that has not begun and will not: sends what is queued by another channel with the same
   // peer, and closes.
@@ -97,7 +97,7 @@ class ChannelEvents {
   // The sender took an announced message back before it was claimed; `arrival` is gone when this returns.
   virtual void on_withdrawn(Arrival& arrival) = 0;
   virtual void on_abort(int peer, std::uint32_t context, const Status& why) = 0;
-  // The channel is of no use any more: the peer died (peer_lost), broke the protocol (protocol_error), could
+  // The channel can no longer be used: the peer died (peer_lost), broke the protocol (protocol_error), could
   // not be reached (unreachable) or left cleanly (aborted; nothing pending was lost). Pending operations fail
   // after this.
   virtual void on_channel_down(int peer, const Status& why) = 0;

@@ -27,7 +27,7 @@ namespace tutti {
 
 namespace {
 
-// Everything that one `init` collects on its way.
+// Everything that one call of `init` collects.
 struct Setup {
   Config config;
   InitOptions options;
@@ -141,7 +141,7 @@ void trace(World& world, const std::string& pattern) {
 constexpr std::chrono::seconds linking_limit{10};
 // This much of the time given is kept for telling the others of a failure.
 constexpr std::chrono::milliseconds most_reserved{1000};
-// How long a world that has not come about may take to say goodbye.
+// The time that ranks have for goodbyes when `init` has failed.
 constexpr std::chrono::milliseconds failed_goodbye_limit{200};
 
 Deadline without_reserve(Deadline deadline) {
@@ -233,7 +233,7 @@ Communicator build_world(Setup& setup, int rank, const std::vector<PeerInfo>& pe
   return open_world(world, setup.config, deadline);
 }
 
-// Where a descriptor is missing, the failure may show where something would have come over it.
+// A missing descriptor may only show as a failure to receive what it would have carried.
 Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
   const bool said = status.code() == Code::resource_exhausted;
   if (said || descriptor_shortages() == shortages_before) return Error(status);

@@ -41,7 +41,7 @@ using Milliseconds = std::chrono::milliseconds;
 // Members without `override` are virtual functions that came after torch 2.1.
 class ProcessGroupTutti : public c10d::Backend {
  public:
-  // Blocks until all `size` ranks have come. Call it without the GIL.
+  // Blocks until all `size` ranks have arrived. Call it without the GIL.
   ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size, Milliseconds timeout);
   ~ProcessGroupTutti() override;
 

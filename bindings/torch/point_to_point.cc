@@ -36,7 +36,8 @@ class Signal {
     };
     if (tutti_work_then(work, drop, keep) != TUTTI_OK) delete keep;
   }
-  // Waits until `end`; false if it has not come. Throws if the group failed or the program was interrupted.
+  // Waits until `end`; returns false if no message has arrived. Throws if the group failed or the program was
+  // interrupted.
   bool wait_until(Clock::time_point end) const {
     using std::chrono::nanoseconds;
     for (int done = 0;;) {
@@ -126,7 +127,7 @@ void ProcessGroupTutti::lead_monitored_barrier(Milliseconds timeout, bool wait_a
   for (int rank = 1; rank < size_; ++rank) {
     TORCH_CHECK(timeout.count() > 0, "Rank 0 timed out in monitoredBarrier after ", timeout.count(),
                 " ms.\nNo ranks successfully processed in monitoredBarrier.");
-    std::string why = "it has not come";
+    std::string why = "it has not arrived";
     try {
       if (arrivals[rank - 1].wait_until(end)) continue;
     } catch (const c10::Error& error) {

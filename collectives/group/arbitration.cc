@@ -128,7 +128,7 @@ void Arbitration::on_question(int origin, const CallNote& theirs) {
   answer_asked();
 }
 
-// Where this rank has not come yet, it answers when it does.
+// A question about an operation that this rank has not called yet is answered when it calls it.
 void Arbitration::answer_asked() {
   std::erase_if(asked_, [this](const Asked& asked) {
     const ContextEvents::Known ours = journal_.find(asked.sequence);

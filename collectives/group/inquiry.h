@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// `Inquiry` collects how far all members have come when an operation's time is over at one of them, and names
+// `Inquiry` collects how far all members have got when an operation's time is over at one of them, and names
 // the members that are late.
 class Inquiry {
  public:
@@ -21,7 +21,7 @@ class Inquiry {
   const CallNote& call() const { return about_; }
   // The first answer of a rank counts, if it is about this operation.
   void take_answer(int rank, const HereNote& answer);
-  // A rank whose own operation's time is over has come to it, and need not answer.
+  // A rank whose own operation has timed out has called it, and need not answer.
   void take_report(int rank, const ExpiredNote& expired);
   // All members have answered, or have had time enough to.
   bool is_over() const { return open_ == 0 || until_.expired(); }

@@ -22,7 +22,7 @@ class Splitting {
   // The number of the new communicators: one that no rank has used yet.
   std::uint32_t agree_on_number();
   // The first of the members, a rank here, that has too few file descriptors for sharing memory. All members
-  // come to the same answer, so none of them waits for one that cannot come.
+  // come to the same answer, so none of them waits for a rank that will not join.
   std::optional<int> first_in_want() const;
 
  private:

@@ -140,7 +140,7 @@ void SharedExecutor::enter() {
     vote_.show(*board_, number_, *first_->binding, {first_->input_bytes, first_->output_bytes});
     signals_before_ = 0;
     signal(1);
-    board_->pulse();  // ranks that sleep until all have come are to wake up before this rank works, not after
+    board_->pulse();  // wakes ranks that sleep until all have arrived, before this rank works
     stage_ = Stage::vote;
     return;
   }

@@ -70,8 +70,8 @@ std::uint64_t output_count(const Problem& problem);
 // Whether its buffers on all ranks are together so large that what is written to an output is better written
 // past the caches (core/stream_copy.h).
 bool passes_caches(const Problem& problem);
-// Where this rank's own block starts in the side that holds a block of every rank (all_gather, gather,
-// reduce_scatter, scatter and their _v forms); 0 for other kinds.
+// Returns the offset of this rank's own block in the side that holds a block of every rank (all_gather,
+// gather, reduce_scatter, scatter and their _v forms); 0 for other kinds.
 std::uint64_t own_block_offset(const Problem& problem);
 
 }  // namespace tutti

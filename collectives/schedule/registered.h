@@ -19,7 +19,7 @@ struct Place {
 class Registry {
  public:
   virtual ~Registry() = default;
-  // Where these bytes of this rank lie.
+  // Returns the place of these bytes of this rank.
   virtual Place find(const void* data, std::uint64_t bytes) const = 0;
   // The address in this process of a place of `rank`'s; null if there is no such place.
   virtual std::byte* resolve(int rank, const Place& place) const = 0;

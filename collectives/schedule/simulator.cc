@@ -45,7 +45,8 @@ struct Event {
   }
 };
 
-// Where a message stands when one side has come: the receiver waits, or the message has arrived at `time`.
+// The state of a message that only one side has reached: the receiver waits, or the message has arrived at
+// `time`.
 struct Meeting {
   double time;
   std::uint32_t receive;

@@ -16,7 +16,7 @@ constexpr std::uint8_t most_hops = 64;
 constexpr std::size_t most_keys = 4096;
 // A neighbour that we have not got through to, however short the limit: ranks start at different times.
 constexpr std::chrono::seconds first_contact{10};
-// One side of a new pair connects; the other one does if nothing has come of that.
+// One side of a new pair connects. If that fails, the other side does.
 constexpr std::chrono::seconds others_turn{1};
 constexpr std::chrono::milliseconds goodbye_limit{500};
 constexpr int heartbeats_per_limit = 4;

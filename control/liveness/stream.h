@@ -30,7 +30,7 @@ class Stream {
   // The events that poll() has to wait for.
   short events() const;
   // Called when one of them has happened. False if the connection has ended; `why` says how. The bytes that
-  // had come before are in `received`.
+  // had arrived before are in `received`.
   bool progress(short ready);
   // True once the connection is made and the guard has let it through.
   bool connected() const { return connected_ && !guard_; }

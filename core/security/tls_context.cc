@@ -46,7 +46,7 @@ Status load_files(SSL_CTX* context, const TlsContext::Options& options) {
   return {};
 }
 
-// Where the token's key proves everything, certificates are refused, whatever authority has signed them.
+// If the token's key is the proof, certificates are refused, whatever authority has signed them.
 int refuse_certificate(X509_STORE_CTX* chain, void*) {
   X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
   return 0;

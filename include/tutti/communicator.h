@@ -185,7 +185,7 @@ class TUTTI_API Communicator {
   // Returns ok, or the first cause of failure.
   Status status() const;
   // Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
-  // it, and gets the same one. The old communicator is of no use afterwards (and fails now, if it has not
+  // it, and gets the same one. The old communicator cannot be used afterwards (and fails now, if it has not
   // yet). The call blocks. It throws `Error`: peer_lost if no more than half of the ranks are left, or, if
   // `min_size` is given, fewer than that; aborted if the others go on without this rank; timeout if a
   // survivor does not call it within TUTTI_TIMEOUT.

@@ -35,8 +35,8 @@ struct InitOptions {
   std::function<bool()> interrupted = {};
 };
 
-// Meets the other ranks and returns the communicator of all of them. It blocks until every rank has come, and
-// throws `Error` (timeout names the ranks that have not). Without any launcher, URL or variable this is a
+// Meets the other ranks and returns the communicator of all of them. It blocks until every rank has arrived,
+// and throws `Error` (timeout names the ranks that have not). Without any launcher, URL or variable this is a
 // world of one rank.
 TUTTI_API Communicator init(const InitOptions& options = {});
 TUTTI_API Communicator init(std::string_view url);

@@ -18,7 +18,7 @@ namespace tutti {
 //   ReduceOp::premultiplied_sum(0.5)      every rank's input times its factor, then summed
 //   ReduceOp::user("name", function, commutative)
 //
-// On `boolean`: sum and max are OR, product and min are AND, the bit operations are logical, avg is invalid.
+// For `boolean`, sum and max are OR, product and min are AND, the bit operations are logical, avg is invalid.
 // `avg` divides the sum by the world size (integers: towards zero). Bit operations need an integer or boolean
 // type.
 class TUTTI_API ReduceOp {

@@ -10,7 +10,7 @@
 
 #include "rendezvous/meeting/introduction.h"
 
-// These functions find out which ranks have come to a meeting and which have not.
+// These functions find out which ranks have arrived at a meeting and which have not.
 namespace tutti::rendezvous {
 
 inline constexpr std::size_t ranks_per_request = 256;
@@ -25,8 +25,8 @@ std::string list_ranks(const std::vector<int>& ranks);
 // not answer within the limit is an error if nothing is known by then.
 Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit);
 
-// Fails if the ranks that have come cannot be one world with `self`. `encoded` holds their introductions by
-// rank.
+// Fails if the ranks that have arrived cannot be one world with `self`. `encoded` holds their introductions
+// by rank.
 Status check_gathered(const Introduction& self, const std::vector<std::string>& encoded);
 
 // The `mismatch` of two processes of one rank number.

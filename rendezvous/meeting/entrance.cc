@@ -39,8 +39,7 @@ Result<Entry> Entrance::take_seat() {
   return seat;
 }
 
-// The addresses must be known before this rank is among those that have come: the table might be made of them
-// at once.
+// The addresses must be known before this rank counts as arrived: the table might be made of them at once.
 Status Entrance::introduce() {
   if (!meeting_.options.addresses || introduced_) return {};
   Result<std::map<std::string, std::string>> addresses = meeting_.options.addresses();
@@ -73,7 +72,7 @@ Status Entrance::duplicate(const Introduction& holder) const { return taken_twic
 Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
   MeetingStore& store = meeting_.store;
   const bool is_seat = key != session_key;
-  // Where rank 0 serves the store it is the first to come.
+  // If rank 0 serves the store, it is the first to arrive.
   const bool waits = meeting_.follows() && !is_seat;
   const std::string own = meeting_.own();
   std::string seen;

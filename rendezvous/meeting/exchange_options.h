@@ -21,7 +21,7 @@ struct ExchangeOptions {
   bool single_use = false;
   // Called by rank 0 about ten times a second while it waits for ranks.
   std::function<void()> while_waiting = {};
-  // Where the ranks meet, for errors: "tcp://a:29500".
+  // The place where the ranks meet, for errors: "tcp://a:29500".
   std::string place = {};
   // This rank's addresses, once it is known at the store; empty: those that `self` says. If it fails, this
   // rank cannot take part, and all ranks fail with it.

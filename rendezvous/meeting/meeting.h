@@ -17,7 +17,7 @@ namespace tutti::rendezvous {
 // come.
 class Meeting {
  public:
-  // `Phase` is how far this rank has come in the present round. Each state includes those before it.
+  // `Phase` is how far this rank is in the current round. Each state includes those before it.
   enum class Phase {
     outside,     // the store does not know this rank
     present,     // the rank is counted in the key `present`
@@ -48,7 +48,7 @@ class Meeting {
   void speak_of_wait();
   // The limit of a question that every store answers at once unless it stalls.
   Deadline patience() const;
-  // The `timeout` that names the ranks that have not come.
+  // The `timeout` that names the ranks that have not arrived.
   Status not_arrived();
 
   MeetingStore store;

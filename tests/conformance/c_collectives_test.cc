@@ -116,7 +116,7 @@ int call(tutti_comm* comm, const CollectiveCase& test, const CaseCall& with, tut
   }
 }
 
-// By turns with a handle that is waited for, and without one.
+// Performs the call alternately with a handle that is waited for, and without one.
 void perform_in_c(tutti_comm* comm, const CollectiveCase& test, const CaseCall& with) {
   const std::unique_ptr<const tutti_op_object, decltype(&tutti_op_free)> op(c_op(test.op), tutti_op_free);
   tutti_work* work = nullptr;

@@ -67,7 +67,7 @@ TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
       },
       [](Communicator& c, auto& v, bool odd) { return c.all_reduce(v, odd ? ReduceOp::max : ReduceOp::min); },
   };
-  // By messages, two roots may each wait for the other's, which only a control plane can tell.
+  // With messages, two roots may each wait for the other, which only a control plane can notice.
   if (GetParam() == "shared" || GetParam() == "shm") {
     variants.push_back(
         [](Communicator& c, auto& v, bool odd) { return c.reduce(v, ReduceOp::sum, odd ? 1 : 0); });

@@ -25,7 +25,7 @@ using Kind = CollectiveKind;
 
 constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce, Kind::broadcast, Kind::all_gather,
                           Kind::reduce_scatter, Kind::gather, Kind::scatter};
-// Of which a vote is worth it.
+// A count for which a vote is worthwhile.
 constexpr std::uint64_t count = 33'001;
 
 // An allocation, cut in two for input and output, each with room for a block of every rank. Ranks' parts
@@ -228,7 +228,7 @@ TEST_P(Registered, OutlivesTheHandle) {
   });
 }
 
-// Until the condition holds; not for ever.
+// Waits until the condition holds, with a time limit.
 void wait_until(const std::function<bool()>& condition) {
   for (int i = 0; i < 60'000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }

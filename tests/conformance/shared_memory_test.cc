@@ -155,7 +155,7 @@ TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   });
 }
 
-// Also a rank that does nothing hears of a failure.
+// A rank that does nothing hears of a failure, too.
 TEST_P(SharedMemory, ATimeoutNamesAllWhoAreMissingAndTheyLearnOfIt) {
   Cluster ranks(GetParam(), {.transport = "shared"});
   std::atomic<int> together{0};

@@ -121,7 +121,7 @@ TEST(Authentication, OpenPortsAreWarnedOfOnce) {
   EXPECT_THAT(info.out() + info.err(), Not(HasSubstr("without a token")));
 }
 
-// Where there is another interface, listening there would be warned of.
+// If there is another interface, the log would warn of listening there.
 TEST(Authentication, AWorldOfOneListensOnLoopbackOnly) {
   Job alone(1, {{"TUTTI_INIT_METHOD", std::nullopt}});
   ASSERT_TRUE(alone.are_ready()) << alone[0].report();

@@ -1,4 +1,4 @@
-// Ranks that do not call the same, or do not come at all.
+// Ranks that make different calls, or none at all.
 
 #include <csignal>
 #include <cstdio>

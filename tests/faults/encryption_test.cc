@@ -74,7 +74,7 @@ struct Found {
   std::size_t packets = 0;
 };
 
-// Of what a job of three ranks says while it meets and works.
+// Captures the packets of a job of three ranks while it meets and works.
 Found capture(const Process::Environment& environment) {
   Found found;
   std::thread([&] {

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-// As many descriptors as this process may have.
+// Raises the limit of descriptors as far as this process may.
 void allow_many_descriptors() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);

@@ -159,7 +159,7 @@ std::string faketime_library() {
   return {};
 }
 
-// By hours, forth and back, while the ranks meet and while they compute; limits are in seconds.
+// The clock jumps by hours, forward and back, while the ranks meet and compute. Their limits are seconds.
 TEST(WallClock, MayJump) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's runtime must be loaded before libfaketime";

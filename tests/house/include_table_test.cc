@@ -31,7 +31,8 @@ std::string_view floor_of(std::string_view public_header) {
   return listed == floors.end() ? "core" : listed->second;
 }
 
-// Where a file lives: "transport" is the seam and what the ways share; "transport/tcp" is one of the ways.
+// Returns the area of a file: "transport" is the interface and what the transports share, "transport/tcp" is
+// one transport.
 std::string area_of(std::string_view path) {
   if (is_public(path)) return std::string(floor_of(path));
   const std::size_t slash = path.find('/');

@@ -51,7 +51,7 @@ TEST(PlantedFiles, NoLinkIsFollowedAndNothingWaitedFor) {
   EXPECT_EQ(content_of(folder / "victim"), "weeks of work");
 }
 
-// Where the kernel lets others link what they cannot write (fs.protected_hardlinks).
+// This attack needs a kernel that lets users link files that they cannot write (fs.protected_hardlinks).
 TEST(PlantedFiles, NoFileWithOtherNamesIsOverwritten) {
   const ScratchFolder folder;
   std::ofstream(folder / "victim") << "weeks of work";

@@ -204,7 +204,7 @@ TEST(LauncherExplain, SimulatesManyRanks) {
   EXPECT_THAT(too_much.err, HasSubstr("too many to simulate"));
 }
 
-// To whole cache lines.
+// Windows are rounded to whole cache lines.
 TEST(LauncherExplain, RoundsWindowsAsTheLibraryDoes) {
   const Words question = {"explain", "all_reduce", "--ranks", "3", "--transport", "shm", "--bytes", "1M"};
   const Ended odd = tutti(question, "", {"TUTTI_SHM_WINDOW=65537"});
@@ -249,7 +249,7 @@ TEST(LauncherExplain, SaysWhatIsMoved) {
   EXPECT_THAT(tutti({"explain", "barrier", "--ranks", "4"}).out, HasSubstr("barrier on 4 ranks\n"));
   EXPECT_THAT(tutti({"explain", "broadcast", "--ranks", "1"}).out,
               HasSubstr("broadcast of 1M (262144 float32) on 1 rank\n"));
-  // In whole blocks.
+  // The size is rounded to whole blocks.
   EXPECT_THAT(tutti({"explain", "all_gather", "--ranks", "3", "--bytes", "4K"}).out,
               HasSubstr("all_gather of 4092 (341 float32 a block) on 3 ranks\n"));
 }

@@ -8,7 +8,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Where the launcher writes the output of its ranks.
+// Tests where the launcher writes the output of its ranks.
 namespace tutti::launcher_test {
 namespace {
 

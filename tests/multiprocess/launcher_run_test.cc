@@ -155,7 +155,8 @@ TEST(LauncherRun, ProgramThatIsNotThere) {
   EXPECT_EQ(lines_of(folder.err).size(), 1u) << folder.err;
 }
 
-// As mpirun: in PATH first, and then here. The shell that starts the launcher changes to the folder.
+// Programs are found as by mpirun: in PATH first, and then in the current folder. The shell that starts the
+// launcher changes to the folder.
 Ended run_in(const test::ScratchFolder& folder, const std::string& words, const std::string& path = "") {
   return tutti(
       {"run", "-n", "1", "sh", "-c",

@@ -156,7 +156,7 @@ TEST(LauncherSignals, GrandchildrenDieWithASuccessfulWorld) {
 }
 
 TEST(LauncherSignals, IgnoredSignalsStayIgnored) {
-  // As under nohup.
+  // This is what nohup does.
   signal(SIGHUP, SIG_IGN);
   Command command(run(1, "echo ready; sleep 600"));
   signal(SIGHUP, SIG_DFL);

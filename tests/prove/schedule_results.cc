@@ -47,14 +47,15 @@ bool Results::combines(Id id, std::uint64_t element, int ranks) const {
          summary.divided == test_.base.average && (!rank_order_ || summary.first == 0);
 }
 
-// Where this rank's block starts in the input that holds a block of every rank. Only the root may know.
+// Returns the offset of this rank's block in the input that holds a block of every rank. Only the root may
+// know it.
 std::uint64_t Results::own_offset() const {
   Problem known_to_root = test_.at(problem_.root);
   known_to_root.rank = rank_;
   return own_block_offset(known_to_root);
 }
 
-// Where the block for this rank starts in the input of rank `from`, for an all_to_all.
+// Returns the offset of the block for this rank in the input of rank `from`, for an all_to_all.
 std::uint64_t Results::sent_before(int from) const {
   if (problem_.output_counts.empty()) return problem_.count * static_cast<std::uint64_t>(rank_);
   std::uint64_t sum = 0;

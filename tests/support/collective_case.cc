@@ -195,7 +195,7 @@ std::size_t first_difference(const std::byte* data, const std::vector<std::byte>
                                   expected.begin());
 }
 
-// Where the own block lies when one side is a block of the other, in elements.
+// Returns the offset, in elements, of the own block if one side is a block of the other.
 std::uint64_t own_block(const CollectiveCase& test, const Layout& layout, int rank) {
   switch (test.kind) {
     case Kind::all_gather:

@@ -35,8 +35,8 @@ bool has_in_place(CollectiveKind kind);
 // answer.
 ReduceOp last_nonzero();
 
-// Where a case's input and output are to lie, if not in memory of their own: with `case_guard` bytes to spare
-// on both sides.
+// The memory for a case's input and output, if they are not to have their own. It has `case_guard` spare
+// bytes on both sides.
 struct CaseMemory {
   std::span<std::byte> input = {};
   std::span<std::byte> output = {};

@@ -29,7 +29,7 @@ void issued() {
   std::fflush(stdout);
 }
 
-// The last rank does not come.
+// The last rank makes no call.
 void late(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == comm.size() - 1) stay();
   tutti::Work work = comm.all_reduce(data, ReduceOp::sum);

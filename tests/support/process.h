@@ -12,7 +12,7 @@
 
 namespace tutti::test {
 
-// Also for a sanitizer on a slow machine that has much else to do.
+// This limit also suffices for a sanitizer on a slow and busy machine.
 inline constexpr std::chrono::milliseconds ample = std::chrono::minutes(5);
 
 // A program run as a user would run it. It starts in a process group of its own; whatever is left of that
@@ -34,7 +34,7 @@ class Process {
   pid_t pid() const { return pid_; }
   // Its exit status, 128 + n if signal n ended it; nothing if it still runs after `limit`.
   std::optional<int> wait(std::chrono::milliseconds limit = ample);
-  // To the program alone; nothing happens if it has ended.
+  // Signals only the program, not its children. Has no effect if it has ended.
   void signal(int number);
 
   // Its output so far.

@@ -25,7 +25,7 @@ class LoopbackSocket {
   bool is_connected() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
   void say(const std::string& text);
-  // As a port scan ends: by a reset.
+  // Ends the connection by a reset, as a port scan does.
   void reset();
   // Waits for the other side to close; false if it has not after half a minute.
   bool is_dropped();

@@ -20,8 +20,9 @@ struct Weather {
   std::atomic<bool> cut{false};  // nothing passes any more, and neither side is told
 };
 
-// Between ranks that listen on one address of loopback and advertise another: takes connections on `from`, at
-// all of the ports, and makes one to `to`, at the same port, for each. Remembers the first bytes of each.
+// A `TcpProxy` stands between ranks that listen on one address of loopback and advertise another. It accepts
+// connections on `from`, at all of the ports, and makes one to `to`, at the same port, for each. It remembers
+// the first bytes of each.
 class TcpProxy {
  public:
   TcpProxy(const std::string& from, const std::string& to, const std::vector<std::uint16_t>& ports,

@@ -158,7 +158,7 @@ bool TlsAttacker::attack(Visit& visit, const std::string& opening) {
 bool TlsAttacker::encrypt(Side& side, bool accepts) {
   side.tls = SSL_new(context_);
   SSL_set_fd(side.tls, side.descriptor);
-  // As long as the other side wishes to talk.
+  // Talks until the other side ends the connection.
   const timeval limit{10, 0};
   setsockopt(side.descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   return (accepts ? SSL_accept(side.tls) : SSL_connect(side.tls)) == 1;

@@ -140,7 +140,7 @@ def passes_a_monitored_barrier():
 
 def interrupted(rank, size, waiting, wait):
     if rank != waiting:
-        time.sleep(ranks.DEADLINE_SECONDS)  # it does not come
+        time.sleep(ranks.DEADLINE_SECONDS)  # it makes no call
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 2)
     with pytest.raises(KeyboardInterrupt):

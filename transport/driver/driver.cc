@@ -236,11 +236,11 @@ bool Driver::pass(bool ask_kernel) {
   if (state.armed) disarm();
   if (state.attention.load(std::memory_order_relaxed)) state.attention.exchange(false);
   bool did = run_tasks();
-  // By index: a pollable that is polled may add others.
+  // The loop goes by index, since a pollable that is polled may add others.
   for (std::size_t i = 0; i < state.pollables.size(); ++i) {
     if (state.pollables[i] != nullptr) did |= state.pollables[i]->poll();
   }
-  // Where pollables have work, the kernel is not asked every time.
+  // While pollables have work, the kernel is not asked every time.
   if (ask_kernel && (!did || ++state.unasked % spinning_passes_per_look == 0)) {
     state.poller.look();
     did |= state.poller.deliver();

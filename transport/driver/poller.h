@@ -41,8 +41,8 @@ class Poller {
   void ring();
   // Readable when `look` would find something.
   int descriptor() const { return epoll_.get(); }
-  // Also makes the descriptor readable at that time: for hosts that sleep on it and know no deadlines of
-  // ours.
+  // Makes the descriptor readable at that time, too, for host programs that sleep on it and do not know our
+  // deadlines.
   void set_alarm(Deadline deadline);
 
  private:

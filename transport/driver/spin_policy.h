@@ -47,7 +47,7 @@ class SpinPolicy {
 
  private:
   static constexpr std::uint32_t after_vain_spins = 8;
-  // As many sleeps as cost about what the slice did.
+  // This many sleeps cost about as much as the lost slice.
   static constexpr std::uint32_t after_lost_slice = 64;
   static constexpr std::uint32_t longest_penalty = 4096;
 

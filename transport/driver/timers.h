@@ -14,7 +14,7 @@ class Timers {
   // Replaces the moment that was set before.
   void set(Timer& timer, Deadline when);
   void cancel(Timer& timer);
-  // Calls those whose moment has come, each once; they may set and cancel any. True if there were any.
+  // Calls each timer that is due once. Timers may set and cancel any timer. Returns whether any was due.
   bool run();
   Deadline next() const;
 
@@ -22,7 +22,7 @@ class Timers {
   std::multimap<Deadline::Clock::time_point, Timer*> queue_;
 };
 
-// A `Timer` is called when its moment has come.
+// A `Timer` is called when it is due.
 class Timer {
  public:
   virtual ~Timer() = default;

@@ -39,7 +39,8 @@ Status Bell::create() {
 }
 
 void Bell::on_ready(std::uint32_t) {
-  // One: sleepers are rung once, and where several rings come together, the others only wake us once more.
+  // One ring is read. Sleepers are rung once; if several rings have arrived, the others only wake us once
+  // more.
   std::byte ignored;
   static_cast<void>(::recv(ear_.get(), &ignored, sizeof ignored, MSG_DONTWAIT));
 }

@@ -12,9 +12,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Where too many wait to be accepted, or too many descriptors are on their way.
+// The pause before the next try if too many connections wait to be accepted, or too many descriptors are in
+// flight.
 constexpr milliseconds pause_when_full{1};
-// The peer's own connection is on its way; this is only in case it never comes.
+// The peer's own connection should arrive. This limit is for the case that it never does.
 constexpr milliseconds pause_for_theirs{100};
 
 }  // namespace

@@ -21,7 +21,7 @@ class SegmentLeader final : public LinkEvents, public Timer {
   // The leader may have been destroyed when these return, as after any event.
   void start();
   void add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
-  // Tells all members that have come, and ends.
+  // Tells all members that have joined, and ends.
   void fail(const Status& why);
 
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;

@@ -135,7 +135,7 @@ void SegmentMember::on_timer() {
   if (link_ == nullptr && !request_.deadline.expired()) return connect();
   fail(Status(Code::timeout,
               mapped ? "shm: no word from " + context_.describe(leader()) + " on whether all have the segment"
-                     : "shm: the members did not come together for a shared segment in time",
+                     : "shm: not all members joined the shared segment in time",
               mapped ? leader() : -1));
 }
 

@@ -76,7 +76,7 @@ bool Transport::poll() {
   bool did = context_.timers.run();
   std::vector<Channel*>& open = context_.channels.open;
   bool any_closed = false;
-  // By index: channels open and close others while they are polled.
+  // The loop goes by index, since channels open and close others while they are polled.
   for (std::size_t i = 0; i < open.size(); ++i) {
     if (open[i] != nullptr) did |= open[i]->poll();
     any_closed |= open[i] == nullptr;

@@ -167,7 +167,7 @@ std::span<std::byte> StreamReceiver::direct() {
   return target_ == nullptr || left_ == 0 ? std::span<std::byte>() : place(target_, at_, left_);
 }
 
-// Where payload can be read straight into, if it can.
+// Returns the memory into which payload can be read directly, or nothing.
 std::span<std::byte> StreamReceiver::place(const Incoming* message, std::uint64_t at, std::size_t left) {
   if (message->buffer != nullptr) return {message->buffer + at, left};
   if (message->op == nullptr || !message->op->sink.copies()) return {};

@@ -21,7 +21,7 @@ struct StreamChannel::State {
   bool kick_again = false;
   bool peer_left = false;  // its goodbye is here
   bool pipe_over = false;  // close_pipe was called
-  bool begun = false;      // frames have been taken, or have come
+  bool begun = false;      // frames have been taken, or have arrived
 };
 
 StreamChannel::StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits)

@@ -58,12 +58,12 @@ class StreamChannel : public Channel {
 
   // A frame begins. Not ok: the peer broke the protocol; the channel has failed and closed the pipe.
   Status begin_frame(const FrameHeader& header);
-  // Where the next payload bytes belong, so that the pipe may read straight into place; empty if they must be
-  // looked at first (reductions, control frames, drained payloads).
+  // Returns the memory for the next payload bytes, so that the pipe can read directly into it. It is empty if
+  // the bytes must be examined first (reductions, control frames, drained payloads).
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes);
   // Hands over payload bytes from the pipe's own memory. Returns how many were taken: all of them, except
-  // that a reduction leaves a last incomplete element until the rest of it has come.
+  // that a reduction leaves a last incomplete element until the rest of it has arrived.
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const;
 

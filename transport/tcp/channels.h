@@ -26,8 +26,8 @@ struct Channels {
     std::erase(coalescing, &channel);
     std::erase_if(busy, [&channel](const Busy& each) { return each.channel == &channel; });
   }
-  // Something has come by this channel, so its socket is read at every poll for a while: that saves one of
-  // two system calls, the one that asks whether there is anything to read.
+  // Data has arrived on this channel, so its socket is read at every poll for a while: that saves one of two
+  // system calls, the one that asks whether there is anything to read.
   void expect_more(Channel& channel) {
     if (busy.size() >= max_busy) return;
     const auto same = [&channel](const Busy& each) { return each.channel == &channel; };

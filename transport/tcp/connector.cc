@@ -12,11 +12,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// 10, 20, 40, 80 ms between the rounds that must all be refused before a peer counts as dead.
+// A peer counts as dead after this many refused rounds, with pauses of 10, 20, 40 and 80 ms between them.
 constexpr int refused_rounds_until_lost = 5;
-// As often, and 160, 320 and 640 ms, the network may say that it does not lead there.
+// A peer counts as dead after this many rounds in which the network finds no route, with pauses of up to 640
+// ms.
 constexpr int rejected_rounds_until_lost = 8;
-// Another connection of the same pair is on its way; this is only in case it never comes.
+// Another connection of the same pair should arrive. This limit is for the case that it never does.
 constexpr milliseconds pause_for_theirs{100};
 
 constexpr const char* firewall_hint =

@@ -45,7 +45,7 @@ std::array<std::byte, answer_bytes> encode(Verdict verdict);
 // fields up to the version mean anything.
 std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> from);
 std::optional<Verdict> decode_answer(std::span<const std::byte, answer_bytes> from);
-// Whether the bytes that have come so far could become a hello: strangers are recognised by their first
+// Returns whether the bytes so far could be the start of a hello: strangers are recognised by their first
 // bytes.
 bool begins_like_hello(std::span<const std::byte> bytes);
 

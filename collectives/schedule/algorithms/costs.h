@@ -52,7 +52,7 @@ class Terms {
   Path shift(int distance) const { return shift(distance, distance); }
   // The same for several messages, to ranks from `distance` on, on average `reach` further.
   Path shift(int distance, int reach) const {
-    // Where the ranks of a host do not follow each other, all of them send away.
+    // If the ranks of a host are not consecutive, all of them send to other hosts.
     const bool in_order = hosts_ > 1 && problem_.topology->regular();
     return path(hosts_ > 1, in_order ? std::min(reach, crowd_) : crowd_, distance, crowd_, 2);
   }

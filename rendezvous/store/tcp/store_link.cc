@@ -184,7 +184,7 @@ Result<StoreResponse> StoreLink::call(const StoreRequest& request, Deadline dead
   if (!stream_.is_open()) {
     if (Status status = reopen(deadline); !status.ok()) return status;
   }
-  // A promise counts from when it is sent: the store may know it although its answer has not come.
+  // A promise counts from when it is sent: the store may know it although its answer has not arrived.
   const bool promised = promises();
   if (request.operation() == StoreRequest::HOLD) hold_ = request;
   if (request.operation() == StoreRequest::WILL) will_ = request;

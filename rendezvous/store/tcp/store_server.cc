@@ -117,7 +117,7 @@ Result<Bound> bind_range(const std::string& host, std::uint16_t first, std::uint
                                               " is free on " + (host.empty() ? "this host" : host));
 }
 
-// As many connections as these quarters of the descriptors that this process may have, but at most `wanted`.
+// Returns the number of connections for these quarters of the process's descriptors, at most `wanted`.
 std::size_t most_connections(std::size_t wanted, std::size_t quarters) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;

@@ -33,8 +33,8 @@ int poll_milliseconds(Deadline deadline, bool interruptible) {
   return static_cast<int>(std::min(left, longest).count());
 }
 
-// Where the system itself says that one of this host's own addresses leads nowhere, trying again does not
-// help. Containers and network namespaces may lack a loopback interface.
+// If the system says that one of this host's own addresses leads nowhere, trying again does not help.
+// Containers and network namespaces may lack a loopback interface.
 bool is_own_lack(const SocketAddress& address, int error) {
   return address.is_loopback() && (error == ENETUNREACH || error == EADDRNOTAVAIL);
 }

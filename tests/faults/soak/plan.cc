@@ -141,7 +141,7 @@ std::string Fault::describe() const {
     case Kind::abort:
       return who + " aborts" + when;
     case Kind::late:
-      return who + " does not come to step " + std::to_string(step) + " for " + how_long;
+      return who + " does not reach step " + std::to_string(step) + " for " + how_long;
     case Kind::disagree:
       return who + " calls something else before step " + std::to_string(step);
     case Kind::stop:

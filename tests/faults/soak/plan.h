@@ -33,7 +33,7 @@ struct Fault {
     leave,     // the process ends without a goodbye
     pair,      // SIGKILL, and another rank dies of it while the survivors shrink
     abort,     // Communicator::abort, from another thread
-    late,      // does not come; the others' operations have `milliseconds` from that step on
+    late,      // does not call; the others' operations have `milliseconds` from that step on
     disagree,  // calls something else first
     stop,      // SIGSTOP, and SIGCONT `milliseconds` later
     delay,     // comes `milliseconds` later

@@ -11,7 +11,7 @@ void note() { count.fetch_add(1, std::memory_order_relaxed); }
 
 std::size_t tutti::test::allocations() { return count.load(); }
 
-// Where the linker leads calls of malloc and so on to, and where they were going (--wrap).
+// The linker (--wrap) redirects calls of malloc and its relatives to __wrap_*; __real_* are the originals.
 extern "C" {
 void* __real_malloc(std::size_t bytes);                                // NOLINT
 void* __real_calloc(std::size_t items, std::size_t bytes);             // NOLINT

@@ -5,7 +5,7 @@
 
 #include "tests/unit/collectives/board_world.h"
 
-// Where registered memory lies, and that others' word for it is not taken.
+// Tests where registered memory is found, and that the claims of other ranks about it are checked.
 namespace tutti::test {
 namespace {
 

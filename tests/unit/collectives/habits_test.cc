@@ -52,7 +52,7 @@ struct Regular : MemberWorld {
   Call call(Elements& elements) const {
     return {.kind = CollectiveKind::broadcast, .in = elements, .out = elements};
   }
-  // As if such a broadcast had just been carried out.
+  // Acts as if such a broadcast had just been carried out.
   void form() {
     const Problem problem = problem_of(members.rank(), 2);
     const Algorithm* const algorithm = find_algorithm(CollectiveKind::broadcast, "shared");

@@ -99,7 +99,7 @@ TEST(ProveSharedMoves, Gather) { prove_all(CollectiveKind::gather); }
 TEST(ProveSharedMoves, Scatter) { prove_all(CollectiveKind::scatter); }
 TEST(ProveSharedMoves, Barrier) { prove_all(CollectiveKind::barrier); }
 
-// On registered memory; windows serve as scratch only, and may be smaller than a piece.
+// These algorithms work on registered memory. Windows are only scratch, and may be smaller than a piece.
 TEST(ProveRegistered, EveryKind) {
   std::uint32_t seed = 0;
   int proved = 0;

@@ -245,7 +245,7 @@ TEST(Exchange, MissingRanksAreNamedOnAllRanks) {
   }
 }
 
-// Three of four have come, and wait for the last.
+// Three of four ranks have arrived, and wait for the last.
 TEST(Exchange, ARankThatIsInterruptedEndsTheMeeting) {
   for (const int interrupted : {0, 2}) {
     MemoryStore store;
@@ -334,7 +334,7 @@ TEST(Exchange, AMissingRankZeroIsNamed) {
   }
 }
 
-// The rank that gives up first has come, although it is gone when rank 0's time is over.
+// The rank that gives up first counts as arrived, although it is gone when rank 0 times out.
 TEST(Exchange, ARankThatGivesUpIsNotMissing) {
   MemoryStore store;
   Outcome impatient = Status(Code::internal, "not run");
@@ -369,7 +369,7 @@ TEST(Exchange, WhoeverComesTooLateIsTold) {
   EXPECT_EQ(late.status().code(), Code::unreachable);
   EXPECT_SAYS(late.status().message(), "have already come together");
   EXPECT_SAYS(late.status().message(), "rank 1 (host host1, pid 101)");
-  // Also if it would not have fitted in.
+  // This also holds for a rank that would not have fitted in.
   EXPECT_EQ(exchange(store, rank_of(2, 3), options, ample()).status().code(), Code::unreachable);
 }
 

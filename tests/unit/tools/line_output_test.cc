@@ -9,7 +9,7 @@
 namespace tutti::tools {
 namespace {
 
-// A LineOutput whose terminal is a pipe; `shown` is what has come out of it so far.
+// A LineOutput whose terminal is a pipe; `shown` is its output so far.
 class LineOutputTest : public testing::Test {
  protected:
   LineOutputTest() { fcntl(ends_[0], F_SETFL, O_NONBLOCK); }

@@ -88,7 +88,7 @@ TEST_F(IdleSpellTest, LearnsFromALostTimeSlice) {
   EXPECT_FALSE(spell_.is_spinning());
 }
 
-// Where there are more ranks than cores.
+// This is the policy if there are more ranks than cores.
 TEST(IdleSpell, NeitherSpinsNorYieldsIfItMustNot) {
   SpinPolicy never(nanoseconds(0));
   bool crowded = false;

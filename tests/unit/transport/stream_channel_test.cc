@@ -256,12 +256,12 @@ TEST(Stream, CompletionsMayIssueOperations) {
 
 TEST(Stream, AbortReachesThePeerWithItsCause) {
   StreamPair pair;
-  pair.a->send_abort(7, Status(Code::timeout, "rank 1 did not come", 1));
+  pair.a->send_abort(7, Status(Code::timeout, "rank 1 did not arrive", 1));
   pair.a->send_abort(8, Status(Code::aborted, "bad\nline", -1));
   pair.run();
   ASSERT_EQ(pair.owner_b.aborts.size(), 2u);
   EXPECT_EQ(pair.owner_b.aborts[0].first, 7u);
-  EXPECT_EQ(pair.owner_b.aborts[0].second.to_string(), "timeout: rank 1 did not come");
+  EXPECT_EQ(pair.owner_b.aborts[0].second.to_string(), "timeout: rank 1 did not arrive");
   EXPECT_EQ(pair.owner_b.aborts[0].second.peer(), 1);
   EXPECT_EQ(pair.owner_b.aborts[1].second.message(), R"(bad\nline)");
   EXPECT_EQ(pair.owner_b.aborts[1].second.peer(), -1);
@@ -286,7 +286,7 @@ TEST(Stream, GoodbyeIsClean) {
   EXPECT_EQ(pair.owner_b.downs[0].code(), Code::aborted);
   EXPECT_NE(pair.owner_b.downs[0].message().find("rank 0 (host host0, pid 100) has left"), std::string::npos);
   EXPECT_TRUE(back.failed(Code::aborted));
-  // What had come whole can still be had; the rest fails.
+  // Messages that had arrived completely can still be received; the rest fails.
   TestRecv recv(8, 1), large_recv(200'000, 2);
   pair.owner_b.recv(recv);
   EXPECT_TRUE(recv.ok());

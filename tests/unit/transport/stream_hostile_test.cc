@@ -227,7 +227,7 @@ TEST_F(Hostile, RandomFrames) {
           static_cast<std::uint32_t>(header.type == FrameType::eager  ? header.message.bytes
                                      : header.type == FrameType::data ? pick({64, 128, 256, 300, 44})
                                                                       : 0);
-      // As the mesh does: no receive gets a message that is longer than it.
+      // Like the mesh, this gives no receive a message that is longer than its buffer.
       for (TestRecv& recv : recvs) {
         if (recv.completions == 0 && recv.tag == header.message.tag && header.message.bytes > recv.bytes) {
           std::erase(fresh.owner_b.posted, &recv);

@@ -243,7 +243,7 @@ struct StreamPair {
     a->other = b.get();
     b->other = a.get();
   }
-  // Until nothing moves.
+  // Moves bytes until nothing is left to move.
   void run(std::size_t chunk = 1 << 20) {
     for (bool moved = true; moved;) {
       moved = a->read(chunk);

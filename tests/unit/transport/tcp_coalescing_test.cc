@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t message_bytes = 8;
 
-// By both ends of the connections of this process.
+// Counts the segments that both ends of this process's connections have sent.
 std::uint32_t all_segments_sent() {
   std::uint32_t all = 0;
   for (const int descriptor : OpenSockets::descriptors(true)) all += segments_sent(descriptor);
@@ -31,7 +31,7 @@ int waiting_sockets() {
   return all;
 }
 
-// From rank 0 to rank 1.
+// Sends from rank 0 to rank 1.
 class Messages {
  public:
   Messages(Pair& world, int count) : world_(world) {

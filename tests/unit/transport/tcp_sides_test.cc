@@ -31,7 +31,7 @@ TEST(TcpSides, AreOpenedByTheFirstLargeMessage) {
   EXPECT_EQ(connections(), 10);
 }
 
-// As many as there are addresses; each connection between a pair of its own.
+// There is one side for each address, and each connection has its own pair of addresses.
 TEST(TcpSides, UseEveryAddress) {
   Options options;
   options.bind = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};
