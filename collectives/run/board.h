@@ -113,8 +113,8 @@ class Board {
   }
   // Wakes sleepers. Call it after a signal that no `finish` follows soon.
   void pulse();
-  // Between `prepare_sleep` and `sleep`, a signal rings. After `sleep` the caller must look once more at what
-  // it awaits, and read `finished` of the awaited ranks first.
+  // Between `sleep` and `wake`, a signal rings. After `sleep` the caller must look once more at what it
+  // awaits, and read `finished` of the awaited ranks first.
   void sleep();
   void wake();
   // The number of operations that a rank has finished; an acquire of all that it had signalled when it last

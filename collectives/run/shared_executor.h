@@ -72,8 +72,8 @@ class SharedExecutor {
   // The number of operations that were carried out in the registered form.
   std::uint64_t registered_operations() const { return registered_operations_; }
 
-  // Between `prepare_sleep` and `sleep`, peers ring when they have signalled. `prepare_sleep` is true if
-  // there is something to do after all.
+  // Between `prepare_sleep` and `cancel_sleep`, peers ring when they have signalled. `prepare_sleep` returns
+  // true if there is something to do after all.
   bool prepare_sleep();
   void cancel_sleep();
 

@@ -21,18 +21,19 @@ class Registry {
   virtual ~Registry() = default;
   // Returns the place of these bytes of this rank.
   virtual Place find(const void* data, std::uint64_t bytes) const = 0;
-  // The address in this process of a place of `rank`'s; null if there is no such place.
+  // Returns the address of a place of `rank` in this process; null if there is no such place.
   virtual std::byte* resolve(int rank, const Place& place) const = 0;
 };
 
-// Which of `rank`'s buffers other ranks read or write in the registered form of a collective.
+// Says which of `rank`'s buffers other ranks read or write in the registered form of a collective.
 struct Reach {
   bool input = false;
   bool output = false;
 };
 Reach reach(CollectiveKind kind, int root, int rank);
 
-// Whether all ranks vote on a registered form: a function of values that all of them know.
+// Returns whether the ranks vote on a registered form. It depends only on values that all ranks know, so all
+// get the same result.
 bool has_registered_form(const Problem& problem);
 
 }  // namespace tutti

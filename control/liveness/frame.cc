@@ -5,8 +5,8 @@
 namespace tutti::liveness {
 namespace {
 
-// The line end shows a gateway that translates text. Two of them, since a connection to a port where nothing
-// listens any more can, on one host, be answered by itself.
+// The line end detects a gateway that translates text. Greeting and answer differ, since a connection to a
+// port where nothing listens any more can, on one host, be connected to itself.
 constexpr std::string_view hello_magic = "tuttic?\n";
 constexpr std::string_view answer_magic = "tuttic!\n";
 constexpr std::string_view frame_magic = "ttc\n";

@@ -17,7 +17,7 @@ namespace tutti::liveness {
 namespace {
 
 constexpr int backlog = 1024;
-// Read in one turn; more is read in the next one.
+// At most this much is read in one turn.
 constexpr std::size_t read_bytes = 64 * 1024;
 
 Descriptor open_socket(int family) {
@@ -50,7 +50,8 @@ bool Stream::progress(short ready) {
   return receive();
 }
 
-// False if it has not let us through, yet or at all; then `why_` says it.
+// Returns false if the guard has not accepted the connection yet, or has refused it. `why_` is the reason of
+// a refusal.
 bool Stream::pass_guard() {
   using State = security::Guard::State;
   const State state = guard_->advance(socket_.get());
@@ -68,7 +69,7 @@ void Stream::flush() {
   while (connected() && !unsent_.empty()) {
     int error = 0;
     const std::size_t sent = stream_.write(socket_.get(), std::as_bytes(std::span(unsent_)), error);
-    if (sent == 0 && error != EAGAIN) unsent_.clear();  // reading tells why
+    if (sent == 0 && error != EAGAIN) unsent_.clear();  // the next read reports the reason
     if (sent == 0) return;
     unsent_.erase(0, sent);
   }

@@ -30,11 +30,11 @@ struct TUTTI_API SocketAddress {
   bool is_loopback() const;
 };
 
-// From a literal address ("10.0.0.1", "::1", "[::1]", "fe80::1%eth0"); none for a name.
+// Parses a literal address ("10.0.0.1", "::1", "[::1]", "fe80::1%eth0"). Returns nothing for a name.
 TUTTI_API std::optional<SocketAddress> parse_address(const std::string& literal, std::uint16_t port);
 
-// A `Resolution` looks a name or a literal address up, on a thread of its own: no caller has to wait for the
-// answer. The best addresses come first. `unreachable` names the host and what the name service said.
+// A `Resolution` looks a name or a literal address up, on its own thread, so that no caller has to wait for
+// the answer. The best addresses come first. `unreachable` names the host and what the name service said.
 class TUTTI_API Resolution {
  public:
   using Answer = Result<std::vector<SocketAddress>>;

@@ -1,30 +1,31 @@
-/* This is the C interface: everything of Communicator and Work, for C11 and for languages that call C. It is
- * included as <tutti/c.h>, and needs libtutti and no C++.
+/* This is the C interface: all of Communicator and Work, for C11 and for languages that can call C. Programs
+ * include <tutti/c.h> and link libtutti; they need no C++.
  *
  * Results. A function that can fail returns a code: TUTTI_OK, or a TUTTI_ERROR_*, after which
  * tutti_error_message() says what happened, on the same thread, until the next call that fails there. A
  * result that a function hands out through a pointer is null or zero if the function fails. A null handle is
- * TUTTI_ERROR_INVALID_ARGUMENT, but functions that return no code (tutti_comm_rank, ...) need a handle that
- * is not null.
+ * TUTTI_ERROR_INVALID_ARGUMENT, except for functions that return no code (tutti_comm_rank, ...), which
+ * require a handle that is not null.
  *
  * Operations. A call issues an operation, which starts at once, and hands out a `tutti_work`. With a null
  * `work` it returns when the operation is over, with its code. Every rank calls the same collectives in the
  * same order with the same count, type, operation and root; ranks that disagree get TUTTI_ERROR_MISMATCH.
  * Buffers are neither copied nor owned: an input must not change and an output not be read until the
- * operation is over; after that they are never touched again, also if it failed. In and out must be apart or,
- * with TUTTI_IN_PLACE, one. Counts are elements, never bytes. A count of zero is fine, with any pointer. A
- * failed collective, a timeout or a lost peer fails the whole communicator: everything pending and everything
- * later ends with that first cause.
+ * operation is over; after that they are never touched again, also if it failed. In and out must not overlap
+ * or, with TUTTI_IN_PLACE, be the same. Counts are elements, never bytes. A count of zero is fine, with any
+ * pointer. A failed collective, a timeout or a lost peer fails the whole communicator: everything pending and
+ * everything later ends with that first cause.
  *
  * Threads. Any thread may call anything, but threads that issue collectives on one communicator must order
  * themselves, since operations match by order of issue. Handles are freed once, by one thread, when no other
- * thread is inside a call on them. Nothing here may be called in a forked child but freeing, and a new
- * tutti_init.
+ * thread is inside a call on them. In a forked child only the functions that free, and a new tutti_init, may
+ * be called.
  *
- * Times. They are nanoseconds. INT64_MAX means no end; negative ones are TUTTI_ERROR_INVALID_ARGUMENT.
+ * Times. They are nanoseconds. INT64_MAX means no limit; negative times are TUTTI_ERROR_INVALID_ARGUMENT.
  *
- * Structures that may grow begin with their size: fill them with the macro beside them, then set members. The
- * interface only grows: a program that was compiled against an older tutti.h runs with a newer library. */
+ * Structures that may grow begin with their size: initialise them with the macro next to them, then set
+ * members. The interface only grows: a program that was compiled against an older tutti.h runs with a newer
+ * library. */
 #ifndef TUTTI_C_H_
 #define TUTTI_C_H_
 
@@ -61,7 +62,8 @@ TUTTI_C_API const char* tutti_code_name(int code);
 TUTTI_C_API const char* tutti_error_message(void);
 /* The world rank that this reason blames, or -1. */
 TUTTI_C_API int tutti_error_peer(void);
-/* Makes `message` (null: none) the thread's last error and returns `code`: how callbacks say what went wrong.
+/* Makes `message` (null: none) the thread's last error and returns `code`: callbacks use it to say what went
+ * wrong.
  */
 TUTTI_C_API int tutti_error_set(int code, const char* message);
 
@@ -87,7 +89,7 @@ enum {
   TUTTI_FLOAT8_E5M2 = 12
 };
 
-/* Bytes of one element; 0 for a number that is not a type. */
+/* The size of one element in bytes; 0 for a number that is not a type. */
 TUTTI_C_API size_t tutti_data_type_size(tutti_data_type type);
 /* "int8", "bfloat16", "bool", ...; "unknown". Static. */
 TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
@@ -110,13 +112,13 @@ typedef const struct tutti_op_object* tutti_op;
 #define TUTTI_BIT_OR ((tutti_op)7)
 #define TUTTI_BIT_XOR ((tutti_op)8)
 
-/* Each rank's input times its factor, then summed. Ranks may have different factors. */
+/* Multiplies each rank's input by its factor, then sums. Ranks may have different factors. */
 TUTTI_C_API int tutti_op_create_premultiplied_sum(double factor, tutti_op* op);
 
 /* Writes out[i] = left[i] combined with right[i] for `count` elements; `out` may be `left` or `right`. Must
  * be deterministic and associative. Called on any thread, on several at once for several operations. Returns
- * TUTTI_OK; or, if it cannot combine them, another code, with the reason told by tutti_error_set: then the
- * collective fails with TUTTI_ERROR_ABORTED on all ranks, which are told the reason and the rank. */
+ * TUTTI_OK; or another code if it cannot combine them, with the reason set by tutti_error_set. Then the
+ * collective fails with TUTTI_ERROR_ABORTED on all ranks, and the error has the reason and the rank. */
 typedef int (*tutti_op_function)(const void* left, const void* right, void* out, size_t count,
                                  tutti_data_type type, void* state);
 /* Every rank must create the same function under the same name. One that is not commutative is applied in the
@@ -124,7 +126,7 @@ typedef int (*tutti_op_function)(const void* left, const void* right, void* out,
 TUTTI_C_API int tutti_op_create_user(const char* name, tutti_op_function function, int commutative,
                                      void* state, tutti_op* op);
 /* A user operation must live until all operations that use it are over; a premultiplied sum may be freed once
- * they are issued. Does nothing to null and to the built-in ones. */
+ * they are issued. Does nothing for null and for built-in operations. */
 TUTTI_C_API void tutti_op_free(tutti_op op);
 
 /* ---- Meeting ---- */
@@ -137,15 +139,15 @@ typedef struct tutti_init_options {
   int64_t timeout_ns; /* for meeting all ranks; 0: TUTTI_INIT_TIMEOUT */
   const char* transports; /* "shm,tcp", in order of preference; "auto": all that work; null: TUTTI_TRANSPORTS,
                              else all that work */
-  /* Asked several times a second while the ranks meet, on the thread that is inside tutti_init: other than
-   * zero ends it with TUTTI_ERROR_ABORTED, here and on the other ranks. May be null. */
+  /* Called several times a second while the ranks meet, on the thread that is inside tutti_init. A result
+   * other than zero ends tutti_init with TUTTI_ERROR_ABORTED, here and on the other ranks. May be null. */
   int (*interrupted)(void* interrupted_state);
   void* interrupted_state;
 } tutti_init_options;
 #define TUTTI_INIT_OPTIONS_INIT \
   { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL, NULL, NULL }
 
-/* Meets the other ranks and hands out the communicator of all of them. Blocks until every rank has come;
+/* Meets the other ranks and hands out the communicator of all of them. Blocks until every rank has arrived;
  * TUTTI_ERROR_TIMEOUT names the ranks that have not. `options` may be null. Without any launcher, URL or
  * variable this is a world of one rank. */
 TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm);
@@ -158,11 +160,11 @@ TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* w
 typedef struct tutti_bytes tutti_bytes;
 TUTTI_C_API int tutti_bytes_set(tutti_bytes* bytes, const void* data, size_t size);
 
-/* A key-value table that all ranks reach, as functions of the caller (those of c10d's Store, in effect): how
- * ranks meet over a store that is there already. Keys are text, values are any bytes. Each function returns
- * TUTTI_OK or a code, best by way of tutti_error_set; one that waits does so for `timeout_ns` at most, then
- * returns TUTTI_ERROR_TIMEOUT; zero or less means: only look. Called on the thread that is inside
- * tutti_init_store, and not after that has returned. None may be null but `exists`. */
+/* A key-value table that all ranks reach, as functions of the caller (in effect those of c10d's Store). Ranks
+ * can meet over such a store if the program already has one. Keys are text, values are any bytes. Each
+ * function returns TUTTI_OK or a code, preferably from tutti_error_set. A function that waits does so for
+ * `timeout_ns` at most, then returns TUTTI_ERROR_TIMEOUT; zero or less means not to wait. All are called on
+ * the thread that is inside tutti_init_store, and not after that has returned. Only `exists` may be null. */
 typedef struct tutti_store {
   size_t struct_size;
   void* state; /* handed to each function */
@@ -179,23 +181,24 @@ typedef struct tutti_store {
                      const void* desired, size_t desired_size, int64_t timeout_ns, tutti_bytes* value);
   /* Hands out whether there was such a key. */
   int (*delete_key)(void* state, const char* key, int64_t timeout_ns, int* existed);
-  /* Hands out whether there is such a key, without waiting for it. Null: `wait` without time is asked. */
+  /* Hands out whether there is such a key, without waiting for it. If it is null, `wait` is called with a
+   * timeout of 0. */
   int (*exists)(void* state, const char* key, int64_t timeout_ns, int* there);
 } tutti_store;
 #define TUTTI_STORE_INIT \
   { sizeof(tutti_store), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
-/* As tutti_init, over a store of the caller, under keys of its own that begin with "tutti/" and TUTTI_JOB_ID.
- * Of `options` (may be null) url, rank and world_size are not looked at. A store serves one such meeting at a
- * time; a program that makes several over one store gives each a prefix. */
+/* Works as tutti_init, over a store of the caller, under keys that begin with "tutti/" and TUTTI_JOB_ID. In
+ * `options` (may be null), url, rank and world_size are ignored. A store serves one such meeting at a time; a
+ * program that makes several over one store gives each a prefix. */
 TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_size,
                                  const tutti_init_options* options, tutti_comm** comm);
 
 /* ---- Communicators ---- */
 
 /* Operations still in flight end with TUTTI_ERROR_ABORTED; never hangs. Null is fine. Works and allocations
- * may outlive it; while an allocation does, the group behind it lives on: what is in flight is not ended, and
- * the other ranks are told that this one has left once the last allocation is freed. */
+ * may outlive it; while an allocation does, the group behind it lives on: operations in flight are not ended,
+ * and the other ranks are told that this one has left only when the last allocation is freed. */
 TUTTI_C_API void tutti_comm_free(tutti_comm* comm);
 TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_size(const tutti_comm* comm);
@@ -234,8 +237,9 @@ typedef struct tutti_statistics {
   { sizeof(tutti_statistics), 0, 0, 0, 0, 0, 0, 0, 0 }
 TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* statistics);
 
-/* For hosts with an event loop of their own: a descriptor that is readable when there is something to do (not
- * to be read, written or closed), and what then does it, which returns 1 if it did something and 0 if not. */
+/* These are for programs with their own event loop. The descriptor is readable when there is something to do;
+ * it must not be read, written or closed. tutti_comm_progress then does it, and returns 1 if it did something
+ * and 0 if not. */
 TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
 
@@ -245,9 +249,9 @@ TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
 TUTTI_C_API void* tutti_allocation_data(const tutti_allocation* allocation);
 TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
-/* 1 if other ranks reach it directly; 0 if it is ordinary memory. */
+/* Returns 1 if other ranks reach the memory directly; 0 if it is ordinary memory. */
 TUTTI_C_API int tutti_allocation_registered(const tutti_allocation* allocation);
-/* Of one rank's handle; the memory goes when all ranks have freed theirs. Null is fine. */
+/* Frees this rank's handle. The memory is freed when all ranks have freed theirs. Null is fine. */
 TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
 
 /* ---- Operations in flight ---- */
@@ -255,17 +259,18 @@ TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
 /* Returns when the operation is over, with its code. TUTTI_ERROR_INVALID_ARGUMENT inside a tutti_work_then
  * callback. A thread that waits makes progress for all operations of the process while it does. */
 TUTTI_C_API int tutti_work_wait(tutti_work* work);
-/* As tutti_work_wait, for at most `timeout_ns`. `done` becomes 0 if it is still running, which does not
- * disturb it and returns TUTTI_OK; else 1. */
+/* Works as tutti_work_wait, for at most `timeout_ns`. If the operation is still running, `done` becomes 0,
+ * TUTTI_OK is returned and the operation goes on. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
-/* 1 when over, successfully or not, else 0. Makes no progress by itself; a thread of the library does. */
+/* Returns 1 if the operation is over, successfully or not, else 0. It makes no progress; a thread of the
+ * library does. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
 /* TUTTI_OK while running and after success, else why it failed. */
 TUTTI_C_API int tutti_work_status(const tutti_work* work);
-/* Calls `callback` once when the operation is over, on the thread that finds out: one that waits, one that
- * issues, or the library's own; at once, on this one, if it is over already. `message` and `peer` are those
- * of tutti_error_message and tutti_error_peer, valid during the call. Callbacks must be short and must not
- * wait; issuing operations, and freeing this work, is fine. */
+/* Calls `callback` once when the operation is over, on the thread that notices: a waiting thread, an issuing
+ * thread or the library's own. If the operation is already over, this thread calls it at once. `message` and
+ * `peer` are those of tutti_error_message and tutti_error_peer, valid during the call. Callbacks must be
+ * short and must not wait; issuing operations, and freeing this work, is fine. */
 typedef void (*tutti_callback)(void* state, int code, const char* message, int peer);
 TUTTI_C_API int tutti_work_then(tutti_work* work, tutti_callback callback, void* state);
 
@@ -297,14 +302,15 @@ typedef struct tutti_call_options {
 #define TUTTI_CALL_OPTIONS_INIT \
   { sizeof(tutti_call_options), 0, NULL }
 
-/* In an input's place: the input is in `out`, and is replaced. */
+/* Passed as `in`: the input is in `out`, and is replaced. */
 #define TUTTI_IN_PLACE ((const void*)UINTPTR_MAX)
 
 /* Every rank: out[i] = in[i] of rank 0 op ... op in[i] of the last rank, with the same bits on all ranks. */
 TUTTI_C_API int tutti_all_reduce(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                  tutti_work** work);
-/* As tutti_all_reduce, on `root` only; elsewhere `out` is ignored, in place left as it was. */
+/* Works as tutti_all_reduce, with the result on `root` only. Elsewhere `out` is ignored, and in place it
+ * stays as it was. */
 TUTTI_C_API int tutti_reduce(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, int root, const tutti_call_options* options, tutti_work** work);
 /* Every rank's buffer becomes the root's. */
@@ -319,25 +325,26 @@ TUTTI_C_API int tutti_all_gather_v(tutti_comm* comm, const void* in, void* out, 
                                    tutti_data_type type, const tutti_call_options* options,
                                    tutti_work** work);
 /* Block r, of `count` elements, of the reduced vector goes to rank r; `in` holds size * count. In place:
- * `out` holds as many, the result replaces the rank's own block, the other blocks are undefined afterwards.
+ * `out` holds size * count, the result replaces the rank's own block, and the other blocks are undefined
+ * afterwards.
  */
 TUTTI_C_API int tutti_reduce_scatter(tutti_comm* comm, const void* in, void* out, size_t count,
                                      tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                      tutti_work** work);
-/* The same with counts[r] elements for rank r. Not with TUTTI_IN_PLACE. */
+/* Works as tutti_reduce_scatter, with counts[r] elements for rank r. Not with TUTTI_IN_PLACE. */
 TUTTI_C_API int tutti_reduce_scatter_v(tutti_comm* comm, const void* in, void* out, const uint64_t* counts,
                                        tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                        tutti_work** work);
 /* Block r, of `count` elements, of `in` goes to rank r, block r of `out` comes from it. */
 TUTTI_C_API int tutti_all_to_all(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, const tutti_call_options* options, tutti_work** work);
-/* in_counts[r] elements go to rank r, out_counts[r] come from it; what one side sends the other must expect.
+/* in_counts[r] elements go to rank r, out_counts[r] come from it; each side must expect what the other sends.
  * Not with TUTTI_IN_PLACE. */
 TUTTI_C_API int tutti_all_to_all_v(tutti_comm* comm, const void* in, const uint64_t* in_counts, void* out,
                                    const uint64_t* out_counts, tutti_data_type type,
                                    const tutti_call_options* options, tutti_work** work);
-/* As tutti_all_gather, on `root` only; elsewhere `out` is ignored. Not with TUTTI_IN_PLACE: a root's `in` may
- * be its own block of `out`. */
+/* Works as tutti_all_gather, with the result on `root` only. Elsewhere `out` is ignored. Not with
+ * TUTTI_IN_PLACE: a root's `in` may be its own block of `out`. */
 TUTTI_C_API int tutti_gather(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              int root, const tutti_call_options* options, tutti_work** work);
 /* `in` holds in_count elements; counts[r] come from rank r, which only the root must know. */
@@ -365,18 +372,18 @@ TUTTI_C_API int tutti_barrier(tutti_comm* comm, const tutti_call_options* option
 #define TUTTI_ANY_RANK (-1)
 #define TUTTI_ANY_TAG UINT64_MAX
 
-/* Outside of the order of collectives. Messages from one rank with equal tags arrive in order of sending. A
- * send is over when its buffer may be reused. The receive's buffer may be larger than the message
+/* Messages are outside the order of collectives. Messages from one rank with equal tags arrive in order of
+ * sending. A send is over when its buffer may be reused. The receive's buffer may be larger than the message
  * (tutti_work_received tells); if it is smaller the receive fails with TUTTI_ERROR_MISMATCH. Tags below 2^63.
  * A receive from TUTTI_ANY_RANK or with TUTTI_ANY_TAG takes the earliest that fits. `peer` is a rank of this
- * communicator. Of the options, `algorithm` is not looked at. */
+ * communicator. The option `algorithm` is ignored. */
 TUTTI_C_API int tutti_send(tutti_comm* comm, const void* data, size_t count, tutti_data_type type, int peer,
                            uint64_t tag, const tutti_call_options* options, tutti_work** work);
 TUTTI_C_API int tutti_recv(tutti_comm* comm, void* data, size_t count, tutti_data_type type, int peer,
                            uint64_t tag, const tutti_call_options* options, tutti_work** work);
 
 enum { TUTTI_SEND = 0, TUTTI_RECV = 1 };
-/* One leg of a batch; this structure does not grow. */
+/* One transfer of a batch. This structure will not grow. */
 typedef struct tutti_transfer {
   int direction; /* TUTTI_SEND or TUTTI_RECV */
   tutti_data_type type;
@@ -385,7 +392,8 @@ typedef struct tutti_transfer {
   uint64_t tag;
   int peer;
 } tutti_transfer;
-/* Starts all transfers together; over when the last is, failed if one fails. The array is copied. */
+/* Starts all transfers together. The operation is over when the last one is, and fails if one fails. The
+ * array is copied. */
 TUTTI_C_API int tutti_batch(tutti_comm* comm, const tutti_transfer* transfers, size_t count,
                             const tutti_call_options* options, tutti_work** work);
 

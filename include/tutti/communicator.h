@@ -135,8 +135,8 @@ class TUTTI_API Communicator {
   // Block r of `in` goes to rank r, block r of `out` comes from it; both hold size equal blocks.
   Work all_to_all(const ConstBuffer& in, const Buffer& out, const CallOptions& options = {});
   Work all_to_all(const Buffer& in_out, const CallOptions& options = {});
-  // in_counts[r] elements go to rank r, out_counts[r] come from it; what one side sends the other must
-  // expect.
+  // in_counts[r] elements go to rank r, out_counts[r] come from it; each side must expect what the other
+  // sends.
   Work all_to_all_v(const ConstBuffer& in, std::span<const std::uint64_t> in_counts, const Buffer& out,
                     std::span<const std::uint64_t> out_counts, const CallOptions& options = {});
   // Works as all_gather, with the result on `root` only. Elsewhere `out` and `counts` are ignored.
@@ -206,8 +206,8 @@ class TUTTI_API Communicator {
   };
   Statistics statistics() const;
 
-  // A descriptor for programs with an event loop of their own: when it is readable, call `progress`, which
-  // returns true if it did anything.
+  // A descriptor for programs with their own event loop. When it is readable, call `progress`, which returns
+  // true if it did anything.
   int descriptor() const;
   bool progress();
 

@@ -10,7 +10,7 @@
 #include <tutti/export.h>
 #include <tutti/types.h>
 
-// How the values of settings are written, wherever a person writes them: variables, URLs, command lines.
+// These functions parse and format the values of settings in variables, URLs and command lines.
 namespace tutti {
 
 // Ports first..last, both included.
@@ -27,7 +27,7 @@ struct AlgorithmChoice {
   friend bool operator==(const AlgorithmChoice&, const AlgorithmChoice&) = default;
 };
 
-// Each gives nothing if the text is not such a value. Surrounding blanks are not removed.
+// Each parser returns nothing if the text is not such a value. Surrounding blanks are not removed.
 TUTTI_API std::optional<std::int64_t> parse_integer(std::string_view text);
 // "1" "0" "true" "false" "yes" "no" "on" "off", in any case.
 TUTTI_API std::optional<bool> parse_boolean(std::string_view text);

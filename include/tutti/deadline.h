@@ -5,8 +5,9 @@
 
 namespace tutti {
 
-// A point on the monotonic clock by which something must be over. A timeout becomes a Deadline once, where a
-// call enters the library, and is handed down unchanged: it is end-to-end, not per step.
+// A `Deadline` is a point on the monotonic clock by which something must be over. A timeout becomes a
+// Deadline once, where a call enters the library, and is handed down unchanged: it is end-to-end, not per
+// step.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;

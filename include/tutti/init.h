@@ -25,13 +25,13 @@ struct InitOptions {
   std::optional<int> world_size = {};
   // The time for meeting all ranks. Zero means TUTTI_INIT_TIMEOUT.
   std::chrono::nanoseconds timeout{0};
-  // The transports to use, in order of preference. "auto", by itself, means all that work here. If it is
-  // empty, TUTTI_TRANSPORTS says, or else all that work here are used.
+  // The transports to use, in order of preference. "auto", by itself, means all that work here. If the list
+  // is empty, TUTTI_TRANSPORTS decides, or else all that work here are used.
   std::vector<std::string> transports = {};
   // `init` calls this several times a second while the ranks meet, on the thread that is inside `init`. Once
   // it returns true, `init` ends with `aborted`, and so it does on the other ranks, naming this one. It also
-  // ends a request to a store or a name service that does not answer; a store of the user's own is left
-  // only between two requests.
+  // ends a request to a store or a name service that does not answer; a request to a user's store is not
+  // interrupted.
   std::function<bool()> interrupted = {};
 };
 
@@ -41,7 +41,7 @@ struct InitOptions {
 TUTTI_API Communicator init(const InitOptions& options = {});
 TUTTI_API Communicator init(std::string_view url);
 
-// Does the same over a store that the caller already has, under keys of its own; for embedding.
+// Does the same over a store that the caller already has, under separate keys, for programs that embed tutti.
 TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_size,
                             const InitOptions& options = {});
 

@@ -9,8 +9,8 @@
 #include <tutti/status.h>
 
 // Log lines for the users of the program: "2025-01-31T12:00:00.123456 warn [tutti 3/8 node7:4711] text". They
-// go to stderr, or are appended to a file, whole lines at a time. All of it may be called from any thread at
-// any time, also while the process exits; nothing here throws, ends the process or installs a handler.
+// go to stderr, or are appended to a file, whole lines at a time. Any thread may call these functions at any
+// time, even while the process exits; nothing here throws, ends the process or installs a handler.
 namespace tutti::log {
 
 enum class Level : std::uint8_t { off, error, warn, info, debug, trace };
@@ -55,7 +55,7 @@ void write_parts(Level level, const Parts&... parts) {
 
 }  // namespace detail
 
-// The parts (text, numbers, a Status) put together; costs one load if the level is off.
+// Logs the parts (text, numbers, a Status) joined together. Costs one load if the level is off.
 template <class... Parts>
 void error(const Parts&... parts) {
   detail::write_parts(Level::error, parts...);

@@ -12,10 +12,10 @@
 
 namespace tutti {
 
-// How elements are combined. A small value: compare with `kind()`, copy freely.
+// A `ReduceOp` says how elements are combined. It is a small value: compare it with `kind()`, copy it freely.
 //
 //   ReduceOp::sum product min max avg bit_and bit_or bit_xor
-//   ReduceOp::premultiplied_sum(0.5)      every rank's input times its factor, then summed
+//   ReduceOp::premultiplied_sum(0.5)      the sum of every rank's input times its factor
 //   ReduceOp::user("name", function, commutative)
 //
 // For `boolean`, sum and max are OR, product and min are AND, the bit operations are logical, avg is invalid.
@@ -52,14 +52,14 @@ class TUTTI_API ReduceOp {
   static ReduceOp premultiplied_sum(double factor);
   // Every rank must pass the same function under the same name. Operations must be associative; those that
   // are not commutative are combined in rank order. Such a collective is over once all ranks have combined
-  // what is theirs: one more round of small messages.
+  // their parts, which takes one more round of small messages.
   static ReduceOp user(std::string name, Function function, bool commutative, void* state = nullptr);
 
   Kind kind() const { return kind_; }
   double factor() const { return factor_; }
   const User* user_function() const { return user_.get(); }
   bool commutative() const { return !user_ || user_->commutative; }
-  // Whether this operation is defined on `type`.
+  // Returns whether this operation is defined on `type`.
   bool supports(DataType type) const;
   std::string name() const;
 

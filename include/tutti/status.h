@@ -29,8 +29,8 @@ enum class Code : std::uint8_t {
 
 TUTTI_API std::string_view to_string(Code code);
 
-// The outcome of something that can fail. Success costs one null pointer; copies share the text.
-// Used everywhere inside the library; only `init` and `Work::wait` turn it into an exception.
+// A `Status` is the outcome of something that can fail. Success costs one null pointer; copies share the
+// text. The whole library uses it; only `init` and `Work::wait` turn it into an exception.
 class [[nodiscard]] TUTTI_API Status {
  public:
   Status() = default;
@@ -43,7 +43,7 @@ class [[nodiscard]] TUTTI_API Status {
   const std::string& message() const;
   // "peer_lost: rank 3 on host b ...", or "ok".
   std::string to_string() const;
-  // The same code and peer with `prefix` in front of the message; `ok` stays `ok`.
+  // Returns the same code and peer with `prefix` in front of the message; `ok` stays `ok`.
   Status with_context(std::string_view prefix) const;
 
  private:
@@ -55,7 +55,7 @@ class [[nodiscard]] TUTTI_API Status {
   std::shared_ptr<const Detail> detail_;
 };
 
-// What users catch: a Status thrown by `init` and `Work::wait`.
+// `init` and `Work::wait` throw an `Error`, which holds a `Status`.
 class TUTTI_API Error : public std::runtime_error {
  public:
   explicit Error(Status status);
@@ -66,7 +66,7 @@ class TUTTI_API Error : public std::runtime_error {
   Status status_;
 };
 
-// A value or the Status that says why there is none (never `ok`).
+// A `Result` is a value, or the `Status` (never `ok`) that says why there is none.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -80,7 +80,7 @@ class [[nodiscard]] Result {
   T&& operator*() && { return *std::move(value_); }
   T* operator->() { return &*value_; }
   const T* operator->() const { return &*value_; }
-  // The value; throws `Error` if there is none. For callers above the API line only.
+  // Returns the value; throws `Error` if there is none. Only for users of the API, not for the library.
   T take() && {
     if (!ok()) throw Error(status_);
     return *std::move(value_);

@@ -57,15 +57,16 @@ class TUTTI_API Store {
   // Returns whether the key exists now, without waiting for it.
   virtual Result<bool> exists(std::string_view key, Deadline deadline) = 0;
 
-  // From now on the keys below `prefix` (it, a slash, and more) go when the last connection that holds them
-  // is gone, so a client that dies leaves nothing behind. Each connection has one prefix at most. Stores that
-  // do not know who is connected ignore this.
+  // Makes the keys below `prefix` (`prefix`, a slash, and more) end with the last connection that holds them,
+  // so that a client that dies leaves nothing behind. Each connection has one prefix at most. Stores that do
+  // not track connections ignore this.
   virtual Status hold(std::string_view prefix, Deadline deadline);
-  // Ends the hold of this connection, as if the connection had ended.
+  // This connection no longer holds its prefix, as if the connection had ended.
   virtual Status release(Deadline deadline);
 
-  // Sets the will of this connection: if it ends, each of the keys that does not exist then gets `value`. The
-  // last will counts; one without keys takes it back. Stores that do not know who is connected ignore this.
+  // Sets the will of this connection: if it ends, each of the keys that does not exist then gets `value`.
+  // Only the last will counts; a will without keys cancels it. Stores that do not track connections ignore
+  // this.
   virtual Status set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline);
 
   // Waits for all keys and returns their values in the same order. Stores that can do it in fewer round trips
@@ -73,7 +74,7 @@ class TUTTI_API Store {
   virtual Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline);
 };
 
-// Every store checks keys and values by these before it looks at its table.
+// Every store checks keys and values with these functions before it uses its table.
 TUTTI_API Status check_store_key(std::string_view key);
 TUTTI_API Status check_store_value(std::string_view key, std::string_view value);
 

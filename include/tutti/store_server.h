@@ -20,23 +20,23 @@ struct StoreServerOptions {
   std::uint16_t port = 0;
   std::uint16_t last_port = 0;
 
-  // A client that cannot prove that it has the same token is turned away. Null lets in every client that
-  // reaches the port.
+  // A client that cannot prove that it has the same token is refused. Null accepts every client that reaches
+  // the port.
   security::SharedCredentials credentials = {};
 
   std::size_t max_connections = 16384;
-  // At most this many of them are strangers: connections that have not made a valid request. When there are
-  // more, the oldest is closed among those from the address that most come from. A process that may have few
-  // descriptors gives strangers a quarter of them at most. Where all connections together have three quarters
-  // of them, strangers, and clients that hold nothing and have been idle for a second, make room for new
-  // ones: the rest is for ranks.
+  // At most this many connections are strangers, which have not made a valid request yet. When there are
+  // more, the server closes the oldest of the address that has the most. If the process may have few
+  // descriptors, strangers get a quarter of them at most. If all connections together take three quarters of
+  // the descriptors, strangers, and clients that hold nothing and have been idle for a second, are closed to
+  // make room for ranks.
   std::size_t max_strangers = 512;
-  // Says that ranks hold their keys here, as they do at a store that outlives them. Where nothing else makes
-  // room, clients are closed that wait for a key and hold none.
+  // True if ranks hold keys here, as in a store that outlives them. Then, if nothing else makes room, clients
+  // that wait for a key and hold none are closed.
   bool ranks_hold = false;
   std::size_t max_bytes = std::size_t{1} << 30;  // of keys and values
-  // Limits the bytes of requests and responses under way, and of the keys that requests wait for. Small ones
-  // pass all the same.
+  // Limits the bytes of requests and responses under way, and of the keys that requests wait for. Small
+  // requests always pass.
   std::size_t max_buffered_bytes = std::size_t{1} << 29;
   // A stranger may take `greeting_timeout` for its greeting and its first request. A client may take
   // `frame_timeout` for the next part of a request that it began, or for taking the next part of a response.
@@ -56,7 +56,7 @@ class TUTTI_API StoreServer {
     std::uint16_t port;
   };
 
-  // `resource_exhausted` if the port is in use; `invalid_argument` if it cannot be listened on at all.
+  // `resource_exhausted` if the port is in use; `invalid_argument` if the server can never listen there.
   static Result<std::unique_ptr<StoreServer>> create(const StoreServerOptions& options);
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
@@ -66,11 +66,11 @@ class TUTTI_API StoreServer {
   const std::string& address() const { return endpoints_.front().address; }
   std::uint16_t port() const { return endpoints_.front().port; }
   const std::vector<Endpoint>& endpoints() const { return endpoints_; }
-  // A random number of this server's, in hex, which `StoreClient::nonce` returns.
+  // A random number of this server in hex, which `StoreClient::nonce` returns.
   const std::string& nonce() const { return nonce_; }
   // The number of connections at this moment, strangers included.
   std::size_t connections() const;
-  // Says why the last rank that was turned away was: it had another token, or none. Empty if there was none.
+  // Says why the last refused rank was refused: it had another token, or none. Empty if no rank was refused.
   std::string last_refusal() const;
 
  private:

@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// The largest world: a number that no typing error reaches unnoticed, and that tables of ranks fit into
-// memory for.
+// The largest world size. It is small enough that tables of ranks fit into memory and that most typing errors
+// exceed it.
 inline constexpr int max_ranks = 1 << 20;
 
 enum class DataType : std::uint8_t {
@@ -68,7 +68,7 @@ constexpr bool is_floating(DataType type) {
   }
 }
 
-// Whether it is one of them, and not a number that was made one.
+// Returns whether the value is one of the enumerators, and not another number cast to the type.
 constexpr bool is_data_type(DataType type) { return static_cast<int>(type) < data_type_count; }
 
 // "int8" ... "float64", "bool", "float8_e4m3", "float8_e5m2".
@@ -97,7 +97,7 @@ enum class CollectiveKind : std::uint8_t {
 };
 inline constexpr int collective_kind_count = 18;
 
-// Whether ranks combine elements, and whether one rank is apart from the others.
+// Return whether the ranks combine elements, and whether the collective has a root.
 TUTTI_API bool is_reduction(CollectiveKind kind);
 TUTTI_API bool has_root(CollectiveKind kind);
 TUTTI_API std::string_view to_string(CollectiveKind kind);

@@ -36,12 +36,12 @@ class TUTTI_API Work {
   bool done() const;
   // Returns `ok` while the operation runs and after success, else why it failed.
   Status status() const;
-  // Calls `callback` once when the operation is over, on the thread that finds out; at once if it is over
+  // Calls `callback` once when the operation is over, on the thread that notices, or at once if it is over
   // already. Callbacks must be short and must not wait; issuing operations is fine. An exception that one
   // throws is logged as an error and dropped: it disturbs neither this operation nor others.
   void then(std::function<void(const Status&)> callback);
 
-  // Says what has arrived, after a successful `recv`.
+  // Returns what has arrived, after a successful `recv`.
   struct Received {
     int source = -1;
     std::uint64_t tag = 0;

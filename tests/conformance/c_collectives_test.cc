@@ -20,7 +20,7 @@ namespace {
 
 using Kind = CollectiveKind;
 
-// The last operand that is not zero, as C would have it: what `last_nonzero` is in C++.
+// The C version of `last_nonzero`: the last operand that is not zero.
 int take_last_nonzero(const void* left, const void* right, void* out, size_t count, tutti_data_type type,
                       void* state) {
   ++*static_cast<std::atomic<int>*>(state);
@@ -66,7 +66,7 @@ tutti_op c_op(const ReduceOp& op) {
   return made;
 }
 
-// One call with all of its arguments; a work handle only where `work` says so.
+// Makes one call with all of its arguments. There is a work handle only if `work` is not null.
 int call(tutti_comm* comm, const CollectiveCase& test, const CaseCall& with, tutti_op op, tutti_work** work) {
   tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
   options.timeout_ns = 120'000'000'000;

@@ -62,8 +62,8 @@ class TUTTI_CAPABILITY("baton") Driver {
   // Makes a sleeping driver look again. Cheap when no thread sleeps.
   void wake();
   // Drives, or waits for the thread that does, until `done` is not zero or the deadline has passed; false in
-  // the latter case (and at once if not `status().ok()` or `forked()`). The thread that sets `done` calls
-  // `notify(done)` after it, when `done` may be gone already. Must not be called by a thread that already
+  // the latter case (and at once if not `status().ok()` or `forked()`). The thread that sets `done` then
+  // calls `notify(done)`; by then `done` may have been destroyed. Must not be called by a thread that already
   // drives.
   bool wait(const std::atomic<std::uint32_t>& done, Deadline deadline);
   void notify(const std::atomic<std::uint32_t>& done);
@@ -101,7 +101,7 @@ class TUTTI_CAPABILITY("baton") Driver {
   void sleep(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   // Sleeps until done, expired, or the baton is ours: true in the last case. `done` null: only for the baton.
   bool await_turn(const std::atomic<std::uint32_t>* done, Deadline deadline);
-  // Makes some thread look, since there is something to do.
+  // Makes a thread drive, since there is something to do.
   void alert();
 
   void run_background();

@@ -14,21 +14,21 @@
 #include "transport/peer.h"
 #include "transport/transport.h"
 
-// The `Mesh` is all ways from this rank to every other, and the one place where messages meet receives.
+// The `Mesh` holds the connections from this rank to all others, and matches messages with receives.
 namespace tutti {
 
 // `ContextEvents` is what a communicator hears from the mesh about its context, on the driving thread.
 class ContextEvents {
  public:
   virtual ~ContextEvents() = default;
-  // The local operation with this sequence number: its fingerprint; null if it was not issued yet.
+  // Returns the fingerprint of the local operation with this sequence number; null if it was not issued yet.
   // Finished ones are remembered for a while by the communicator; `finished` says so.
   struct Known {
     const Fingerprint* call = nullptr;
     bool finished = false;
   };
   virtual Known operation(std::uint64_t sequence) const = 0;
-  // For `why` below: the communicator knows which number stands for which algorithm.
+  // The text is for `why` below. The communicator knows which number stands for which algorithm.
   virtual std::string describe(const Fingerprint& call) const { return to_string(call); }
   // A message arrived that does not fit the local operation of its sequence number (other call, other length,
   // or an operation that had already finished without expecting it). `why` describes both calls. `theirs`:
@@ -72,7 +72,7 @@ class Mesh final : public TransportOwner {
 
   // Messages that came before are kept until now (within the sender's credit). May call `on_abort` at once.
   void attach(std::uint32_t context, ContextEvents& events);
-  // Discards what arrived for the context and whatever still will; receives that are still posted fail. A
+  // Discards all messages for the context, including later ones. Receives that are still posted fail. A
   // context's number is not used again.
   void detach(std::uint32_t context);
   // The communicator has issued operation `sequence`: messages that arrived early are compared with it now.
@@ -83,7 +83,7 @@ class Mesh final : public TransportOwner {
   // A failed peer or a detached context fails the operation at once (through `done`).
   void send(int peer, SendOp& op);
   void recv(RecvOp& op);
-  // Take back what is posted; `done` gets `why` before this returns.
+  // These cancel a posted operation; its `done` gets `why` before they return.
   void cancel(SendOp& op, int peer, const Status& why);
   void cancel(RecvOp& op, const Status& why);
   // Treats a peer as if its connection had broken, since another component found out that it is gone (by
@@ -94,7 +94,7 @@ class Mesh final : public TransportOwner {
   // Asks the first transport that shares memory and reaches all members. Fails with `unsupported` if there is
   // none.
   void share(ShareRequest& request);
-  // Gives it up, if it is not over: `done` gets `why` before this returns.
+  // Cancels the request, if it is not over; its `done` gets `why` before this returns.
   void cancel_share(ShareRequest& request, const Status& why);
   // Tells all connected peers among `members` (world ranks) that the context has failed.
   void abort(std::uint32_t context, const std::vector<int>& members, const Status& why);

@@ -90,7 +90,7 @@ const char* StreamSender::on_refuse(std::uint32_t id, const Status& why) {
   const bool room = control(FrameType::cancel, id, why.code());
   if (why.ok()) ++counters_.messages_sent;
   finish(op, why);
-  return room ? nullptr : "nothing: it does not read";
+  return room ? nullptr : "nothing: it does not read our control frames";
 }
 
 const char* StreamSender::on_credit(std::uint64_t units) {
@@ -115,7 +115,7 @@ bool StreamSender::has_frames() const {
 }
 
 OutgoingFrame* StreamSender::next_frame() {
-  // The reason before its consequences: a cancel that came first would be taken for the cause.
+  // Aborts go first, since a cancel that arrives before them would be taken for the cause.
   if (!aborts_.empty()) return next_abort();
   if (control_first_ != control_.size() || credit_is_due()) return next_control();
   const bool fragment_turn = !active_.empty() && announced_in_a_row_ >= announcements_per_fragment;

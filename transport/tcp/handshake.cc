@@ -8,8 +8,8 @@
 namespace tutti::tcp {
 namespace {
 
-// The line end shows a gateway that translates text. Two of them, since a connection to a port where nothing
-// listens any more can, on one host, be answered by itself.
+// The line end detects a gateway that translates text. Greeting and answer differ, since a connection within
+// a host to a port where nothing listens any more can be connected to itself.
 constexpr char hello_magic[magic_bytes + 1] = "tutti?\r\n";
 constexpr char answer_magic[magic_bytes + 1] = "tutti!\r\n";
 

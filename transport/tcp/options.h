@@ -21,8 +21,8 @@ struct Options {
   std::uint16_t last_port = 0;
   // Kernel buffer per direction and connection; zero leaves it to the kernel, which adapts it.
   int socket_buffer = 0;
-  // Connections to each peer that share the payloads of large messages: ours to it, and as many of its own
-  // to us. Zero: one for each pair of addresses.
+  // The number of connections that this rank makes to each peer for the payloads of large messages. The peer
+  // makes the same number to this rank. Zero: one for each pair of addresses.
   int sockets = 0;
   // See congestion.h.
   std::string congestion = {};

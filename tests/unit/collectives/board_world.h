@@ -27,8 +27,8 @@ class PlainSegment final : public SharedSegment {
   std::vector<int>& rings_;
 };
 
-// The shared executors of a few ranks over one piece of memory, all of them driven by one thread: in whatever
-// order a test likes.
+// The shared executors of a few ranks over one piece of memory, all of them driven by one thread, in an order
+// that the test chooses.
 class BoardWorld {
  public:
   explicit BoardWorld(int size, std::uint64_t window_bytes = 64 * 1024);
@@ -57,7 +57,7 @@ class BoardWorld {
                                             int root);
 
   std::span<std::byte> memory();
-  // That all ranks know; empty at first.
+  // The allocations that all ranks know; empty at first.
   AllocationTable& allocations() { return allocations_; }
   int rings(int rank) const { return rings_[static_cast<std::size_t>(rank)]; }
 
