@@ -49,7 +49,7 @@ void fill(T* given, T value) {
   std::memcpy(given, &value, std::min(given->struct_size, sizeof(T)));
 }
 
-// Returns `pointer` as a reference. If it is null, throws, with `what` as its name.
+// Returns `pointer` as a reference. Throws if it is null; `what` names it in the error.
 template <class T>
 T& checked(T* pointer, const char* what) {
   if (pointer == nullptr) throw invalid(std::string(what) + " is null");

@@ -35,7 +35,7 @@ struct TransportEntry {
 // gives, or else those of the chosen interfaces. Never empty.
 Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup);
 
-// Every transport between processes, in the order of preference: an ordinary list.
+// Every transport between processes, in order of preference.
 std::span<const TransportEntry> transport_entries();
 
 // Makes the transports that `names` asks for, or all if it is empty or is "auto" alone. It is an error if one

@@ -32,7 +32,7 @@ class Array {
 
   Array() = default;
   Array(nb::handle object, bool write);
-  // Whether the object has the buffer protocol, and uses it.
+  // Returns whether the object has the buffer protocol, and takes its buffer if so.
   bool take_buffer(nb::handle object, bool write);
   // Arrays of ml_dtypes' types have no buffer, but have one as integers of the same size.
   bool take_named_type(nb::handle object, bool write);

@@ -17,7 +17,7 @@
 
 namespace tutti::python {
 
-// Returns a pointer to `value` that destroys it without the GIL: to destroy a communicator needs the baton,
+// Returns a pointer to `value` that destroys it without the GIL: destroying a communicator needs the baton,
 // and the thread that has the baton may want the GIL.
 template <class T>
 std::shared_ptr<T> held_without_gil(T value) {
@@ -37,7 +37,7 @@ class Group {
   Group& operator=(const Group&) = delete;
   ~Group();
 
-  // Returns one reference more, since another thread may close the group meanwhile. Throws `invalid_argument`
+  // Returns a new reference, since another thread may close the group meanwhile. Throws `invalid_argument`
   // once closed.
   std::shared_ptr<Communicator> open() const;
   bool closed() const { return communicator_ == nullptr; }

@@ -48,7 +48,7 @@ void release_finished();
 // Converts `seconds` for the library; a time too long for it means no limit. Throws for a negative number or
 // none.
 std::chrono::nanoseconds duration(double seconds);
-// The same for a limit that may be left out, which is zero for the library.
+// Converts an optional limit in the same manner. A limit that is left out becomes zero.
 std::chrono::nanoseconds limit(std::optional<double> seconds);
 
 void bind_work(nb::module_& module);

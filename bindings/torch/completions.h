@@ -37,7 +37,7 @@ class Completions : public std::enable_shared_from_this<Completions> {
   static void on_over(void* state, int code, const char* message, int peer);
   void handle_over(const std::shared_ptr<Entry>& entry);
   bool has_task() const { return !ready_.empty() || (leader_of_ == nullptr && !outstanding_.empty()); }
-  // Makes sure that a thread looks; call it with the lock held.
+  // Makes sure that a thread leads; call it with the lock held.
   void summon();
   void run();
   c10::intrusive_ptr<PendingWork> take_ready();

@@ -8,8 +8,8 @@ namespace tutti_torch {
 // that does not exist here may hold such an object's locks, so none of them may be taken, and what it owns is
 // left alone.
 //
-// The library has such a count of its own, which the C interface does not show: a binding has locks of its
-// own to keep a child from, hears of forks anyhow to do so (`count_forks`), and may count them there.
+// The library counts forks, too, but the C interface does not show its count. A binding must keep a child
+// from taking its locks and so needs to notice forks anyway (`count_forks`).
 class Birth {
  public:
   Birth();

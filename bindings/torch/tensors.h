@@ -12,7 +12,7 @@
 
 namespace tutti_torch {
 
-// A tensor in the library's terms.
+// A tensor as the library's functions take it: address, count and type.
 struct Elements {
   void* data = nullptr;
   std::size_t count = 0;

@@ -35,8 +35,8 @@
 
 namespace tutti {
 
-// `Group` is the inside of a communicator: it puts the parts together, and passes on to each what the mesh,
-// the control plane and the driver have to say.
+// `Group` implements a communicator: it puts the parts together, and forwards the events of the mesh, the
+// control plane and the driver to them.
 //
 // Any thread may issue operations; everything marked "driving" is for the driving thread.
 class Group final : public ContextEvents,

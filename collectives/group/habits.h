@@ -15,8 +15,8 @@
 namespace tutti {
 
 // `Habits` remember the last small collective of each kind over shared memory, so that the next one costs
-// little: it is carried out in passing. If it is over when the call returns, `work` is left as it was (a
-// default one is done), no clock was read, and nothing was allocated.
+// little: it is carried out "in passing", without an operation of its own. If it is over when the call
+// returns, `work` is left as it was (a default one is done), no clock was read, and nothing was allocated.
 //
 // Any thread may call.
 class Habits {

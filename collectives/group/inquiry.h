@@ -15,7 +15,7 @@ namespace tutti {
 // the members that are late.
 class Inquiry {
  public:
-  // `about`: the operation, and what is known of it where its time is over.
+  // `about`: the operation, and what the rank that timed out knows of it.
   Inquiry(ExpiredNote about, int size);
 
   const CallNote& call() const { return about_; }
@@ -23,7 +23,7 @@ class Inquiry {
   void take_answer(int rank, const HereNote& answer);
   // A rank whose own operation has timed out has called it, and need not answer.
   void take_report(int rank, const ExpiredNote& expired);
-  // All members have answered, or have had time enough to.
+  // Returns whether all members have answered, or have had enough time to.
   bool is_over() const { return open_ == 0 || until_.expired(); }
   Deadline next_deadline() const { return until_; }
   // Names the members that have not called the operation, and those that have not answered.

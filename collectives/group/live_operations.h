@@ -33,7 +33,7 @@ class LiveOperations {
   // --- driving ---
 
   void begin(Operation& operation);
-  // Makes an operation that was carried out in passing one like any other.
+  // Lists an operation that was carried out in passing, like any other operation.
   Work keep(Operation& operation, const CallOptions& options);
   void end(Operation& operation, const Status& status);
   // Null if there is none; `next` of each is an older one.

@@ -27,7 +27,7 @@ class Members {
   }
   int rank_of(int world_rank) const { return ranks_[static_cast<std::size_t>(world_rank)]; }
   const Topology& topology() const { return topology_; }
-  // How a member is called in messages.
+  // Describes a member for messages.
   std::string describe(int rank) const;
   std::string describe_this_rank() const { return describe(rank_); }
   std::string describe_world_rank(int world_rank) const { return mesh_.peer(world_rank).describe(); }

@@ -59,7 +59,7 @@ class SegmentSharing {
   Failure& failure_;
   SharedSegmentEvents& events_;
   bool has_board_ = false;
-  std::uint32_t asked_for_ = 0;          // segments
+  std::uint32_t asked_for_ = 0;          // the number of segments
   std::vector<ShareRequest*> requests_;  // those that an operation waits for; driving thread only
   AllocationTable allocations_;
 };

@@ -16,7 +16,7 @@
 
 namespace tutti {
 
-// `SharedCollectives` is how a communicator's members act together through the memory that they share, if
+// `SharedCollectives` carries out a communicator's collectives through the memory that its members share, if
 // they do. Functions are for the driving thread, unless they are marked.
 class SharedCollectives {
  public:
@@ -34,8 +34,8 @@ class SharedCollectives {
   void listen() {
     if (executor_ != nullptr && executor_->board().unheard()) hear();
   }
-  // The cause of what this rank sees as `why`. A rank that fails writes its cause on the board before it
-  // leaves.
+  // Returns the first cause of the failure that this rank sees as `why`. A rank that fails writes its cause
+  // on the board before it leaves.
   Status first_cause(const Status& why);
   // Tells the other members, and stops.
   void fail(const Status& why);

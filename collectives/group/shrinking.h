@@ -19,8 +19,8 @@ class Failure;
 class Members;
 class Mesh;
 
-// One rank's part in the agreement of a failed communicator's survivors; a two-phase commit led by the lowest
-// of them.
+// `Shrinking` is one rank's part in the agreement of a failed communicator's survivors: a two-phase commit
+// that the lowest of them leads.
 //
 // Every member joins at the leader. When each member has joined, or is gone, the leader proposes who goes on
 // and under which number; when all of those have accepted, it commits. If the leader dies, the next one
@@ -49,7 +49,7 @@ class Shrinking final : public Pollable {
   bool poll() override;
   Deadline next_deadline() const override { return over_ ? Deadline::never() : next_round_; }
 
-  // Not zero once it is over; any thread, which then reads the rest.
+  // Not zero once it is over. Any thread may read it, and then the rest.
   const std::atomic<std::uint32_t>& done() const { return done_; }
   const Status& status() const { return status_; }
   const ShrinkNote& decision() const { return decision_; }

@@ -25,7 +25,7 @@ class ContextNumbers {
   std::uint32_t propose();
   // Returns the first number that is higher than all that were used here.
   std::uint32_t above_all();
-  // Takes `context` for good; false if it is in use here already.
+  // Takes `context` permanently; returns false if it is in use here already.
   bool take(std::uint32_t context);
 
  private:
@@ -37,8 +37,7 @@ class ContextNumbers {
 class DebugServer;
 class Recorder;
 
-// `World` is what all communicators that came out of one `init` share. It lives until the last of them is
-// gone.
+// `World` is what all communicators of one `init` share. It lives until the last of them is gone.
 struct World {
   World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,
         Selector algorithm_selector, std::chrono::nanoseconds operation_timeout);

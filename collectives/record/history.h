@@ -15,7 +15,7 @@
 namespace tutti {
 
 // `History` is a communicator's memory of its last operations, by their number. Messages that come late or
-// early are judged by it, and it is the flight recorder: a dump tells what it holds of the operations.
+// early are judged by it, and it is the flight recorder: a dump shows the operations that it holds.
 //
 // The driving thread writes it, and any thread reads it at any time, also while the writer is stopped. Each
 // slot's `mark` says what is in it, is cleared before the slot changes and set afterwards, and every other

@@ -23,7 +23,7 @@ namespace tutti {
 class JsonWriter;
 class Mesh;
 
-// `Recorded` is a communicator as the flight recorder knows it. Any thread may call, except where it says so.
+// `Recorded` is a communicator as the flight recorder sees it. Any thread may call, except where it says so.
 class Recorded {
  public:
   // A `Waiting` is an operation in flight, by its number in `collectives` or `transfers`, and the world ranks
@@ -70,7 +70,8 @@ class Recorder {
   void remove(const Recorded& group);
 
   // Tells everything as JSON. The driving thread is asked what the operations in flight wait for, and has
-  // `limit` for the answer; without it the rest is told all the same. A driving thread must not call this.
+  // `limit` for the answer; if it does not answer, the rest is told anyway. A driving thread must not call
+  // this.
   std::string tell(std::chrono::milliseconds limit = std::chrono::seconds(1));
   // Notes that a communicator has failed: writes the file, unless a file that told of this communicator has
   // been written. Driving.

@@ -18,7 +18,7 @@
 namespace tutti {
 
 // `GroupMemory` is the memory that one call of `Communicator::allocate` made: a part for each rank. The ranks
-// share it; where they cannot, it is ordinary memory of this rank's own. Any thread may let go of it.
+// share it; if they cannot, it is this rank's ordinary memory. Any thread may release it.
 class GroupMemory {
  public:
   // Bytes of a segment with a part of `parts[r]` bytes for each rank.
@@ -35,8 +35,8 @@ class GroupMemory {
   bool shared() const { return segment_ != nullptr; }
   std::byte* part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
   std::uint64_t bytes(int rank) const { return bytes_[static_cast<std::size_t>(rank)]; }
-  // Says that this rank does not use it any more; this object may be gone when it returns. Others may use it
-  // until all have said so. True for the last.
+  // Releases the memory on this rank; this object may be gone when it returns. Others may use the memory
+  // until all ranks have released it. Returns true on the last rank.
   bool release();
   bool released_by_all() const;
 
@@ -51,7 +51,7 @@ class GroupMemory {
 };
 
 // `AllocationTable` has the allocations of a group, by number. They stay mapped until all ranks have released
-// them, since another rank's vote may still speak of them. Thread-safe; only the driving thread may call what
+// them, since another rank's vote may still refer to them. Thread-safe; only the driving thread may call what
 // destroys a segment.
 class AllocationTable final : public Registry {
  public:
@@ -86,7 +86,7 @@ struct Shortage {
   std::uint64_t wanted;  // by its host's ranks, or by those in its control group
   std::uint64_t limit;   // for all of them
 };
-// A pure function of values that all ranks know, so that all refuse alike.
+// This is a pure function of values that all ranks know, so that all refuse alike.
 std::optional<Shortage> find_shortage(const std::vector<AllocationVote>& votes, const Topology& topology);
 
 }  // namespace tutti

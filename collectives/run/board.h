@@ -20,9 +20,8 @@ namespace tutti {
 // them have mapped it. It has for each rank
 //   - the number of shared operations that it has finished;
 //   - slots, used in turn by its operations: the call, how far the rank is, and room for a small payload. One
-//   line
-//     of cache tells a peer everything about an operation of a few bytes. There are many slots, so that ranks
-//     need not keep pace;
+//     line of cache tells a peer everything about an operation of a few bytes. There are many slots, so that
+//     ranks need not keep pace;
 //   - a few pages, used in turn, for payloads that fit no slot;
 //   - a window, through which larger operations move their data, one at a time;
 //   - room for the reason if it has failed.

@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// `Buffers` says where the memory lies that a schedule speaks of, in one run of it.
+// `Buffers` holds the addresses of a schedule's buffers, for one run of it.
 class Buffers {
  public:
   Buffers() = default;

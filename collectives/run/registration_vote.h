@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// `RegistrationVote` is how ranks find out whether the buffers of all of them are registered, so that they
-// can reach into them: each shows where its own buffers lie, and all draw the same conclusion from that.
+// `RegistrationVote` finds out whether the buffers of all ranks are registered, so that the ranks can access
+// each other's. Each rank shows where its own buffers are, and all draw the same conclusion.
 class RegistrationVote {
  public:
   // Bytes of the input of each rank that has one, and of the output of each rank that has one.
@@ -27,7 +27,7 @@ class RegistrationVote {
 
   // Shows the others where this rank's buffers for operation `number` are.
   void show(Board& board, std::uint64_t number, const RunBinding& binding, Sizes sizes) const;
-  // Evaluates what all ranks have shown. All of them come to the same answer; if it is true, the buffers are
+  // Evaluates what all ranks have shown. All of them get the same result; if it is true, the buffers are
   // known.
   bool is_unanimous(Board& board, std::uint64_t number, const Fingerprint& call, Sizes sizes);
 

@@ -25,7 +25,7 @@ class Run {
 
   // `finished` may be called from within.
   void start(const RunBinding& binding);
-  // Takes back all posted messages; afterwards no buffer is touched, and `finished` is not called any more.
+  // Cancels all posted messages; afterwards no buffer is touched, and `finished` is not called any more.
   void cancel(const Status& why);
   // The ranks of the communicator whose messages the run is waiting for.
   std::vector<int> awaited() const;

@@ -13,8 +13,8 @@ namespace tutti {
 
 class Mesh;
 
-// A `RunBinding` is everything that one execution of a schedule adds to it: pointers, names of messages, and
-// which object to tell.
+// A `RunBinding` is everything that one execution needs besides the schedule: pointers, names of messages,
+// and which object to tell.
 struct RunBinding {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-// `Scratch` is the memory that schedules need besides what their caller brings. It only grows, so that
+// `Scratch` is the memory that schedules need in addition to the caller's buffers. It only grows, so that
 // repeated collectives allocate nothing.
 class Scratch {
  public:

@@ -12,15 +12,14 @@
 
 namespace tutti {
 
-// An `Algorithm` is one way to carry out one kind of collective. `emit` and `cost` are pure functions of
-// their arguments.
+// An `Algorithm` carries out one kind of collective. `emit` and `cost` are pure functions of their arguments.
 struct Algorithm {
   std::uint8_t id;        // unique, not 0, stable: travels in fingerprints
   std::string_view name;  // "ring", "recursive_doubling", ...; unique within a kind
   CollectiveKind kind;
   bool rank_order;  // combines strictly in rank order: fit for non-commutative operations
   unsigned knobs;   // the fields of Tuning that make a difference to it: a sum of Knob
-  // Whether it can do this problem at all (besides `rank_order`); depends only on what all ranks know.
+  // Returns whether it can do this problem (apart from `rank_order`); depends only on what all ranks know.
   bool (*applies)(const Problem& problem);
   // Estimated seconds until the last rank has finished, in closed form; must not look at `problem.rank`.
   double (*cost)(const Problem& problem, const Tuning& tuning, const CostModel& model);
@@ -35,7 +34,7 @@ std::span<const Algorithm> algorithms();
 // Finds an algorithm by kind and name, or by id; null if there is none.
 const Algorithm* find_algorithm(CollectiveKind kind, std::string_view name);
 const Algorithm* find_algorithm(std::uint8_t id);
-// Describes a call for errors, dumps and traces: in the user's words, with the name of the algorithm that it
+// Describes a call for errors, dumps and traces, as the user wrote it, with the name of the algorithm that it
 // asks for.
 std::string describe(const Fingerprint& call);
 // The names of all of that kind, for errors: "recursive_doubling, ring".

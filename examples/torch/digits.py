@@ -32,7 +32,8 @@ def network():
 
 
 def train(model, epochs):
-    """The mean loss of the last epoch over all ranks, and the accuracy on images never seen before. The model exchanges the gradients."""
+    """Returns the mean loss of the last epoch over all ranks, and the accuracy on new images. The model exchanges the
+    gradients."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     (images, labels), (test_images, test_labels) = load()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)

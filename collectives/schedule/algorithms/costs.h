@@ -12,7 +12,7 @@
 // chooses alike.
 namespace tutti {
 
-// A connection as it looks to one rank while many use the machine in one pattern.
+// The costs of a connection for one rank while many ranks use the machine in the same pattern.
 struct Path {
   double alpha = 0;         // as in LinkCost
   double gap = 0;           // port seconds a message
