@@ -19,10 +19,10 @@ namespace tutti {
 
 class Mesh;
 
-// `ControlDesk` is where a world meets its control plane: what that says, on its own thread, is handed to the
-// driving thread, and reaches the mesh and all communicators; what they want others to know is written here.
+// `ControlDesk` connects a world with its control plane. It takes events from the plane's thread to the
+// driving thread, and there to the mesh and all communicators. It sends their notes to other ranks.
 //
-// "Driving" as everywhere: for the thread that holds the baton.
+// "Driving" means that only the driving thread may call the function.
 class ControlDesk final : public ControlEvents {
  public:
   ControlDesk(Driver& driver, Mesh& mesh);
@@ -33,7 +33,7 @@ class ControlDesk final : public ControlEvents {
   // Says goodbye. The caller must not be the driving thread.
   void stop();
 
-  // Driving. True if the others can be heard.
+  // Driving. Returns whether there is a control plane to hear the others.
   bool listens() const { return plane_ != nullptr && !fenced_; }
   // Driving: every communicator, as long as it lives.
   void add(ControlClient& client);
@@ -53,8 +53,8 @@ class ControlDesk final : public ControlEvents {
   bool is_fenced() const { return fenced_; }
   // Driving. Gives a rank up, here and everywhere.
   void give_up(int rank, const Status& why);
-  // Driving. What has been decided about a communicator: all that is written about its shrinking from now on
-  // is answered with it, also when the communicator is gone.
+  // Driving. Stores the decision about a communicator. All later notes about its shrinking are answered with
+  // it, even when the communicator is gone.
   void remember(std::uint32_t context, std::string decision);
   // Driving. How many times this world has shrunk.
   std::uint32_t generation() const { return generation_; }
@@ -97,7 +97,7 @@ class ControlDesk final : public ControlEvents {
   // Driving.
   std::vector<ControlClient*> clients_;
   std::map<int, Status> lost_;
-  std::vector<int> losses_;  // in the order in which they were heard of
+  std::vector<int> losses_;  // in the order of their arrival
   std::set<int> left_;
   std::map<std::uint32_t, std::string> decisions_;
   ContextRanges closed_;  // communicators

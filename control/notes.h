@@ -22,7 +22,7 @@ enum ControlTopic : std::uint32_t {
   topic_where = 4,    // CallNote, to all: the leader asks which ranks have made this call
   topic_here = 5,     // HereNote, the answer
   topic_shrink = 6,   // ShrinkNote, between members
-  topic_unused = 7,   // a context alone: memory that all members shared is used by none any more
+  topic_unused = 7,   // a context alone: no member uses its shared memory any more
   topic_differs = 8,  // CallNote, to all: the sender has noticed a call that differs, and asks for theirs
   topic_called = 9,   // CallNote, the answer
 };
@@ -46,7 +46,7 @@ class NoteWriter {
   std::string body_;
 };
 
-// Takes them out again; once something is missing all that follows is zero, and `ok` says so.
+// Takes fields out of a body. Once something is missing, all further fields are zero and `ok` is false.
 class NoteReader {
  public:
   explicit NoteReader(std::string_view body) : body_(body) {}
@@ -75,7 +75,7 @@ struct FailureNote {
 std::string encode(const FailureNote& note);
 std::optional<FailureNote> decode_failure(std::string_view body);
 
-// The communicator that a note of any topic is about.
+// Returns the communicator that a note of any topic is about.
 std::uint32_t context_of_note(std::string_view body);
 
 // A collective.

@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// `ControlNote` carries a few bytes between ranks beside the data path: best effort, at most once, in no
+// `ControlNote` carries a few bytes between ranks outside the data path: best effort, at most once, in no
 // order.
 struct ControlNote {
   int origin = -1;          // the rank that wrote it
@@ -16,7 +16,7 @@ struct ControlNote {
 };
 inline constexpr std::size_t max_control_body = 256 * 1024;
 
-// The status of a rank that the others have given up; `self` describes it.
+// Returns the status of a rank that the others have given up; `self` describes it.
 inline Status given_up(const std::string& self, int rank, const std::string& why) {
   return Status(Code::aborted, self + " was given up by the other ranks, and stays outside: " + why, rank);
 }
@@ -26,17 +26,18 @@ inline Status given_up(const std::string& self, int rank, const std::string& why
 class ControlEvents {
  public:
   virtual ~ControlEvents() = default;
-  // A rank died, froze or was cut off; here or elsewhere it was found out. Once for each rank at most.
+  // A rank died, froze or was cut off, as this rank or another one has noticed. Called once for each rank at
+  // most.
   virtual void on_lost(int rank, const Status& why) = 0;
   // A rank has said goodbye.
   virtual void on_left(int rank) = 0;
-  // The others have given up this rank: it stays outside. The last that is told.
+  // The others have given up this rank. No event follows.
   virtual void on_fenced(const Status& why) = 0;
   virtual void on_note(const ControlNote& note) = 0;
 };
 
-// `ControlPlane` is how ranks hear of each other while they call nothing: which of them have died, and what a
-// failing rank wants all others to know. It needs neither the application's threads nor the driver.
+// `ControlPlane` tells ranks about each other even while they call nothing: which of them have died, and what
+// a failing rank wants all others to know. It needs neither the application's threads nor the driver.
 //
 // Any thread may call; only `start` and `stop` ever wait.
 class ControlPlane {
@@ -48,12 +49,12 @@ class ControlPlane {
   // Says goodbye and ends, after half a second at the latest. Does nothing the second time.
   virtual void stop() = 0;
 
-  // Sends to all other ranks. Notes of the same topic with the same `key` are one and the same, from any
-  // rank: each rank hears the first only, and passes only that on. Zero: equal to no other.
+  // Sends to all other ranks. Notes of the same topic with the same `key` count as the same note, from any
+  // rank: each rank receives only the first, and forwards only that. A key of zero equals no other.
   virtual void publish(std::uint32_t topic, std::uint64_t key, std::string body) = 0;
   // Sends to one rank, by way of others if need be.
   virtual void send(int rank, std::uint32_t topic, std::string body) = 0;
-  // Gives a rank up, everywhere. `on_lost` follows, unless that was known.
+  // Gives a rank up on all ranks. `on_lost` follows, unless the rank was already lost.
   virtual void give_up(int rank, const Status& why) = 0;
   // Sets how many times this rank's world has shrunk, which it says from now on when it meets others.
   virtual void set_generation(std::uint32_t generation) = 0;

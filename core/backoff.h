@@ -12,7 +12,7 @@ class Backoff {
 
   constexpr Backoff(Duration first, Duration longest) : pause_(first), longest_(longest) {}
 
-  // The next pause.
+  // Returns the next pause without changing it.
   constexpr Duration pause() const { return pause_; }
   // Returns the next pause; the one after it is longer.
   constexpr Duration next() {

@@ -8,12 +8,12 @@
 
 namespace tutti {
 
-// A `Descriptor` owns a file descriptor, and closes it when it goes.
+// A `Descriptor` owns a file descriptor, and closes it when it is destroyed.
 class Descriptor {
  public:
   Descriptor() = default;
   explicit Descriptor(int number) : number_(number) {}
-  // In a forked child /dev/null takes the place of this one (fork_guard.h).
+  // In a forked child, /dev/null replaces this descriptor (fork_guard.h).
   static Descriptor guarded(int number) {
     Descriptor made(number);
     made.guarded_ = number >= 0;

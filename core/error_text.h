@@ -5,12 +5,12 @@
 
 namespace tutti {
 
-// `error_text` is the system's text for an error of a call (errno). Where descriptors have run out it adds
-// whose, and the limit, since the reader can do something about it.
+// `error_text` returns the system's text for an errno. If descriptors have run out, it adds which limit was
+// reached, since the user can raise it.
 std::string error_text(int error);
 
-// How often a text has said that this process has no descriptors left. It tells the cause where other threads
-// only wait in vain.
+// Returns how often a text has said that this process has no descriptors left. A thread that waits in vain
+// can use it to name the cause.
 std::uint64_t descriptor_shortages();
 
 }  // namespace tutti

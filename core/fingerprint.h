@@ -18,7 +18,7 @@ namespace tutti {
 enum class Composite : std::uint8_t { none, init, split, allocate };
 
 // A `Fingerprint` is what must be equal on all ranks of a collective. It travels in every message header, so
-// that a rank that calls something else is told so, with both calls in words.
+// that a rank that makes another call gets an error that describes both calls.
 //
 // Fields that mean nothing for the kind (the root of an all_reduce) stay at their defaults, so they never
 // differ.
@@ -30,7 +30,7 @@ struct Fingerprint {
   std::int32_t root : 24 = 0;               // less than `max_ranks`; of a message: its peer, or -1
   Composite part_of : 8 = Composite::none;  // the call that this collective is part of
   std::uint64_t count = 0;                  // see `Counted`
-  // It has no padding, so that it can be compared as what it is: sixteen bytes.
+  // It has no padding, so that it can be compared as sixteen bytes.
   friend bool operator==(const Fingerprint& a, const Fingerprint& b) {
     using Words = std::array<std::uint64_t, 2>;
     return std::bit_cast<Words>(a) == std::bit_cast<Words>(b);

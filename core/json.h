@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// A `JsonWriter` writes JSON, a piece at a time. Text that is not UTF-8 comes out as UTF-8 all the same, so
-// that any parser takes the result; the caller sees to it that every object and array is ended.
+// A `JsonWriter` writes JSON, a piece at a time. Text that is not UTF-8 is converted, so that any parser
+// accepts the result. The caller must end every object and array.
 class JsonWriter {
  public:
   JsonWriter& begin_object() { return open('{'); }
@@ -41,7 +41,7 @@ class JsonWriter {
   void quote(std::string_view text);
 
   std::string text_;
-  bool first_ = true;  // nothing stands before, on this level
+  bool first_ = true;  // nothing was written before on this level
 };
 
 }  // namespace tutti

@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// `MemoryLimits` says how much memory there can ever be where this process runs. Asking the kernel for more
-// does not fail: it ends processes once that is used.
+// `MemoryLimits` is the largest amount of memory that this process can ever have. The kernel does not refuse
+// a request for more, but kills processes once the memory is used.
 struct MemoryLimits {
   std::uint64_t machine = 0;   // its memory and swap
   std::uint64_t group = 0;     // the memory limit of the process's control groups (v1 or v2)

@@ -15,14 +15,14 @@ namespace tutti {
 // there is `invalid_argument`, and left alone.
 Result<Descriptor> open_new_file(const std::string& path);
 
-// `open_to_append` does the same for a file that is added to, as a log is. It follows a link, and opens a
-// pipe, of this user's or the system's. One of another user's, or a pipe that no process reads, is
+// `open_to_append` does the same for a file that is appended to, such as a log. It follows a link, and opens
+// a pipe, of this user's or the system's. One of another user's, or a pipe that no process reads, is
 // `invalid_argument`, at once.
 Result<Descriptor> open_to_append(const std::string& path);
 
 // While a `FileSizeSignalBlocked` lives, a write beyond the limit on file sizes (`ulimit -f`) is the error
 // EFBIG and nothing else: the signal that comes with it, SIGXFSZ, would end the program, whose handlers are
-// not ours to change. For the thread that makes it.
+// not ours to change. It only affects the thread that creates it.
 class FileSizeSignalBlocked {
  public:
   FileSizeSignalBlocked();

@@ -20,8 +20,8 @@ struct Reducer {
   ReduceKernel kernel = nullptr;
   const ReduceOp::User* user = nullptr;
   DataType type = DataType::uint8;
-  // The place for the reason of a user's function that throws. The function is not called again then, and its
-  // output is undefined. Null: exceptions pass.
+  // Receives the reason if a user's function throws. The function is then not called again, and its output is
+  // undefined. If it is null, exceptions propagate.
   Status* failure = nullptr;
 
   Reducer() = default;

@@ -2,7 +2,7 @@
 
 // These are the attributes of Clang's thread-safety analysis
 // (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html); nothing under other compilers. A capability need
-// not be a lock: to be the driving thread is one as well. Note that libstdc++'s std::mutex is not annotated,
+// not be a lock: being the driving thread is one as well. Note that libstdc++'s std::mutex is not annotated,
 // so it cannot be named in TUTTI_GUARDED_BY.
 #if defined(__clang__)
 #define TUTTI_THREAD_ANNOTATION(x) __attribute__((x))
@@ -10,9 +10,9 @@
 #define TUTTI_THREAD_ANNOTATION(x)
 #endif
 
-// On a class: it is a capability, called `name` in messages.
+// For a class that is a capability, called `name` in messages.
 #define TUTTI_CAPABILITY(name) TUTTI_THREAD_ANNOTATION(capability(name))
-// On a class: its objects hold a capability for as long as they live.
+// For a class whose objects hold a capability for as long as they live.
 #define TUTTI_SCOPED_CAPABILITY TUTTI_THREAD_ANNOTATION(scoped_lockable)
 // For data that is only touched while holding the capability (PT: what the pointer points at).
 #define TUTTI_GUARDED_BY(...) TUTTI_THREAD_ANNOTATION(guarded_by(__VA_ARGS__))

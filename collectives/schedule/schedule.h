@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// A `Schedule` is what one rank does in one collective, as data: a list of steps over slices of buffers. It
-// never holds pointers, which belong to one run of it. Each rank of a group on one host has a `window`, which
+// A `Schedule` describes what one rank does in one collective: a list of steps over slices of buffers. It
+// holds no pointers, which belong to one run of it. Each rank of a group on one host has a `window`, which
 // all of them read.
 enum class BufferId : std::uint8_t { input, output, scratch, window };
 
@@ -58,11 +58,11 @@ struct Step {
   std::uint32_t successor_count = 0;
 };
 
-// Immutable once built; concurrent runs share it.
+// A schedule is immutable once built; concurrent runs share it.
 //
 // There are two sorts. Schedules of messages are run in the order of their dependencies. *Shared* schedules,
 // for ranks that share memory, read and write each other's windows, ordered by signals. They are run step by
-// step, in the order of emission: no other processor carries out their steps, so nothing could overlap.
+// step, in the order of emission: all steps run on this processor, so none could overlap.
 struct Schedule {
   // Steps [first, last) of a shared schedule are carried out `times` times; each time, slices of all but
   // windows start `stride` elements further on, and the numbers of signals grow by `signals`. So a
@@ -83,11 +83,11 @@ struct Schedule {
   std::uint64_t window_count = 0;  // elements of its window that any rank uses; equal on all ranks
   Repeat repeat = {};
 
-  // The steps that wait for one of this schedule's.
+  // Returns the steps that wait for one of this schedule's.
   std::span<const std::uint32_t> successors_of(const Step& step) const {
     return {successors.data() + step.first_successor, step.successor_count};
   }
-  // One line a step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
+  // One line per step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
   std::string to_string() const;
 };
 

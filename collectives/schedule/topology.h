@@ -21,7 +21,7 @@ class Topology {
   int size() const { return static_cast<int>(host_of_.size()); }
   int hosts() const { return static_cast<int>(first_.size()) - 1; }
   int host_of(int rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
-  // A rank's place among the ranks of its host.
+  // Returns a rank's place among the ranks of its host.
   int place_of(int rank) const { return place_of_[static_cast<std::size_t>(rank)]; }
   // The ranks of a host, ascending.
   std::span<const int> members(int host) const;

@@ -19,7 +19,7 @@ struct Address {
 };
 
 std::string format(const Address& address);
-// Nothing if it is not of that form. Comes from a peer: everything is checked.
+// Returns nothing if the text is not of that form. It comes from a peer, so everything is checked.
 std::optional<Address> parse_address(std::string_view text);
 
 // The name under which the address is found in a PeerInfo.

@@ -10,7 +10,7 @@
 #include "control/plane.h"
 
 // A hello and its answer travel over a control connection, and then frames. All are little-endian with fixed
-// headers; every field is judged before it is used, and nothing is allocated by a length that was only
+// headers; every field is checked before it is used, and no memory is allocated for a length that was only
 // announced.
 namespace tutti::liveness {
 
@@ -74,11 +74,12 @@ std::string encode(const Frame& frame);
 // These read as many bytes as they need, and return nothing if the bytes are something else.
 std::optional<Hello> decode_hello(std::string_view bytes);
 std::optional<Answer> decode_answer(std::string_view bytes);
-// True if the bytes so far could become a hello: strangers are known by their first bytes.
+// Returns whether the bytes so far could be the start of a hello: strangers are recognised by their first
+// bytes.
 bool begins_like_hello(std::string_view bytes);
 
 enum class Parsed : std::uint8_t { whole, incomplete, wrong };
-// Takes the first frame off `bytes` if all of it is there.
+// Removes the first frame from `bytes` if it is complete.
 Parsed take_frame(std::string_view& bytes, Frame& frame);
 
 }  // namespace tutti::liveness

@@ -26,10 +26,10 @@ struct LivenessOptions {
   security::SharedCredentials credentials = {};  // null: nothing is proved
 };
 
-// `Liveness` is the control plane over TCP (docs/protocol.md): a thread of its own around an Overlay.
+// `Liveness` is the control plane over TCP (docs/protocol.md): a thread that runs an Overlay.
 class Liveness final : public ControlPlane {
  public:
-  // The result listens already.
+  // The result is already listening.
   static Result<std::unique_ptr<Liveness>> create(const LivenessOptions& options);
   ~Liveness() override;
 

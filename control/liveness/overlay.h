@@ -43,7 +43,8 @@ struct OverlayOptions {
 // A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected; if
 // no rank says within the grace why that is, it is lost. A neighbour that has been silent for the limit is
 // lost at once. A rank that finds another one lost tells all neighbours, which tell theirs, including that
-// rank: if it lives after all it knows that it is outside. Then the ring is closed again around the gap.
+// rank: so if it is alive after all, it knows that it has been given up. Then the ring is closed again around
+// the gap.
 class Overlay {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);
@@ -61,7 +62,7 @@ class Overlay {
   void send(int target, std::uint32_t topic, std::string body);
   void give_up(int rank, const Status& why);
   void set_generation(std::uint32_t generation) { generation_ = generation; }
-  // Says goodbye; `over` when all neighbours have heard it, or time is up.
+  // Says goodbye; `over` becomes true when all neighbours have heard it, or the time is over.
   void leave(Clock::time_point now);
   bool over(Clock::time_point now) const;
 
@@ -73,7 +74,7 @@ class Overlay {
   static constexpr std::chrono::milliseconds hello_limit{5000};
   static constexpr Backoff between_refusals{std::chrono::milliseconds(10), std::chrono::milliseconds(80)};
 
-  // A rank that we are linked with, or ought to be.
+  // A rank that this one is linked with, or should be.
   struct Contact {
     Phase phase = Phase::absent;
     std::unique_ptr<Stream> stream;
@@ -160,7 +161,7 @@ class Overlay {
   std::vector<int> waiting_;  // which contact each descriptor of `collect` belongs to
   std::size_t closing_at_ = 0;
   Clock::time_point accept_at_{};      // not before, for lack of descriptors
-  Clock::time_point both_tried_at_{};  // by then either side of each first pair has tried to connect
+  Clock::time_point both_tried_at_{};  // by then both sides of each first pair have tried to connect
   Clock::time_point planned_ = never;
   Clock::time_point stop_at_ = never;
   std::uint32_t generation_ = 0;

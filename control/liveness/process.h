@@ -8,8 +8,8 @@
 
 namespace tutti::liveness {
 
-// `ProcessIdentity` tells a process from any other that this kernel has ever run. A process's number means
-// something only within a namespace, and is given to another process one day, but not at the same tick.
+// `ProcessIdentity` tells a process from any other that this kernel has ever run. A process id is only valid
+// within its namespace and may be reused, but not for a process that started at the same tick.
 struct ProcessIdentity {
   std::uint64_t pid_namespace = 0;  // inode; 0: unknown
   std::uint64_t start_time = 0;     // ticks since boot
@@ -18,8 +18,8 @@ struct ProcessIdentity {
 
 ProcessIdentity own_identity();
 
-// A descriptor that becomes readable when that very process of this host has ended; none if there is no proof
-// that `pid` means that process here. The caller has made sure that it is the same boot of the same host.
+// Returns a descriptor that becomes readable when this very process has ended, or none if it is not certain
+// that `pid` is that process here. The caller has checked that both are on the same boot of the same host.
 Descriptor watch_process(pid_t pid, const ProcessIdentity& identity);
 
 }  // namespace tutti::liveness

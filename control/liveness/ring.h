@@ -2,11 +2,11 @@
 
 #include <vector>
 
-// These functions say which ranks are linked on the control plane. The ranks that are there, in ascending
+// These functions say which ranks are linked on the control plane. The ranks that are present, in ascending
 // order, form a ring; each is linked with those 1, 2, 4, 8 ... places away in either direction. That makes
 // fewer than 2 log2(p) links for each rank, any two ranks are at most half of log2(p) links apart, and as
-// many neighbours must go at once before any rank is cut off. All functions are pure: ranks that know the
-// same know the same links.
+// many neighbours must go at once before any rank is cut off. All functions are pure: ranks with the same
+// information compute the same links.
 namespace tutti::liveness {
 
 // The neighbours of `rank`, ascending. `present` is ascending and holds it.

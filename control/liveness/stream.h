@@ -14,15 +14,15 @@
 #include "core/security/byte_stream.h"
 #include "core/security/guard.h"
 
-// The one place of the control plane where sockets are made. Nothing here blocks; all sockets are
-// close-on-exec, and a forked child has /dev/null in their place.
+// The control plane makes sockets only here. Nothing here blocks; all sockets are close-on-exec, and a forked
+// child has /dev/null in their place.
 namespace tutti::liveness {
 
 // `Stream` is a TCP connection, and the bytes on their way in either direction once `guard` has let it
 // through.
 class Stream {
  public:
-  // `error`: of the attempt to connect, if it has failed already.
+  // `error` is that of the attempt to connect, if it has failed already.
   Stream(Descriptor socket, security::Guard guard, bool connected, int error = 0)
       : socket_(std::move(socket)), guard_(std::move(guard)), connected_(connected), error_(error) {}
 
@@ -34,9 +34,9 @@ class Stream {
   bool progress(short ready);
   // True once the connection is made and the guard has let it through.
   bool connected() const { return connected_ && !guard_; }
-  // The guard that has not let them through; null: none, or not yet.
+  // The guard that has refused the connection; null if none has.
   const security::Guard* refused_by() const { return refused_by_guard_ ? &*guard_ : nullptr; }
-  // Whether the peer has said something that ranks begin with.
+  // Returns whether the peer has sent something that ranks begin with.
   bool has_begun() const { return !guard_ || guard_->has_begun(); }
   // The rank that has connected, where that was proved.
   std::optional<std::uint32_t> proved() const { return proved_; }
@@ -45,14 +45,14 @@ class Stream {
   // Writes as much as the kernel takes now. A failure shows in the next `progress`.
   void flush();
   std::size_t unsent() const { return unsent_.size(); }
-  // Nothing will be written any more, once what was has left.
+  // Ends the writing side once all written bytes have left.
   void finish() { finishing_ = true; }
 
   std::string& received() { return received_; }
   const std::string& why() const { return why_; }
   // Nothing listens there.
   bool refused() const { return refused_; }
-  // The network does not lead there, or a firewall says no.
+  // There is no route, or a firewall refuses.
   bool rejected() const;
 
  private:
@@ -79,7 +79,7 @@ Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, 
 std::uint16_t port_of(const Descriptor& listener);
 // Accepts the next connection. If there is none, `scarce` is true if descriptors were lacking.
 std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard guard, bool& scarce);
-// Begins to connect; null if not even that can be done now.
+// Begins to connect. Returns null if that is impossible now.
 std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard);
 
 }  // namespace tutti::liveness

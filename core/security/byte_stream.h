@@ -10,7 +10,7 @@
 namespace tutti::security {
 
 // A `ByteStream` reads and writes a connected socket, which belongs to its caller: plainly, or through TLS
-// from when it is handed over. It never blocks and never raises SIGPIPE.
+// once `encrypt` was called. It never blocks and never raises SIGPIPE.
 //
 // Every call returns how many bytes it moved, and zero with an error: EAGAIN until the socket is ready again,
 // EPIPE from a read if the other side has closed.
@@ -25,7 +25,7 @@ class ByteStream {
   // Null: not encrypted.
   Tls* tls() const { return tls_.get(); }
   std::unique_ptr<Tls> take_tls() { return std::move(tls_); }
-  // Whether it holds bytes that the kernel will not announce again.
+  // Returns whether it holds bytes for which the socket will not become readable again.
   bool has_pending() const { return tls_ != nullptr && tls_->has_pending(); }
 
   // The first of at most two places may be all that is filled although there is more: a record of TLS ends.

@@ -18,7 +18,7 @@
 
 namespace tutti::security {
 
-// A `Service` is what a connection is for. A proof for one is worth nothing for another.
+// A `Service` is the purpose of a connection. A proof for one is invalid for another.
 enum class Service : std::uint8_t { store = 1, data = 2, memory = 3, control = 4 };
 
 enum class Mode : std::uint8_t;  // messages.h
@@ -29,16 +29,16 @@ struct Parties {
   std::uint32_t to = nobody;    // the rank that accepts
 };
 
-// A `Guard` stands in front of a connection: it lets nothing through before both sides have proved, by a
+// A `Guard` protects a connection: it lets nothing through before both sides have proved, by a
 // challenge-response over their roles, ranks, job and two fresh nonces, that they hold the same token
-// (docs/protocol.md), or has TLS prove it. It reads its own messages only, all of fixed size, and not a byte
-// of what follows them; it works on stream and packet sockets, and never blocks. The owner of the socket
+// (docs/protocol.md), or have proved it by TLS. It reads its own messages only, all of fixed size, and not a
+// byte of what follows them; it works on stream and packet sockets, and never blocks. The owner of the socket
 // calls `advance` when there is a connection, when the socket is ready, and when time is up:
 //
 //   switch (guard.advance(socket)) {
 //     case Guard::State::reading:     // call again when the socket is readable
 //     case Guard::State::writing:     // ... writable
-//     case Guard::State::done:        // the connection is theirs and ours: go on
+//     case Guard::State::done:        // the connection may be used
 //     case Guard::State::failed:      // close it; status() says why
 //   }
 //
@@ -51,7 +51,7 @@ class Guard {
 
   // Only the connecting side uses this.
   static Guard connecting(SharedCredentials credentials, const Parties& parties, Deadline deadline);
-  // For the side that accepts, as `self`. The guard finds out which rank connects.
+  // For the accepting side, which is rank `self`. The guard finds out which rank connects.
   static Guard accepting(SharedCredentials credentials, Service service, std::uint32_t self,
                          Deadline deadline);
 
@@ -62,15 +62,16 @@ class Guard {
   // something else. `mismatch`: of another version. `unreachable`: the connection was meant for another
   // process.
   const Status& status() const { return status_; }
-  // The sort of a failure, for the side that accepts: equal for all that lack the same thing.
+  // The sort of a failure, for the accepting side. It is equal for all processes that lack the same thing.
   Verdict verdict() const { return verdict_; }
-  // Whether the other side is one of ours, though not of this job: worth a line in the log.
+  // Returns whether the other side is a tutti process, though not of this job, which is worth a line in the
+  // log.
   bool is_noteworthy() const { return noteworthy_; }
   // The rank that connected, proved once done; meaningless without credentials.
   std::uint32_t from() const { return parties_.from; }
   bool is_open() const { return credentials_ == nullptr; }
-  // Whether the other side has said something that ranks begin with: a first message to this guard, or,
-  // without credentials, a first byte. For the side that accepts.
+  // Returns whether the other side has sent something that ranks begin with: a first message to this guard,
+  // or, without credentials, a first byte. For the side that accepts.
   bool has_begun() const { return step_ != Step::peek && step_ != Step::read_opening; }
   // Once done: the TLS connection that everything goes through from now on; null: the socket itself.
   std::unique_ptr<Tls> take_tls() { return stream_.take_tls(); }

@@ -8,8 +8,8 @@
 
 namespace tutti::security {
 
-// `Refusals` takes a listener's guards that have failed: it tells the log, without letting strangers fill it,
-// and remembers the last one that may explain why a rank is missing. Each sort of failure has warnings of its
+// `Refusals` collects a listener's failed guards: it logs them, without letting strangers fill the log, and
+// remembers the last one that may explain why a rank is missing. Each sort of failure has warnings of its
 // own, so that many processes without a token do not hide the one with another token. Any thread may call it.
 class Refusals {
  public:

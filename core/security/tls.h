@@ -16,8 +16,8 @@ struct ssl_ctx_st;
 
 namespace tutti::security {
 
-// A `TlsContext` is what all encrypted connections of a process share: TLS 1.3 and nothing older, by
-// certificates or by keys that both sides derive for each connection.
+// A `TlsContext` is what all encrypted connections of a process share: TLS 1.3, never older, by certificates
+// or by keys that both sides derive for each connection.
 class TlsContext {
  public:
   struct Options {
@@ -53,7 +53,7 @@ class Tls {
  public:
   enum class State { reading, writing, done, failed };
 
-  // `key`: of this connection alone, known to both sides; unless there are certificates.
+  // `key` belongs to this connection alone, and both sides know it. It is not used if there are certificates.
   static std::unique_ptr<Tls> connecting(const TlsContext& context, int socket, const Digest& key);
   static std::unique_ptr<Tls> accepting(const TlsContext& context, int socket, const Digest& key);
   ~Tls();
@@ -61,8 +61,8 @@ class Tls {
   Tls& operator=(const Tls&) = delete;
 
   State handshake(int& error);
-  // Once the handshake is done: bytes that the two ends of this very connection have in common. A process
-  // that ends TLS between them has others in common with each (RFC 9266).
+  // Once the handshake is done: bytes that the two ends of this very connection have in common. A relay that
+  // ends TLS between them shares other bytes with each (RFC 9266).
   const Digest& channel() const { return channel_; }
   // The reason why the last call failed.
   const std::string& reason() const { return reason_; }
@@ -72,7 +72,8 @@ class Tls {
   // Takes from the parts, one after the other. Bytes that it reports as written have left; after EAGAIN it
   // must be offered at least the same bytes again.
   std::size_t write(std::span<const std::span<const std::byte>> parts, int& error);
-  // Whether it holds bytes that have been read from the socket, which will not announce them again.
+  // Returns whether it holds bytes that have been read from the socket, for which the socket will not become
+  // readable again.
   bool has_pending() const;
 
  private:

@@ -11,13 +11,13 @@
 
 namespace tutti::launch {
 
-// `Found` is a number and where it was said.
+// `Found` is a number and its source.
 struct Found {
   int value;
   std::string from;  // "RANK", "the URL tcp://..."
 };
 
-// `Source` is what one launcher's variables say, which may be incomplete or nothing at all.
+// `Source` is what one launcher's variables say, which may be incomplete or empty.
 struct Source {
   std::optional<Found> rank;
   std::optional<Found> world_size;
