@@ -12,8 +12,8 @@ namespace tutti {
 struct Arrival;
 struct ChannelCounters;
 
-// A `Channel` carries tagged, ordered, reliable messages to and from one peer. The driving thread calls all
-// of it.
+// A `Channel` carries tagged, ordered, reliable messages to and from one peer. Only the driving thread may
+// use it.
 //
 // Announcements arrive in the order in which `send` was called; payloads may overtake each other, and nothing
 // waits behind another message's payload.
@@ -27,9 +27,9 @@ class Channel {
   // Queues a message; connects first if need be. Small messages on an idle channel are written at once, from
   // this very call.
   virtual void send(SendOp& op) = 0;
-  // Takes a send back: `done` is called with `why` before this returns, and the operation's memory is not
+  // Cancels a send: `done` is called with `why` before this returns, and the operation's memory is not
   // touched afterwards. If the peer has begun to receive the message, that receive fails (or gets all of it,
-  // if the last of it was on its way already); otherwise the message vanishes. Other messages are not
+  // if its last part had already been sent); otherwise the message vanishes. Other messages are not
   // disturbed.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
 

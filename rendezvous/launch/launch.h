@@ -38,7 +38,7 @@ struct Launch {
   std::string source;  // for people: "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
 };
 
-// `LaunchArguments` is what the program itself says. Everything may be left out.
+// `LaunchArguments` are what the program itself passes. All of them may be left out.
 struct LaunchArguments {
   std::string url;
   std::optional<int> rank;

@@ -22,8 +22,8 @@ namespace tutti::tcp {
 // old one had made for this client (`hold`, `set_will`).
 class StoreLink {
  public:
-  // Over a connection that has been made, to `address`, where nothing has been said yet. `unreachable`: what
-  // answers there is no store that this client may use.
+  // Uses a new connection to `address`, on which nothing has been sent yet. `unreachable`: the other side is
+  // not a store that this client may use.
   static Result<std::unique_ptr<StoreLink>> open(store_wire::Stream stream, const SocketAddress& address,
                                                  Deadline deadline, const StoreClientOptions& options);
 
@@ -42,7 +42,7 @@ class StoreLink {
     std::string nonce;
   };
 
-  // The turn to use the connection.
+  // A `Turn` is the right to use the connection.
   class Turn {
    public:
     Turn(StoreLink& link, Deadline deadline);
@@ -61,7 +61,7 @@ class StoreLink {
   Status exchange(const wire::StoreRequest& request, Deadline limit, wire::StoreResponse& response);
   Status reopen(Deadline deadline);
   Status reconnect(Deadline limit);
-  // `promised`: the connection has made promises, of which the failed request may have taken back the last.
+  // `promised`: the connection has made promises. The failed request may have cancelled the last one.
   Status give_up(const Status& why, bool promised);
   Status lost(const Status& cause) const;
   Status no_answer() const;
