@@ -9,7 +9,7 @@ namespace tutti {
 
 // The length of the UTF-8 sequence that `text` begins with; 0 if it begins with none. `text` is not empty.
 std::size_t utf8_length(std::string_view text);
-// Whether the UTF-8 sequence controls a terminal: C0, DEL or C1.
+// Returns whether the UTF-8 sequence controls a terminal: C0, DEL or C1.
 bool is_control(std::string_view sequence);
 
 // The text without anything that controls a terminal or begins a new line: such bytes, and those that are not

@@ -6,7 +6,7 @@
 
 namespace tutti::tools {
 
-// Whether a kind has one block per rank; the others work on whole vectors.
+// Returns whether a kind has one block per rank; the others work on whole vectors.
 bool has_blocks(CollectiveKind kind);
 
 // Converts `bytes`, in the sense of nccl-tests, to the elements of the vector, or of one block. The bytes are

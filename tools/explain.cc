@@ -73,7 +73,7 @@ void declare(CLI::App& app, ExplainOptions& options) {
                "Instead of explaining: print all algorithms from 8 to 100000 ranks as CSV, 8 on each host");
 }
 
-// Whether the messages of a kind follow from one size.
+// Returns whether the messages of a kind follow from one size.
 bool explainable(CollectiveKind kind) {
   return !to_string(kind).ends_with("_v") && kind != CollectiveKind::send && kind != CollectiveKind::recv;
 }

@@ -49,13 +49,13 @@ class Channel {
   // Fails everything pending with `why` and closes; no `on_channel_down`. `clean`: frames under way are
   // completed, and a goodbye follows them, so that the peer knows that this is not a crash. Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
-  // After `close`: true when the goodbye has left and the peer has answered it by closing its side (or the
-  // connection has ended), so that the pipe can be dropped without a reset overtaking the goodbye.
+  // After `close`: returns true when the goodbye has left and the peer has answered it by closing its side
+  // (or the connection has ended), so that the pipe can be dropped without a reset overtaking the goodbye.
   virtual bool drained() const = 0;
   // Returns whether anything may have reached the peer, or arrived from it.
   virtual bool has_begun() const = 0;
-  // For a channel that has not begun and will not: sends what is queued by another channel with the same
-  // peer, and closes.
+  // For a channel that has not begun and never will. Sends its queue over another channel with the same peer,
+  // and closes.
   virtual void hand_over(Channel& to) = 0;
   // Ok, or why the channel has failed: then operations fail at once.
   virtual const Status& status() const = 0;
@@ -69,7 +69,7 @@ struct Arrival {
   Channel* channel = nullptr;
   int peer = -1;
   MessageHeader header;
-  // For the mesh while no receive has claimed the message: its place among those it is matched with, and
+  // The mesh uses these while no receive has claimed the message: its place among those to be matched, and
   // among those to be compared once the local operation is issued.
   Arrival* next = nullptr;
   Arrival* previous = nullptr;
@@ -83,7 +83,7 @@ struct ChannelCounters {
   std::uint64_t messages_received = 0;
   std::uint64_t bytes_sent = 0;  // payload
   std::uint64_t bytes_received = 0;
-  std::uint64_t frames_sent = 0;  // what went on the wire: one for a small message
+  std::uint64_t frames_sent = 0;  // frames on the wire: one for a small message
 };
 
 // `ChannelEvents` is what a channel tells its owner, the mesh, on the driving thread.
@@ -94,7 +94,7 @@ class ChannelEvents {
   // owner keeps the arrival until it claims or discards it. The length has been checked against the receive
   // by the owner.
   virtual RecvOp* on_arrival(Arrival& arrival) = 0;
-  // The sender took an announced message back before it was claimed; `arrival` is gone when this returns.
+  // The sender cancelled an announced message before it was claimed; `arrival` is gone when this returns.
   virtual void on_withdrawn(Arrival& arrival) = 0;
   virtual void on_abort(int peer, std::uint32_t context, const Status& why) = 0;
   // The channel can no longer be used: the peer died (peer_lost), broke the protocol (protocol_error), could

@@ -17,7 +17,7 @@ class ChannelMap {
     const auto found = channels_.find(peer);
     if (found != channels_.end() && found->second == &channel) channels_.erase(found);
   }
-  // Null if there is none.
+  // Returns null if there is none.
   Channel* find(int peer) const {
     const auto found = channels_.find(peer);
     return found == channels_.end() ? nullptr : found->second;

@@ -34,7 +34,7 @@ struct MessageHeader {
 // Which operand of a reduction the arriving message is.
 enum class MessageSide : std::uint8_t { left, right };
 
-// A `Sink` is where a message's payload goes: copied to `out`, or combined with `local` into `out` as it
+// A `Sink` receives a message's payload: it is copied to `out`, or combined with `local` into `out` as it
 // arrives, straight from the transport's memory.
 struct Sink {
   std::byte* out = nullptr;
@@ -43,8 +43,8 @@ struct Sink {
   MessageSide side = MessageSide::right;
 
   bool copies() const { return reducer == nullptr; }
-  // Takes the bytes at `offset` of the message. When reducing, offset and size are multiples of the element
-  // size.
+  // Takes bytes that belong at `offset` of the message. When reducing, offset and size are multiples of the
+  // element size.
   void consume(std::uint64_t offset, std::span<const std::byte> bytes) const {
     if (bytes.empty()) return;
     if (copies()) {
@@ -68,7 +68,7 @@ struct SendOp {
   const std::byte* data = nullptr;
   void (*done)(SendOp& op, const Status& status) = nullptr;
 
-  // For the transport while the operation is posted.
+  // The transport uses these while the operation is posted.
   SendOp* next = nullptr;
   SendOp* previous = nullptr;
   std::uint64_t progress = 0;
@@ -89,7 +89,7 @@ struct RecvOp {
   int source = -1;
   MessageHeader received;
 
-  // For the mesh and the transport while the operation is posted.
+  // The mesh and the transport use these while the operation is posted.
   RecvOp* next = nullptr;
   RecvOp* previous = nullptr;
   Channel* channel = nullptr;

@@ -11,7 +11,7 @@ struct PeerInfo {
   int rank = 0;
   std::string host;
   std::int64_t pid = 0;
-  std::string boot_id;                           // with the next: whether two ranks can be on one host
+  std::string boot_id;                           // with the next: tells whether two ranks can be on one host
   std::uint64_t network_namespace = 0;           // inode number
   std::map<std::string, std::string> addresses;  // transport name -> its opaque address
 

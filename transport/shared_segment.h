@@ -28,12 +28,12 @@ class SharedSegment {
 class SharedSegmentEvents {
  public:
   virtual ~SharedSegmentEvents() = default;
-  // A member died without having let go of the segment. Not every member need be told: the one that is told
+  // A member died without having released the segment. Not every member need be told: the one that is told
   // tells the others.
   virtual void on_member_lost(int member, const Status& why) = 0;
 };
 
-// A `ShareRequest` is the wish of all members to share a segment: a node that its caller owns, and keeps
+// A `ShareRequest` is the request of all members to share a segment: a node that its caller owns, and keeps
 // until `done`.
 struct ShareRequest {
   std::uint64_t key = 0;     // names this segment among all that its members ever share
@@ -42,7 +42,7 @@ struct ShareRequest {
   Deadline deadline = Deadline::never();
   SharedSegmentEvents* events = nullptr;  // outlives the segment
   // The driving thread calls it exactly once, possibly from within `share`: every member gets the segment, or
-  // all of them are refused, with the reason where it is known.
+  // all of them are refused, with the reason if it is known.
   void (*done)(ShareRequest& request, Result<std::unique_ptr<SharedSegment>> segment) = nullptr;
 };
 

@@ -17,7 +17,8 @@ namespace tutti {
 struct MessageLimits;
 class TransportOwner;
 
-// A `Transport` is one way to move bytes. A plain function `create(options)` in its folder makes it.
+// A `Transport` moves bytes between ranks by one mechanism. A plain function `create(options)` in its folder
+// makes it.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -25,7 +26,8 @@ class Transport {
   virtual std::string_view name() const = 0;
   // The text that a peer needs to reach us; opaque to all others. Valid after creation.
   virtual std::string address() const = 0;
-  // Ok, or why that peer cannot be reached this way. Judged from the addresses alone; must be symmetrical.
+  // Returns ok, or why this transport cannot reach that peer. It depends on the addresses alone, and must be
+  // symmetrical.
   virtual Status can_reach(const PeerInfo& peer) const = 0;
 
   // Starts answering peers. The driving thread calls it, once.
@@ -33,15 +35,16 @@ class Transport {
   // A channel to that peer; returns at once and connects with the first message, or is found by the peer's
   // connection. Connecting is given up after `connect_timeout`.
   virtual std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) = 0;
-  // Whether members that this transport reaches can `share` memory; depends only on the transport's kind.
+  // Returns whether members that this transport reaches can `share` memory; depends only on the transport's
+  // kind.
   virtual bool can_share() const { return false; }
   // All members of the request ask for the same segment; every one of them is reached by this transport, and
   // it has been started. After `stop` nothing is called any more.
   virtual void share(ShareRequest& request) {
     request.done(request, Status(Code::unsupported, std::string(name()) + " shares no memory"));
   }
-  // Gives up a request that is not over, in whatever stage: its `done` gets `why` before this returns. Does
-  // nothing if the request is over, or went elsewhere.
+  // Cancels a request that is not over, at any stage: its `done` gets `why` before this returns. Does nothing
+  // if the request is over, or went elsewhere.
   virtual void cancel_share(ShareRequest&, const Status&) {}
   // Stops answering. All channels must have been closed before.
   virtual void stop() = 0;
@@ -63,8 +66,8 @@ class TransportOwner : public ChannelEvents {
   // Peer `rank` has connected to us through `transport`: the channel to attach to, opened now if there was
   // none; null to refuse.
   virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
-  // The channel with that peer, which has not begun, cannot be made by this transport, and the peer knows it:
-  // both sides are to use another one. The channel is not destroyed from within.
+  // This transport cannot make the channel with that peer, which has not begun. The peer knows that, too, so
+  // both sides will use another transport. The channel is not destroyed from within.
   virtual void on_unusable(int rank, class Transport& transport, const Status& why) = 0;
 };
 

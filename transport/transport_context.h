@@ -43,7 +43,7 @@ struct TransportContext {
 
   const PeerInfo& peer(int rank) const { return owner->peer(rank); }
   std::string describe(int rank) const { return peer(rank).describe(); }
-  // Whether a peer is on this machine, though perhaps in another container.
+  // Returns whether a peer is on this machine, though perhaps in another container.
   bool same_host(int rank) const { return peer(rank).boot_id == peer(owner->rank()).boot_id; }
 
   Timers timers;

@@ -24,7 +24,7 @@ inline constexpr int root = 0;
 
 std::span<const Collective> all_collectives();
 std::string_view name_of(Collective collective);
-// Whether the vector is made of one block for each rank.
+// Returns whether the vector is made of one block for each rank.
 bool has_blocks(Collective collective);
 // How many times the vector each link carries, as nccl-tests define bus bandwidth.
 double bus_factor(Collective collective, int ranks);

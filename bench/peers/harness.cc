@@ -75,7 +75,7 @@ class Measuring {
 
   bool supported() const { return run_ != nullptr; }
 
-  // Whether one run on fresh data gives the right result on all ranks.
+  // Returns whether one run on fresh data gives the right result on all ranks.
   bool verify() {
     fill_input({in_, cell_.elements}, peer_.rank());
     fill_input({out_, cell_.elements}, peer_.rank());

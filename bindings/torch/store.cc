@@ -85,7 +85,7 @@ int exists(void* state, const char* key, std::int64_t, int* there) {
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] { *there = store_of(state).check({key}) ? 1 : 0; });
 }
 
-// True if Ctrl-C ends the meeting; `state` is an exception_ptr that keeps what Ctrl-C raises.
+// Returns true if Ctrl-C ends the meeting; `state` is an exception_ptr that keeps what Ctrl-C raises.
 int interrupted(void* state) {
   try {
     check_interrupt();

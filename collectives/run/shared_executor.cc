@@ -86,7 +86,7 @@ void SharedExecutor::prepare() {
   area_ = area_for(*first_);
 }
 
-// True if the operation moved on to another stage, or to the next one.
+// Returns true if the operation moved on to another stage, or to the next one.
 bool SharedExecutor::go_on() {
   switch (stage_) {
     case Stage::room:
@@ -212,7 +212,8 @@ bool SharedExecutor::repeat() {
   return true;
 }
 
-// False if a rank has left the operation meanwhile: its buffers are its own again, and this one is to fail.
+// Returns false if a rank has left the operation meanwhile: its buffers are its own again, and this one is to
+// fail.
 bool SharedExecutor::compute(const Step& step) {
   if (step.out.owner == everyone) return reduce_for_everyone(step);
   const RunBinding& binding = *first_->binding;
@@ -282,7 +283,7 @@ void SharedExecutor::signal(std::uint32_t index) {
   due_ = true;
 }
 
-// Whether a peer has given a signal. If it has called something else, the operation fails.
+// Returns whether a peer has given a signal. If it has called something else, the operation fails.
 bool SharedExecutor::arrived(int peer, std::uint32_t index) {
   const std::uint32_t wanted = signals_before_ + index;
   if (wanted == 0) return true;

@@ -7,8 +7,8 @@
 // This file carries out operations of a few bytes, which are over in the time of some hundred instructions.
 namespace tutti {
 
-// True if the whole operation has been carried out. Otherwise it has not begun, or it has stopped at a step,
-// from where it goes on step by step.
+// Returns true if the whole operation has been carried out. Otherwise it has not begun, or it has stopped at
+// a step, from where it goes on step by step.
 bool SharedExecutor::run_flat(const SharedRun& run) {
   const std::uint64_t number = number_ + 1;
   if (number > Board::slots && !board_->all_finished(number - Board::slots)) return false;

@@ -28,7 +28,7 @@ class Topology {
   // Ranks on the host with the fewest, and with the most.
   int fewest() const { return fewest_; }
   int most() const { return most_; }
-  // Whether every host has the same number of ranks, and its ranks follow each other.
+  // Returns whether every host has the same number of ranks, and its ranks follow each other.
   bool regular() const { return regular_; }
 
  private:

@@ -44,7 +44,7 @@ void Overlay::greet_strangers(Clock::time_point now) {
   }
 }
 
-// False once it is a stranger no more, or closed.
+// Returns false once it is a stranger no more, or closed.
 bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
   const bool goes_on = stranger.stream->progress(POLLIN | POLLOUT);
   if (const security::Guard* const guard = stranger.stream->refused_by()) {

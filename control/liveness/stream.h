@@ -32,7 +32,7 @@ class Stream {
   // Called when one of them has happened. False if the connection has ended; `why` says how. The bytes that
   // had arrived before are in `received`.
   bool progress(short ready);
-  // True once the connection is made and the guard has let it through.
+  // Returns true once the connection is made and the guard has let it through.
   bool connected() const { return connected_ && !guard_; }
   // The guard that has refused the connection; null if none has.
   const security::Guard* refused_by() const { return refused_by_guard_ ? &*guard_ : nullptr; }

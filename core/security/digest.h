@@ -23,7 +23,7 @@ bool equal(std::span<const std::byte> a, std::span<const std::byte> b);
 // Overwrites memory in a manner that the compiler cannot optimise away.
 void wipe(std::span<std::byte> bytes);
 inline void wipe(std::span<char> text) { wipe(std::as_writable_bytes(text)); }
-// False if the system has no random numbers.
+// Returns false if the system has no random numbers.
 bool fill_random(std::span<std::byte> bytes);
 
 }  // namespace tutti::security

@@ -17,7 +17,7 @@ class Collectives : public testing::TestWithParam<std::tuple<std::string, int>> 
  protected:
   std::string transport() const { return std::get<0>(GetParam()); }
   int size() const { return std::get<1>(GetParam()); }
-  // Whether it can be asked for by name here, for four-byte elements.
+  // Returns whether it can be asked for by name here, for four-byte elements.
   bool applies(const Algorithm& algorithm, std::uint64_t count) const {
     Problem problem;
     problem.kind = algorithm.kind;

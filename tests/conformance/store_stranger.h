@@ -53,7 +53,7 @@ class Stranger {
     char answer[sizeof(store_wire::ServerHello)];
     EXPECT_EQ(::recv(fd_, answer, sizeof(answer), MSG_WAITALL), static_cast<ssize_t>(sizeof(answer)));
   }
-  // True once the server has closed; what it says before is ignored.
+  // Returns true once the server has closed; what it says before is ignored.
   bool is_dropped() {
     const timeval limit = {60, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

@@ -90,7 +90,7 @@ inline Meeting meet(Input& input, security::Guard& left, security::Guard& right)
   }
   return meeting;
 }
-// Whether right was told what left has said, as far as it is judged: in the clear, whatever follows.
+// Returns whether right was told what left has said, as far as it is judged: in the clear, whatever follows.
 inline bool told_the_truth(const Meeting& meeting) {
   constexpr std::size_t judged = security::Guard::message_bytes;
   return meeting.heard.substr(0, judged) == meeting.said.substr(0, judged);

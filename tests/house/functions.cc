@@ -83,7 +83,7 @@ std::string_view without_template(std::string_view head) {
   return head;
 }
 
-// Whether an '=' stands outside parentheses: then braces behind it initialise something. That of an
+// Returns whether an '=' stands outside parentheses: then braces behind it initialise something. That of an
 // operator's name does not count.
 bool is_assigned(std::string_view head) {
   int depth = 0;

@@ -144,7 +144,7 @@ TEST(IncludeTable, EveryIncludeNamesAFileOfTheTree) {
   }
 }
 
-// Whether the source beside `header` that has its name includes it before anything else.
+// Returns whether the source beside `header` that has its name includes it before anything else.
 bool is_included_first_by_its_source(const std::string& header) {
   const std::string source = header.substr(0, header.size() - 1) + "cc";
   for (const SourceFile& file : source_tree()) {

@@ -20,11 +20,11 @@ class Clocks {
   void signal(std::size_t rank);
   // `peer` must have given that many signals.
   void await(std::size_t rank, std::size_t peer, std::uint32_t signals);
-  // Whether what `peer` did at `when` is over, as far as `rank` can know.
+  // Returns whether what `peer` did at `when` is over, as far as `rank` can know.
   bool knows(std::size_t rank, std::size_t peer, std::uint32_t when) const {
     return rank == peer || known_[rank][peer] >= when;
   }
-  // Whether `rank` has heard of any signal of `peer`.
+  // Returns whether `rank` has heard of any signal of `peer`.
   bool has_heard_of(std::size_t rank, std::size_t peer) const { return known_[rank][peer] != 0; }
 
  private:

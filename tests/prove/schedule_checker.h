@@ -52,7 +52,8 @@ std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test
 std::string check_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test, bool rank_order,
                             std::uint32_t seed);
 
-// Whether two schedules exchange the same messages in the same numbering (shared ones: the same signals).
+// Returns whether two schedules exchange the same messages in the same numbering (shared ones: the same
+// signals).
 bool same_messages(const Schedule& a, const Schedule& b);
 
 }  // namespace tutti::test

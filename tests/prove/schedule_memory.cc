@@ -23,7 +23,7 @@ bool overlap_badly(const Range& a, const Range& b) {
 
 namespace {
 
-// Whether slices lie in their buffers and overlap exactly or not at all.
+// Returns whether slices lie in their buffers and overlap exactly or not at all.
 std::string check_slices(const Schedule& schedule, const Memory& memory, int rank) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];

@@ -17,7 +17,7 @@ struct Range {
   std::size_t end = 0;
 };
 
-// Whether two ranges overlap, but are not the same.
+// Returns whether two ranges overlap, but are not the same.
 bool overlap_badly(const Range& a, const Range& b);
 
 // `Memory` is one rank's memory as one array of cells: input and output (which may lie in each other), then
@@ -35,7 +35,7 @@ class Memory {
   const Range& output() const { return ranges_[1]; }
   Expressions::Id initial(std::size_t cell) const { return initial_[cell]; }
 
-  // Whether the caller's memory is unchanged, except for the output.
+  // Returns whether the caller's memory is unchanged, except for the output.
   bool rest_unchanged() const;
 
  private:

@@ -36,7 +36,7 @@ class Results {
   const std::uint64_t own_offset_;
 };
 
-// Whether `id` is the combination of element `element` of the first `ranks` ranks.
+// Returns whether `id` is the combination of element `element` of the first `ranks` ranks.
 bool Results::combines(Id id, std::uint64_t element, int ranks) const {
   if (id <= Expressions::wrong) return false;
   std::uint64_t marks = 0;
@@ -76,7 +76,7 @@ Id Results::block_leaf(std::uint64_t element) const {
   return expressions_.leaf(block, element + (exchanges ? sent_before(block) : 0));
 }
 
-// Whether `id` is the right value of element `element` of the output.
+// Returns whether `id` is the right value of element `element` of the output.
 bool Results::is_right(Id id, std::uint64_t element) const {
   switch (problem_.kind) {
     case CollectiveKind::all_reduce:

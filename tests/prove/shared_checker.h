@@ -23,7 +23,7 @@ namespace tutti::test {
 std::string check_shared_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test,
                                    bool rank_order, std::uint32_t seed);
 
-// Whether two shared schedules give and await the same signals, and use the windows alike.
+// Returns whether two shared schedules give and await the same signals, and use the windows alike.
 bool same_signals(const Schedule& a, const Schedule& b);
 
 }  // namespace tutti::test

@@ -28,7 +28,7 @@ struct CollectiveCase {
   std::string describe() const;
 };
 
-// Whether the collective has an in-place form in the API.
+// Returns whether the collective has an in-place form in the API.
 bool has_in_place(CollectiveKind kind);
 
 // Takes rightmost operand that is not zero: associative, not commutative, so only rank order gives its
@@ -67,8 +67,8 @@ std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
 // with a moving root.
 std::vector<CollectiveCase> collective_matrix(int size);
 
-// Whether to take all combinations that there are. Not under a sanitizer, where that takes minutes, unless
-// TEST_ALL is set: `./dev test --all` does.
+// Returns whether to take all combinations that there are. Not under a sanitizer, where that takes minutes,
+// unless TEST_ALL is set: `./dev test --all` does.
 bool test_all();
 // The matrix, or of it covering pairs: each two of kind, type, operation, count and place (in or out of it)
 // that go together do so at least once, separately for each size.

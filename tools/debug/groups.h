@@ -27,7 +27,8 @@ struct Group {
   std::vector<int> ranks;
   std::map<int, View> views;  // by world rank
 
-  // Whether nothing is in flight, nothing has failed, and all ranks have made the same number of calls.
+  // Returns whether nothing is in flight, nothing has failed, and all ranks have made the same number of
+  // calls.
   bool is_quiet() const;
   // Says where the ranks are, those at the same place in one line. `dumps`: of all ranks of the job.
   std::string describe(const std::map<int, const RankDump*>& dumps) const;

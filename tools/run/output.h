@@ -32,9 +32,9 @@ class Output {
   void finish(int rank);
   // The last lines of its stderr, or of stdout where the two are merged.
   std::vector<std::string> last_lines(int rank) const;
-  // Whether some output of the ranks could be written nowhere. The user has been told.
+  // Returns whether some output of the ranks could be written nowhere. The user has been told.
   bool lost() const { return lost_; }
-  // Whether the reader of our stdout has gone away, while nothing else keeps the ranks' output.
+  // Returns whether the reader of our stdout has gone away, while nothing else keeps the ranks' output.
   bool unread() const { return options_.directory.empty() && out_.reader_gone(); }
   // Writes lines of the launcher itself, on stderr.
   void note(const std::string& lines);

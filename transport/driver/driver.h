@@ -52,7 +52,7 @@ class TUTTI_CAPABILITY("baton") Driver {
   // thread that already drives must not call it. In a forked child it succeeds at once, so that destructors
   // can run there.
   void enter() TUTTI_ACQUIRE();
-  // True if the calling thread holds the baton (for "wait inside then" errors).
+  // Returns true if the calling thread holds the baton (for "wait inside then" errors).
   bool driven_by_this_thread() const;
   // Says that the caller drives where the analysis cannot see it (behind an interface). Checked at run time
   // with assertions.
@@ -124,8 +124,8 @@ class Pollable {
   // case.
   virtual bool prepare_sleep() { return false; }
   virtual void cancel_sleep() {}
-  // Whether it waits for something that shows in memory, not on a descriptor: then a waiter polls more often
-  // than it asks the kernel. Asked when there is nothing left to do.
+  // Returns whether it waits for something that shows in memory, not on a descriptor: then a waiter polls
+  // more often than it asks the kernel. Asked when there is nothing left to do.
   virtual bool expects_memory() const { return false; }
   // The time at which it must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }

@@ -13,7 +13,7 @@
 namespace tutti {
 
 // `IdleSpell` is the time in which a driving thread finds nothing to do: it spins, then it offers the
-// processor to others, and then it is better to sleep. Each spell starts again.
+// processor to other threads, and then it is better to sleep. Each spell starts again.
 class IdleSpell {
  public:
   using Time = Deadline::Clock::time_point;
@@ -90,7 +90,7 @@ class IdleSpell {
   SpinPolicy& yield_policy_;
   bool& crowded_;
   Time since_;
-  std::chrono::nanoseconds spin_{0};  // of this spell
+  std::chrono::nanoseconds spin_{0};  // in this spell
   std::chrono::nanoseconds yield_{0};
   bool begun_ = false;
   bool alone_ = false;

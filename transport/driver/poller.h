@@ -29,7 +29,7 @@ class Poller {
   void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler);
   void unwatch(int descriptor);
 
-  // Asks the kernel what is ready; does not sleep.
+  // Asks the kernel which descriptors are ready; does not sleep.
   void look();
   // Sleeps until something is ready, the bell rings or the deadline has passed (rounded up to milliseconds);
   // or a signal arrives.
@@ -37,7 +37,7 @@ class Poller {
   // Calls the handlers of what the last `look` or `sleep` found. True if there were any.
   bool deliver();
 
-  // Ends the present or else the next sleep. Any thread.
+  // Ends the current sleep, or else the next one. Any thread may call it.
   void ring();
   // Readable when `look` would find something.
   int descriptor() const { return epoll_.get(); }

@@ -6,15 +6,14 @@
 
 namespace tutti {
 
-// A `SpinPolicy` says whether spinning pays, or yielding. A waiter that spins answers fastest where it has a
-// processor to itself. Where others want that processor, one of them perhaps the peer that it waits for, it
-// loses its time slice, and milliseconds; where answers take long, it burns what others could use. So it goes
-// by what spinning brought: after a lost time slice, or several waits that spun in vain, a number of waits
-// sleep at once; twice as many when it happens again soon.
+// A `SpinPolicy` decides how long waiters spin and yield. A waiter that spins answers fastest if it has a
+// processor to itself. If other threads want that processor, perhaps even the peer that it waits for, it
+// loses its time slice, which costs milliseconds. If answers take long, it wastes processor time. So the
+// policy learns: after a lost time slice, or several waits that spun in vain, a number of waits sleep at
+// once, and twice as many if it soon happens again.
 //
-// A thread that yields in vain has burnt nothing. But beside a process that never gives its processor away a
-// yield may cost a time slice, too, and a thread that is woken gets the processor sooner than one that has
-// yielded.
+// A thread that yields in vain has wasted nothing. But if another process never gives up the processor, a
+// yield may also cost a time slice, and a woken thread gets the processor sooner than one that has yielded.
 //
 // The driving thread uses it.
 class SpinPolicy {
@@ -24,7 +23,7 @@ class SpinPolicy {
   explicit SpinPolicy(std::chrono::nanoseconds longest, InVain in_vain = InVain::counts)
       : longest_(longest), most_in_vain_(in_vain == InVain::counts ? 3 : 0) {}
 
-  // How long this wait may spin.
+  // Returns how long this wait may spin.
   std::chrono::nanoseconds begin() {
     if (skip_ == 0) return longest_;
     --skip_;

@@ -40,8 +40,8 @@ struct Driver::State {
   std::atomic<std::uint64_t> drives{0};     // the number of drives so far; only the holder writes it
   std::atomic<std::uint32_t> sleepers{0};   // callers in the kernel or about to be: in `queue` or in epoll
   std::atomic<std::uint32_t> claimants{0};  // those in `enter`: waiters let them go first
-  // The eventfd must be rung to be heard: a caller sleeps in epoll, or, without a background thread, perhaps
-  // the host does.
+  // Set if the eventfd must be rung: a caller sleeps in epoll, or, without a background thread, the host
+  // program may.
   std::atomic<bool> dozing{false};
   std::atomic<std::uint32_t> background{background_busy};
   std::atomic<bool> has_background{false};
@@ -61,12 +61,12 @@ struct Driver::State {
   SpinPolicy yield;
   bool crowded = false;  // others wanted this processor while we waited
   bool armed = false;
-  bool expects_memory = false;  // some pollable did when there was last nothing left to do
-  unsigned unasked = 0;         // passes that had enough to do without the kernel
+  bool expects_memory = false;  // a pollable did when the driver last ran out of work
+  unsigned unasked = 0;         // passes in a row that did not ask the kernel
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }
-  // Returns true if a thread was there to hear it.
+  // Returns whether a thread was there to hear it.
   bool ring_if_dozing() {
     if (!dozing.load() || !dozing.exchange(false)) return false;
     poller.ring();

@@ -8,10 +8,11 @@ namespace tutti {
 
 class Timer;
 
-// `Timers` keeps the moments that things wait for: a hello, an answer, the next try. Never on the data path.
+// `Timers` keeps the times at which timers are due, such as the limit of a hello or the next try. The data
+// path never uses them.
 class Timers {
  public:
-  // Replaces the moment that was set before.
+  // Replaces the time that was set before.
   void set(Timer& timer, Deadline when);
   void cancel(Timer& timer);
   // Calls each timer that is due once. Timers may set and cancel any timer. Returns whether any was due.

@@ -26,8 +26,8 @@ class WaitQueue {
   void leave(Waiter& waiter);
   // Wakes those that wait for `done`.
   void wake_owners(const std::atomic<std::uint32_t>& done);
-  // Wakes one to take the baton: one that wants nothing else, else the one that has waited longest. It wakes
-  // none if that one has been woken already, since that one will wake the others.
+  // Wakes one thread to take the baton: one that only wants the baton, else the one that has waited longest.
+  // It wakes none if that one has been woken already, since that one will wake the others.
   void wake_next();
 
  private:

@@ -16,12 +16,12 @@ class Channel final : public StreamChannel {
   Channel(Context& context, int peer, Deadline connect_deadline);
   ~Channel() override;
 
-  // The peer has made this pipe to us. It is the one that we have made if both did so at the same time.
+  // The peer has made this pipe to us. It equals our own pipe if both made one at the same time.
   void attach(std::shared_ptr<Pipe> pipe);
   // `pending`: receives all frames that are there and sends those that have room. Otherwise it only looks at
   // the clock.
   void pump(bool pending);
-  // The time by which the peer must have accepted; never once it has.
+  // The deadline for the peer to accept; never once it has.
   Deadline connect_deadline() const;
 
  protected:

@@ -6,8 +6,8 @@
 #include "transport/transport.h"
 
 // The inproc transport connects ranks that are threads of one process: frames are copied into the peer's
-// queue, and its driver is woken. It is the reference for the other transports, and the way to test
-// everything above without a network. `create` makes it.
+// queue, and its driver is woken. It is the reference for the other transports, and tests of the layers above
+// use it instead of a network. `create` makes it.
 namespace tutti::inproc {
 
 // The place where ranks meet. It lives as long as any rank holds it.

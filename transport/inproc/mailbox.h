@@ -11,7 +11,7 @@ namespace tutti::inproc {
 
 class Pipe;
 
-// A `Mailbox` is where others leave word for a rank, and wake its driver.
+// A `Mailbox` holds what other ranks announce to a rank. An announcement wakes the rank's driver.
 class Mailbox {
  public:
   void start(Driver& driver);

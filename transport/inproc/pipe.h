@@ -47,7 +47,7 @@ class Pipe {
  private:
   struct Direction {  // towards a side
     std::list<Packet> queue;
-    std::list<Packet> spare;  // with memory to be used again
+    std::list<Packet> spare;  // whose memory is reused
     std::size_t bytes = 0;
     bool sender_closed = false;
     bool receiver_closed = false;

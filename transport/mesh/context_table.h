@@ -15,7 +15,7 @@ class ContextEvents;
 
 // A `ContextTable` holds the messages and receives of one context that have not met yet.
 //
-// Collectives meet by exact name, so both sides are in hash tables. User messages meet as MPI has it: an
+// Collectives meet by exact name, so both sides are in hash tables. User messages are matched as in MPI: an
 // arriving message takes the earliest posted receive that fits it, a receive takes the earliest arrival that
 // fits, so both are in lists in order of time.
 class ContextTable {
@@ -150,8 +150,8 @@ class ContextTable {
 };
 
 // A set of contexts, such as those that are over, as ranges of their numbers. Contexts are handed out in
-// increasing order, so the ranges grow together; where they do not (a rank is in every second of many
-// groups), the oldest are merged, gaps and all.
+// increasing order, so the ranges grow together; if they do not (a rank is in every second of many groups),
+// the oldest are merged, including their gaps.
 class ContextRanges {
  public:
   bool contains(std::uint32_t context) const {

@@ -166,9 +166,9 @@ std::string Mesh::describe(std::uint32_t context, const Fingerprint& call) const
   return table != nullptr ? table->events->describe(call) : to_string(call);
 }
 
-// Whether the message's length fits: that of a collective must be equal to the receive's, that of a user
-// message must not exceed it. If it does not fit, the message is discarded and the receive fails; then `op`
-// is done.
+// Returns whether the message's length fits: that of a collective must be equal to the receive's, that of a
+// user message must not exceed it. If it does not fit, the message is discarded and the receive fails; then
+// `op` is done.
 bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   const MessageHeader header = arrival.header;
   const int from = arrival.peer;

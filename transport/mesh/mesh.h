@@ -89,7 +89,7 @@ class Mesh final : public TransportOwner {
   // Treats a peer as if its connection had broken, since another component found out that it is gone (by
   // missed heartbeats, say).
   void fail_peer(int peer, const Status& why);
-  // Whether a transport shares memory and reaches all these ranks. Any thread.
+  // Returns whether a transport shares memory and reaches all these ranks. Any thread.
   bool can_share(std::span<const int> members) const;
   // Asks the first transport that shares memory and reaches all members. Fails with `unsupported` if there is
   // none.

@@ -19,7 +19,7 @@ struct Mesh::State {
     Status status;
     bool awaited = false;  // a receive has asked for a connection
   };
-  // An abort that came before its context was attached.
+  // An abort that arrived before its context was attached.
   struct EarlyAbort {
     std::uint32_t context;
     int peer;
@@ -37,7 +37,7 @@ struct Mesh::State {
   std::unordered_map<std::uint32_t, std::unique_ptr<ContextTable>> contexts;
   ContextRanges closed;
   std::vector<EarlyAbort> early_aborts;
-  IntrusiveList<RecvOp> failing;  // receives from lost peers on their way to `done`
+  IntrusiveList<RecvOp> failing;  // receives from lost peers whose `done` is still to be called
   bool started = false;
   bool shut = false;
 

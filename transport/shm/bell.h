@@ -16,7 +16,7 @@ namespace tutti::shm {
 // ever.
 class BellRope {
  public:
-  // Null if the descriptor is not such a socket: a peer may hand over a full pipe, for example.
+  // Returns null if the descriptor is not such a socket: a peer may hand over a full pipe, for example.
   static std::shared_ptr<const BellRope> from(Descriptor socket);
   // Wakes the peer's driver if it sleeps. The driver may hear several rings as one. Any thread may call it.
   void ring() const;
@@ -29,8 +29,8 @@ class BellRope {
 };
 using SharedRope = std::shared_ptr<const BellRope>;
 
-// A `Bell` wakes our driver. A ring says nothing more: the pollables, which are polled after it, find out
-// what has happened.
+// A `Bell` wakes our driver. A ring carries no data: the pollables, which are polled after it, find out what
+// has happened.
 class Bell final : public DescriptorHandler {
  public:
   Status create();

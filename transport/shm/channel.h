@@ -11,8 +11,8 @@
 namespace tutti::shm {
 
 // A `Channel` moves frames over a pair of rings in shared memory. They are written from the calling thread
-// while there is room, and read when polled, straight out of the ring. The link over which the two have met
-// stays open, so that its end shows the peer's death.
+// while there is room, and read when polled, directly from the ring. The link over which the two ranks have
+// met stays open, so that its end shows the peer's death.
 class Channel final : public StreamChannel, public LinkEvents, public ConnectorEvents, public Timer {
  public:
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
@@ -38,7 +38,7 @@ class Channel final : public StreamChannel, public LinkEvents, public ConnectorE
 
   void kick() override;
   void close_pipe() override;
-  // The note that turns away a peer that has said hello; null if it is welcome.
+  // Returns the note that refuses a peer that has said hello; null if it is welcome.
   std::unique_ptr<Note> objection() const;
   // Makes a pipe of the descriptors that came with a hello: the memory, and the peer's bell.
   Result<std::unique_ptr<Pipe>> take_pipe(const Note& hello, std::vector<Descriptor>& descriptors);
@@ -60,7 +60,7 @@ class Channel final : public StreamChannel, public LinkEvents, public ConnectorE
 
   OutgoingFrame* frame_ = nullptr;  // being written
   bool full_ = false;               // waits for room in the ring
-  bool writing_ = false;            // on the stack already
+  bool writing_ = false;            // a call is on the stack already
   bool reading_ = false;
 };
 

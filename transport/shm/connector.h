@@ -9,16 +9,16 @@ namespace tutti::shm {
 
 class ConnectorEvents;
 
-// A `Connector` makes a pipe for one peer, offers it, and opens it when the peer has proved that it sees it.
-// Destroying it gives up.
+// A `Connector` makes a pipe for one peer, offers it, and opens it when the peer has proved that it has
+// mapped it. Destroying the connector cancels the attempt.
 class Connector final : public LinkEvents, public Timer {
  public:
   Connector(Context& context, int peer, std::chrono::nanoseconds timeout, ConnectorEvents& events);
   ~Connector() override;
 
   void start() { try_now(); }
-  // Whether an attempt is under way, so that the peer may still welcome us. Between two attempts there is
-  // none.
+  // Returns whether an attempt is under way, so that the peer may still welcome us. Between two attempts
+  // there is none.
   bool in_progress() const { return link_ != nullptr; }
 
   void on_open(Link& link) override;
@@ -45,7 +45,7 @@ class Connector final : public LinkEvents, public Timer {
   std::unique_ptr<Link> link_;  // while our hello is out
 };
 
-// `ConnectorEvents` hears once how connecting has ended. The connector may be destroyed from within.
+// `ConnectorEvents` is told once how connecting has ended. It may then destroy the connector.
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;

@@ -20,8 +20,8 @@ struct Context : TransportContext {
   // One descriptor per peer is enough, however many segments are shared with it. Returns null if this is not
   // a bell.
   SharedRope rope_of(int rank, Descriptor bell_of_rank) { return keep(ropes[rank], std::move(bell_of_rank)); }
-  // The same for a bell that the leader of a segment hands over, which might be another one. So it is used
-  // for segments only, and never in place of one that the rank itself has handed over.
+  // Does the same for a bell that the leader of a segment hands over for the rank. It might be a wrong one,
+  // so it is used for segments only, and never in place of one that the rank itself has handed over.
   SharedRope rope_by_hearsay(int rank, Descriptor bell) {
     if (SharedRope own = ropes[rank].lock()) return own;
     return keep(hearsay[rank], std::move(bell));

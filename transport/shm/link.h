@@ -24,7 +24,8 @@ class Link final : public DescriptorHandler {
   // Returns zero or an errno, as send_note does. If the other side has closed, this succeeds; `on_broken`
   // follows when everything that it sent before has been read.
   [[nodiscard]] int send(const Note& note, std::span<const int> descriptors = {}) const;
-  // Sends a note after which the connection ends: if the note does not leave, the end says the same.
+  // Sends a note after which the connection ends. If the note cannot be sent, the end of the connection has
+  // the same meaning.
   void send_last(const Note& note) const { static_cast<void>(send(note)); }
   void close();
   bool is_open() const { return static_cast<bool>(socket_); }
@@ -56,7 +57,7 @@ class LinkEvents {
   // nothing to prove.
   virtual void on_open(Link&) {}
   virtual void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) = 0;
-  // The other side has closed, could not prove who it is, or broke the protocol: the link says nothing more.
+  // The other side has closed, could not prove who it is, or broke the protocol: no more events follow.
   virtual void on_broken(Link& link, const std::string& why) = 0;
 };
 

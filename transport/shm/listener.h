@@ -12,7 +12,7 @@ namespace tutti::shm {
 class HelloHandler;
 
 // A `Listener` accepts connections, and listens to strangers until they have said who they are. A stranger
-// that says nothing for too long is closed; there is a limit on their number, beyond which the oldest goes.
+// that says nothing for too long is closed; their number is limited, and the oldest is closed first.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -38,7 +38,7 @@ class Listener final : public DescriptorHandler, public Timer {
   Descriptor socket_;
   HelloHandler& handler_;
   bool watching_ = false;
-  bool scarce_ = false;  // said so already
+  bool scarce_ = false;  // logged already
   security::Refusals refusals_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };

@@ -20,13 +20,13 @@ inline constexpr std::size_t max_descriptors = 253;
 Result<Descriptor> listen_local(const std::string& name);
 // EAGAIN: too many connections wait to be accepted there. ECONNREFUSED: no socket has that name.
 Descriptor connect_local(const std::string& name, int& error);
-// The next connection. EAGAIN: none. EACCES: it was by another user's process, and is closed.
+// Accepts the next connection. EAGAIN: none. EACCES: it came from another user's process, and was closed.
 Descriptor accept_local(int listener, int& error);
 
-// EAGAIN, ETOOMANYREFS: later (the queue is full; the user has too many descriptors on their way).
+// EAGAIN, ETOOMANYREFS: later (the queue is full; the user has too many descriptors in flight).
 [[nodiscard]] int send_note(int socket, const Note& note, std::span<const int> descriptors);
 // EAGAIN: nothing there. EPIPE: the other side has closed. EBADMSG: something that is not a note of ours.
-// EMFILE: we have no room for what it carries.
+// EMFILE: this process lacks descriptors for those that the note carries.
 [[nodiscard]] int receive_note(int socket, Note& note, std::vector<Descriptor>& descriptors);
 
 }  // namespace tutti::shm

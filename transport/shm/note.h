@@ -17,11 +17,11 @@ enum class NoteKind : std::uint32_t {
   offer = 2,    // leader: here it is; carries the memfd and the members' bells
   mapped = 3,   // member: I have it, and my proof is in it
   go = 4,       // leader: all have it
-  refused = 5,  // either: it will not be, and why
+  refused = 5,  // either: the request fails, with the reason
   goodbye = 6,  // either: an orderly end; the closed socket is not a crash
   connect = 7,  // a pipe for a channel; carries its memfd and my bell
   welcome = 8,  // I have it, and the proof is in it; carries my bell. Answered by `go` or `refused`
-  wait = 9,     // my own pipe for you is on its way; the lower rank's wins
+  wait = 9,     // my own pipe for you is coming; the lower rank's pipe wins
 };
 
 inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"
@@ -43,7 +43,7 @@ struct Note {
   std::uint64_t bytes = 0;
   std::uint32_t member = 0;
   std::uint32_t members = 0;
-  std::uint64_t proof = 0;  // offer, connect: what to write into one's place
+  std::uint64_t proof = 0;  // offer, connect: the proof to write into the receiver's place
   std::uint32_t code = 0;   // refused
   std::uint32_t unused = 0;
   std::array<char, 176> text{};  // refused; ends with a zero unless it is full

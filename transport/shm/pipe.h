@@ -8,7 +8,7 @@
 
 namespace tutti::shm {
 
-// A `Pipe` is what two ranks share for their channel: a ring in each direction, and the words by which they
+// A `Pipe` is what two ranks share for their channel: a ring in each direction, and the words with which they
 // wake each other. Side 0 has made the segment, side 1 has mapped it.
 class Pipe {
  public:
@@ -24,14 +24,14 @@ class Pipe {
   static Result<std::unique_ptr<Pipe>> map(Descriptor memfd, std::uint64_t ring, std::uint64_t proof);
 
   int descriptor() const { return segment_.descriptor(); }
-  // Whether side 1 has shown it.
+  // Returns whether side 1 has shown it.
   bool is_proved() const;
   void close_descriptor() { segment_.close_descriptor(); }
   void set_rope(SharedRope peer) { rope_ = std::move(peer); }
 
   RingWriter& out() { return out_; }
   RingReader& in() { return in_; }
-  // Rings if the other side sleeps. To be called after `publish` or `release`.
+  // Rings if the other side sleeps. Call it after `publish` or `release`.
   void wake_peer() {
     // Only this side writes the pulse. Its value does not matter, only the place of the store in the one
     // order of all these accesses.

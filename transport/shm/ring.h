@@ -61,11 +61,11 @@ class RingWriter {
     published_ = tail_;
     lane_->tail.store(tail_, std::memory_order_release);
   }
-  // Whether the reader has made room since `room` was empty.
+  // Returns whether the reader has made room since `room` was empty.
   bool has_room() const {
     return tail_ - head_ < data_.size() || lane_->head.load(std::memory_order_relaxed) != head_;
   }
-  // Whether the reader has written an impossible position.
+  // Returns whether the reader has written an impossible position.
   bool broken() const { return broken_; }
 
  private:
@@ -93,7 +93,7 @@ class RingReader {
     lane_ = &lane;
     data_ = data;
   }
-  // Costs a load of the writer's line, which stays in our cache until the writer writes.
+  // This costs a load of the writer's line, which stays in our cache until the writer writes.
   bool has_news() const { return lane_->tail.load(std::memory_order_relaxed) != head_; }
   // Fetches the line where the next frame will begin together with the word that announces it, not after it.
   void expect() const {
@@ -108,7 +108,7 @@ class RingReader {
     return data_.subspan(place, std::min(static_cast<std::size_t>(tail_ - head_), data_.size() - place));
   }
   void advance(std::size_t bytes) { head_ += round_up_to_lines(bytes); }
-  // Bytes read so far, and how many there can be at a time.
+  // The number of bytes read so far, and the capacity of the ring.
   std::uint64_t position() const { return head_; }
   std::size_t size() const { return data_.size(); }
   // Returns whether enough has been read to tell the writer. The writer is told late, so that its line is

@@ -10,8 +10,8 @@
 namespace tutti::shm {
 
 // A `Segment` is memory without a name that several processes can map: a memfd, sealed against shrinking and
-// growing, so that no mapping of it can raise SIGBUS behind its end. It cannot be moved, since others point
-// into it.
+// growing, so that no access to a mapping of it can raise SIGBUS. A `Segment` cannot be moved, since other
+// objects point into it.
 class Segment {
  public:
   Segment() = default;

@@ -9,7 +9,7 @@
 
 namespace tutti::shm {
 
-// `SegmentEvents` hears once what has become of a wish for a shared segment. It destroys the wish's
+// `SegmentEvents` is told once how a request for a shared segment has ended. It destroys the request's
 // `SegmentLeader` or `SegmentMember`, which calls it last.
 class SegmentEvents {
  public:

@@ -20,7 +20,7 @@ class SegmentMember final : public LinkEvents, public Timer {
   const ShareRequest& request() const { return request_; }
   // The member may have been destroyed when this returns, as after any event.
   void start();
-  // Tells the leader, and ends.
+  // Tells the leader, and ends the request.
   void cancel(const Status& why);
 
   void on_open(Link& link) override;

@@ -13,8 +13,8 @@ namespace tutti::shm {
 class SegmentLeader;
 class SegmentMember;
 
-// `SegmentRequests` holds all wishes for shared segments, the members' notes that came before the leader's
-// own wish, and the segments that there are.
+// `SegmentRequests` holds all requests for shared segments, the members' notes that arrived before the
+// leader's own request, and the shared segments.
 class SegmentRequests final : public LinkEvents, public SegmentEvents {
  public:
   explicit SegmentRequests(Context& context);
@@ -23,16 +23,16 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
   void share(ShareRequest& request);
   // Does nothing if the request is over.
   void cancel(ShareRequest& request, const Status& why);
-  // A member wants a segment that we lead. The note's ranks and nonces have been judged.
+  // A member wants a segment that we lead. The note's ranks and nonces have been checked.
   void on_hello(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
-  // Drops all wishes without telling those that made them, and cuts the segments off.
+  // Drops all requests without telling those that made them, and detaches the segments.
   void stop();
 
   void on_shared(ShareRequest& request, std::unique_ptr<Segment> segment,
                  std::vector<SharedMemory::Member> members) override;
   void on_not_shared(ShareRequest& request, const Status& why) override;
 
-  // LinkEvents, of members that came early
+  // LinkEvents, of members that arrived early
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
   void on_broken(Link& link, const std::string& why) override;
 
@@ -53,7 +53,7 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
 
   Context& context_;
   std::list<Early> early_;
-  std::deque<Note> refusals_;  // of segments that came to nothing, latest last
+  std::deque<Note> refusals_;  // of segments that failed, latest last
   std::vector<std::unique_ptr<SegmentLeader>> leaders_;
   std::vector<std::unique_ptr<SegmentMember>> members_;
   std::vector<SharedMemory*> memories_;  // the memories that are shared now

@@ -48,7 +48,7 @@ std::size_t front_bytes(std::size_t members);
 std::size_t segment_bytes(const ShareRequest& request);
 // The place where member `member` proves that it has mapped the segment.
 std::uint64_t* proof_place(const Segment& segment, std::size_t member);
-// Takes memory for the pages that are this member's to provide: together the members provide all of them.
+// Allocates the pages that this member has to provide. Together the members provide all of them.
 Status provide_share(Segment& segment, std::size_t member, std::size_t members);
 
 }  // namespace tutti::shm

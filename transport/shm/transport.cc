@@ -107,7 +107,7 @@ void Transport::stop() {
   context_.stop(*this);
 }
 
-// Whether it is the process that our table has for its rank, and means us.
+// Returns whether it is the process that our table has for its rank, and means us.
 bool Transport::is_peer(const Note& hello) const {
   const auto size = static_cast<std::uint32_t>(context_.owner->size());
   const auto rank = static_cast<std::uint32_t>(context_.owner->rank());

@@ -24,7 +24,7 @@ class EagerPool {
   EagerPool(const EagerPool&) = delete;
   EagerPool& operator=(const EagerPool&) = delete;
 
-  // Null for an empty payload, or when the host has no memory.
+  // Returns null for an empty payload, or when the host has no memory.
   std::byte* get(std::uint32_t payload) {
     const std::uint32_t bytes = StreamLimits::block_bytes(payload);
     if (bytes == 0) return nullptr;

@@ -7,17 +7,17 @@
 
 #include "transport/message.h"
 
-// A `FrameHeader` is what every frame on a stream starts with, and this is how it is written and read.
+// A `FrameHeader` starts every frame on a stream. This file also has its encoding.
 namespace tutti {
 
 // clang-format off
 enum class FrameType : std::uint8_t {
   eager = 1,    // a whole small message: header and payload
   request = 2,  // a large message is waiting at the sender (request to send)
-  clear = 3,    // its receive is there (clear to send)
+  clear = 3,    // the matching receive exists (clear to send)
   data = 4,     // a fragment of it, in order
   credit = 5,   // eager messages were claimed or discarded: `offset` units of credit may be used again
-  cancel = 6,   // the sender's last word on a message that it does not send to the end
+  cancel = 6,   // the sender does not send the rest of a message
   refuse = 7,   // the receiver wants no more of a message; answered by `cancel` or crossed by the last fragment
   abort = 8,    // a context has failed; the payload says why
   goodbye = 9,  // nothing will follow
@@ -29,7 +29,7 @@ struct FrameHeader {
   FrameType type = FrameType::goodbye;
   Code code = Code::ok;  // cancel, refuse, abort: why
   // data: zero if the payload follows; else it travels by the side connection of that number, where payloads
-  // come in the order of these headers.
+  // travel in the order of these headers.
   std::uint8_t side = 0;
   // Later frames may wait in the sender's kernel until this one is acknowledged, so the receiver acknowledges
   // it as soon as it has read it.
@@ -43,7 +43,7 @@ struct FrameHeader {
   MessageHeader message;     // eager, request; abort: tag.context
 };
 
-// Connections beside a channel's first one.
+// The number of side connections, which a channel has besides its first one.
 inline constexpr std::uint8_t max_sides = 15;
 
 inline constexpr std::size_t frame_header_bytes = 64;
@@ -55,13 +55,13 @@ void set_side(EncodedFrameHeader& header, std::uint8_t side);
 // See FrameHeader.
 void set_acknowledge(EncodedFrameHeader& header);
 bool has_acknowledge(const EncodedFrameHeader& header);
-// Checks magic, type, reserved bytes and every enumeration; the channel judges lengths and ids. False if this
+// Checks magic, type, reserved bytes and every enumeration; the channel checks lengths and ids. False if this
 // is not a frame.
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header);
 
-// An `OutgoingFrame` is a frame on its way out: an encoded header and the payload it stands before. Between
-// two writes the payload may be moved elsewhere (its operation was cancelled), so the pipe must look at
-// `payload` again each time.
+// An `OutgoingFrame` is a frame that is being sent: an encoded header and the payload that follows it.
+// Between two writes the payload may be moved elsewhere (its operation was cancelled), so the pipe must look
+// at `payload` again each time.
 struct OutgoingFrame {
   EncodedFrameHeader header;
   std::span<const std::byte> payload;

@@ -9,10 +9,11 @@
 
 namespace tutti {
 
-// `StreamLimits` is what both ends of a StreamChannel derive from the agreed MessageLimits, in the same way.
+// `StreamLimits` contains what both ends of a StreamChannel derive from the agreed MessageLimits, by the same
+// rules.
 struct StreamLimits {
-  // Bytes that an unclaimed message takes in the receiver's memory beside its payload, so that empty messages
-  // cost credit as well.
+  // Bytes of the receiver's memory that an unclaimed message takes in addition to its payload, so that empty
+  // messages cost credit, too.
   static constexpr std::uint32_t overhead = 128;
   static constexpr std::uint32_t min_credit = 4 * overhead;
   // Requests of one sender that the receiver has not answered yet, and all its large messages under way: the
@@ -24,7 +25,7 @@ struct StreamLimits {
   static constexpr std::size_t max_aborts = 64;
   static constexpr std::uint32_t max_abort_text = 1024;
   static constexpr std::uint32_t min_fragment = 64;
-  // Payloads on side connections, and how many of them may be announced and not here: more than the kernel's
+  // The most payloads on side connections that may be announced but not received: more than the kernel's
   // buffers hold.
   static constexpr std::uint32_t min_side_payload = 16 * 1024;
   static constexpr std::size_t max_side_queue = 4096;
@@ -33,7 +34,7 @@ struct StreamLimits {
   std::uint32_t credit;
   std::uint32_t fragment;
 
-  // Half of the window can be on its way back at any time, and an eager message must fit into the other half.
+  // Half of the window can be in transit back at any time, and an eager message must fit into the other half.
   explicit StreamLimits(const MessageLimits& limits)
       : eager(limits.eager),
         credit(std::max(limits.credit, min_credit)),

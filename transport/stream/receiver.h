@@ -17,9 +17,8 @@
 
 namespace tutti {
 
-// A `StreamReceiver` is the receiving half of a StreamChannel: it checks every frame before it believes any
-// of it, and takes payloads to where they belong: the receive's memory, a bounded buffer if there is no
-// receive yet, or nowhere.
+// A `StreamReceiver` is the receiving half of a StreamChannel: it checks every frame before it uses any of
+// it, and delivers payloads: the receive's memory, a bounded buffer if there is no receive yet, or nowhere.
 //
 // `done` of an operation may call back into the channel, even close it; so each function calls it last, or
 // looks at its own state again afterwards.
@@ -33,7 +32,7 @@ class StreamReceiver {
 
   // Begins a frame of any type but `goodbye`. Returns what is wrong with it, or null.
   const char* begin(const FrameHeader& header);
-  // Begins a frame whose payload is to be thrown away (the channel is closing).
+  // Begins a frame whose payload will be discarded (the channel is closing).
   void begin_ignored(const FrameHeader& header);
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes) { advance(bytes); }
@@ -47,7 +46,8 @@ class StreamReceiver {
   std::size_t side_left(std::uint8_t side) const;
   bool expects_sides() const;
 
-  // `failure`: the channel's status; if it is not ok, only messages that are here already can be had.
+  // `failure`: the channel's status; if it is not ok, only messages that have already arrived can be
+  // received.
   [[nodiscard]] bool claim(Arrival& arrival, RecvOp& op, const Status& failure);
   [[nodiscard]] bool discard(Arrival& arrival, const Status& failure);
   [[nodiscard]] bool cancel(RecvOp& op, const Status& why);

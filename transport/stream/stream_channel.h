@@ -13,7 +13,7 @@ namespace tutti {
 
 // A `StreamChannel` is the message protocol over any ordered pipe of frames (a socket, a ring in shared
 // memory, a queue): eager messages under credit, request and clear to send above, fragments of large messages
-// taken in turn, drained aborts. A transport derives from it, moves frames, and is done.
+// taken in turn, drained aborts. A transport derives from it and only has to move frames.
 class StreamChannel : public Channel {
  public:
   StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits);
@@ -47,7 +47,8 @@ class StreamChannel : public Channel {
   // --- the pipe calls, to send ---
 
   bool has_frames() const;
-  // Whether the peer must be told something besides messages and goodbye: why a context has failed, say.
+  // Returns whether the peer must be told something besides messages and goodbye: why a context has failed,
+  // say.
   bool has_urgent_frames() const;
   // The next frame to write, or null. It stays valid until `frame_written`; the pipe may hold several and
   // must write them in order. Asking for the next one is what makes large messages take turns.

@@ -17,8 +17,7 @@ using Endpoint = asio::ip::tcp::endpoint;
 // An `Address` is what a tcp transport publishes: "10.0.0.1:4711,[2001:db8::1]:4711/8c1f00d2b5a69e37".
 struct Address {
   std::vector<Endpoint> endpoints;
-  // A random number that belongs to this very transport: a job that gets an old one's port is not taken for
-  // it.
+  // A random number of this transport, so that a later job on the same port is not mistaken for it.
   std::uint64_t nonce = 0;
 };
 

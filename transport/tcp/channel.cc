@@ -234,7 +234,7 @@ void Channel::send_at_once() {
 
 bool Channel::poll() { return open_ && read_frames(); }
 
-// True if anything came.
+// Returns true if anything came.
 bool Channel::read_frames() {
   bool any = false;
   // The kernel would not announce the rest of a TLS record again.

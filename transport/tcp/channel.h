@@ -14,9 +14,9 @@
 
 namespace tutti::tcp {
 
-// A `Channel` moves frames over one socket, and payloads of large messages over several, where that pays.
-// They are written from the calling thread while the socket takes them, and read when the driver says so,
-// large payloads straight into place.
+// A `Channel` moves frames over one socket, and payloads of large messages over several, if that is faster.
+// They are written from the calling thread while the socket accepts them, and read when the driver reports
+// them, large payloads directly into their buffers.
 class Channel final : public StreamChannel,
                       public DescriptorHandler,
                       public ConnectorEvents,
@@ -25,13 +25,13 @@ class Channel final : public StreamChannel,
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
   ~Channel() override;
 
-  // The answer to a peer that has connected to us and said hello. After `welcome` it is attached.
+  // Returns the answer to a peer that has connected to us and said hello. After `welcome` it is attached.
   Verdict judge_incoming() const;
   void attach(Pipe pipe);
   // The same for a side connection.
   Verdict judge_side(std::uint8_t number) const;
   void attach_side(std::uint8_t number, Pipe pipe);
-  // Reads without asking first whether there is anything to read. True if there was.
+  // Reads without asking first whether there is anything to read. Returns whether there was.
   bool poll();
   // Lets the kernel send the frames that wait there.
   void send_at_once();
@@ -54,7 +54,7 @@ class Channel final : public StreamChannel,
   void start_connecting();
   std::size_t socket_count(const Address& theirs) const;
   void open_sides();
-  // Gives a fragment to a side connection, if it is the turn of one that has room.
+  // Gives a fragment to the side connection whose turn it is, if it has room.
   void share_out(OutgoingFrame& frame);
   void write_sides();
   void read_sides();
@@ -88,7 +88,7 @@ class Channel final : public StreamChannel,
   unsigned in_a_row_ = 0;         // small messages since then
   bool asked_ = false;            // a frame that is to be acknowledged has left since then
   bool coalescing_ = false;
-  bool acknowledges_ = false;  // the last frame that came is to be acknowledged
+  bool acknowledges_ = false;  // the last received frame is to be acknowledged
 
   // The bytes that the last read left over: a header or an element that is not complete yet.
   std::array<std::byte, frame_header_bytes> rest_{};

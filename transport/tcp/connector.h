@@ -17,7 +17,7 @@ namespace tutti::tcp {
 class ConnectorEvents;
 
 // A `Connector` tries to get a connection to one peer, address by address, round after round, until it is
-// welcome or the deadline has passed. Destroying it gives up.
+// welcome or the deadline has passed. Destroying the connector cancels the attempt.
 //
 // A refused connection is not tried for long: the peer's listener existed before its address was known, so
 // nothing listens there any more. When descriptors or local ports run out, later rounds may succeed.
@@ -30,7 +30,8 @@ class Connector final : public DescriptorHandler, public Timer {
   void start();
   // The same for the side connection of that number, from the address `local`.
   void start_side(std::uint8_t number, const asio::ip::address& local);
-  // Whether an attempt is under way, so that the peer may still welcome us. Between rounds there is none.
+  // Returns whether an attempt is under way, so that the peer may still welcome us. Between rounds there is
+  // none.
   bool in_progress() const { return phase_ != Phase::pausing; }
 
   void on_ready(std::uint32_t events) override;
@@ -77,7 +78,7 @@ class Connector final : public DescriptorHandler, public Timer {
   std::array<std::byte, answer_bytes> answer_{};
 };
 
-// `ConnectorEvents` hears once how connecting has ended. The connector may be destroyed from within.
+// `ConnectorEvents` is told once how connecting has ended. It may then destroy the connector.
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;

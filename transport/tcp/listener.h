@@ -17,8 +17,8 @@ namespace tutti::tcp {
 class HelloHandler;
 
 // A `Listener` accepts connections, and listens to strangers until they have proved and said who they are.
-// One that says something else, or nothing for too long, is closed. There is a limit on their number, beyond
-// which one of the largest crowd goes (core/security/crowd.h); a peer whose hello was late tries again.
+// One that says something else, or nothing for too long, is closed. Their number is limited: beyond it, one
+// of the largest crowd is closed (core/security/crowd.h). A peer whose hello was late tries again.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -46,13 +46,13 @@ class Listener final : public DescriptorHandler, public Timer {
   Acceptor acceptor_;
   HelloHandler& handler_;
   bool watching_ = false;
-  bool scarce_ = false;  // said so already
+  bool scarce_ = false;  // logged already
   security::Refusals refusals_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };
 
-// A `HelloHandler` hears of connections that have passed the guard and said a proper hello, as the rank that
-// they have proved to be.
+// A `HelloHandler` is told of connections that have passed the guard and sent a valid hello, as the rank that
+// they have proved.
 class HelloHandler {
  public:
   virtual ~HelloHandler() = default;

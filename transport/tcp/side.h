@@ -15,8 +15,8 @@ namespace tutti::tcp {
 
 class SideEvents;
 
-// An `OutgoingSide` is a connection beside a channel's first one, for payloads of our large messages. It is
-// used once it is open; if it cannot be made, the other connections do its work.
+// An `OutgoingSide` is a further connection of a channel, for payloads of our large messages. It is used once
+// it is open; if it cannot be made, the other connections do its work.
 class OutgoingSide final : public DescriptorHandler, public ConnectorEvents {
  public:
   OutgoingSide(Context& context, int peer, std::uint8_t number, SideEvents& events);
@@ -69,7 +69,7 @@ class IncomingSide final : public DescriptorHandler {
 
   Status watch();
   void close();
-  // Whether it holds bytes that the driver will not announce again.
+  // Returns whether it holds bytes that the driver will not announce again.
   bool has_pending() const { return pipe_.has_pending(); }
   // Reads at most that many bytes. Returns zero if there is nothing, or if the connection has ended; then the
   // channel has been told.

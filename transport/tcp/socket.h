@@ -8,16 +8,16 @@
 
 #include <tutti/status.h>
 
-// These functions do what Asio cannot do without running its reactor, or not without a moment in which a
-// forked child inherits the socket (close-on-exec). Asio gives us addresses, options, buffers and error
-// codes; sockets stay in non-blocking mode, and its reactor is never run: readiness comes from the Driver.
+// These functions replace those of Asio that need its reactor, or that leave a moment in which a forked child
+// inherits the socket (close-on-exec). Asio gives us addresses, options, buffers and error codes; sockets
+// stay in non-blocking mode, and its reactor is never run: readiness comes from the Driver.
 namespace tutti::tcp {
 
 using Socket = asio::ip::tcp::socket;
 using Acceptor = asio::ip::tcp::acceptor;
 using Endpoint = asio::ip::tcp::endpoint;
 
-// `SocketSetup` is what must be known before there is a connection.
+// `SocketSetup` is what must be known before a connection is made.
 struct SocketSetup {
   int buffer = 0;          // per direction; zero leaves it to the kernel
   std::string congestion;  // empty leaves it to the kernel
@@ -37,14 +37,14 @@ Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, const Socke
                      asio::error_code& error);
 asio::error_code connect_result(Socket& socket);
 // Sets the options of every connection, once it exists: small writes leave at once, and dead hosts are
-// noticed in the end.
+// noticed eventually.
 void tune(Socket& socket);
 // Says whether small writes wait in the kernel while an earlier one is not acknowledged. `false` also sends
 // those that wait.
 void set_nagle(int descriptor, bool on);
 // Acknowledges the bytes that have been read at once, instead of together with the next bytes that are sent.
 void acknowledge(int descriptor);
-// The congestion control of a connection, or of a socket that is about to become one. Without effect if the
+// The congestion control of a connection, or of a socket that is about to become one. Has no effect if the
 // name is empty or the kernel refuses it.
 void set_congestion(int descriptor, const std::string& name);
 // Empty if the kernel does not say.
@@ -52,7 +52,8 @@ std::string congestion_of(int descriptor);
 
 // The text of an error; for an error of the system, that of error_text().
 std::string text_of(const asio::error_code& error);
-// Whether the error is a lack of descriptors or memory, so that another attempt a little later may succeed.
+// Returns whether the error is a lack of descriptors or memory, so that another attempt a little later may
+// succeed.
 bool is_scarcity(const asio::error_code& error);
 
 }  // namespace tutti::tcp

@@ -303,7 +303,7 @@ void barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   for (const int peer : everybody(problem)) builder.await(peer, arrived);
 }
 
-// Whether there is room for a cache line in every area that an algorithm may want.
+// Returns whether there is room for a cache line in every area that an algorithm may want.
 bool windows(const Problem& problem) {
   return problem.window_bytes >= static_cast<std::uint64_t>(problem.size) * 4 * 64 && !problem.registered;
 }

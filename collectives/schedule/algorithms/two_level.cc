@@ -147,7 +147,7 @@ Blocks host_blocks(const Problem& problem) {
   return Blocks::packed(counts);
 }
 
-// Whether the order of hosts is the order of ranks.
+// Returns whether the order of hosts is the order of ranks.
 bool in_rank_order(const Topology& topology) {
   int rank = 0;
   for (int h = 0; h < topology.hosts(); ++h) {

@@ -19,7 +19,7 @@ class KeyTable {
   explicit KeyTable(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   Status set(std::string_view key, std::string_view value);
-  // Null if there is no such key; valid until the next change of that key.
+  // Returns null if there is no such key; valid until the next change of that key.
   const std::string* find(std::string_view key) const;
   Result<std::int64_t> add(std::string_view key, std::int64_t delta);
   Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired);

@@ -75,7 +75,7 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   // Sets the timer between the parts of a request. A stranger has one limit for everything that it sends.
   void await_part();
   void stand(Standing standing);
-  // True if the client holds keys or has a will, as ranks do.
+  // Returns true if the client holds keys or has a will, as ranks do.
   bool takes_part() const { return !parked_.held.empty() || !parked_.will.keys.empty(); }
   void parked_expired();
   bool is_over_budget() const;

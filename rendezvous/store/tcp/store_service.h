@@ -73,7 +73,7 @@ class StoreService {
   Frame handle_will(const wire::StoreRequest& request, Parked& parked);
   void execute_will(Parked& parked);
   Frame handle_wait(const wire::StoreRequest& request, Parked& parked);
-  // True if all keys are there; otherwise it is parked on one that is not.
+  // Returns true if all keys are there; otherwise it is parked on one that is not.
   bool advance(Parked& parked);
   Frame values_of(const std::vector<std::string>& keys);
   void key_changed(const std::string& key);

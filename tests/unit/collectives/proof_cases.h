@@ -19,7 +19,7 @@ struct Variant {
 std::vector<Variant> variants_for(const Algorithm& algorithm);
 // The first, the last, one in the middle; 0 for kinds without a root.
 std::vector<int> roots_for(CollectiveKind kind, int size);
-// Whether one side holds a block of every rank, so that counts multiply with p.
+// Returns whether one side holds a block of every rank, so that counts multiply with p.
 bool has_blocks(CollectiveKind kind);
 
 }  // namespace tutti::test

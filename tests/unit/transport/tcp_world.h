@@ -118,7 +118,7 @@ class RawSocket {
     }
     return all;
   }
-  // True if the other side closes without a word.
+  // Returns true if the other side closes without a word.
   bool is_closed_silently() { return receive(1).empty() && closed_; }
   std::optional<Verdict> verdict() {
     const auto bytes = receive(answer_bytes);
