@@ -12,7 +12,7 @@ namespace tutti {
 
 namespace {
 
-// A refusal is of one attempt only; another may follow.
+// A refusal concerns only one attempt; another may follow.
 bool concerns(const ShrinkNote& decision, const ShrinkNote& asked) {
   return decision.kind != ShrinkNote::Kind::refuse || decision.attempt == asked.attempt;
 }
@@ -140,7 +140,7 @@ void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, 
   }
 }
 
-// Not from inside the mesh: this is a safe point.
+// This is a safe point, since it is not called inside the mesh.
 void ControlDesk::act() {
   for (ControlClient* client : clients_) client->act_on_failure();
 }

@@ -42,7 +42,7 @@ void after_fork_in_child() {
   }
   all.descriptors.clear();
   for (const auto& [start, bytes] : all.memory) {
-    // In the place of a mapping that exists: it takes nothing that could be missing.
+    // This replaces an existing mapping, so it cannot fail for lack of memory.
     static_cast<void>(
         mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
   }

@@ -29,7 +29,7 @@ std::string host_name() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "?";
 }
 
-// The logger is not entered in spdlog's registry, which belongs to the program that we are a guest in.
+// The logger is not entered in spdlog's registry, which belongs to the host program.
 std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   auto logger = std::make_shared<spdlog::logger>("tutti", std::move(sink));
   logger->set_level(spdlog::level::trace);
@@ -38,8 +38,8 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   return logger;
 }
 
-// A file that is open. spdlog's own sink opens anything that has the name, and waits until another process
-// reads from a pipe.
+// A sink for a file that is already open. spdlog's own sink opens whatever has the name, and blocks on a pipe
+// until it is read.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(Descriptor file) : file_(std::move(file)) {}

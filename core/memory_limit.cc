@@ -35,7 +35,7 @@ std::uint64_t read_limit(const std::string& path) {
   return file >> limit ? limit : unlimited;
 }
 
-// Without it groups of the same name may be different ones.
+// Without it, groups of the same name may differ.
 std::uint64_t namespace_of(const std::string& root) {
   struct stat info {};
   return stat((root + "/proc/self/ns/cgroup").c_str(), &info) == 0 ? info.st_ino : 0;

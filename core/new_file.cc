@@ -20,7 +20,7 @@ sigset_t file_size_signal() {
   return signals;
 }
 
-// Why what was opened may be another file than its name says; empty: it may not.
+// Returns why the opened file may not be the one that was named; empty if it is.
 std::string why_not_alone(const struct stat& info) {
   if (!S_ISREG(info.st_mode)) return "it is not a regular file";
   return info.st_nlink > 1 ? "it is a hard link, a file with other names" : "";
@@ -35,8 +35,8 @@ std::string why_not_ours_to_extend(const struct stat& info) {
   return is_of_others(info) ? "it belongs to another user, and is not a file" : "";
 }
 
-// -1 with errno; ELOOP: another user would lead us. Links of our own, and those of the system (/dev/stdout),
-// mean what they say.
+// Returns -1 with errno. ELOOP means that the path has another user's link. Links of our own, and those of
+// the system (/dev/stdout), are followed.
 int open_unless_led_astray(const std::string& path, int flags) {
   const int fd = open(path.c_str(), flags | O_NOFOLLOW, 0644);
   const int error = errno;
@@ -50,7 +50,7 @@ int open_unless_led_astray(const std::string& path, int flags) {
 }  // namespace
 
 Result<Descriptor> open_new_file(const std::string& path) {
-  // O_NONBLOCK: a FIFO without a reader must not stop us.
+  // O_NONBLOCK is set, since a FIFO without a reader must not block us.
   Descriptor file(
       open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
   if (!file && errno == ELOOP) return Status(Code::invalid_argument, "it is a symbolic link");

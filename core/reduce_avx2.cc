@@ -34,7 +34,7 @@ struct Avx2 {
 
   [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
     __m256 value = _mm256_cvtph_ps(__builtin_bit_cast(__m128i, stored));
-    // Hides where the value comes from: Clang would pull a comparison back into float16, lane by lane.
+    // Hides the value's origin, since Clang would pull a comparison back into float16, lane by lane.
     asm("" : "+x"(value));
     return __builtin_bit_cast(Floats, value);
   }

@@ -10,7 +10,8 @@ namespace {
 struct Avx512 {
   static constexpr std::size_t bytes = 64;
   static constexpr bool converts_float16 = true;
-  // The forms with a mask: g++ 12 warns of an uninitialised register in its own header for those without.
+  // These use the forms with a mask, since g++ 12 warns of an uninitialised register in its own header for
+  // the others.
   static constexpr __mmask16 all = 0xffff;
   using Floats = kernels::Vector<float, 16>;
   using Words = kernels::Vector<std::uint32_t, 16>;
@@ -32,7 +33,7 @@ struct Avx512 {
 
   [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
     __m512 value = _mm512_maskz_cvtph_ps(all, __builtin_bit_cast(__m256i, stored));
-    // Hides where the value comes from: Clang would pull a comparison back into float16, lane by lane.
+    // Hides the value's origin, since Clang would pull a comparison back into float16, lane by lane.
     asm("" : "+v"(value));
     return __builtin_bit_cast(Floats, value);
   }

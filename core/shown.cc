@@ -30,7 +30,7 @@ bool is_port(std::string_view text) {
 }
 
 // The position of the '@' that ends the user and password, in a URL from its authority on; npos if it has
-// none. A password may contain what ends an authority, unescaped: then too much is masked rather than too
+// none. A password may contain unescaped signs that end an authority. Then too much is masked rather than too
 // little.
 std::size_t end_of_login(std::string_view text) {
   const std::string_view authority = text.substr(0, text.find_first_of("/?#"));

@@ -14,8 +14,7 @@ namespace {
 
 int64_t nanoseconds_left(Deadline deadline) { return deadline.remaining().count(); }
 
-// Returns the Status that the code of `call()`, the caller's function `name`, means, with the function's
-// message.
+// Converts the code of `call()`, the caller's function `name`, to a Status with the function's message.
 template <class Call>
 Status outcome(const char* name, Call&& call) {
   forget_error();

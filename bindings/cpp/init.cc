@@ -38,7 +38,7 @@ struct Setup {
   const std::vector<std::string>& transport_names() const {
     return options.transports.empty() ? config.transports : options.transports;
   }
-  // Ranks that meet in a store which is not ours must agree on this, too.
+  // Ranks that meet in another program's store must agree on this, too.
   std::string wire_digest() const {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
@@ -94,7 +94,7 @@ Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nano
   return Deadline::after(from_url.value_or(setup.config.init_timeout));
 }
 
-// What all ranks must run: "0.1.0 (build 3fa92c11d0e4)".
+// Returns the version that all ranks must run: "0.1.0 (build 3fa92c11d0e4)".
 std::string build_name() { return std::string(version()) + " (build " + std::string(build()) + ")"; }
 
 unsigned usable_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
@@ -108,7 +108,7 @@ std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerI
   return static_cast<unsigned>(here) > cores ? std::chrono::nanoseconds(0) : config.spin;
 }
 
-// What messages cost before anything is measured. Driving.
+// The costs of messages before anything is measured. Driving.
 CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   const int neighbour = mesh.rank() == 0 ? 1 : 0;
   CostModel model = shipped_model(mesh.size() > 1 ? mesh.transport_name(neighbour) : "");
@@ -117,7 +117,7 @@ CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   return model;
 }
 
-// A rank that cannot be asked does its work all the same.
+// A rank without a debug socket still does its work.
 void answer_questions(World& world) {
   auto server = DebugServer::create([recorder = world.recorder.get()] { return recorder->tell(); });
   if (server.ok()) {
@@ -127,7 +127,7 @@ void answer_questions(World& world) {
   }
 }
 
-// So does a rank that cannot be traced.
+// So does a rank without a trace.
 void trace(World& world, const std::string& pattern) {
   auto started = world.recorder->start_trace(pattern);
   if (started.ok()) {
@@ -139,7 +139,7 @@ void trace(World& world, const std::string& pattern) {
 
 // The control plane's first links: a rank that leaves soon must have been known to its neighbours.
 constexpr std::chrono::seconds linking_limit{10};
-// This much of the time given is kept for telling the others of a failure.
+// This part of the given time is reserved for telling the others of a failure.
 constexpr std::chrono::milliseconds most_reserved{1000};
 // The time that ranks have for goodbyes when `init` has failed.
 constexpr std::chrono::milliseconds failed_goodbye_limit{200};
@@ -149,7 +149,7 @@ Deadline without_reserve(Deadline deadline) {
   return Deadline::after(left - std::min<std::chrono::nanoseconds>(left / 4, most_reserved));
 }
 
-// What fails later has this cause where nothing leads from one rank to the other.
+// This is the cause of later failures if one rank cannot reach another.
 void link(Liveness& liveness, const PeerInfo& self, Deadline deadline) {
   const Status linked = liveness.wait_linked(earlier(deadline, Deadline::after(linking_limit)));
   if (linked.ok()) return;
@@ -187,9 +187,9 @@ std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> 
                                  Selector::create(shipped, overrides).take(), setup.config.timeout);
 }
 
-// Measures what messages cost, while all ranks wait, and chooses algorithms by that from now on.
+// Measures the costs of messages, while all ranks wait. Algorithms are chosen by them from now on.
 void agree_with_others(const std::shared_ptr<World>& world, const Config& config, const CostModel& shipped) {
-  // A communicator for this alone, so that what it measures by leaves no trace in the world's.
+  // The measuring has its own communicator, so that it leaves no trace in the world's.
   world->part_of = Composite::init;
   Communicator scout = create_communicator(world);
   const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !config.deterministic);
@@ -198,7 +198,7 @@ void agree_with_others(const std::shared_ptr<World>& world, const Config& config
   world->part_of = Composite::none;
 }
 
-// The first communicator of a world whose ranks agree on all that they have to.
+// Makes the first communicator of a world whose ranks agree on everything that they have to.
 Communicator open_world(const std::shared_ptr<World>& world, const Config& config, Deadline deadline) {
   world->default_timeout = config.timeout;
   world->window_bytes = config.shm_window;
@@ -240,7 +240,7 @@ Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
   return Error(Status(status.code(), status.message() + "; meanwhile: " + error_text(EMFILE), status.peer()));
 }
 
-// While the store is still there. What fails is for the others to know, too.
+// This runs while the store still exists, so that the others learn of a failure, too.
 std::function<Status(const std::vector<PeerInfo>&)> builder(Setup& setup, int rank, Deadline deadline,
                                                             std::optional<Communicator>& built) {
   return [&setup, rank, deadline, &built](const std::vector<PeerInfo>& peers) {

@@ -6,7 +6,7 @@ namespace tutti::python {
 
 namespace {
 
-// Memory of Communicator::allocate, as an object with the buffer protocol: every view of it keeps it alive.
+// Memory from Communicator::allocate, as an object with the buffer protocol: every view of it keeps it alive.
 struct SharedMemory {
   std::shared_ptr<Allocation> allocation;
 };

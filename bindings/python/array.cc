@@ -33,7 +33,7 @@ Error wrong_type(const std::string& elements) {
           "float64, float8_e4m3fn, float8_e5m2 and bool; data that only moves can be viewed as uint8");
 }
 
-// Names its type, such as "elements of type complex64", if the array tells it.
+// Names the array's type, such as "elements of type complex64", if the array has a name for it.
 std::string elements_of(nb::handle array, const std::string& otherwise) {
   const nb::object dtype = nb::getattr(array, "dtype", nb::none());
   return dtype.is_none() ? otherwise : std::string("elements of type ") + nb::str(dtype).c_str();
@@ -49,11 +49,11 @@ std::string why_not_exported(nb::handle array) {
   return "it has a form that is not known";
 }
 
-// The type of a letter of the struct module. Signed integers go by size, since "l" has 4 bytes on some
-// systems.
+// Returns the type for a letter of the struct module. Signed integers go by size, since "l" has 4 bytes on
+// some systems.
 std::optional<DataType> type_of_format(const char* format, std::size_t size) {
   if (format == nullptr) return DataType::uint8;
-  // Both mean native order, since tutti runs only where that is little-endian.
+  // Both mean native order, since tutti only runs on little-endian machines.
   if (*format == '@' || *format == '=' || *format == '<') ++format;
   if (*format == '\0' || format[1] != '\0') return std::nullopt;
   const auto sized = [&](DataType one, DataType four, DataType eight) -> std::optional<DataType> {

@@ -30,7 +30,7 @@ std::vector<Orphan>& orphans() {
 // Ctrl-C waits for at most this long.
 constexpr std::chrono::milliseconds slice{100};
 
-// The thread that finds out calls back, unless the interpreter is gone.
+// The thread that notices calls back, unless the interpreter is gone.
 void call_back(PyObject* callback, const Status& status) {
   if (Py_IsInitialized() == 0) return;
   const nb::gil_scoped_acquire acquired;

@@ -35,7 +35,8 @@ void call_function(const void* left, const void* right, void* out, std::size_t c
     // The exception itself must not outlive the lock.
     const std::string text =
         nb::str(error.type().attr("__name__")).c_str() + std::string(": ") + nb::str(error.value()).c_str();
-    // Raised for the program only now that no more Python objects are made: str() would raise it here.
+    // The interrupt is raised for the program only now, when no more Python objects are made: str() would
+    // raise it here.
     if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
     throw std::runtime_error(text);
   }

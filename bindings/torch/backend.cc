@@ -65,7 +65,7 @@ ProcessGroupTutti::Borrowed ProcessGroupTutti::comm() const {
   return comm;
 }
 
-// Ends the operations in flight and takes leave of the other ranks, so that they do not count this rank as
+// Ends the operations in flight and says goodbye to the other ranks, so that they do not count this rank as
 // lost.
 void ProcessGroupTutti::shutdown() {
   if (birth_.forked_since()) return;

@@ -8,7 +8,8 @@ namespace {
 constexpr const char* all_gather_name = "tutti:all_gather";
 constexpr const char* all_gather_base_name = "tutti:_all_gather_base";
 
-// Elements of each part if dimension 0 is split so; all parts are alike if `splits` is empty.
+// Returns the elements of each part if dimension 0 is split by `splits`; all parts are equal if `splits` is
+// empty.
 std::vector<std::uint64_t> split_counts(const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
                                         int size) {
   const Elements all = movable(tensor);

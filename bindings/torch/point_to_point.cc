@@ -17,12 +17,12 @@ enum : std::uint64_t { arrival = 0, release = 1 };
 
 void check_tag(int tag) { TORCH_CHECK(tag >= 0, "Tag must be nonnegative"); }
 
-// `Signal` is a byte that a monitored barrier sends or receives. Bytes that never come stay behind, under
-// tags of their own.
+// `Signal` is a byte that a monitored barrier sends or receives. Receives for bytes that never arrive stay
+// behind, under separate tags.
 class Signal {
  public:
   Signal(tutti_comm* comm, bool sends, int peer, std::uint64_t tag) : byte_(std::make_shared<char>()) {
-    // This side itself notices the limit: the group must not fail at it.
+    // This side watches the limit itself, since the group must not fail when it passes.
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
     options.timeout_ns = INT64_MAX;
     tutti_work* work = nullptr;
@@ -90,7 +90,7 @@ intrusive_ptr<Work> ProcessGroupTutti::recvAnysource(Tensors& tensors, int tag) 
 
 // --- the monitored barrier: rank 0 hears from each rank, then tells all ---
 
-// Texts, and the order in which ranks are looked at, are Gloo's, which programs look for.
+// The texts, and the order in which ranks are checked, are Gloo's, since programs look for them.
 void ProcessGroupTutti::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   const bool given = options.timeout != c10d::kUnsetTimeout;
   const Milliseconds timeout = given ? limit(options.timeout) : options_->timeout;

@@ -28,8 +28,8 @@ Tensors rooms(const at::Tensor& own, const at::Tensor& shapes) {
   return all;
 }
 
-// The ranks hold different numbers of elements, so these numbers are gathered first. Each rank adds all up
-// for itself.
+// The ranks hold different numbers of elements, so these numbers are gathered first. Each rank sums them
+// itself.
 at::Tensor sum_of_all(ProcessGroupTutti& group, const at::Tensor& input, std::chrono::milliseconds timeout) {
   c10d::AllgatherOptions gathering;
   gathering.timeout = timeout;

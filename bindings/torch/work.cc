@@ -118,7 +118,7 @@ std::exception_ptr OperationWork::outcome() {
   return nullptr;
 }
 
-// No code under the lock may want the GIL, since the thread that waits for the lock may have it: to release a
+// No code under the lock may want the GIL, since the thread that waits for the lock may have it: releasing a
 // tensor may need Python, and callbacks may do anything.
 void OperationWork::settle() {
   std::vector<at::Tensor> memory;

@@ -95,7 +95,7 @@ void Operation::release() {
   shared_schedule.reset();
   registered_schedule.reset();
   op = ReduceOp::sum;
-  // The pool may go with the last engine reference, so that must outlive the call.
+  // The pool may be destroyed with the last engine reference, which therefore must outlive the call.
   const std::shared_ptr<Engine> engine = std::move(engine_);
   engine->operations.give_back(this);
 }

@@ -16,7 +16,7 @@ namespace {
 
 using Kind = ShrinkNote::Kind;
 
-// Until all is said again; answers come sooner, so it becomes longer soon.
+// The pause before notes are repeated. Answers usually arrive sooner, so it soon becomes longer.
 constexpr std::chrono::milliseconds first_pause{10};
 constexpr std::chrono::milliseconds longest_pause{50};
 

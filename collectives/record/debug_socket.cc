@@ -45,7 +45,7 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&socket); }
 };
 
-// The process at the other end, if it is of our user; else 0.
+// Returns the process at the other end, if it belongs to our user; else 0.
 pid_t same_user(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;

@@ -49,7 +49,7 @@ std::string microsecond_text(std::int64_t ns) {
   return digits;
 }
 
-// 0 or an errno.
+// Returns 0 or an errno.
 int write_at(int file, off_t at, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = pwrite(file, text.data(), text.size(), at);

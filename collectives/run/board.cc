@@ -85,7 +85,7 @@ void Board::fail(const Status& why) {
   failure.text[length] = '\0';
   failure.written.store(1, std::memory_order_release);
   head_->failures.fetch_add(1);
-  // This also wakes ranks that sleep for another reason than an operation.
+  // This also wakes ranks that sleep for other reasons than an operation.
   for (int i = 0; i < size_; ++i) {
     if (i != rank_) segment_->ring(i);
   }

@@ -196,7 +196,7 @@ bool SharedExecutor::run_steps() {
   return true;
 }
 
-// Decides at the end of the repeated steps: true if they are to be carried out once more.
+// Returns, at the end of the repeated steps, whether they are to be carried out once more.
 bool SharedExecutor::repeat() {
   const Schedule::Repeat& repeat = schedule_->repeat;
   if (repeat.times == 0 || repetition_ == repeat.times) return false;
@@ -212,7 +212,7 @@ bool SharedExecutor::repeat() {
   return true;
 }
 
-// Returns false if a rank has left the operation meanwhile: its buffers are its own again, and this one is to
+// Returns false if a rank has left the operation meanwhile: it may reuse its buffers, so this operation must
 // fail.
 bool SharedExecutor::compute(const Step& step) {
   if (step.out.owner == everyone) return reduce_for_everyone(step);
@@ -283,7 +283,7 @@ void SharedExecutor::signal(std::uint32_t index) {
   due_ = true;
 }
 
-// Returns whether a peer has given a signal. If it has called something else, the operation fails.
+// Returns whether a peer has given a signal. If it has made another call, the operation fails.
 bool SharedExecutor::arrived(int peer, std::uint32_t index) {
   const std::uint32_t wanted = signals_before_ + index;
   if (wanted == 0) return true;

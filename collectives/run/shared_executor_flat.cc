@@ -4,7 +4,7 @@
 #include "collectives/run/shared_executor.h"
 #include "core/relax.h"
 
-// This file carries out operations of a few bytes, which are over in the time of some hundred instructions.
+// This file carries out operations of a few bytes, which take the time of some hundred instructions.
 namespace tutti {
 
 // Returns true if the whole operation has been carried out. Otherwise it has not begun, or it has stopped at
@@ -44,7 +44,7 @@ bool SharedExecutor::run_flat(const SharedRun& run) {
   return true;
 }
 
-// Does what `patiently_arrived` does; also false if the peer has called something else.
+// Does what `patiently_arrived` does; also returns false if the peer has made another call.
 bool SharedExecutor::flat_arrived(const FlatSchedule::Step& step, const Fingerprint& call) {
   if (step.index == 0) return true;
   const Board::Slot& slot = board_->slot(step.peer, number_);

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds patience{700};
 constexpr int fewest_rounds = 3;
 constexpr int most_rounds = 16;
-// Hosts are alike, but networks differ.
+// Hosts resemble each other, but networks differ.
 constexpr double factor_within = 20;
 constexpr double factor_between = 1e6;
 constexpr std::size_t burst_length = 16;
@@ -108,7 +108,8 @@ LinkCost Pair::lead() {
   link.busy = (traded_small - link.alpha) / 2;
   const double time_medium = one_way(medium);
   const double time_large = one_way(large);
-  // The slope, which leaves out the cost of a message besides its bytes. Where noise exceeds it, the whole.
+  // Returns the slope, which excludes the fixed cost of a message. If noise exceeds it, returns the whole
+  // time.
   const double slope = (time_large - time_medium) / (large - medium);
   const double whole = (time_large - link.alpha) / large;
   link.beta = slope > whole / 4 ? std::min(slope, whole) : whole;
@@ -149,7 +150,8 @@ void Pair::follow() {
   }
 }
 
-// Seconds a byte summed in cache, though not in the first level, where a message is combined.
+// Returns the seconds per byte summed in cache, but not in the first level, since messages are combined
+// there.
 double measure_combining() {
   constexpr std::size_t count = 32768;
   std::vector<float> left(count, 1), right(count, 1);

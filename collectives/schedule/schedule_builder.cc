@@ -105,7 +105,7 @@ ScheduleBuilder::~ScheduleBuilder() = default;
 
 Slice ScheduleBuilder::scratch(std::uint64_t count) {
   const Slice slice{BufferId::scratch, schedule_.scratch_count, count};
-  // Slices start on cache lines, for the kernels' sake.
+  // Slices start on cache lines, which makes the kernels faster.
   const std::uint64_t line = std::max<std::uint64_t>(64 / element_size_, 1);
   schedule_.scratch_count += (count + line - 1) / line * line;
   return slice;

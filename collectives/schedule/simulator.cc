@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// The way out of a rank or a host, and the way in; each is free from that time on.
+// The outgoing and the incoming port of a rank or a host; each is free from that time on.
 struct Ports {
   double out = 0;
   double in = 0;
@@ -173,8 +173,8 @@ class SimulatedRun {
     if (within) {
       arrival += begin;
     } else {
-      // The bytes of all ranks of a host go one after the other; the other costs of a message are each rank's
-      // own.
+      // The bytes of all ranks of a host go one after the other; other costs of a message are separate for
+      // each rank.
       Ports& host_sender = machines_[from].host->ports;
       Ports& host_receiver = machines_[to].host->ports;
       begin = std::max(begin, host_sender.out);

@@ -61,7 +61,7 @@ Liveness::Liveness(LivenessOptions options, Descriptor listener)
 
 Liveness::~Liveness() {
   if (forked()) {
-    // The thread does not exist here, and what it owns may be half changed.
+    // The thread does not exist here, and its data may be in the middle of a change.
     static_cast<void>(overlay_.release());
     forget(thread_);
     return;

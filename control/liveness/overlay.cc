@@ -7,14 +7,15 @@
 
 #include "control/liveness/ring.h"
 
-// This file keeps what is known of all ranks, and passes it on.
+// This file keeps the state of all ranks, and forwards news of it.
 namespace tutti::liveness {
 namespace {
 
-// A routed note that meets a ring in change could go round: it does not for long.
+// A routed note could circle in a changing ring; this limit ends that.
 constexpr std::uint8_t most_hops = 64;
 constexpr std::size_t most_keys = 4096;
-// A neighbour that we have not got through to, however short the limit: ranks start at different times.
+// A neighbour that has not been reached gets at least this long, however short the limit, since ranks start
+// at different times.
 constexpr std::chrono::seconds first_contact{10};
 // One side of a new pair connects. If that fails, the other side does.
 constexpr std::chrono::seconds others_turn{1};
@@ -50,7 +51,7 @@ void Overlay::start(Clock::time_point now) {
   mend(now, now);
 }
 
-// The neighbours that the ring has now become contacts. The lower rank of a pair connects.
+// Makes the current neighbours in the ring contacts. The lower rank of a pair connects.
 void Overlay::mend(Clock::time_point connect_at, Clock::time_point patience_from) {
   for (const int rank : neighbours(here_, options_.rank)) {
     const auto [entry, added] = contacts_.try_emplace(rank);
@@ -101,7 +102,7 @@ Frame Overlay::frame(FrameKind kind) const {
 void Overlay::take(int from, Frame& frame) {
   if (frame.kind == FrameKind::heartbeat) return;
   const bool to_somebody = frame.kind != FrameKind::publish;
-  // Nothing that a rank outside has written counts.
+  // Notes from a rank that was given up do not count.
   if (!is_rank(frame.origin) || (to_somebody && !is_rank(frame.target)) ||
       presence_[frame.origin] == Presence::lost) {
     return;
@@ -147,7 +148,7 @@ void Overlay::pass_on(const Frame& frame, int except) {
   }
 }
 
-// Not back to where it came from: while the ring changes that may be the nearest.
+// The note does not go back to its sender, which may be the nearest while the ring changes.
 void Overlay::route(Frame& frame, int from) {
   const int target = static_cast<int>(frame.target);
   if (frame.hops == 0 || fenced_ || !is_here(target)) return;
@@ -218,7 +219,7 @@ void Overlay::on_left(int rank, int from) {
   events_.on_left(rank);
 }
 
-// The others have given this rank up, so nothing that it still says may reach them.
+// The others have given this rank up, so nothing that it still sends may reach them.
 void Overlay::fence(const std::string& why) {
   fenced_ = true;
   contacts_.clear();

@@ -8,7 +8,7 @@
 #include "control/liveness/overlay.h"
 #include "core/error_text.h"
 
-// Connections with neighbours: making them, reading them, judging their silence.
+// This file makes connections with neighbours, reads them, and judges their silence.
 namespace tutti::liveness {
 namespace {
 
@@ -190,7 +190,7 @@ void Overlay::advance(int rank, Contact& contact, short ready, Clock::time_point
   if (contact.phase == Phase::open) {
     const Stream* const read = contact.stream.get();
     read_frames(rank, contact, now);
-    // The frames may have changed everything.
+    // Handling the frames may have changed any state.
     const auto found = contacts_.find(rank);
     if (found == contacts_.end() || found->second.stream.get() != read || goes_on) return;
     const std::string why = read->why();
@@ -248,8 +248,8 @@ void Overlay::read_answer(int rank, Contact& contact, bool goes_on, Clock::time_
   }
 }
 
-// The verdict `fenced` is followed by the frame that says why this rank is outside. False: that has still to
-// come.
+// The verdict `fenced` is followed by the frame that says why this rank is outside. Returns false if that
+// frame is still missing.
 bool Overlay::read_reason(Contact& contact, bool goes_on, std::string& why) const {
   std::string_view rest = contact.stream->received();
   rest.remove_prefix(answer_bytes);
@@ -309,8 +309,8 @@ void Overlay::suspect(Contact& contact, const std::string& evidence, Clock::time
   contact.evidence = evidence;
 }
 
-// Lets what was written leave, and waits for the other side's end: closing with something unread would make
-// the kernel drop what the other side has not read yet.
+// Sends what was written, and waits for the other side to close: closing with unread data would make the
+// kernel drop what the other side has not read yet.
 void Overlay::close_after(std::unique_ptr<Stream> stream) {
   stream->finish();
   stream->flush();

@@ -9,9 +9,9 @@
 namespace tutti::liveness {
 namespace {
 
-// More strangers than this are not kept; one has to go for the next.
+// At most this many strangers are kept; beyond that one is closed for each new one.
 constexpr std::size_t most_strangers = 64;
-// Few are accepted at a time, so that each has some turns to prove itself before it has to go.
+// Few are accepted at a time, so that each has some turns to prove itself before it may be closed.
 constexpr int accepts_per_turn = 8;
 constexpr std::chrono::milliseconds scarcity_pause{100};
 
@@ -44,7 +44,7 @@ void Overlay::greet_strangers(Clock::time_point now) {
   }
 }
 
-// Returns false once it is a stranger no more, or closed.
+// Returns false once it is no longer a stranger, or is closed.
 bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
   const bool goes_on = stranger.stream->progress(POLLIN | POLLOUT);
   if (const security::Guard* const guard = stranger.stream->refused_by()) {

@@ -12,7 +12,7 @@
 namespace tutti::security {
 namespace {
 
-// So few bytes are copied into one buffer: the kernel takes longer to read a list of buffers.
+// Up to this many bytes are copied into one buffer, since the kernel takes longer to read a list of buffers.
 constexpr std::size_t gathered_bytes = 512;
 constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
 

@@ -39,7 +39,7 @@ Status bad_file(const std::string& path, const std::string& why) {
   return Status(Code::invalid_argument, "TUTTI_TOKEN_FILE: " + path + ": " + why);
 }
 
-// Its first line, so that a file made with `echo` serves as well.
+// The token is the first line, so that a file made with `echo` works as well.
 Result<Secret> read_token(const std::string& path) {
   Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file) return bad_file(path, error_text(errno));

@@ -25,7 +25,7 @@ const char* describe(Mode mode) {
   return "protects connections in a way that is not known here";
 }
 
-// Without a token the local sockets have nothing to prove: certificates are for the network.
+// Without a token, nothing is proved on local sockets, since certificates are for the network.
 SharedCredentials for_service(SharedCredentials credentials, Service service) {
   const bool none = service == Service::memory && credentials != nullptr && !credentials->keys().has_token();
   return none ? nullptr : std::move(credentials);
@@ -124,7 +124,7 @@ void Guard::fail_system(int error) {
 
 // --- the side that accepts ---
 
-// Without credentials nothing is taken from the connection that is not meant for a guard.
+// Without credentials, this takes only bytes from the connection that are meant for a guard.
 void Guard::peek(int socket) {
   std::byte first{};
   const ssize_t got = ::recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -133,7 +133,7 @@ void Guard::peek(int socket) {
   step_ = expects_guard ? Step::read_opening : Step::finished;
 }
 
-// Strangers are turned away at the first wrong byte, and hear nothing.
+// Strangers are closed at the first wrong byte, without an answer.
 void Guard::recognise(int socket) {
   const auto bytes = std::span(in_).first(have_);
   if (step_ == Step::read_opening && !begins_with(bytes, opening_magic)) {
@@ -268,7 +268,7 @@ std::span<const std::byte> Guard::job() const {
   return credentials_->keys().job();
 }
 
-// Inside of TLS a proof is worth something on that very connection only, or a relay could pass it on.
+// Inside TLS a proof is only valid on that very connection, or else a relay could forward it.
 Digest Guard::proof(std::string_view role) const {
   const std::span<const std::byte> channel = stream_.is_encrypted()
                                                  ? std::span<const std::byte>(stream_.tls()->channel())

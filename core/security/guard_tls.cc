@@ -6,7 +6,7 @@
 #include "core/security/keys.h"
 #include "core/security/messages.h"
 
-// The part of a guard in which TLS takes over.
+// This is the TLS part of a guard.
 namespace tutti::security {
 
 // TLS costs memory before it has read anything, so it begins only after the other side has begun to speak it.

@@ -138,7 +138,7 @@ Tls::State Tls::judge(int& error) {
   return State::failed;
 }
 
-// The errno for what a call has returned; keeps the reason, and leaves no error behind in the thread's queue.
+// Returns the errno for the result of a call. Keeps the reason, and leaves no error in the thread's queue.
 int Tls::error_of(int result) {
   const int system = errno;
   const int kind = SSL_get_error(ssl_, result);
@@ -168,7 +168,7 @@ std::size_t Tls::write(std::span<const std::span<const std::byte>> parts, int& e
   std::size_t total = 0, skip = 0;
   error = 0;
   while (!parts.empty() || in_record_ > 0) {
-    // A record that was begun is the beginning of what is offered now.
+    // The bytes of a record that was begun are the first of those offered now.
     const bool begun = in_record_ > 0;
     std::size_t filled = 0;
     const std::size_t most = begun ? in_record_ : record_bytes;
@@ -191,7 +191,7 @@ std::size_t Tls::write(std::span<const std::span<const std::byte>> parts, int& e
   return total;
 }
 
-// All of the record, or an error.
+// The call writes the whole record or fails.
 std::size_t Tls::write_record(int& error) {
   std::size_t written = 0;
   ERR_clear_error();

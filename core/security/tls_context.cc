@@ -59,7 +59,7 @@ TlsContext::TlsContext(const Options& options) : options_(options) {}
 TlsContext::~TlsContext() { SSL_CTX_free(context_); }
 
 Result<std::unique_ptr<const TlsContext>> TlsContext::create(const Options& options) {
-  // Our threads may still run when the process exits.
+  // Our threads may still run while the process exits.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   std::unique_ptr<TlsContext> made(new TlsContext(options));
   made->context_ = SSL_CTX_new(TLS_method());

@@ -47,7 +47,7 @@ Status Ending::settle(const Status& failure) {
     return own || failure.peer() == 0 || cause.peer() != 0 ? failure : cause;
   }
   meeting_.failure_stands = true;
-  // A damaged key says nothing about what happened.
+  // A damaged key does not tell what happened.
   return published_failure(*held).value_or(failure);
 }
 
@@ -67,8 +67,8 @@ void Ending::take_leave(const Status& outcome) {
 }
 
 // Ranks that are only just starting should learn of a failure too, and not wait in vain. So the rank that
-// keeps the store, or all ranks, stay for a moment, unless every rank knows. The last to leave takes the
-// failure along.
+// keeps the store, or all ranks, stay for a moment, unless every rank knows. The last to leave removes the
+// failure.
 void Ending::linger(const Status& failure, int counted) {
   MeetingStore& store = meeting_.store;
   const bool connecting = meeting_.phase == Phase::connecting;
@@ -86,8 +86,8 @@ void Ending::linger(const Status& failure, int counted) {
 }
 
 // A failure changes nothing any more: the outcome is known already, and with `single_use` rank 0 may have
-// stopped serving. Rank 0 does not before all have left or one has failed, of which a world that is connected
-// learns by itself.
+// stopped serving. Rank 0 serves until all have left or one has failed, which a connected world notices by
+// itself.
 void Ending::leave(bool failed, bool awaits_others) {
   MeetingStore& store = meeting_.store;
   const Introduction& self = meeting_.self;

@@ -99,7 +99,7 @@ void scan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& 
   if (r == 0) builder.copy(own, result);
 }
 
-// Here a rank's result is what arrives, and it passes that on with its own input added.
+// In this case, a rank's result is what arrives. It passes that on with its own input added.
 void exscan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int r = problem.rank;
   const bool is_last = r + 1 == problem.size;

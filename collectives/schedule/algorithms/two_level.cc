@@ -109,7 +109,7 @@ void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const T
   }
 }
 
-// A reduce goes the other way round.
+// A reduce goes in reverse.
 void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const bool is_root = problem.rank == problem.root;
@@ -198,8 +198,8 @@ void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const 
   for_blocks(problem, held, all, [&](const Slice& from, const Slice& to) { builder.copy(from, to); });
 }
 
-// A reduce-scatter goes the other way round: a host's vectors are combined at its leader; the leaders
-// exchange and combine the blocks of each host, and hand them out.
+// A reduce-scatter goes in reverse: a host's vectors are combined at its leader; the leaders exchange and
+// combine the blocks of each host, and hand them out.
 void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
@@ -298,7 +298,7 @@ double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const C
 }
 
 // The cost of three parts: each rank's block between it and its leader, the leaders' exchange, and all blocks
-// between the leader and its ranks. A reduce-scatter has them the other way round.
+// between the leader and its ranks. A reduce-scatter has them in reverse.
 double leaders_blocks_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const PartCosts parts(problem, tuning, model);
   const bool gathers = problem.kind == CollectiveKind::all_gather;
