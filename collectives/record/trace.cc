@@ -89,7 +89,7 @@ struct Trace::State {
 
   std::mutex writing;  // of the file; taken before the other
   std::vector<Event> taken;
-  off_t end = 0;  // where the end of the file is to be written from scratch
+  off_t end = 0;  // where the end of the file is to be written again
   bool broken = false;
 
   std::thread thread;

@@ -100,15 +100,15 @@ Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
     if (refusal.ok()) return Entry::entered;
     const Result<Entry> other = look_for_table();
     if (!other.ok() || *other == Entry::stale) return other;
-    // Another job is not to be disturbed by this one.
+    // This job must not disturb another one.
     if (seen == *held) return stranger.ok() ? ending_.publish(refusal) : stranger;
     seen = *held;
   }
 }
 
-// The holder of a key may belong to a meeting that is over. The table of such a meeting goes after its other
-// keys. So if there is no table, and the same holder is still there at a second look, then it is of this
-// meeting.
+// The holder of a key may belong to a meeting that is over. The table of such a meeting is deleted after its
+// other keys. So if there is no table, and the same holder is still there at a second look, then it is of
+// this meeting.
 Result<Entry> Entrance::look_for_table() {
   const Result<std::string> table = meeting_.current_table(meeting_.deadline);
   if (!table.ok()) return table.status();

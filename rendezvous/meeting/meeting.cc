@@ -72,8 +72,8 @@ Deadline Meeting::patience() const {
   return options.interrupted ? earlier(deadline, Deadline::after(stall_limit)) : deadline;
 }
 
-// The wait is cut into requests. Between them the rank looks whether it is interrupted, and whether the store
-// is still there, since not every store tells an error from a time that is over.
+// The wait is cut into requests. Between them the rank checks whether it is interrupted, and whether the
+// store still exists, since not every store distinguishes an error from a timeout.
 Result<std::string> Meeting::await_key(const std::string& key) {
   while (!waiting.expired()) {
     Deadline piece = earlier(waiting, wait_.next());

@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// An earlier session of the same job may take a moment to let go of its port.
+// An earlier session of the same job may take a moment to release its port.
 constexpr milliseconds port_patience{1500};
 constexpr milliseconds first_look_pause{20};
 constexpr milliseconds longest_look_pause{250};
@@ -42,10 +42,10 @@ bool is_own(const std::string& address, const std::vector<Interface>& interfaces
   });
 }
 
-// The places on which this process would serve so that others find it at `host`.
+// Returns the addresses on which this process would serve so that others find it at `host`.
 Result<Places> places_to_serve(const std::string& host, const SessionOptions& options, Deadline deadline) {
   if (!options.bind_address.empty()) return Places{{options.bind_address}, {}};
-  // A name that does not resolve here may still do so for the others (a Service that waits for us to be up).
+  // A name that does not resolve here may still do so for the others (a Service that waits for this rank).
   Result<std::vector<SocketAddress>> resolved = tcp::look_up(host, 0, deadline, options.interrupted);
   if (!resolved.ok()) return resolved.status();
   Result<std::vector<Interface>> interfaces = list_interfaces();
@@ -74,7 +74,7 @@ Result<std::unique_ptr<tcp::StoreServer>> serve_on(const tcp::StoreServerOptions
   }
 }
 
-// The first of the server's endpoints that one can connect to from here.
+// Returns the first of the server's endpoints that this host can connect to.
 Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer& server,
                                                          const security::SharedCredentials& credentials,
                                                          Deadline deadline) {
@@ -138,7 +138,7 @@ std::vector<std::string> listen_addresses(const std::string& host, const std::ve
   return exact ? addresses : std::vector<std::string>{""};
 }
 
-// `SessionMaker` makes the session that a launch asks for.
+// A `SessionMaker` makes the session that a launch asks for.
 class SessionMaker {
  public:
   SessionMaker(const Launch& launch, const SessionOptions& options, Deadline deadline)
@@ -264,7 +264,7 @@ Result<std::vector<std::string>> SessionMaker::file_addresses() const {
   return addresses;
 }
 
-// Fills in all that the file says, except for the token.
+// Fills in the contents of the file, except for the token.
 void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& text) const {
   text.nonce = server.nonce();
   text.boot_id = boot_id();
@@ -276,7 +276,7 @@ void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& t
   }
 }
 
-// A process that can read the file belongs to us, if it also has the token that the user may have given.
+// A process that can read the file belongs to the job, if it also has the user's token, if there is one.
 Result<security::SharedCredentials> SessionMaker::file_credentials(const file::SessionText& text) const {
   security::Settings settings = options_.security;
   settings.token = Secret::joined({settings.token.reveal(), "/", text.token.reveal()});

@@ -10,8 +10,8 @@
 
 namespace tutti::tools {
 
-// A `RankDump` is what a rank has told about itself (docs/debugging.md), read back. Ranks are those of the
-// world, except in the words of a call, where they are those of the communicator.
+// A `RankDump` is a rank's own description (docs/debugging.md), parsed. Ranks are those of the world, except
+// in the text of a call, where they are those of the communicator.
 struct RankDump {
   struct Operation {
     std::uint64_t number = 0;

@@ -80,7 +80,8 @@ std::string Merge::name(int rank) const {
   return known == names_.end() ? "rank " + std::to_string(rank) : known->second;
 }
 
-// Finds the first number at which ranks have called different things; then it does not matter who is behind.
+// Finds the first number at which ranks have made different calls. If there is one, it does not matter which
+// rank is behind.
 bool Merge::find_mismatch(const Group& group) {
   std::map<std::uint64_t, std::map<std::string, std::vector<int>>> calls;
   for (const auto& [rank, view] : group.views) {

@@ -11,7 +11,7 @@ namespace tutti::tools {
 
 std::vector<std::string> to_strings(const Environment& environment);
 
-// A `RankPlace` is what a rank must know about its world; see set_rank_variables.
+// A `RankPlace` is what a rank needs to know about its world; see set_rank_variables.
 struct RankPlace {
   int rank = 0;
   int world_size = 1;
@@ -34,12 +34,12 @@ std::vector<std::string> apply_exports(Environment& environment, const std::vect
 // since every user of the host can read command lines.
 void provide_token(Environment& environment);
 
-// Sets the variables of every launcher of this kind, and ours.
+// Sets the variables that launchers of this kind set, and tutti's own.
 void set_job_variables(Environment& environment, const JobPlace& job);
 void set_rank_variables(Environment& environment, const RankPlace& place);
 
-// If more ranks than cores wait for each other, polling only keeps the others from running. Values that the
-// user has set stay.
+// Limits polling if there are more ranks than cores, since a polling rank only keeps the others from
+// running. Values that the user has set are kept.
 void limit_spinning(Environment& environment, int local_ranks);
 // Sets OMP_NUM_THREADS, unless it is set, to a rank's share of the processors. Otherwise each of several
 // ranks would take all of them.

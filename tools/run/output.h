@@ -18,8 +18,8 @@
 
 namespace tutti::tools {
 
-// `Output` takes the ranks' output: to our own stdout and stderr, to log files, and its end into memory, for
-// the report about a rank that failed.
+// `Output` forwards the ranks' output to the launcher's stdout and stderr and to log files, and keeps its
+// last lines for the report about a rank that failed.
 class Output {
  public:
   Output(asio::io_context& io, const OutputOptions& options);
@@ -30,9 +30,10 @@ class Output {
   void write(int rank, Stream stream, std::string_view bytes);
   // The rank's output has ended.
   void finish(int rank);
-  // The last lines of its stderr, or of stdout where the two are merged.
+  // Returns the last lines of the rank's stderr, or of its stdout if the two are merged.
   std::vector<std::string> last_lines(int rank) const;
-  // Returns whether some output of the ranks could be written nowhere. The user has been told.
+  // Returns whether some output of the ranks was lost because it could not be written. The user has been
+  // told.
   bool lost() const { return lost_; }
   // Returns whether the reader of our stdout has gone away, while nothing else keeps the ranks' output.
   bool unread() const { return options_.directory.empty() && out_.reader_gone(); }

@@ -15,16 +15,16 @@
 #include "transport/driver/futex.h"
 #include "transport/driver/state.h"
 
-// The thread that drives when no caller does.
+// This is the thread that drives when no caller does.
 //
 // It sleeps in poll() on the driver's epoll descriptor, not in epoll_wait: so it takes no event and no bell
 // away from a caller that sleeps there, and it does not hold the baton meanwhile. As soon as a caller has
-// driven, it leaves that sleep and watches instead: it looks once in a grace period whether callers still
-// come. While one of them keeps the baton for long, it parks until that one leaves.
+// driven, it leaves that sleep and watches instead: it checks once in a grace period whether callers still
+// drive. While one of them keeps the baton for long, it parks until that one leaves.
 namespace tutti {
 namespace {
 
-// Callers that drive this often between two looks come without pause.
+// Callers that drive this often between two checks count as driving without pause.
 constexpr std::uint64_t busy_callers = 16;
 constexpr int longest_pauses = 16;
 // A program that closes all its descriptors closes the kick, too. So the background thread wakes now and then
@@ -141,7 +141,8 @@ void Driver::watch_callers() {
     futex_wait(state.background, background_watching, Deadline::after(pause));
     if (wanted()) break;
     const std::uint64_t drives = state.drives.load(std::memory_order_relaxed) - seen;
-    // Looking takes the processor away from a caller, so the busier they are the longer it waits.
+    // Each check takes the processor away from a caller, so the busier the callers are, the longer this
+    // thread waits.
     pause = drives < busy_callers ? state.options.grace
                                   : std::min(2 * pause, longest_pauses * state.options.grace);
     if (state.free()) {

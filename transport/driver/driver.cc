@@ -11,8 +11,8 @@
 namespace tutti {
 namespace {
 
-// Passes for one look at the kernel's list of what is ready, powers of two: while spinning, and while
-// something is expected in memory.
+// The driver asks the kernel which descriptors are ready once in this many passes, powers of two: while
+// spinning, and while something is expected in memory.
 constexpr unsigned spinning_passes_per_look = 4;
 constexpr unsigned memory_passes_per_look = 16;
 // A waiter that has the processor for itself reads the clock once in this many passes.
@@ -24,8 +24,8 @@ constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microsecon
 
 thread_local char this_thread_mark;
 
-// How many passes there are for one look at the kernel's list of what is ready. In the other passes pollables
-// look at memory themselves.
+// Returns the number of passes for each question to the kernel. In the other passes, pollables look at memory
+// themselves.
 unsigned passes_per_look(bool expects_memory, bool spinning) {
   if (expects_memory) return memory_passes_per_look;
   return spinning ? spinning_passes_per_look : 1;
@@ -69,7 +69,7 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     state.attention.store(true);
   }
   if (!state.has_background.load(std::memory_order_relaxed)) {
-    // The host may go to sleep on our descriptor now.
+    // The host program may sleep on our descriptor now.
     state.dozing.store(true);
     if (arm()) state.ring_if_dozing();
     state.poller.set_alarm(next_deadline());
@@ -84,7 +84,7 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   const std::uint32_t background = state.background.load();
-  // Its sleep was prepared by pollables that callers have touched since: from now on it watches, and prepares
+  // Callers have since used the pollables that prepared its sleep. So it watches from now on, and prepares
   // again.
   if (background == background_sleeping || background == background_parked ||
       (pending && background == background_watching)) {

@@ -94,7 +94,7 @@ void Mesh::compare_early(std::uint32_t context, std::uint64_t sequence) {
     if (known.call == nullptr && !known.finished) return;
     table->compared(*arrival);
     if (known.finished || *known.call != arrival->header.call) {
-      // One is enough: the communicator has failed now, and may be gone.
+      // One report is enough: the communicator has failed now, and may be gone.
       table->unkeep(*arrival);
       report(context, *arrival, known, nullptr);
       return;
@@ -193,8 +193,8 @@ bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   return false;
 }
 
-// Discards a message that does not belong to the local operation of its number, fails the receive that it
-// came for, if any, and tells the communicator.
+// Discards a message that does not belong to the local operation of its number, fails the receive that it was
+// for, if any, and tells the communicator.
 void Mesh::report(std::uint32_t context, Arrival& arrival, const ContextEvents::Known& known, RecvOp* op) {
   const int from = arrival.peer;
   const std::uint64_t sequence = arrival.header.tag.sequence;
@@ -211,7 +211,7 @@ void Mesh::report(std::uint32_t context, Arrival& arrival, const ContextEvents::
   }
   const Status why(Code::mismatch, text, differs ? -1 : from);
   arrival.channel->discard(arrival);
-  // The communicator hears first: it may find out more about the mismatch than its receive is told.
+  // The communicator is told first, since it may find out more about the mismatch than the receive is told.
   if (ContextTable* table = state_->attached(context))
     table->events->on_mismatch(from, sequence, differs ? &theirs : nullptr, why);
   if (op != nullptr) op->done(*op, why);

@@ -102,7 +102,7 @@ Status Mesh::choose(int peer_rank) {
   return Status(Code::unreachable, "no transport reaches " + peer(peer_rank).describe() + reasons, peer_rank);
 }
 
-// The first of those behind `transport` (null: of all) that reaches the peer, or null and why.
+// Returns the first transport after `transport` (null: of all) that reaches the peer, or null and the reason.
 Transport* Mesh::next_after(int peer_rank, const Transport* transport, std::string& reasons) {
   bool behind = transport == nullptr;
   for (const auto& each : options_.transports) {
@@ -137,8 +137,8 @@ void Mesh::on_unusable(int peer_rank, Transport& transport, const Status& why) {
   }
 }
 
-// A peer may come by a transport that we would only use after the one we have chosen: it has found, before
-// us, that this does not work.
+// A peer may use a transport that we would only use after the chosen one, if it has noticed before us that
+// the chosen one does not work.
 bool Mesh::follows(int peer_rank, const Transport& transport) const {
   const State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   const auto place = [this](const Transport* of) {
@@ -178,7 +178,7 @@ Channel* Mesh::open(int peer_rank) {
 Channel* Mesh::on_incoming(int peer_rank, Transport& transport) {
   if (peer_rank < 0 || peer_rank >= size() || peer_rank == rank()) return nullptr;
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
-  // A channel that is closing may still have something to tell.
+  // A channel that is closing may still report events.
   if (state_->shut) return entry.channel.get();
   if (!entry.status.ok() || !choose(peer_rank).ok()) return nullptr;
   if (entry.transport != &transport) {
@@ -200,7 +200,7 @@ void Mesh::on_channel_down(int peer_rank, const Status& why) {
     numbers.push_back(number);
   }
   fail_posted();
-  // Contexts may be detached by what they hear.
+  // Events may detach contexts.
   for (const std::uint32_t number : numbers) {
     if (ContextTable* table = state_->attached(number)) table->events->on_peer_down(peer_rank, status);
   }
@@ -221,7 +221,7 @@ void Mesh::fail_peer(int peer_rank, const Status& why) {
   if (channel != nullptr) channel->close(peer_status(peer_rank), false);
 }
 
-// The first that shares memory and reaches all members.
+// Returns the first transport that shares memory and reaches all members.
 Result<Transport*> Mesh::sharing_transport(std::span<const int> members) const {
   std::string reasons;
   for (const auto& transport : options_.transports) {

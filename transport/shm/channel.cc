@@ -10,9 +10,9 @@ namespace {
 
 // The peer is told of this many bytes at a time, and reads them while the next ones are written.
 constexpr std::size_t publish_bytes = 16 * 1024;
-// So many bytes are read at a time, before the peer is told that there is room again.
+// This many bytes are read at a time, before the peer is told that there is room again.
 constexpr std::size_t consume_bytes = 16 * 1024;
-// Work for one peer before others have their turn.
+// The amount of work for one peer before others get their turn.
 constexpr std::size_t read_budget = 512 * 1024;
 
 }  // namespace
@@ -210,7 +210,7 @@ void Channel::write() {
   if (pipe_->out().broken()) pipe_failed(broke("an impossible position in our ring"));
 }
 
-// Writes a header, or a piece of payload. False if there is no room.
+// Writes a header, or a piece of payload. Returns false if there is no room.
 bool Channel::write_some(OutgoingFrame& frame) {
   RingWriter& out = pipe_->out();
   const std::span<std::byte> room = out.room();
@@ -268,7 +268,7 @@ void Channel::read_some(std::span<const std::byte> bytes) {
     consume(bytes.first(taken));
     return;
   }
-  // Copied before it is judged: the peer could still change it.
+  // It is copied before it is checked, since the peer could still change it.
   EncodedFrameHeader copy;
   std::memcpy(copy.data(), bytes.data(), copy.size());
   in.advance(frame_header_bytes);

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds pause_when_scarce{100};
 
 }  // namespace
 
-// A connection before its first note.
+// A `Stranger` is a connection before its first note.
 class Listener::Stranger final : public LinkEvents, public Timer {
  public:
   Stranger(Listener& listener, Descriptor socket)
@@ -25,7 +25,7 @@ class Listener::Stranger final : public LinkEvents, public Timer {
                                      listener.context_.guard_for_stranger(), *this)) {}
   ~Stranger() override { listener_.context_.timers.cancel(*this); }
 
-  // The stranger may be gone afterwards.
+  // It may destroy this stranger.
   void listen_to() {
     listener_.context_.timers.set(*this, Deadline::after(listener_.context_.options.handshake_timeout));
     const Status watched = link_->start();

@@ -114,7 +114,7 @@ int receive_note(int socket, Note& note, std::vector<Descriptor>& descriptors) {
     got = recvmsg(socket, &packet, MSG_CMSG_CLOEXEC);
   }
   if (got < 0) return errno;
-  // Owned before anything is judged, so that none leaks.
+  // The descriptors are owned before anything is checked, so that none leaks.
   for (cmsghdr* header = CMSG_FIRSTHDR(&packet); header != nullptr; header = CMSG_NXTHDR(&packet, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);

@@ -10,7 +10,7 @@
 namespace tutti::shm {
 namespace {
 
-// Until a member has taken its offer from the queue, or others have taken theirs.
+// The pause until a member has taken its offer from the queue, or others have taken theirs.
 constexpr std::chrono::milliseconds pause_while_not_taken{2};
 
 }  // namespace
@@ -66,8 +66,8 @@ void SegmentLeader::make() {
   offer();
 }
 
-// Makes the offer to all that have not got theirs. Descriptors on their way count against a limit of the
-// user, so with many members it can take several rounds.
+// Makes the offer to all that have not got theirs. Descriptors in flight count against a limit of the user,
+// so with many members this can take several rounds.
 void SegmentLeader::offer() {
   std::vector<int> descriptors = {segment_->descriptor()};
   for (const Member& member : members_) descriptors.push_back(member.rope->descriptor());
@@ -148,7 +148,7 @@ void SegmentLeader::finish() {
   note.kind = NoteKind::go;
   std::vector<SharedMemory::Member> members;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    // A member that cannot be told is dead: the segment's owner will hear of that in a moment.
+    // A member that cannot be told is dead: the segment's owner will be told in a moment.
     if (i > 0) members_[i].link->send_last(note);
     members.push_back({request_.members[i], std::move(members_[i].rope), std::move(members_[i].link)});
   }

@@ -14,7 +14,7 @@
 namespace tutti::shm {
 namespace {
 
-// Tries all that a process needs to share memory.
+// Tries everything that a process needs in order to share memory.
 Status try_segment() {
   Segment made, mapped;
   if (const Status created = made.create(page_bytes()); !created.ok()) return created;
@@ -42,7 +42,7 @@ Status Transport::prepare() {
   return {};
 }
 
-// Symmetrical: only what both have published is compared.
+// This is symmetrical, since it only compares what both have published.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto theirs = published_by(peer);
   if (!theirs) return Status(Code::unreachable, peer.describe() + " has no usable shm address", peer.rank);
@@ -107,7 +107,7 @@ void Transport::stop() {
   context_.stop(*this);
 }
 
-// Returns whether it is the process that our table has for its rank, and means us.
+// Returns whether the sender is the process that our table has for its rank, and wants to reach this one.
 bool Transport::is_peer(const Note& hello) const {
   const auto size = static_cast<std::uint32_t>(context_.owner->size());
   const auto rank = static_cast<std::uint32_t>(context_.owner->rank());

@@ -202,7 +202,7 @@ std::size_t StreamReceiver::store(Incoming& message, std::uint64_t at, std::span
   return bytes.size();
 }
 
-// Combines straight from the pipe's memory if elements are aligned there, else by way of the stack.
+// Combines directly from the pipe's memory if elements are aligned there, else through a buffer on the stack.
 std::size_t StreamReceiver::reduce(const Sink& sink, std::uint64_t at, std::span<const std::byte> bytes) {
   const std::size_t element = size_of(sink.reducer->type);
   const std::size_t size = bytes.size() / element * element;
@@ -288,7 +288,7 @@ StreamReceiver::Incoming& StreamReceiver::take_incoming(const FrameHeader& heade
   return message;
 }
 
-// Forgets a message and gives back what it held. Its receive is the caller's affair.
+// Forgets a message and gives back what it held. The caller handles its receive.
 void StreamReceiver::release(Incoming& message) {
   if (message.eager) {
     const auto bytes = static_cast<std::uint32_t>(message.header.bytes);

@@ -2,8 +2,9 @@
 
 #include "transport/stream/receiver.h"
 
-// Payloads that come by connections of their own, announced by the headers on the first one. Several can be
-// under way for one message, so it is complete when all of its bytes are here, whatever came last.
+// This file receives payloads over side connections, which the headers on the first connection announce.
+// Several payloads of one message can be in flight, so the message is complete when all of its bytes have
+// arrived, in any order.
 namespace tutti {
 
 const char* StreamReceiver::announce_on_side(Incoming& message, const FrameHeader& header) {
@@ -58,7 +59,7 @@ void StreamReceiver::side_filled(std::uint8_t side, std::size_t bytes) {
   if (message->received == message->header.bytes) complete(*message);
 }
 
-// The rest of the message is thrown away as it comes.
+// The rest of the message is discarded as it arrives.
 void StreamReceiver::forget_on_sides(const Incoming& message) {
   for (auto& queue : sides_) {
     for (SidePayload& payload : queue) {

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// Announcements let through before a waiting fragment has its turn.
+// The number of announcements that may go before a waiting fragment gets its turn.
 constexpr std::uint32_t announcements_per_fragment = 16;
 
 constexpr std::uint32_t slot_index(std::uint32_t id) { return id & 0xffff; }

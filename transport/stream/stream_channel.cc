@@ -193,13 +193,13 @@ std::size_t StreamChannel::side_consume(std::uint8_t side, std::span<const std::
 
 std::size_t StreamChannel::side_left(std::uint8_t side) const { return state_->receiver.side_left(side); }
 
-// A goodbye can overtake what went before it on side connections.
+// A goodbye can overtake earlier data on side connections.
 void StreamChannel::end_if_peer_left() {
   if (!state_->peer_left || (state_->status.ok() && state_->receiver.expects_sides())) return;
   end(Status(Code::aborted, owner_.peer(peer_).describe() + " has left", peer_));
 }
 
-// Sends what a frame has set free: clears, credit, and fragments that were waiting for either.
+// Sends what a frame has made possible: clears, credit, and fragments that were waiting for either.
 void StreamChannel::after_receiving() {
   if (state_->status.ok() && state_->sender.has_frames()) flush();
 }
@@ -217,7 +217,7 @@ void StreamChannel::end_pipe() {
   close_pipe();
 }
 
-// The peer is gone, or we are and it has noticed.
+// The peer is gone, or this side has closed and the peer has noticed.
 void StreamChannel::end(const Status& why) {
   if (state_->status.ok()) {
     fail(why);

@@ -10,9 +10,9 @@
 namespace tutti::tcp {
 namespace {
 
-// Bytes in flight between two looks at what else there is to send: large messages take turns by frames.
+// Bytes to take before checking what else there is to send, so that large messages take turns by frames.
 constexpr std::size_t hold_bytes = 256 * 1024;
-// Work for one peer before others have their turn.
+// The amount of work for one peer before others get their turn.
 constexpr std::size_t write_budget = 1024 * 1024;
 constexpr std::size_t read_budget = 512 * 1024;
 // Payloads from this size on are read into place; below, one read into the scratch for many frames costs
@@ -23,12 +23,12 @@ constexpr std::size_t direct_bytes = 4096;
 constexpr std::size_t header_read_bytes = 16 * 1024;
 // Read behind a large payload: the next header, and a small frame perhaps. More would have to be copied.
 constexpr std::size_t behind_direct_bytes = 2048;
-// So many messages to a peer, without waiting for anything meanwhile, are sent at once.
+// This many messages to a peer are sent at once if the rank waits for nothing in between.
 constexpr unsigned sent_at_once = 2;
-// Larger messages gain nothing from leaving together.
+// Larger messages gain nothing from being sent together.
 constexpr std::size_t coalesced_bytes = 64 * 1024;
 
-// The bytes of a frame that go by the first connection.
+// Returns the bytes of a frame that the first connection carries.
 std::size_t frame_bytes(const OutgoingFrame& frame) {
   return frame.header.size() + (frame.side == 0 ? frame.payload.size() : 0);
 }
@@ -124,7 +124,7 @@ void Channel::write_frames() {
     if (!open_ || held_count_ == 0) break;
     coalesce();
     const std::size_t written = budget == 0 ? 0 : write_held(write_error_);
-    // Whatever the peer sent before it went is still to be read, and may tell why it went.
+    // Data that the peer sent before it left must still be read, and may tell why it left.
     if (write_error_) break;
     if (written == 0) {
       want_writable();
@@ -244,7 +244,8 @@ bool Channel::read_frames() {
     const std::size_t got = read_once(error, room);
     any |= got > 0;
     if (!open_ || error == asio::error::interrupted) break;
-    // The socket is empty now, and if it is not, the driver will say so again: no need to ask.
+    // The socket is probably empty now. If it is not, the driver will report it again, so there is no need to
+    // ask.
     if (!error && got < room && !pipe_.is_encrypted()) break;
     if (error == asio::error::would_block && !write_error_) break;
     if (error == asio::error::eof) {

@@ -3,14 +3,15 @@
 #include "transport/stream/limits.h"
 #include "transport/tcp/channel.h"
 
-// How a channel spreads the payloads of large messages over several connections. All headers go by the first
-// one, in order; that keeps the order of everything, and tells the other side what comes where.
+// This file spreads the payloads of large messages over several connections. All headers use the first one,
+// in order. That keeps everything in order, and tells the other side which payload arrives on which
+// connection.
 namespace tutti::tcp {
 namespace {
 
-// Messages from this size on are worth connections of their own.
+// Messages from this size on are worth separate connections.
 constexpr std::uint64_t shared_bytes = 512 * 1024;
-// Work for one side before others have their turn.
+// The amount of work for one side before others get their turn.
 constexpr std::size_t side_read_budget = 512 * 1024;
 
 }  // namespace

@@ -162,14 +162,15 @@ void Connector::greet() {
     attempt_failed(error);
     return;
   }
-  // The peer may welcome us at any moment from now on, so this attempt is only given up with the whole.
+  // The peer may welcome us at any moment from now on, so this attempt is only given up together with the
+  // connector.
   context_.timers.set(*this, deadline_);
   watch_for(EPOLLIN);
 }
 
 void Connector::read_answer() {
   asio::error_code error;
-  // Reads not a byte more than the answer: frames may follow.
+  // Reads exactly the answer: frames may follow.
   have_ += pipe_.read(std::span(answer_).subspan(have_), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) return;
   if (error) {
@@ -249,7 +250,7 @@ void Connector::pause(milliseconds delay) {
 void Connector::on_timer() {
   if (deadline_.expired()) {
     const std::string last = last_error_ ? ", last: " + text_of(last_error_) : ": nothing answered";
-    // Without descriptors, or without a local port.
+    // There is no descriptor, or no local port.
     const bool scarce = is_scarcity(last_error_) || last_error_.value() == EADDRNOTAVAIL;
     fail(scarce ? Code::resource_exhausted : Code::unreachable,
          "no connection to " + format_endpoints(address_.endpoints) + " in time" + last +

@@ -84,7 +84,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   bool read() {
     events_ = EPOLLIN;
     asio::error_code error;
-    // Reads not a byte more than the hello: the bytes behind it belong to the channel.
+    // Reads exactly the hello, since the bytes after it belong to the channel.
     have_ += pipe_.read(std::span(bytes_).subspan(have_), error);
     if (error == asio::error::would_block || error == asio::error::interrupted) return true;
     if (error) {

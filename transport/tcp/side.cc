@@ -49,7 +49,7 @@ void OutgoingSide::on_ready(std::uint32_t events) {
     write();
     if (open_ && !full_) events_.on_side_room();
   } else if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
-    // The peer never says anything here.
+    // The peer never sends anything here.
     close();
     events_.on_side_lost("a side connection was closed");
   }

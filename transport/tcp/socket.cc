@@ -14,9 +14,9 @@
 namespace tutti::tcp {
 namespace {
 
-// Dead hosts are the heartbeats' business; these only see to it that no connection stays for ever. Not
-// shorter: a peer that does not read for a while (a debugger, a long computation without our thread) is not
-// dead.
+// Heartbeats detect dead hosts; these limits only ensure that no connection stays for ever. They are not
+// shorter, because a peer that does not read for a while (a debugger, a long computation without our thread)
+// is not dead.
 constexpr int keepalive_idle_s = 30;
 constexpr int keepalive_interval_s = 10;
 constexpr int keepalive_probes = 6;
@@ -56,7 +56,7 @@ asio::error_code listen_on(Acceptor& acceptor, const Endpoint& endpoint, const S
   if (!made) return last_error();
   adopt(acceptor, endpoint, std::move(made), error);
   if (error) return error;
-  // A port of an earlier run whose connections linger may be taken; one with a living listener may not.
+  // This allows a port of an earlier run whose connections linger, but not one that still has a listener.
   acceptor.set_option(Acceptor::reuse_address(endpoint.port() != 0), error);
   if (endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
   acceptor.bind(endpoint, error);

@@ -168,7 +168,7 @@ void Transport::on_hello(const Hello& hello, Pipe pipe) {
   }
   const auto answer = encode(verdict);
   asio::error_code error;
-  // The first bytes on a new connection: if there is no room for them, something is very wrong.
+  // The first bytes on a new connection: a new socket always has room for them.
   const std::size_t sent = pipe.write(std::span<const std::byte>(answer), error);
   if (verdict != Verdict::welcome || error || sent != answer.size()) return;
   tune(pipe.socket());

@@ -50,7 +50,7 @@ struct Bound {
   StoreServer::Endpoint endpoint;
 };
 
-// Ports that the kernel gives to outgoing connections are taken by chance.
+// A port in the kernel's range for outgoing connections may be taken by chance.
 std::string other_port_advice(std::uint16_t port) {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   unsigned first = 0, last = 0;
@@ -96,7 +96,7 @@ Result<Bound> bind_one(SocketAddress address, bool both_families) {
 
 Result<Bound> bind_port(const std::string& host, std::uint16_t port) {
   if (host.empty()) {
-    // Hosts without IPv6 refuse the socket or its address, but a port in use is a port in use.
+    // Hosts without IPv6 refuse the socket or its address, but a port in use is an error.
     Result<Bound> all = bind_one(*parse_address("::", port), true);
     if (all.ok() || all.status().message().find("is in use") != std::string::npos) return all;
     return bind_one(*parse_address("0.0.0.0", port), false);
@@ -222,7 +222,7 @@ void StoreServer::Impl::accept_some(Listener& listener) {
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       if (errno != EMFILE || !make_room(true)) return pause_accepting(listener);
     }
-    // Anything else is the fate of that one connection.
+    // Other errors concern only that one connection.
   }
   await_client(listener);
 }
@@ -263,7 +263,7 @@ void StoreServer::Impl::adopt(int fd) {
   client->start();
 }
 
-// The rest of the room belongs to clients that take part: they wait for an answer, or hold keys as ranks do.
+// The remaining places are for active clients, which wait for an answer or hold keys as ranks do.
 bool StoreServer::Impl::make_room(bool full) {
   const auto now = std::chrono::steady_clock::now();
   for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {

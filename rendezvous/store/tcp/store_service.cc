@@ -145,7 +145,7 @@ void StoreService::let_go(Parked& parked) {
 }
 
 // A connection that was made again has the will of the one before: only the end of the last one counts. A
-// client that takes its will back does so for all of them.
+// client that cancels its will does so for all of them.
 Frame StoreService::handle_will(const StoreRequest& request, Parked& parked) {
   if (request.ByteSizeLong() > most_will_bytes)
     return encode(
