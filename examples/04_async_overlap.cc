@@ -1,6 +1,6 @@
 // Computing while data travels. all_reduce returns at once; the operation runs on by itself, and what it
-// returned, a Work, is asked later. Here eight blocks are computed one after another, and each is on its way
-// as soon as it is ready, while the next one is being computed.
+// returned, a Work, is asked later. Here eight blocks are computed one after another, and each is sent as
+// soon as it is ready, while the next one is being computed.
 //
 //   tutti run -n 4 -- 04_async_overlap
 #include <atomic>
@@ -46,7 +46,7 @@ int main(int argc, char** argv) try {
   if (comm.rank() == 0)
     print("computed all ", blocks, " blocks; ", finished, " had already been added up meanwhile");
 
-  // Results may be read, and errors come out, once wait() has returned.
+  // Results may be read once wait() has returned. It throws if the operation failed.
   for (tutti::Work& work : in_flight) work.wait();
 
   const double size = comm.size();

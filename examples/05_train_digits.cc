@@ -69,7 +69,7 @@ class Trainer {
         gradient_sum_(comm, bucket_size) {}
 
   // One pass over all training images, in an order that differs from epoch to epoch but not from rank to
-  // rank. Returns the mean loss on the way.
+  // rank. Returns the mean loss during the pass.
   double run_epoch(int epoch) {
     std::vector<const Image*> order;
     for (const Image& image : digits_.train) order.push_back(&image);

@@ -15,7 +15,7 @@ double seconds_now();
 // calls.
 double time_of(const std::function<void()>& call, int calls);
 
-// Ends the program: without this measurement the others of the run would be misread.
+// Ends the program, since without this measurement the others of the run would be misread.
 [[noreturn]] void fail(const char* what);
 
 }  // namespace tutti::perf

@@ -106,7 +106,7 @@ void chain_of_reductions(benchmark::State& state) {
   });
 }
 
-// Two steps each: a send and the receive that it meets.
+// Each message is two steps: a send and the receive that it matches.
 void messages_to_itself(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder) {
     for (std::uint32_t i = 0; i < steps; ++i) {

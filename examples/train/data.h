@@ -17,14 +17,13 @@ struct Image {
   int digit;
 };
 
-// The images of data/digits.csv: those to learn from, and those that are only looked at to see what was
-// learnt.
+// The images of data/digits.csv: those for training, and those that only measure the accuracy.
 struct Digits {
   std::vector<Image> train;
   std::vector<Image> test;
 };
 
-// From `first` up to, but not including, `last`.
+// The range from `first` up to, but not including, `last`.
 struct Slice {
   std::size_t first;
   std::size_t last;

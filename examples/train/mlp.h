@@ -60,8 +60,8 @@ class Mlp {
     return softmax(images);
   }
 
-  // After `forward` of the same images. Computes the gradients of their loss times `scale`, from the top
-  // layer down, and calls `layer_done` with the gradients of each layer as soon as those are final.
+  // Call this after `forward` of the same images. Computes the gradients of their loss times `scale`, from
+  // the top layer down, and calls `layer_done` with the gradients of each layer as soon as those are final.
   void backward(std::span<const Image* const> images, float scale,
                 const std::function<void(std::span<float>)>& layer_done) {
     std::vector<float> delta = probabilities_;  // of the loss by each unit's weighted sum
@@ -106,7 +106,7 @@ class Mlp {
     }
   }
 
-  // The probability that the network gives to each digit, and how well that fits.
+  // The probability that the network gives to each digit, and the score of that.
   Score softmax(std::span<const Image* const> images) {
     Score score;
     probabilities_ = outputs_.back();

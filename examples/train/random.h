@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-// The same numbers from the same seed on every machine, which std::shuffle and std::uniform_real_distribution
-// do not promise.
+// Gives the same numbers for the same seed on every machine, which std::shuffle and
+// std::uniform_real_distribution do not promise.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}

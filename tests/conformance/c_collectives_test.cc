@@ -1,4 +1,5 @@
-// Every collective, type and operation through the C interface, against a plain computation of the answer.
+// Tests every collective, type and operation through the C interface against a plain computation of the
+// answer.
 #include <atomic>
 #include <cstring>
 #include <memory>

@@ -1,4 +1,4 @@
-// Promises of the C interface besides right answers: errors, structures, times, groups.
+// Tests promises of the C interface besides correct results: errors, structures, times, groups.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -133,7 +133,7 @@ TEST(CInterface, TimeoutsNameWhoIsLate) {
   });
 }
 
-// Long enough for what is late to be noticed and spoken about among the ranks.
+// This is long enough for the ranks to notice that one is late and to exchange notes about it.
 constexpr std::chrono::milliseconds noticed{300};
 
 TEST(CInterface, TimesThatTheClockCannotCountHaveNoEnd) {

@@ -1,4 +1,4 @@
-// How a communicator ends, and what its other ranks see.
+// Tests how a communicator ends, and what its other ranks see.
 
 #include <atomic>
 #include <stdexcept>

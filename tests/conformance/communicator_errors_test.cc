@@ -42,8 +42,8 @@ TEST_P(CommunicatorErrors, DifferentCallsAreAMismatchOnBothSides) {
     ranks.run([&](Communicator& comm) {
       std::vector<float> data(4, 1.0f);
       Status status = outcome(variant.call(comm, data, comm.rank() == 1));
-      // A side that needs nothing from the other may have finished before it could know; then its next call
-      // tells.
+      // A side that needs nothing from the other may have finished before it could notice; then its next call
+      // reports the error.
       if (status.ok()) status = outcome(comm.barrier());
       EXPECT_EQ(status.code(), Code::mismatch) << variant.name << ": " << status.to_string();
       EXPECT_EQ(comm.status().code(), Code::mismatch);
@@ -91,7 +91,7 @@ TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
   }
 }
 
-// What one rank's function throws fails the collective on all, also on those that have their result.
+// If one rank's function throws, the collective fails on all ranks, even on those that have their result.
 TEST_P(CommunicatorErrors, AUsersOperationThatThrowsFailsOnAllRanks) {
   struct Thrower {
     bool throws = false;

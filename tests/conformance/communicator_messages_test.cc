@@ -1,4 +1,4 @@
-// Messages between two ranks, and what they and collectives cost.
+// Tests messages between two ranks, and the costs of messages and collectives.
 
 #include <vector>
 

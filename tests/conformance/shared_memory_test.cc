@@ -1,4 +1,4 @@
-// Ranks that share memory: sleepers are woken, and ranks that call different things are told.
+// Tests ranks that share memory: sleepers are woken, and ranks that make different calls get an error.
 
 #include <atomic>
 #include <functional>
@@ -47,7 +47,7 @@ TEST_P(SharedMemory, SleepersAreWoken) {
   });
 }
 
-// Whatever TUTTI_SHM_WINDOW says; elements lie where they may in all of them.
+// Any TUTTI_SHM_WINDOW works: elements are aligned in windows of any size.
 TEST_P(SharedMemory, WindowsOfAnySize) {
   for (const std::uint64_t bytes : {1u, 700u, 1001u, 4097u, 50'001u}) {
     Cluster ranks(GetParam(), {.transport = "shared", .window_bytes = bytes});
@@ -69,8 +69,8 @@ Status ending(Work work) {
   }
 }
 
-// One rank calls something else than the others. Some notice only when they are some operations further on,
-// but all of them do, and hear of both calls.
+// One rank makes another call than the others. Some only notice some operations later, but all of them
+// notice, and learn of both calls.
 TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
   struct Variant {
     const char* name;

@@ -1,4 +1,4 @@
-// Connections that say a hello as clients do, and then little or nothing.
+// Tests connections that send a hello as clients do, and then little or nothing.
 #include <array>
 #include <future>
 #include <vector>
@@ -122,7 +122,7 @@ TEST(StoreStrangers, WhoWaitForALotAreBounded) {
   EXPECT_TRUE(rank->set("k", std::string(std::size_t{1} << 20, 'v'), ample()).ok());
 }
 
-// 10 s is what a stranger has by default.
+// A stranger has 10 s by default.
 TEST(StoreStrangers, AClientThatTakesItsTimeIsNone) {
   tcp::StoreServerOptions options;
   options.greeting_timeout = seconds(3);

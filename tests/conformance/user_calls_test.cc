@@ -1,5 +1,5 @@
-// Errors speak of what the user has called: `split`, `allocate` and `init` are carried out by collectives
-// that the program has not called, and algorithms have names.
+// Errors name the user's call: `split`, `allocate` and `init` use collectives that the program has not
+// called. Algorithms have names.
 
 #include <array>
 #include <functional>
@@ -36,7 +36,7 @@ class UserCalls : public testing::TestWithParam<std::string> {
  protected:
   using Call = std::function<void(Communicator&)>;
 
-  // Rank 1 of two makes another call than rank 0: what both are told.
+  // Rank 1 of two makes another call than rank 0. Returns the errors of both.
   std::array<std::string, 2> mismatch_of(const Call& usual, const Call& odd) {
     Cluster ranks(2, {.transport = GetParam()});
     std::array<std::string, 2> texts;

@@ -23,8 +23,8 @@ const std::vector<std::string> kinds = {"all_reduce", "reduce",  "broadcast", "a
 
 class Kill : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-// One run: a victim, a collective, a size and a moment drawn from the generator. The times, in milliseconds,
-// after which the others knew, and that it took them to shrink.
+// Runs once with a random victim, collective, size and moment. Returns the times in milliseconds until the
+// others knew, and that they took to shrink.
 struct Times {
   std::vector<double> noticed, shrunk;
 };
@@ -96,7 +96,7 @@ TEST(KillIdle, IsNoticedByAll) {
   }
 }
 
-// The victim is in another communicator than half of those who are told.
+// The victim is in another communicator than half of the ranks that are told.
 TEST(KillSplit, IsNoticedInAllCommunicators) {
   for (const std::string transport : {"tcp", "shm"}) {
     FaultWorld world(6, {"split", "all_reduce", "1000"}, {.transport = transport});

@@ -46,7 +46,7 @@ bool is_known(Process& rank) {
   return true;
 }
 
-// How long a start takes in which nothing happens, from there on.
+// Returns how long an undisturbed start takes from that moment on.
 microseconds undisturbed(const Start& start) {
   FaultWorld world(start.size, {"idle"}, options_of(start));
   for (int rank = 0; rank < start.size; ++rank) EXPECT_TRUE(is_known(world.rank(rank)));

@@ -1,4 +1,4 @@
-// Ranks that cannot meet for lack of what a host usually has say what it is.
+// Ranks that cannot meet because the host lacks something say what it lacks.
 #include <chrono>
 #include <csignal>
 #include <deque>
@@ -62,7 +62,7 @@ TEST(MeetingWithoutLoopback, SaysSo) {
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(100));
 }
 
-// The ranks meet, and then there is no path between them. The rest of `init` has no other name than that.
+// The ranks meet, and then there is no path between them. The errors name `init` as the call.
 TEST(MeetingWithoutAWay, SpeaksOfInit) {
   FaultWorld world(
       2, {"idle"},
@@ -72,13 +72,13 @@ TEST(MeetingWithoutAWay, SpeaksOfInit) {
     const auto failure = world.failure(rank);
     ASSERT_TRUE(failure) << world.report();
     EXPECT_EQ(failure->code, "peer_lost") << failure->message;
-    // All show what the first of them has noticed.
+    // All ranks show the error that the first of them noticed.
     EXPECT_TRUE(failure->message.starts_with("rank ")) << failure->message;
     EXPECT_NE(failure->message.find(": init() "), std::string::npos) << failure->message;
   }
 }
 
-// Two ranks in a network of their own, in which a firewall does something to the ports of each of `blocked`.
+// Two ranks in a separate network, in which a firewall blocks the ports of each rank in `blocked`.
 class BehindAFirewall {
  public:
   BehindAFirewall(const std::string& verdict, const std::vector<int>& blocked, const std::string& limit) {
@@ -113,7 +113,7 @@ class BehindAFirewall {
   std::deque<Process> ranks_;
 };
 
-// The thread's network is that of the processes that it starts.
+// Processes inherit the network of the thread that starts them.
 void behind_a_firewall(const std::string& verdict, const std::vector<int>& blocked, const std::string& limit,
                        const std::function<void(std::deque<Process>&)>& check) {
   std::string why_not;

@@ -80,7 +80,7 @@ TEST_F(Proxied, ACutIsALostPeerAfterTheLimit) {
   }
 }
 
-// The answer of a port to bytes that were sent to it once before.
+// Returns the answer of a port to bytes that are sent to it a second time.
 std::string replay(const TcpProxy::Record& record) {
   const int descriptor = connect_to(listened_on, record.port);
   if (descriptor < 0) return "nothing listens";
@@ -109,7 +109,7 @@ void expect_refused(const TcpProxy::Record& record) {
   ASSERT_GE(record.answered.size(), 2 * notice);
   ASSERT_EQ(record.answered[notice + verdict], 2);  // it was accepted then
   const std::string answer = replay(record);
-  // Another nonce, then that the proof is none, and nothing else.
+  // The port sends another nonce, then a refusal of the proof, and nothing else.
   ASSERT_LE(answer.size(), 2 * notice);
   ASSERT_GE(answer.size(), notice);
   EXPECT_EQ(answer[verdict], 1);
@@ -120,7 +120,7 @@ void expect_refused(const TcpProxy::Record& record) {
 
 TEST_F(Proxied, ARecordedHandshakeIsWorthNothing) {
   start(3, {{"TUTTI_TOKEN", "4d7c1f0a93b25e68"}}, 2);
-  // The store's, while it serves.
+  // The store's port, while it serves.
   const auto to_the_store = [&] {
     for (const TcpProxy::Record& record : proxy_->records()) {
       if (record.port == first_port_ && record.answered.size() > 2 * notice) return record;

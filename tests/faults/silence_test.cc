@@ -1,4 +1,4 @@
-// Ranks of which nothing is heard: stopped, or busy.
+// Tests ranks that are silent because they are stopped, or busy.
 
 #include <csignal>
 #include <cstdio>

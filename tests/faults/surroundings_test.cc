@@ -1,4 +1,4 @@
-// Trouble that the machine, or the program around it, makes for a rank.
+// Tests ranks in a difficult environment: the machine, or the program around them.
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -61,7 +61,7 @@ TEST_P(Interrupted, ByAlarmsAllTheTime) {
   Process::Environment variables = {{"TUTTI_TRANSPORTS", encrypted ? "tcp" : GetParam()}};
   if (encrypted) variables.insert({{"TUTTI_TOKEN", "of this test"}, {"TUTTI_TLS", "1"}});
   Ranks ranks(3, {"alarms", "1"}, variables);
-  // The first come long before the one that serves the store.
+  // The first ranks start long before the one that serves the store.
   for (const int rank : {2, 1}) ranks.start(rank);
   EXPECT_FALSE(ranks.all().front().wait(std::chrono::milliseconds(300)));
   ranks.start(0);
@@ -83,7 +83,7 @@ TEST_P(Forked, ChildrenAreRefusedAndParentsGoOn) {
   ranks.expect_good_end();
 }
 
-// A data loader's workers, which inherit all that there is and know nothing of it.
+// These are like a data loader's workers, which inherit everything and do not know of it.
 TEST_P(Forked, ChildrenOfABusyParentEndAndDisturbNobody) {
   Ranks ranks(2, {"workers"}, {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.start_all();
@@ -128,7 +128,8 @@ TEST(FewDescriptors, AreAClearError) {
         told |= rank.err().find(words) != std::string::npos;
       report += rank.report();
     }
-    // With enough to begin with, but not for all connections, others may be the first to give it up.
+    // If a rank has enough descriptors to begin with, but not for all connections, others may give it up
+    // first.
     EXPECT_EQ(report.find(": :"), std::string::npos) << report;
     EXPECT_TRUE(told || !failed || report.find("peer_lost: ") != std::string::npos) << report;
     refused += told ? 1 : 0;

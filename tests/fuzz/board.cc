@@ -1,6 +1,5 @@
-// Collectives over shared memory into which another rank writes what it should not, anywhere and at any
-// moment. The results are worth nothing then; but nothing outside that memory and of our buffers may be
-// touched.
+// Fuzzes collectives over shared memory into which another rank writes anything, anywhere, at any moment. The
+// results are then undefined, but no memory outside it and our buffers may be touched.
 #include <memory>
 #include <vector>
 

@@ -1,6 +1,6 @@
-// Guards of connections that TLS protects by certificates: one that hears whatever the input says, one that
-// hears it inside TLS from a peer whose certificate is good, or of another authority, and two that are
-// connected through a process that changes, drops and adds bytes.
+// Fuzzes guards of connections that TLS protects by certificates: one that receives the input, one that hears
+// it inside TLS from a peer whose certificate is good, or of another authority, and two that are connected
+// through a process that changes, drops and adds bytes.
 #include "tests/support/certificates.h"
 
 #include <array>
@@ -22,7 +22,7 @@ using security::Service;
 using security::Tls;
 using State = Guard::State;
 
-// The credentials of the job, and the TLS of two processes that do not play by the guards' rules.
+// The credentials of the job, and the TLS of two processes that break the guards' rules.
 struct Holders {
   security::SharedCredentials credentials;
   std::unique_ptr<const security::TlsContext> insider, outsider;

@@ -1,5 +1,5 @@
-// The message protocol (StreamChannel), as a faulty peer may speak it, while this side sends, receives and
-// takes back. The first bytes choose what happens; whole frames are made up so that most get past the first
+// Fuzzes the message protocol (StreamChannel) as a faulty peer may speak it, while this side sends, receives
+// and cancels. The first bytes choose what happens; whole frames are made up so that most get past the first
 // checks.
 #include <deque>
 #include <vector>

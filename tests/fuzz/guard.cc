@@ -1,5 +1,5 @@
-// Guards of connections, with and without a token or TLS: one that hears whatever the input says, and two
-// that are connected through a process that changes, drops and adds bytes.
+// Fuzzes guards of connections, with and without a token or TLS: one that receives the input, and two that
+// are connected through a process that changes, drops and adds bytes.
 #include "core/security/guard.h"
 
 #include <string>

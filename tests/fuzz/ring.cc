@@ -1,4 +1,4 @@
-// Both ends of a ring in shared memory whose other end writes whatever it likes into the words it owns.
+// Fuzzes both ends of a ring in shared memory. The other end writes anything into its words.
 #include "transport/shm/ring.h"
 
 #include <memory>

@@ -53,7 +53,7 @@ class Blanked {
       }
     }
   }
-  // Behind the next `mark`; beyond the end of the line if there is none.
+  // Returns the position after the next `mark`; beyond the end of the line if there is none.
   static std::size_t end_of(std::string_view line, std::size_t from, std::string_view mark) {
     const std::size_t found = line.find(mark, from);
     return found == line.npos ? line.size() + 1 : found + mark.size();
@@ -108,7 +108,7 @@ Brace brace_behind(std::string_view head, bool after_space) {
   return Brace::function;
 }
 
-// Reads from brace to brace.
+// Reads the source from brace to brace.
 class Reader {
  public:
   std::vector<Function> read(const std::string& text) {

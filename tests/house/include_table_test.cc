@@ -51,7 +51,7 @@ bool is_in_the_house(const std::string& area) {
 }
 
 // The command explains how the library decides, so beside the public headers it may read how ranks are found
-// and how algorithms are chosen; what moves the bytes it only knows through the API.
+// and how algorithms are chosen; it uses the code that moves bytes only through the API.
 bool shows_the_insides(const std::string& header) {
   constexpr std::array<std::string_view, 7> rooms = {"core/",
                                                      "rendezvous/launch/",
@@ -92,7 +92,7 @@ TEST(IncludeTable, IsKept) {
   }
 }
 
-// The rules above, on cases that a wrong rule would let through.
+// Tests the rules above on cases that a wrong rule would allow.
 TEST(IncludeTable, KnowsRightFromWrong) {
   EXPECT_TRUE(may_include(area_of("transport/tcp/transport.cc"), "transport/channel.h"));
   EXPECT_TRUE(may_include(area_of("bindings/cpp/init.cc"), "transport/tcp/factory.h"));

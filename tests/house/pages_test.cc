@@ -1,4 +1,4 @@
-// The paths, links and headings that the pages name exist.
+// Tests that the paths, links and headings that the pages name exist.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -29,7 +29,7 @@ struct Exception {
   std::string_view reason;
 };
 
-// Words in code font that look like paths of the tree and are none.
+// Words in code font that look like paths of the tree but are not.
 constexpr std::array exceptions = {
     Exception{"GB/s", "a unit"},
     Exception{"bin/", "in an install"},

@@ -11,7 +11,7 @@ struct SourceFile {
   std::vector<std::string> lines;
 };
 
-// All .h and .cc files of the house's folders, read once, by path.
+// Returns all .h and .cc files of the tree, read once, sorted by path.
 const std::vector<SourceFile>& source_tree();
 
 // The paths from the root that a file's `#include <tutti/...>` and `#include "..."` lines stand for.

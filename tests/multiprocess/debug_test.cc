@@ -230,8 +230,8 @@ TEST(Debug, ARankMayRefuseToAnswer) {
   EXPECT_THAT(debug({ranks.pid(0)}, 1), HasSubstr("does not use tutti"));
 }
 
-// A child that was forked has none of the parent's threads: it ends all the same. What they would free stays,
-// which a leak checker need not tell.
+// A forked child has none of the parent's threads, but still ends. Memory that they would free stays, which a
+// leak checker need not report.
 TEST(Debug, AForkedChildEnds) {
   Ranks ranks(1, "child", {{"ASAN_OPTIONS", "detect_leaks=0"}});
   EXPECT_EQ(ranks.at(0).wait(), 0) << ranks.at(0).report();

@@ -1,4 +1,4 @@
-// The examples started wrongly: each process says in one line what is wrong.
+// If the examples are started wrongly, each process says in one line what is wrong.
 #include <algorithm>
 #include <ostream>
 #include <string>

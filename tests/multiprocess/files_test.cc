@@ -27,7 +27,7 @@ std::string content_of(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Two ranks that call different things, so that they leave dumps.
+// Two ranks make different calls, so that they leave dumps.
 std::string words_of_failing_ranks(const Process::Environment& environment) {
   Process job({tutti_program, "run", "-n", "2", rank_program, "mismatch"}, environment);
   EXPECT_EQ(job.wait(), 0) << job.report();
@@ -142,7 +142,7 @@ TEST_F(FileSizeLimit, IsAnErrorAndNoSignal) {
     const std::string too_large = "File too large for this process (RLIMIT_FSIZE, ulimit -f)";
     EXPECT_THAT(words, AllOf(HasSubstr(too_large), HasSubstr("status "))) << transports;
     EXPECT_THAT(words, AllOf(Not(HasSubstr("signal 25")), Not(HasSubstr("status 153")))) << transports;
-    // Without shared memory, which needs files, the ranks meet all the same, unless it is asked for.
+    // Without shared memory, which needs files, the ranks still meet, unless shared memory was requested.
     EXPECT_THAT(words,
                 HasSubstr(std::string(transports) == "shm,tcp" ? "transport shm" : "failed: mismatch"));
   }

@@ -5,7 +5,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// The commands besides `run`: that they work as a whole, and say what they should.
+// Tests the commands other than `run` as a whole, including their output.
 namespace tutti::launcher_test {
 namespace {
 
@@ -15,7 +15,7 @@ using testing::Not;
 constexpr const char* csv_header =
     "peer,collective,bytes,ranks,lat_us_median,lat_us_p99,algbw_GBps,busbw_GBps";
 
-// Few rounds: what is tested is not the time.
+// A few rounds suffice, since the times are not tested.
 Words bench(const Words& more) {
   Words result = {"bench", "--iterations", "2",   "--warmup", "1",  "--batch", "2", "--min-bytes",
                   "4",     "--max-bytes",  "64K", "--factor", "128"};
@@ -31,7 +31,7 @@ TEST(LauncherBench, EverythingByItself) {
     const auto rows = lines_of(read_file(folder / "out.csv"));
     ASSERT_FALSE(rows.empty());
     EXPECT_EQ(rows[0], csv_header);
-    // Sizes 4, 512 and 64K of 11 things, one of barrier, and pingpong where there are two.
+    // There are sizes 4, 512 and 64K of 11 collectives, one barrier, and pingpong if there are two ranks.
     EXPECT_EQ(rows.size(), 1u + 3 * 11 + 1 + (std::string(ranks) == "2" ? 3 : 0));
     const std::string figure = "[0-9]+[.][0-9]+";
     const std::string row = std::string("tutti,[a-z_]+,[0-9]+,") + ranks + "(," + figure + "){4}";
@@ -218,7 +218,7 @@ TEST(LauncherExplain, OverrideAndModel) {
                                  {"TUTTI_ALGORITHM=all_reduce:ring"});
   EXPECT_THAT(overridden.out, HasSubstr("chosen: ring"));
   EXPECT_THAT(overridden.out, HasSubstr("asked for by TUTTI_ALGORITHM"));
-  // With messages for nothing the fewest bytes win, with bytes for nothing the fewest messages.
+  // If messages cost nothing, the fewest bytes win; if bytes cost nothing, the fewest messages.
   const Words question = {"explain", "all_reduce", "--ranks", "8",      "--transport",
                           "tcp",     "--bytes",    "64K",     "--alpha"};
   Words bytes_cost = question;

@@ -20,9 +20,9 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Looks after the ranks until all have ended, and continues those that have been stopped. Empty if all
-  // ended as planned, else what is wrong. Patience is counted in looks, so that a job that is stopped as a
-  // whole, this process included, has all of its time afterwards.
+  // Watches the ranks until all have ended, and continues those that have been stopped. Returns an empty text
+  // if all ended as planned, else what is wrong. Patience is counted in looks, so that a job that is stopped
+  // as a whole, this process included, has all of its time afterwards.
   std::string watch();
   // The longest time for which this process did not run: the whole machine may have been suspended.
   double longest_gap() const { return longest_gap_; }

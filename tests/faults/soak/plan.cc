@@ -9,7 +9,7 @@ namespace tutti::soak {
 
 namespace {
 
-// Without std's distributions, which differ between libraries.
+// This does not use std's distributions, which differ between libraries.
 class Dice {
  public:
   Dice(std::uint64_t seed, std::uint64_t number) : engine_(seed * 0x9e3779b97f4a7c15u + number) {

@@ -12,7 +12,7 @@ namespace tutti::soak {
 class Player {
  public:
   explicit Player(Episode episode);
-  // Until all rounds are over, or this rank's own end.
+  // Runs until all rounds are over, or this rank ends.
   void play();
 
  private:
