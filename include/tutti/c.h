@@ -23,9 +23,8 @@
  *
  * Times. They are nanoseconds. INT64_MAX means no limit; negative times are TUTTI_ERROR_INVALID_ARGUMENT.
  *
- * Structures that may grow begin with their size: initialise them with the macro next to them, then set
- * members. The interface only grows: a program that was compiled against an older tutti.h runs with a newer
- * library. */
+ * Structures that may grow begin with their size: fill them with the macro next to them, then set members.
+ * The interface only grows: a program compiled against an older tutti.h runs with a newer library. */
 #ifndef TUTTI_C_H_
 #define TUTTI_C_H_
 
@@ -62,8 +61,7 @@ TUTTI_C_API const char* tutti_code_name(int code);
 TUTTI_C_API const char* tutti_error_message(void);
 /* The world rank that this reason blames, or -1. */
 TUTTI_C_API int tutti_error_peer(void);
-/* Makes `message` (null: none) the thread's last error and returns `code`: callbacks use it to say what went
- * wrong.
+/* Makes `message` (null: none) the thread's last error and returns `code`, for callbacks that fail.
  */
 TUTTI_C_API int tutti_error_set(int code, const char* message);
 
@@ -181,8 +179,7 @@ typedef struct tutti_store {
                      const void* desired, size_t desired_size, int64_t timeout_ns, tutti_bytes* value);
   /* Hands out whether there was such a key. */
   int (*delete_key)(void* state, const char* key, int64_t timeout_ns, int* existed);
-  /* Hands out whether there is such a key, without waiting for it. If it is null, `wait` is called with a
-   * timeout of 0. */
+  /* Hands out whether there is such a key, without waiting. If null, `wait` is called with a timeout of 0. */
   int (*exists)(void* state, const char* key, int64_t timeout_ns, int* there);
 } tutti_store;
 #define TUTTI_STORE_INIT \
@@ -237,9 +234,8 @@ typedef struct tutti_statistics {
   { sizeof(tutti_statistics), 0, 0, 0, 0, 0, 0, 0, 0 }
 TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* statistics);
 
-/* These are for programs with their own event loop. The descriptor is readable when there is something to do;
- * it must not be read, written or closed. tutti_comm_progress then does it, and returns 1 if it did something
- * and 0 if not. */
+/* For programs with their own event loop: the descriptor is readable when there is something to do (do not
+ * read, write or close it). tutti_comm_progress does it, and returns 1 if it did something, else 0. */
 TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
 
@@ -262,8 +258,7 @@ TUTTI_C_API int tutti_work_wait(tutti_work* work);
 /* Works as tutti_work_wait, for at most `timeout_ns`. If the operation is still running, `done` becomes 0,
  * TUTTI_OK is returned and the operation goes on. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
-/* Returns 1 if the operation is over, successfully or not, else 0. It makes no progress; a thread of the
- * library does. */
+/* Returns 1 if the operation is over, successfully or not, else 0. It makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
 /* TUTTI_OK while running and after success, else why it failed. */
 TUTTI_C_API int tutti_work_status(const tutti_work* work);
@@ -309,8 +304,8 @@ typedef struct tutti_call_options {
 TUTTI_C_API int tutti_all_reduce(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                  tutti_work** work);
-/* Works as tutti_all_reduce, with the result on `root` only. Elsewhere `out` is ignored, and in place it
- * stays as it was. */
+/* Works as tutti_all_reduce, with the result on `root` only. Elsewhere `out` is ignored, or in place
+ * unchanged. */
 TUTTI_C_API int tutti_reduce(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, int root, const tutti_call_options* options, tutti_work** work);
 /* Every rank's buffer becomes the root's. */
@@ -325,8 +320,7 @@ TUTTI_C_API int tutti_all_gather_v(tutti_comm* comm, const void* in, void* out, 
                                    tutti_data_type type, const tutti_call_options* options,
                                    tutti_work** work);
 /* Block r, of `count` elements, of the reduced vector goes to rank r; `in` holds size * count. In place:
- * `out` holds size * count, the result replaces the rank's own block, and the other blocks are undefined
- * afterwards.
+ * `out` holds size * count, the result replaces the rank's own block, other blocks are undefined afterwards.
  */
 TUTTI_C_API int tutti_reduce_scatter(tutti_comm* comm, const void* in, void* out, size_t count,
                                      tutti_data_type type, tutti_op op, const tutti_call_options* options,
@@ -392,8 +386,8 @@ typedef struct tutti_transfer {
   uint64_t tag;
   int peer;
 } tutti_transfer;
-/* Starts all transfers together. The operation is over when the last one is, and fails if one fails. The
- * array is copied. */
+/* Starts all transfers together. It is over when the last one is, and fails if one fails. The array is
+ * copied. */
 TUTTI_C_API int tutti_batch(tutti_comm* comm, const tutti_transfer* transfers, size_t count,
                             const tutti_call_options* options, tutti_work** work);
 

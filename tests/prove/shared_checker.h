@@ -11,9 +11,8 @@ namespace tutti::test {
 // Proves shared schedules, one per rank, as `check_schedules` does those of messages. All ranks' steps are
 // interleaved in an order drawn from `seed`, in which some run far ahead of others. Checks that
 //   - all ranks agree on how much of the windows they use, and the windows have that much;
-//   - slices lie in their buffers, overlap only exactly, and belong to the rank itself, or are of a window,
-//   or of
-//     registered memory that the vote has found out (see `reach`);
+//   - slices lie in their buffers, overlap only exactly, and belong to the rank itself, to a window, or to
+//     registered memory that the vote has found (see `reach`);
 //   - every signal that is awaited is given: no deadlock;
 //   - any two accesses to a cell, at least one of them a write, are ordered by signals: no race;
 //   - no rank touches another's registered memory after that rank may have left;
