@@ -188,7 +188,7 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
 TEST(LauncherOutput, FullDiskAtOneStreamIsSeenWhereTheReaderOfTheOtherHasLeft) {
   test::ScratchFolder folder;
   const std::string logs = " tutti run -n 1 --output-filename " + (folder / "logs") + " -- sh -c ";
-  // More than a pipe takes, so that the reader is known to have left before the last words come.
+  // This is more than a pipe takes, so that the reader has surely left before the last output arrives.
   const std::string script = "'yes | head -c 1000000; echo lost >&2'";
   EXPECT_THAT(run_by_shell("{" + logs + script + " 2> /dev/full; echo status $? >&2; } | true").err,
               HasSubstr("status 74\n"));

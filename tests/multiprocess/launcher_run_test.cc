@@ -9,7 +9,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Which ranks are started, what they are given, and what the exit status says about them.
+// Tests which ranks are started, with which settings, and with which exit status the job ends.
 namespace tutti::launcher_test {
 namespace {
 
@@ -92,7 +92,7 @@ TEST(LauncherRun, WithRecoveryTheOthersGoOn) {
   result = run_with_recovery("exit 3");
   EXPECT_EQ(result.status, 128 + 9) << result.err;
   EXPECT_EQ(count(result.err, "exited with status 3"), 2) << result.err;
-  // A rank that fails after another has ended well was not outlived by it.
+  // A rank that ended well earlier did not outlive a rank that fails later.
   result = run_with_recovery("[ $RANK = 0 ] || { gone 0; exit 4; }");
   EXPECT_EQ(result.status, 4) << result.err;
 }

@@ -1,4 +1,4 @@
-// Whatever a command, a rank or a file of theirs says: a secret is not in it.
+// Nothing that a command or a rank prints or writes to a file contains a secret.
 #include <filesystem>
 
 #include <gmock/gmock.h>

@@ -15,7 +15,7 @@ namespace {
 
 using Id = Expressions::Id;
 
-// All ranks together, with synchronous sends: a message moves when both sides have reached it, not before.
+// Executes all ranks together, with synchronous sends: a message only moves when both sides have reached it.
 class Execution {
  public:
   Execution(const std::vector<Schedule>& schedules, const ScheduleCase& test, std::uint32_t seed)

@@ -43,7 +43,7 @@ std::string check_slices(const Schedule& schedule, const Memory& memory, int ran
   return {};
 }
 
-// For every step the set of steps that complete before it may start, as rows of bits.
+// For every step, this has the set of steps that complete before it may start, as rows of bits.
 class Order {
  public:
   explicit Order(const Schedule& schedule)

@@ -5,7 +5,7 @@ namespace {
 
 using Id = Expressions::Id;
 
-// `Results` is what one rank's output must be.
+// `Results` computes what one rank's output must be.
 class Results {
  public:
   Results(const ScheduleCase& test, Memory& memory, Expressions& expressions, bool rank_order, int rank)

@@ -17,8 +17,7 @@ namespace tutti::test {
 //   - any two accesses to a cell, at least one of them a write, are ordered by signals: no race;
 //   - no rank touches another's registered memory after that rank may have left;
 //   - the results are right, as for messages.
-// When windows are free for the next operation is for SharedExecutor to see to: the last accesses need no
-// signal.
+// SharedExecutor decides when windows are free for the next operation, so the last accesses need no signal.
 std::string check_shared_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test,
                                    bool rank_order, std::uint32_t seed);
 

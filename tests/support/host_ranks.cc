@@ -18,7 +18,7 @@ using tutti::CallOptions;
 using tutti::Communicator;
 using tutti::ReduceOp;
 
-// Bytes sent through eth0 so far.
+// Returns the bytes sent through eth0 so far.
 std::uint64_t sent_bytes() {
   std::ifstream table("/proc/self/net/dev");
   for (std::string line; std::getline(table, line);) {

@@ -95,7 +95,7 @@ Process::Process(const std::vector<std::string>& command, const Environment& env
   err_ = memfd_create("stderr", MFD_CLOEXEC);
   if (out_ < 0 || err_ < 0) fail("memfd_create");
 
-  // All memory is allocated here: between fork and exec only async-signal-safe calls are allowed.
+  // All memory is allocated here, since only async-signal-safe calls are allowed between fork and exec.
   std::vector<std::string> words = command;
   std::vector<std::string> variables = child_environment(environment);
   const std::vector<char*> argv = pointers(words);

@@ -31,7 +31,7 @@ class TcpProxy {
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
 
-  // Why it cannot listen; empty if it can.
+  // Returns why it cannot listen; empty if it can.
   const std::string& problem() const { return problem_; }
   struct Record {
     std::uint16_t port = 0;
@@ -58,7 +58,7 @@ class TcpProxy {
   std::thread thread_;
 };
 
-// A connection to that port of loopback; -1 if there is none.
+// Returns a connection to that port of loopback; -1 if there is none.
 int connect_to(const std::string& address, std::uint16_t port);
 
 }  // namespace tutti::test

@@ -35,7 +35,7 @@ bool is_readable(int descriptor) {
   return poll(&entry, 1, look_again_ms) > 0;
 }
 
-// A guard's message; empty if none comes.
+// Returns a guard's message; empty if none arrives.
 std::string receive_message(int descriptor, const std::atomic<bool>& over) {
   std::string message;
   while (message.size() < Guard::message_bytes && !over) {
@@ -142,7 +142,7 @@ void TlsAttacker::serve(Visit& visit) {
   }
 }
 
-// False: there is nothing that could be passed on.
+// Returns false if there is nothing to pass on.
 bool TlsAttacker::attack(Visit& visit, const std::string& opening) {
   ++attacks_;
   const bool relays = options_.role == Role::relay;

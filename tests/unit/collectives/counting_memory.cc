@@ -36,7 +36,7 @@ void* __wrap_aligned_alloc(std::size_t alignment, std::size_t bytes) {  // NOLIN
 }
 }
 
-// Every form there is: sanitizers have their own, and notice when one's memory goes to the other.
+// Every form of `new` and `delete` is replaced, since sanitizers have their own and notice a mixture.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new(std::size_t bytes) {

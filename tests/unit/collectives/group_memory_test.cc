@@ -11,7 +11,7 @@ namespace {
 
 class GroupMemoryTest : public testing::Test {
  protected:
-  // What one of three ranks has of an allocation.
+  // Returns one of three ranks' handle of an allocation.
   std::shared_ptr<GroupMemory> map(int rank) {
     return std::make_shared<GroupMemory>(std::make_unique<PlainSegment>(memory_, rings_), rank, parts_);
   }
@@ -116,7 +116,7 @@ TEST(Shortage, CountsWhoSharesAHostOrAControlGroup) {
   EXPECT_EQ(shortage->rank, 2);
   EXPECT_EQ(shortage->wanted, 61u);
   EXPECT_EQ(shortage->limit, 60u);
-  // Nothing is known, and yet addresses have an end.
+  // No limit is known, but addresses are still limited.
   for (AllocationVote& vote : votes) vote = {none / 8, {none, none, 0}};
   EXPECT_FALSE(find_shortage(votes, topology));
   for (AllocationVote& vote : votes) vote.bytes = none;

@@ -83,7 +83,7 @@ struct HabitsOfTwo : testing::Test {
     root.form();
     leaf.form();
   }
-  // A first broadcast, for which the leaf comes too early.
+  // A first broadcast, which the leaf calls too early.
   void broadcast_once() {
     Work sent, received;
     root.elements = {1, 2};

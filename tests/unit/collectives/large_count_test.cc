@@ -21,7 +21,7 @@ void divide(Slice& slice, std::uint64_t unit) {
   slice.count /= unit;
 }
 
-// Divides all offsets and counts by what they have in common, which is returned.
+// Divides all offsets and counts by their greatest common divisor, which it returns.
 std::uint64_t shrink(std::vector<Schedule>& schedules, std::uint64_t count) {
   std::uint64_t unit = count;
   for (const Schedule& schedule : schedules) {

@@ -37,7 +37,7 @@ TEST(Selector, AllReduce) {
     EXPECT_EQ(chosen(CollectiveKind::all_reduce, size, 256 * KiB), "rabenseifner");
     EXPECT_EQ(chosen(CollectiveKind::all_reduce, size, 256 * MiB), "ring");
   }
-  // Folding costs a vector each way; the circulant graph does not fold.
+  // Folding costs a vector in each direction; the circulant graph does not fold.
   EXPECT_EQ(chosen(CollectiveKind::all_reduce, 7, 256 * KiB), "circulant");
 }
 

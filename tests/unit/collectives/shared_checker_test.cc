@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// The checker of shared schedules: each kind of mistake, made on purpose, must be found, in whatever order
-// the ranks happen to run.
+// Tests the checker of shared schedules: it must find each kind of mistake, in whatever order the ranks
+// happen to run.
 namespace tutti::test {
 namespace {
 
@@ -131,8 +131,7 @@ bool remove(Schedule& schedule, StepKind kind, std::size_t n) {
   return false;
 }
 
-// Algorithms without one of their awaits or copies: none is there without need. (Where a repetition starts,
-// some are.)
+// Removes one await or copy from algorithms: each of them is needed. (Where a repetition starts, some are.)
 TEST(SharedChecker, FindsEveryMissingStep) {
   struct Victim {
     CollectiveKind kind;

@@ -6,7 +6,8 @@
 
 #include "tests/unit/collectives/board_world.h"
 
-// Operations of ranks that share memory, one thread playing all ranks: each order of events can be had.
+// Tests operations of ranks that share memory. One thread plays all ranks, so every order of events is
+// possible.
 namespace tutti::test {
 namespace {
 
@@ -322,7 +323,7 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
       for (std::byte& byte : world.memory().first(world.memory().size() - 3 * 64 * 1024)) {
         byte = static_cast<std::byte>(random());
       }
-      // Phases that look right, so that what stands beside them is read.
+      // These phases look valid, so that the data next to them is read.
       for (int rank = 1; rank < 3; ++rank) {
         for (int number = 1; number <= numbers; ++number) {
           board.slot(rank, static_cast<std::uint64_t>(number))
@@ -350,7 +351,7 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
   }
 }
 
-// Another rank's count is looked at again only when it must be: its line of cache is in use there.
+// Another rank's count is only read again when necessary, since that rank uses its line of cache.
 TEST(Board, WhatAllHaveFinishedIsRemembered) {
   BoardWorld world(3);
   Board& board = world.executor(0).board();
@@ -363,8 +364,8 @@ TEST(Board, WhatAllHaveFinishedIsRemembered) {
   EXPECT_FALSE(board.all_finished(8));
 }
 
-// A rank's own vote stands in memory that the others can write to. By what they make of it, it is to use a
-// form of the operation that it does not have.
+// The others can write to the memory that holds a rank's own vote. Here they change it so that the rank would
+// use a form of the operation that it does not have.
 TEST(SharedExecutor, AForgedVoteFailsTheOperation) {
   BoardWorld world(3);
   constexpr std::uint64_t count = 1000;

@@ -24,7 +24,7 @@ struct Guarded : MemberWorld {
     operation.stamp(Deadline::Clock::now() - age);
     return operation;
   }
-  // It reads the clock once in many looks.
+  // The watchdog reads the clock only once in many calls.
   void look() {
     for (int i = 0; i < 64; ++i) watchdog.look();
   }

@@ -1,4 +1,4 @@
-// The control plane's state machine, with its other ends and its clock in our hands.
+// Tests the control plane's state machine. The test holds the other ends of its connections and its clock.
 #include "control/liveness/overlay.h"
 
 #include <atomic>
@@ -136,8 +136,8 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
   ASSERT_EQ(send(world.ends[0].get(), answer.data(), answer.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(answer.size()));
   world.turn();
-  // Some seconds by its own clock, in which it looks for the other's address again and again: if it waited
-  // for the name service, it would do so dozens of times.
+  // For some seconds by its own clock, it looks up the other's address repeatedly: if it waited for the name
+  // service, it would do so dozens of times.
   const auto begin = Clock::now();
   int heartbeats = 0;
   for (int i = 0; i < 150; ++i) {
@@ -203,7 +203,7 @@ TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(without, HasSubstr("has no token"));
 }
 
-// Some round trips lie between the words of a rank far away.
+// The messages of a distant rank are some round trips apart.
 TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
   World world;
   const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);

@@ -10,7 +10,7 @@
 
 #include "core/security/guard.h"
 
-// Two guards and what is between them.
+// Two guards and the connection between them.
 namespace tutti::security {
 
 struct Connection {

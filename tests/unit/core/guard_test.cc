@@ -193,7 +193,7 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
 TEST(Guard, AReflectedHandshakeIsRefused) {
   Connection ours, theirs;
   Guard victim = acceptor("secret"), also_victim = connector("secret");
-  // The opening of the one is shown to the other, and the challenge back.
+  // The opening of one side is sent to the other, and the challenge back.
   also_victim.advance(theirs.left);
   send_all(ours.left, receive_all(theirs.right));
   victim.advance(ours.right);

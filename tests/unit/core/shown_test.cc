@@ -11,7 +11,7 @@ TEST(Shown, NothingControlsATerminal) {
             "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x8e\xb6");
   EXPECT_EQ(printable("\x1b[2Ja\nb\rc\td\x7f"), "\\x1b[2Ja\\nb\\rc\\td\\x7f");
   EXPECT_EQ(printable(std::string("\0", 1)), "\\x00");
-  // C1 as UTF-8, and as the bytes that terminals of eight bits take.
+  // C1 as UTF-8, and as the bytes that 8-bit terminals accept.
   EXPECT_EQ(printable("\xc2\x9b"
                       "31m\x9b"
                       "31m"),

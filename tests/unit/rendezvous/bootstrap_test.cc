@@ -153,7 +153,7 @@ TEST(Join, AloneNeedsNoPlace) {
 TEST(Join, ByNamesOfThisHost) {
   expect_complete(join_all(2, tcp_at("localhost", free_port())));
   expect_complete(join_all(2, tcp_at("[::1]", free_port())));
-  // May well be 127.0.1.1.
+  // The address may be 127.0.1.1.
   expect_complete(join_all(2, tcp_at(describe_this_process().host, free_port())));
 }
 
@@ -176,7 +176,7 @@ TEST(Join, TheFirstSessionStillHeldDoesNotDisturbTheNextOnAFile) {
   const StoreLocation store = file_at(folder / "session");
   const std::vector<Outcome> first = join_all(2, store);
   expect_complete(first);
-  // Rank 1 of the next run comes first and finds the old session, whose rank 0 still serves.
+  // Rank 1 of the next run starts first and finds the old session, whose rank 0 still serves.
   Outcome one = Status(Code::internal, "not run");
   std::thread early([&] { one = join_as(1, 2, store); });
   std::this_thread::sleep_for(milliseconds(100));

@@ -1,4 +1,4 @@
-// A token, and keys that are made of it, are overwritten before their memory is given back.
+// A token, and keys derived from it, are overwritten before their memory is freed.
 #include <array>
 #include <cstdlib>
 

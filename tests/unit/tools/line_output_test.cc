@@ -26,7 +26,7 @@ class LineOutputTest : public testing::Test {
       shown_.append(bytes, static_cast<std::size_t>(got));
     }
   }
-  // Lets all the time pass that is waited for.
+  // Lets all timers expire.
   void fall_silent() {
     io_.restart();
     io_.run();

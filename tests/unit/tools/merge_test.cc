@@ -135,13 +135,13 @@ TEST(Merge, AllAreInIt) {
   EXPECT_THAT(merge(dumps), HasSubstr("no rank is behind"));
 }
 
-// Seen at `time_us`, with an operation since `since_us`.
+// A dump at `time_us` of a rank that has been in an operation since `since_us`.
 void move_to(RankDump& dump, std::int64_t time_us, std::int64_t since_us) {
   dump.time_us = time_us;
   dump.communicators.front().operations.back().issued_us = since_us;
 }
 
-// The rank that was asked last has called most.
+// The rank that was asked last has made the most calls.
 TEST(Merge, MomentsAreNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});

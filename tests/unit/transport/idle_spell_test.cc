@@ -25,7 +25,7 @@ class IdleSpellTest : public ::testing::Test {
   bool crowded_ = false;
   IdleSpell spell_{spin_policy_, yield_policy_, crowded_};
 
-  // A whole spell in which nothing came.
+  // A whole spell in which nothing arrived.
   void pass_in_vain() {
     spell_.begin(future_);
     EXPECT_TRUE(spell_.pass_time(future_ + spin));

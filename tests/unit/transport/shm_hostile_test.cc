@@ -190,7 +190,7 @@ class ShmLeader : public ::testing::Test {
     note.proof = 99;
     raw.send(note, descriptors);
   }
-  // The member answers why it does not take the offer.
+  // The member answers why it refuses the offer.
   void expect_refusal(RawPeer& raw, Code code, const std::string& why) {
     EXPECT_EQ(wish.wait().code(), code) << wish.status.to_string();
     EXPECT_THAT(wish.status.message(), HasSubstr(why));

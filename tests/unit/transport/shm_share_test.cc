@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// All ranks of a world wish for the same segment.
+// All ranks of a world request the same segment.
 struct Group {
   std::deque<Wish> wishes;
 
@@ -30,7 +30,7 @@ struct Group {
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wish.segment->memory().data()) % 4096, 0u);
     }
   }
-  // What one writes, all see.
+  // All ranks see what one rank writes.
   void expect_same_memory() {
     for (std::size_t i = 0; i < wishes.size(); ++i) {
       EXPECT_EQ(wishes[i].segment->memory()[i], std::byte{0});

@@ -28,7 +28,7 @@ TEST(Stream, SmallMessageIsOneFrame) {
   EXPECT_EQ(pair.b->counters().messages_received, 1u);
 }
 
-// Sizes around the limits, cut into pieces of every kind, the receive before and after.
+// Tests sizes around the limits, cut into pieces of every kind, with the receive before and after.
 TEST(Stream, AllSizesAllChunks) {
   for (const std::size_t bytes : {0u, 1u, 63u, 64u, 99u, 100u, 101u, 255u, 256u, 257u, 512u, 1000u, 5000u}) {
     for (const std::size_t chunk : {1u, 7u, 64u, 65u, 1000u, 100000u}) {
@@ -180,7 +180,7 @@ TEST(Stream, RequestsAreBounded) {
   for (std::size_t i = 0; i < sends.size(); ++i) EXPECT_TRUE(sends[i].ok() && recvs[i].ok());
 }
 
-// A large message on its way does not hold up a small one, nor another large one.
+// A large message in transit delays neither a small one nor another large one.
 TEST(Stream, PayloadsTakeTurns) {
   StreamPair pair(small_limits);
   pair.room(300);

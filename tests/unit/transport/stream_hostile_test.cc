@@ -18,7 +18,7 @@ FrameHeader frame(FrameType type, std::uint32_t id = 0, std::uint32_t payload = 
   return header;
 }
 
-// `b` is the victim of what an invented peer sends.
+// An invented peer attacks `b`.
 struct Hostile : ::testing::Test {
   StreamPair pair{small_limits};
   std::vector<std::byte> junk = std::vector<std::byte>(100'000, std::byte{0xab});

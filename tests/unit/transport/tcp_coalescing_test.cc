@@ -19,7 +19,7 @@ std::uint32_t all_segments_sent() {
   return all;
 }
 
-// How many of them let small writes wait.
+// Returns how many of them let small writes wait.
 int waiting_sockets() {
   int all = 0;
   for (const int descriptor : OpenSockets::descriptors(true)) {
@@ -81,7 +81,7 @@ TEST(TcpCoalescing, WhatAPeerHasNotReadLeavesTogether) {
       EXPECT_EQ(waiting_sockets(), 1);
       EXPECT_LE(all_segments_sent() - before, 50u);  // two, and acknowledgements that are sent at once
     });
-    // And comes, though rank 0 does not look again.
+    // It arrives, although rank 0 does not drive again.
     messages.receive();
   });
 }
