@@ -19,7 +19,7 @@ with tutti.init() as comm:
     sums = mine.copy()
     comm.all_reduce(sums).wait()
 
-    # Out of place, and not waited for at once: something else can be computed meanwhile.
+    # This one is out of place, and the program does not wait for it at once: it can compute something else meanwhile.
     largest = numpy.empty_like(mine)
     work = comm.all_reduce(mine, largest, op="max")
 

@@ -12,7 +12,7 @@ import ranks
 import torch
 import torch.distributed as dist
 
-# How a rank finds out: inside an operation, by a future, or at its next operation.
+# A rank learns of a failure inside an operation, by a future, or at its next operation.
 WAYS = ["all_reduce", "future", "later"]
 
 

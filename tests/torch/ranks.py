@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 import tutti.torch  # noqa: F401  registers the backend
 
-# Generous: a test that hangs fails, a slow machine does not.
+# The limit is generous: a test that hangs fails, but a slow machine does not.
 DEADLINE_SECONDS = 600
 
 

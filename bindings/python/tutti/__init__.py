@@ -166,7 +166,7 @@ def _close(communicator: Communicator, *_exception: Any) -> None:
 Work.__await__ = _await
 Communicator.__enter__ = lambda communicator: communicator
 Communicator.__exit__ = _close
-# When a program ends, its communicators are closed: the others are told that it left, and did not die.
+# When a program ends, its communicators are closed, so that the others learn that it left and did not die.
 _atexit.register(_core.close_all)
 
 from .gradients import GradientReducer  # noqa: E402  (needs what is above)

@@ -75,7 +75,7 @@ def overlapping(comm):
 
 
 VALUE, TYPE, UNSUPPORTED = tutti.InvalidArgumentError, TypeError, tutti.UnsupportedError
-# What is called, and the exception and the words that it raises, at the call and not at `wait`.
+# Calls, each with the exception and the text that it raises, at the call and not at `wait`.
 REFUSALS = {
     "steps": (lambda c: c.all_reduce(numpy.zeros((4, 4))[:, ::2]), VALUE, "not contiguous.*ascontiguousarray"),
     "transposed": (lambda c: c.all_reduce(OnlyDLPack(numpy.zeros((4, 3)).T)), VALUE, "not contiguous"),
@@ -160,7 +160,7 @@ def test_an_array_lives_as_long_as_its_operation(comm):
     comm.barrier().wait()
     comm.send(numpy.ones(4), peer, tag=77).wait()
     comm.barrier().wait()
-    for _ in range(10_000):  # let go of by an operation after it is over; these have no other owner
+    for _ in range(10_000):  # an operation releases these after it is over; they have no other owner
         comm.progress()
         comm.send(numpy.ones(1), comm.rank, tag=78)
         comm.recv(numpy.zeros(1), comm.rank, tag=78).wait()
