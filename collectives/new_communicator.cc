@@ -48,8 +48,7 @@ void say_once_why_not_shared(const std::string& in_want) {
   static std::atomic<bool> said{false};
   if (said.exchange(true)) return;
   log::warn("file descriptors are short at ", in_want,
-            " (RLIMIT_NOFILE, ulimit -n): communicators that are made now exchange messages where they would "
-            "have shared memory");
+            " (RLIMIT_NOFILE, ulimit -n): new communicators exchange messages instead of sharing memory");
 }
 
 }  // namespace

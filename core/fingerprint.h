@@ -14,14 +14,13 @@
 
 namespace tutti {
 
-// A `Composite` is a call of the user's that is carried out by several collectives.
+// A `Composite` is a user's call that several collectives carry out.
 enum class Composite : std::uint8_t { none, init, split, allocate };
 
 // A `Fingerprint` is what must be equal on all ranks of a collective. It travels in every message header, so
 // that a rank that makes another call gets an error that describes both calls.
 //
-// Fields that mean nothing for the kind (the root of an all_reduce) stay at their defaults, so they never
-// differ.
+// Fields that the kind does not use (the root of an all_reduce) stay at their defaults, so they never differ.
 struct Fingerprint {
   CollectiveKind kind = CollectiveKind::barrier;
   DataType type = DataType::uint8;
@@ -39,20 +38,20 @@ struct Fingerprint {
 static_assert(sizeof(Fingerprint) == 16 && std::has_unique_object_representations_v<Fingerprint>);
 static_assert(max_ranks < 1 << 23);
 
-// What `Fingerprint::count` is for a kind: the elements of one rank's share; a digest of counts that all
-// ranks know (all_gather_v, reduce_scatter_v); or 0, as each rank knows only its own counts (the other _v
-// kinds) or there is nothing to count (barrier).
+// `Counted` says what `Fingerprint::count` is for a kind: the elements of one rank's share; a digest of
+// counts that all ranks know (all_gather_v, reduce_scatter_v); or 0, as each rank knows only its own counts
+// (the other _v kinds) or there is nothing to count (barrier).
 enum class Counted : std::uint8_t { share, digest, nothing };
 Counted counted(CollectiveKind kind);
 // Any change to the counts, or to their order or number, changes their digest.
 std::uint64_t digest_of(std::span<const std::uint64_t> counts);
 
-// The name of the call that the user made: "all_reduce", "split".
+// Returns the name of the call that the user made: "all_reduce", "split".
 std::string_view name_of(const Fingerprint& call);
-// The bytes of one rank's share; nothing where `count` is something else, or is not the user's.
+// Returns the bytes of one rank's share; nothing where `count` is something else, or is not the user's.
 std::optional<std::uint64_t> known_bytes(const Fingerprint& call);
 // "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2, algorithm=3)", "split()". An
-// algorithm has a number only, unless its name is given.
+// algorithm is shown by its number, unless its name is given.
 std::string to_string(const Fingerprint& call, std::string_view algorithm = {});
 
 }  // namespace tutti

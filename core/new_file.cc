@@ -32,7 +32,7 @@ bool is_of_others(const struct stat& info) { return info.st_uid != geteuid() && 
 // block this process.
 std::string why_not_ours_to_extend(const struct stat& info) {
   if (S_ISREG(info.st_mode)) return why_not_alone(info);
-  return is_of_others(info) ? "it belongs to another user, and is not a file" : "";
+  return is_of_others(info) ? "it belongs to another user and is not a regular file" : "";
 }
 
 // Returns -1 with errno. ELOOP means that the path has another user's link. Links of our own, and those of

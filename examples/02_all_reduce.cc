@@ -55,7 +55,7 @@ int main(int argc, char** argv) try {
   comm.all_reduce(mine, all, tutti::ReduceOp::avg).wait();
   check(comm, "average", all, {ranks_sum / size, -ranks_sum / size});
 
-  // Every input times a factor, then added up.
+  // Multiplies every input by a factor, then adds them up.
   comm.all_reduce(mine, all, tutti::ReduceOp::premultiplied_sum(0.5)).wait();
   check(comm, "sum of halves", all, {ranks_sum / 2, -ranks_sum / 2});
 

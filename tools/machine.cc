@@ -111,9 +111,9 @@ Machine machine_of(const MachineOptions& options) {
   if (options.measure) {
     machine.model = measure_here(transport);
     const bool believed = !(machine.model.near == shipped_model(transport).near);
-    machine.source =
-        believed ? "measured here over " + transport
-                 : "shipped, for " + transport + ": nothing that can be was measured, others have the cores";
+    machine.source = believed ? "measured here over " + transport
+                              : "shipped, for " + transport +
+                                    ": no plausible costs were measured, since other programs use the cores";
   } else {
     machine.model = shipped_model(transport);
     machine.model.eager = config.eager_limit;

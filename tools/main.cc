@@ -23,7 +23,7 @@ constexpr Command commands[] = {
     {"run", "start a program as many ranks that find each other", tutti::tools::run_command},
     {"bench", "measure collectives, checking every result", tutti::tools::bench_command},
     {"info", "show what tutti can do and finds on this machine", tutti::tools::info_command},
-    {"explain", "show which algorithm would be taken, why, and its steps", tutti::tools::explain_command},
+    {"explain", "show which algorithm would be chosen, why, and its steps", tutti::tools::explain_command},
     {"debug", "ask running ranks what they do, and tell which one is behind", tutti::tools::debug_command},
     {"store", "serve the store at which ranks meet", tutti::tools::store_command},
 };
@@ -33,7 +33,7 @@ void print_usage(std::ostream& out) {
   for (const Command& command : commands) {
     out << "  " << command.name << std::string(10 - command.name.size(), ' ') << command.summary << "\n";
   }
-  out << "\n`tutti COMMAND --help` tells more; `tutti --version` prints the version.\n";
+  out << "\nsee `tutti COMMAND --help`; `tutti --version` prints the version.\n";
 }
 
 // Writes the output of a command that has succeeded, and returns its exit status. The reason of a failure is

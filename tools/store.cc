@@ -40,7 +40,7 @@ int store_command(const Arguments& arguments) {
   CLI::App app(
       "Serves the store at which ranks meet, until SIGTERM or SIGINT. Ranks find it by\n"
       "TUTTI_STORE=HOST:PORT; jobs that use it at the same time need different TUTTI_JOB_ID. With\n"
-      "TUTTI_TOKEN or TUTTI_TOKEN_FILE, only processes with the same token are let in.",
+      "TUTTI_TOKEN or TUTTI_TOKEN_FILE, only processes with the same token are accepted.",
       "tutti store");
   tcp::StoreServerOptions options;
   std::string address = options.addresses.front();

@@ -28,8 +28,8 @@ class SharedSegment {
 class SharedSegmentEvents {
  public:
   virtual ~SharedSegmentEvents() = default;
-  // A member died without having released the segment. Not every member need be told: the one that is told
-  // tells the others.
+  // A member died without having released the segment. Not every member is told; one that is told must tell
+  // the others.
   virtual void on_member_lost(int member, const Status& why) = 0;
 };
 

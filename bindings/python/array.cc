@@ -22,7 +22,7 @@ Error not_contiguous() {
 }
 
 Error read_only() {
-  return refused(Code::invalid_argument, "the array is read-only, but an operation is to write into it");
+  return refused(Code::invalid_argument, "the array is read-only, but the operation must write into it");
 }
 
 Error wrong_type(const std::string& elements) {
@@ -46,7 +46,7 @@ std::string why_not_exported(nb::handle array) {
   } catch (const nb::python_error& error) {
     return nb::str(error.value()).c_str();
   }
-  return "it has a form that is not known";
+  return "its format is unknown";
 }
 
 // Returns the type for a letter of the struct module. Signed integers go by size, since "l" has 4 bytes on
@@ -184,7 +184,7 @@ void Array::take_dlpack(nb::handle object, bool write) {
   } else {
     throw refused(Code::unsupported, elements_of(object, "an array") + " of a " +
                                          nb::type_name(object.type()).c_str() +
-                                         " cannot be had by DLPack: " + why_not_exported(object));
+                                         " cannot be read by DLPack: " + why_not_exported(object));
   }
 }
 

@@ -200,7 +200,7 @@ void bind_group(nb::module_& module) {
           "The first cause of failure; None if it has not failed.")
       .def("close", &Group::close,
            "Ends operations in flight and tells the other ranks that this one leaves; but not before memory "
-           "of its `allocate` has been let go.")
+           "of its `allocate` has been released.")
       .def("describe", &describe, nb::arg("rank"), "Returns a text such as 'rank 3 (host b, pid 4711)'.")
       .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
            "Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, "

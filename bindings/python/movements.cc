@@ -143,8 +143,8 @@ void bind_movements(nb::class_<Group>& group) {
            "Block r of `array` goes to rank r, block r of `out` comes from it. Without `out`, in place.")
       .def("all_to_all_v", &all_to_all_v, array, nb::arg("in_counts"), out, nb::arg("out_counts"), named,
            timeout, algorithm,
-           "in_counts[r] elements go to rank r, out_counts[r] come from it; what one side sends the other "
-           "must expect.")
+           "in_counts[r] elements go to rank r, out_counts[r] come from it; each side must expect what the "
+           "other sends.")
       .def("gather", &gather, array, nb::arg("out") = nb::none(), root, named, timeout, algorithm,
            "As all_gather, on `root` only; elsewhere `out` may be None.")
       .def("gather_v", &gather_v, array, nb::arg("out") = nb::none(), nb::arg("counts") = nb::none(), root,

@@ -114,10 +114,9 @@ void release_finished() {
 void bind_work(nb::module_& module) {
   nb::class_<Operation>(module, "Work", "An operation in flight, and the arrays that it works on.")
       .def("wait", &Operation::wait, nb::arg("timeout") = nb::none(),
-           "Returns True when the operation is over; raises the error if it failed. After `timeout` seconds "
-           "False, "
-           "if it still runs, which does not disturb it. Other threads run meanwhile, and Ctrl-C ends the "
-           "wait.")
+           "Returns True when the operation is over; raises the error if it failed. Returns False if it "
+           "still runs after `timeout` seconds, and the operation goes on. Other threads run meanwhile, and "
+           "Ctrl-C ends the wait.")
       .def("done", &Operation::done, "Whether it is over, successfully or not.")
       .def("error", &Operation::error, "Why it failed; None while it runs and after success.")
       .def("then", &Operation::then, nb::arg("callback"),

@@ -78,7 +78,7 @@ void Collectives::start(Operation& operation) {
   }
 }
 
-// A failure that was noted while the last messages came in counts: acting on it ends the operation.
+// A failure that was noted while the last messages arrived still counts: acting on it ends the operation.
 void Collectives::on_part_over(Operation& operation, const Status& status) {
   if (status.ok() && !parts_.failure.happened()) return parts_.live.end(operation, status);
   if (status.code() == Code::mismatch && !operation.run)

@@ -61,7 +61,7 @@ bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
   if (received.size() < hello_bytes) return goes_on || close("it ended");
   const auto hello = decode_hello(received);
   if (!hello || hello->from != stranger.stream->proved().value_or(hello->from))
-    return close("it says that it is another than it has proved to be");
+    return close("it claims another rank than it has proved");
   received.erase(0, hello_bytes);
   return welcome(stranger, *hello, now);
 }
@@ -70,7 +70,7 @@ bool Overlay::welcome(Stranger& stranger, const Hello& hello, Clock::time_point 
   const Verdict verdict = judge(hello);
   stranger.stream->write(encode(Answer{verdict, generation_}));
   if (verdict != Verdict::welcome) {
-    log::debug("control: turned away what says it is rank ", hello.from);
+    log::debug("control: refused a process that claims to be rank ", hello.from);
     for (const Lost& loss : losses_) {
       if (verdict == Verdict::fenced && loss.rank == static_cast<int>(hello.from))
         stranger.stream->write(encode(loss.frame));

@@ -94,8 +94,7 @@ Result<Settings> settings_from(const Config& config) {
   settings.key = config.tls_key;
   settings.authority = config.tls_ca;
   if (!config.token_file.empty() && !config.token.empty()) {
-    return Status(Code::invalid_argument,
-                  "TUTTI_TOKEN and TUTTI_TOKEN_FILE are both set; one of them must go");
+    return Status(Code::invalid_argument, "TUTTI_TOKEN and TUTTI_TOKEN_FILE are both set; unset one of them");
   }
   if (!config.token_file.empty()) {
     Result<Secret> token = read_token(config.token_file);

@@ -22,7 +22,7 @@ const char* describe(Mode mode) {
     case Mode::tls_files:
       return "encrypts by certificates";
   }
-  return "protects connections in a way that is not known here";
+  return "protects connections by an unknown method";
 }
 
 // Without a token, nothing is proved on local sockets, since certificates are for the network.
@@ -146,7 +146,7 @@ void Guard::recognise(int socket) {
     }
   } else if ((step_ == Step::read_notice || step_ == Step::read_verdict) &&
              !begins_with(bytes, notice_magic)) {
-    fail(Code::protocol_error, "what answers is not one of ours");
+    fail(Code::protocol_error, "the other side is not a tutti process");
   }
 }
 

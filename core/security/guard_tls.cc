@@ -17,7 +17,7 @@ bool Guard::hears_tls(int socket) {
   if (got != 1) {
     fail_system(got == 0 ? EPIPE : errno);
   } else if (first != handshake_record) {
-    fail(Code::protocol_error, "it was to speak TLS, and does not");
+    fail(Code::protocol_error, "it should speak TLS, but does not");
   }
   return got == 1 && step_ != Step::broken;
 }

@@ -152,7 +152,7 @@ int Tls::error_of(int result) {
     reason_ = std::generic_category().message(system);
     return system == 0 ? EPIPE : system;
   }
-  reason_ = text == nullptr ? "it is no TLS" : text;
+  reason_ = text == nullptr ? "it is not TLS" : text;
   return EPROTO;
 }
 

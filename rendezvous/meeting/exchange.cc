@@ -62,9 +62,9 @@ Result<std::vector<PeerInfo>> Exchange::run() {
     if (!round.ok()) return round.status();
     if (!round->stale) return std::move(round->peers);
     if (meeting_.options.single_use) {
-      return Status(Code::unreachable,
-                    "the ranks of the session in this store have already come together, without " +
-                        meeting_.self.describe() + (taken_by_.empty() ? "" : " but with " + taken_by_));
+      return Status(Code::unreachable, "the ranks of the session in this store have already met, without " +
+                                           meeting_.self.describe() +
+                                           (taken_by_.empty() ? "" : " but with " + taken_by_));
     }
     if (meeting_.deadline.remaining() <= backoff.pause()) {
       return Status(Code::timeout,

@@ -26,7 +26,7 @@ namespace tutti {
 // Fails with `mismatch` for duplicate ranks, different world sizes, settings or versions, naming both sides;
 // `timeout`, naming the ranks that have not arrived; `peer_lost`, naming a rank that has died, or no rank:
 // the store is gone; `unreachable`, with single_use: the meeting in this store is over, and this rank was not
-// in it. May be repeated with the same `self`.
+// in it. It may be called again with the same `self`.
 Result<std::vector<PeerInfo>> exchange(Store& store, const Introduction& self, const ExchangeOptions& options,
                                        Deadline deadline);
 

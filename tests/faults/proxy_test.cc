@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr const char* listened_on = "127.0.0.2";
 constexpr const char* advertised = "127.0.0.3";
-constexpr int ports_each = 4;  // data, control, a store; and one in case
+constexpr int ports_each = 4;  // data, control, a store, and a spare one
 
 // A job whose connections all lead through a proxy, including those to the store, except for rank 0's.
 class Proxied : public testing::Test {

@@ -182,9 +182,8 @@ int debug_command(const Arguments& arguments) {
       "tutti debug");
   bool merging = false;
   Arguments sources;
-  app.add_flag(
-      "--merge", merging,
-      "Merge the dumps of a job's ranks: which are behind, in what, and which called something else");
+  app.add_flag("--merge", merging,
+               "Merge the dumps of a job's ranks: which are behind, in what, and which made another call");
   app.add_option("PID", sources,
                  "Processes; with --merge also files (TUTTI_DUMP), or none for all ranks of this user\n"
                  "on this machine");

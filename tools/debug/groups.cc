@@ -78,7 +78,7 @@ std::string Group::describe(const std::map<int, const RankDump*>& dumps) const {
     text += "\n";
   }
   if (!silent.empty()) text += "  " + plural(silent) + ": no dump\n";
-  if (!elsewhere.empty()) text += "  " + plural(elsewhere) + ": not in it yet, or not any more\n";
+  if (!elsewhere.empty()) text += "  " + plural(elsewhere) + ": not in it yet, or no longer\n";
   for (const auto& [status, failed] : failures) text += "  " + plural(failed) + ": " + status + "\n";
   return text;
 }

@@ -33,7 +33,7 @@ class Listener::Stranger final : public LinkEvents, public Timer {
   }
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override {
     if (!link.guard().is_open() && link.guard().from() != note.from) {
-      return listener_.drop(*this, "it says that it is another rank than it has proved to be");
+      return listener_.drop(*this, "it claims another rank than it has proved");
     }
     listener_.finish(*this, note, std::move(descriptors));
   }

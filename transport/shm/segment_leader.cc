@@ -37,7 +37,7 @@ void SegmentLeader::add(const Note& hello, std::vector<Descriptor> descriptors, 
   const std::string who = context_.describe(static_cast<int>(hello.from));
   if (hello.member == 0 || hello.member >= members_.size() || hello.members != members_.size() ||
       request_.members[hello.member] != static_cast<int>(hello.from)) {
-    return refuse(who + " has other members in mind for a shared segment");
+    return refuse(who + " names other members for a shared segment");
   }
   if (hello.bytes != request_.bytes) {
     return refuse(who + " wants a shared segment of " + std::to_string(hello.bytes) + " bytes, where " +
@@ -140,7 +140,7 @@ Status SegmentLeader::late() const {
       who += (who.empty() ? "" : ", ") + describe(i);
     }
   }
-  return Status(Code::timeout, "shm: not all members came for a shared segment in time: missing " + who);
+  return Status(Code::timeout, "shm: not all members asked for a shared segment in time: missing " + who);
 }
 
 void SegmentLeader::finish() {

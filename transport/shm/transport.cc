@@ -123,7 +123,7 @@ void Transport::on_hello(const Note& hello, std::vector<Descriptor> descriptors,
   } else if (is_peer(hello) && hello.kind == NoteKind::share) {
     requests_.on_hello(hello, std::move(descriptors), std::move(link));
   } else {
-    log::debug("shm: refused a connection from what says it is rank ", hello.from);
+    log::debug("shm: refused a connection from a process that claims to be rank ", hello.from);
   }
 }
 

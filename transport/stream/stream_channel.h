@@ -12,8 +12,9 @@
 namespace tutti {
 
 // A `StreamChannel` is the message protocol over any ordered pipe of frames (a socket, a ring in shared
-// memory, a queue): eager messages under credit, request and clear to send above, fragments of large messages
-// taken in turn, drained aborts. A transport derives from it and only has to move frames.
+// memory, a queue): small messages are sent eagerly under credit, large ones by request and clear-to-send,
+// and the fragments of several large messages take turns. A transport derives from it and only has to move
+// frames.
 class StreamChannel : public Channel {
  public:
   StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits);
@@ -36,11 +37,12 @@ class StreamChannel : public Channel {
  protected:
   // --- the pipe implements ---
 
-  // There are frames to take: connect if need be, and write what can be written now. Never called from within
-  // itself, but possibly from within any of the calls below, the writing ones included (an operation's `done`
-  // sends something): a pipe that is writing already returns at once and asks `next_frame` again later.
+  // Called when there are frames to write. The pipe connects if need be, and writes what it can. This is
+  // never called from within itself, but possibly from within any of the calls below, including the writing
+  // ones (an operation's `done` may send). Then a pipe that is already writing returns at once and asks
+  // `next_frame` again later.
   virtual void kick() = 0;
-  // Release the pipe: nothing will be sent or received any more. Called at most once, possibly from within
+  // Releases the pipe: nothing will be sent or received any more. Called at most once, possibly from within
   // any of the calls below; the pipe must stop its loops then. Frames that it holds are void.
   virtual void close_pipe() = 0;
 
@@ -51,13 +53,14 @@ class StreamChannel : public Channel {
   // say.
   bool has_urgent_frames() const;
   // The next frame to write, or null. It stays valid until `frame_written`; the pipe may hold several and
-  // must write them in order. Asking for the next one is what makes large messages take turns.
+  // must write them in order. Large messages take turns, one frame per call.
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
 
   // --- the pipe calls, to receive; frames in order ---
 
-  // A frame begins. Not ok: the peer broke the protocol; the channel has failed and closed the pipe.
+  // Begins a frame. If the result is not ok, the peer broke the protocol, and the channel has failed and
+  // closed the pipe.
   Status begin_frame(const FrameHeader& header);
   // Returns the memory for the next payload bytes, so that the pipe can read directly into it. It is empty if
   // the bytes must be examined first (reductions, control frames, drained payloads).

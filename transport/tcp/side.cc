@@ -38,7 +38,7 @@ void OutgoingSide::on_connected(Pipe pipe) {
 }
 
 void OutgoingSide::on_connect_failed(const Status& why) {
-  log::debug("tcp: one connection less: ", why);
+  log::debug("tcp: lost a side connection: ", why);
   connector_.reset();
 }
 

@@ -163,7 +163,7 @@ Verdict Transport::judge(const Hello& hello) {
 void Transport::on_hello(const Hello& hello, Pipe pipe) {
   const Verdict verdict = judge(hello);
   if (verdict != Verdict::welcome && verdict != Verdict::wait) {
-    log::debug("tcp: refused a connection from what says it is rank ", hello.from, " (verdict ",
+    log::debug("tcp: refused a connection from a process that claims to be rank ", hello.from, " (verdict ",
                static_cast<int>(verdict), ")");
   }
   const auto answer = encode(verdict);

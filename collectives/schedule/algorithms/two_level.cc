@@ -6,11 +6,11 @@
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"
 
-// These algorithms are for several hosts with several ranks each. The ranks of one host do their part among
-// themselves before or after anything goes to another host, or both. Träff, Hunold, "Decomposing MPI
-// collectives for exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in
-// parallel computer networks to optimize collective operation performance" (2000). Hosts may have different
-// numbers of ranks, in any placement.
+// These algorithms are for several hosts with several ranks each. The ranks of one host exchange data among
+// themselves before or after the exchange between hosts, or both. Träff, Hunold, "Decomposing MPI collectives
+// for exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in parallel computer
+// networks to optimize collective operation performance" (2000). Hosts may have different numbers of ranks,
+// in any placement.
 namespace tutti {
 namespace {
 
@@ -139,7 +139,7 @@ void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuni
 
 // --- all_gather, reduce_scatter ---
 
-// The places of the hosts' blocks in the order of hosts.
+// Returns the positions of the hosts' blocks in the order of hosts.
 Blocks host_blocks(const Problem& problem) {
   std::vector<std::uint64_t> counts;
   for (int h = 0; h < problem.topology->hosts(); ++h)
@@ -255,7 +255,7 @@ void leaders_barrier(ScheduleBuilder& builder, const Problem& problem, const Tun
 
 // --- costs ---
 
-// Elements of a segment and number of segments.
+// Returns the elements of a segment and the number of segments.
 std::pair<double, double> cut(const Problem& problem, const Tuning& tuning, std::uint64_t passes) {
   const Segments segments(problem, tuning, problem.count, passes);
   const auto number = std::max<std::uint64_t>(segments.count(output(0, problem.count)), 1);

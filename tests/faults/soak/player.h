@@ -8,7 +8,8 @@
 
 namespace tutti::soak {
 
-// One rank of an episode. Whatever is not as planned, a wrong element above all, is a std::runtime_error.
+// A `Player` is one rank of an episode. It throws std::runtime_error if anything is not as planned, such as a
+// wrong element.
 class Player {
  public:
   explicit Player(Episode episode);

@@ -121,7 +121,7 @@ TEST(SharedChecker, FindsWhatIsOverwrittenTooEarly) {
   expect_found(schedules, shared_case(CollectiveKind::broadcast, 2, 4), HasSubstr("races with"));
 }
 
-// Takes the `n`-th step of a kind away; false if there is none.
+// Removes the `n`-th step of a kind; returns false if there is none.
 bool remove(Schedule& schedule, StepKind kind, std::size_t n) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     if (schedule.steps[i].kind != kind || n-- != 0) continue;
@@ -131,7 +131,8 @@ bool remove(Schedule& schedule, StepKind kind, std::size_t n) {
   return false;
 }
 
-// Removes one await or copy from algorithms: each of them is needed. (Where a repetition starts, some are.)
+// Removes one await or copy from algorithms: each of them is needed. (Only at the start of a repetition some
+// are not.)
 TEST(SharedChecker, FindsEveryMissingStep) {
   struct Victim {
     CollectiveKind kind;
@@ -242,7 +243,8 @@ TEST(SharedChecker, FindsABarrierThatLetsGoEarly) {
   for (std::size_t n = 0; n < 2; ++n) {
     auto broken = right;
     ASSERT_TRUE(remove(broken[1], StepKind::await, n));
-    // Hearing of a rank from another one is not enough to await, but it is enough to know.
+    // A rank may hear of another one through a third, which does not replace an await but counts as having
+    // heard of it.
     EXPECT_THAT(check_shared_schedules(broken, test, false, 1), HasSubstr("without having heard"));
   }
 }

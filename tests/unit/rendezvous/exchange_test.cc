@@ -367,7 +367,7 @@ TEST(Exchange, WhoeverComesTooLateIsTold) {
   expect_complete(meet(store, world_of(2), options));
   const Outcome late = exchange(store, rank_of(1, 2), options, ample());
   EXPECT_EQ(late.status().code(), Code::unreachable);
-  EXPECT_SAYS(late.status().message(), "have already come together");
+  EXPECT_SAYS(late.status().message(), "have already met");
   EXPECT_SAYS(late.status().message(), "rank 1 (host host1, pid 101)");
   // This also holds for a rank that would not have fitted in.
   EXPECT_EQ(exchange(store, rank_of(2, 3), options, ample()).status().code(), Code::unreachable);

@@ -229,7 +229,7 @@ TEST(Merge, ARankMayHaveLeftACommunicator) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
   dumps[1].communicators.clear();
-  EXPECT_THAT(merge(dumps), HasSubstr("rank 1: not in it yet, or not any more\n"));
+  EXPECT_THAT(merge(dumps), HasSubstr("rank 1: not in it yet, or no longer\n"));
 }
 
 TEST(Merge, FailuresAreShown) {

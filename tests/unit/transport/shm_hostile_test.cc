@@ -157,7 +157,7 @@ TEST_F(ShmMember, WithTwoBellsIsRefusedAndNothingLeaks) {
 
 TEST_F(ShmMember, WithOtherMembersInMindIsRefused) {
   raw.send(share_note(world, 2, 4), {bell.get()});
-  expect_none(Code::mismatch, "other members in mind");
+  expect_none(Code::mismatch, "names other members");
 }
 
 // Rank 0 is honest; rank 1, the leader, is the test.
@@ -372,7 +372,8 @@ TEST_F(ShmStranger, AFloodIsBounded) {
 }
 
 TEST_F(ShmStranger, WishesThatNobodyShares) {
-  // An honest peer's key, a thousand times over: bounded, and nothing is kept once it is gone.
+  // An honest peer's key is used a thousand times. Memory stays bounded, and nothing is kept once the peer is
+  // gone.
   const RawBell bell;
   const int before = open_descriptors();
   {

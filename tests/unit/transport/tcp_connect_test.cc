@@ -58,7 +58,8 @@ void storm(int size, int rounds) {
       });
     }
     for (auto& thread : threads) thread.join();
-    // Only this drives the closing of the losers. One connection per pair remains, which has two ends here.
+    // Only this loop drives the closing of surplus connections. One connection per pair remains, and both of
+    // its ends are here.
     for (std::size_t rank = 0; rank < world.nodes.size(); ++rank) {
       EXPECT_TRUE(world[rank].until(
           [&] { return OpenSockets::now().connected - before.connected == size * (size - 1); }));
@@ -72,8 +73,8 @@ TEST(TcpCrossConnect, StormOfFour) { storm(4, 30); }
 TEST(TcpCrossConnect, StormOfEight) { storm(8, 6); }
 
 TEST(TcpCrossConnect, TheOtherDirectionHelpsWhereOneIsBlocked) {
-  // Rank 0 has an address of rank 1 where nothing listens; rank 1 finds rank 0. Rank 0's attempts win in
-  // principle.
+  // Rank 0 has an address of rank 1 where nothing listens; rank 1 finds rank 0. If both connected, rank 0's
+  // attempt would win.
   auto zero = create({}).take(), one = create({}).take();
   const std::string address_0 = zero->address(), address_1 = one->address();
   auto node_0 =
