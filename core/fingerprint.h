@@ -20,8 +20,7 @@ enum class Composite : std::uint8_t { none, init, split, allocate };
 // A `Fingerprint` describes a call; it must be equal on all ranks of a collective. It travels in every
 // message header, so that a rank that makes another call gets an error that describes both calls.
 //
-// Fields that mean nothing for the kind (the root of an all_reduce) stay at their defaults, so they never
-// differ.
+// Fields that the kind does not use (the root of an all_reduce) stay at their defaults, so they never differ.
 struct Fingerprint {
   CollectiveKind kind = CollectiveKind::barrier;
   DataType type = DataType::uint8;

@@ -36,8 +36,8 @@ void print_usage(std::ostream& out) {
   out << "\n`tutti COMMAND --help` describes a command; `tutti --version` prints the version.\n";
 }
 
-// The exit status of a command that has succeeded, once its output has been written. The reason of a failure
-// is known if nothing was flushed before.
+// Writes the output of a command that has succeeded, and returns its exit status. The reason of a failure is
+// known if nothing was flushed before.
 int finish_output(std::string_view name) {
   errno = 0;
   std::fflush(stdout);  // of std::cout, too

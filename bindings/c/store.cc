@@ -120,7 +120,7 @@ std::shared_ptr<Store> make_store(const tutti_store& functions) {
 
 int tutti_bytes_set(tutti_bytes* bytes, const void* data, size_t size) {
   return tutti::c::guarded([&] {
-    std::string& value = tutti::c::checked(bytes, "the place for the bytes").value;
+    std::string& value = tutti::c::checked(bytes, "the output pointer for the bytes").value;
     value.assign(static_cast<const char*>(data), size);
   });
 }

@@ -53,8 +53,8 @@ const TransportEntry* find(std::string_view name) {
 Status unknown(const std::string& name) {
   std::string known;
   for (const TransportEntry& entry : entries) known += std::string(entry.name) + ", ";
-  return Status(Code::invalid_argument, "no transport \"" + name + "\"; there are: " + known +
-                                            "or auto, by itself, for all that can run");
+  return Status(Code::invalid_argument,
+                "no transport \"" + name + "\"; there are: " + known + "or auto alone, for all that can run");
 }
 
 // Makes all transports that can run here, the fastest first.

@@ -28,7 +28,7 @@ template <class Number>
 Number number(nb::handle transfer, const char* name) {
   Number value{};
   if (!nb::try_cast(transfer.attr(name), value))
-    throw nb::type_error((std::string(name) + " of a transfer must be a whole number that fits").c_str());
+    throw nb::type_error((std::string(name) + " of a transfer must be an integer in range").c_str());
   return value;
 }
 

@@ -64,8 +64,8 @@ ReduceOp reduction(nb::handle given) {
 }
 
 void bind_reduce_op(nb::module_& module) {
-  nb::class_<Reduction> reduce_op(
-      module, "ReduceOp", "The operation that combines elements; a name such as \"sum\" does as well.");
+  nb::class_<Reduction> reduce_op(module, "ReduceOp",
+                                  "The operation that combines elements; a name such as \"sum\" also works.");
   reduce_op
       .def_static(
           "premultiplied_sum",

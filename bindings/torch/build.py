@@ -3,8 +3,8 @@
     python build.py OUTPUT --include FOLDER --library libtutti.so
     python build.py --name
 
-The latter prints the file name that such an extension has. One translation unit: torch's headers take longer to read
-than everything else.
+The latter prints the file name that such an extension has. There is one translation unit, since torch's headers take
+longer to compile than everything else.
 """
 import argparse
 import os

@@ -127,7 +127,7 @@ void ProcessGroupTutti::lead_monitored_barrier(Milliseconds timeout, bool wait_a
   for (int rank = 1; rank < size_; ++rank) {
     TORCH_CHECK(timeout.count() > 0, "Rank 0 timed out in monitoredBarrier after ", timeout.count(),
                 " ms.\nNo ranks successfully processed in monitoredBarrier.");
-    std::string why = "it has not come";
+    std::string why = "it has not arrived";
     try {
       if (arrivals[rank - 1].wait_until(end)) continue;
     } catch (const c10::Error& error) {

@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr std::chrono::milliseconds hearing_limit{100};
-// Ranks that share memory do not ring for those that only want to know what they call.
+// Ranks that share memory do not wake ranks that only want to know what they call.
 constexpr std::chrono::milliseconds board_pause{2};
 
 }  // namespace

@@ -51,7 +51,7 @@ class Failure {
   void act() {
     if (happened() && !acting_) act_now();
   }
-  // True once the other members have been told.
+  // Returns true once the other members have been told.
   bool is_spread() const { return spread_; }
 
  private:

@@ -36,7 +36,7 @@ class LiveOperations {
   // Lists an operation of `make_passing` that is not over, so that it continues like any other.
   Work keep(Operation& operation, const CallOptions& options);
   void end(Operation& operation, const Status& status);
-  // Null if there is none; `next` of each is an older one.
+  // Returns null if there is none; `next` of each is an older one.
   Operation* newest() const { return newest_; }
   bool empty() const { return newest_ == nullptr; }
 

@@ -84,7 +84,7 @@ std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uin
       segment = std::move(shared).take();
     } else {
       const Status why = failure_.happened() ? failure_.status() : shared.status();
-      // The communicator has failed, or did at a member that has said so here first.
+      // The communicator has failed here, or at a member whose note arrived here first.
       if (why.code() == Code::aborted || why.code() == Code::peer_lost || failure_.happened()) {
         throw Error(why);
       }

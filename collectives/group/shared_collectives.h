@@ -27,7 +27,7 @@ class SharedCollectives {
   void close() { executor_.reset(); }
   // Bytes of each member's window; 0 if they share no memory. Any thread may call.
   std::uint64_t window_bytes() const { return window_bytes_; }
-  // Null if they share no memory.
+  // Returns null if they share no memory.
   SharedExecutor* executor() const { return executor_.get(); }
 
   // Notes a failure that another rank has written on the board.

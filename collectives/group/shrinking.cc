@@ -52,7 +52,7 @@ bool Shrinking::gone(int position) const {
   return declined_[static_cast<std::size_t>(position)] || desk_.is_lost(rank) || desk_.has_left(rank);
 }
 
-// As far as is known here.
+// Returns whether this rank can reach the member, as far as it knows.
 bool Shrinking::reaches(int position) const {
   const int rank = members_.world_rank(position);
   return !desk_.is_lost(rank) && mesh_.peer_status(rank).ok();
@@ -112,8 +112,8 @@ void Shrinking::work() {
 
 Status Shrinking::late() const {
   if (leader() != members_.rank()) {
-    return Status(Code::timeout, "shrink: " + members_.describe(leader()) +
-                                     ", which leads, has not come to a decision in time");
+    return Status(Code::timeout,
+                  "shrink: " + members_.describe(leader()) + ", which leads, has not decided in time");
   }
   std::string missing;
   for (std::size_t i = 0; i < size_; ++i) {

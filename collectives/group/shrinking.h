@@ -86,7 +86,7 @@ class Shrinking final : public Pollable {
   std::vector<bool> declined_, accepted_, learned_;
   ShrinkNote proposal_;      // the leader's; round 0: none yet
   std::uint32_t number_;     // the lowest that this rank could take
-  std::uint32_t taken_ = 0;  // that it has set aside
+  std::uint32_t taken_ = 0;  // the number that it has reserved
   Deadline next_round_;
   std::chrono::milliseconds pause_;
   bool telling_ = false;  // this rank leads, and it is decided

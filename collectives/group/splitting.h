@@ -21,8 +21,8 @@ class Splitting {
   const std::vector<int>& ranks() const { return ranks_; }
   // The number of the new communicators: one that no rank has used yet.
   std::uint32_t agree_on_number();
-  // The first of the members, a rank here, that has too few file descriptors for sharing memory. All members
-  // come to the same answer, so none of them waits for one that cannot come.
+  // The first member (its rank here) that has too few file descriptors for sharing memory. All members get
+  // the same result, so none of them waits for a rank that will not join.
   std::optional<int> first_in_want() const;
 
  private:

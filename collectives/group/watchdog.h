@@ -32,7 +32,7 @@ class Watchdog {
   // Checks the times of all operations in flight. It does so only once in a number of calls, since reading
   // the clock is slow.
   void look();
-  // Ends the inquiry that this rank leads, if there is one and its time has come.
+  // Ends the inquiry that this rank leads, if there is one and its time is over.
   void conclude();
   Deadline next_deadline() const;
   // Notes a failure if an operation over shared memory waits for a member that has left. (Operations over

@@ -166,7 +166,7 @@ Result<DebugAnswer> ask(const DebugEndpoint& endpoint, std::chrono::milliseconds
       continue;
     }
     if (received == 0 && !answer.text.empty()) return answer;
-    if (received == 0) return Status(Code::unreachable, "it hung up");
+    if (received == 0) return Status(Code::unreachable, "it closed the connection");
     if (errno != EAGAIN && errno != EINTR) return Status(Code::unreachable, text_of(errno));
     if (deadline.expired()) return Status(Code::timeout, "no answer: it is stopped");
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());

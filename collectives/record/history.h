@@ -105,7 +105,7 @@ class History {
         : mask(size - 1), slots(std::make_unique<Slot[]>(size)), details(std::make_unique<Details[]>(size)) {}
     Slot& slot(std::uint64_t number) const { return slots[number & mask]; }
     Details& detail(std::uint64_t number) const { return details[number & mask]; }
-    // False if the entry is empty or changes at this moment.
+    // Returns false if the entry is empty or changes at this moment.
     bool read(std::size_t index, Entry& entry) const;
 
     const std::size_t mask;

@@ -103,7 +103,7 @@ class Board {
     return slot(rank, number).calls(call);
   }
 
-  // Whether all ranks have finished operation `number` (0: always).
+  // Returns whether all ranks have finished operation `number` (0: always).
   bool all_finished(std::uint64_t number) { return number <= known_finished_ || learn_finished(number); }
   // Publishes that this rank has finished it, and wakes sleepers.
   void finish(std::uint64_t number) {
@@ -124,9 +124,9 @@ class Board {
   void fail(const Status& why);
   // Returns the first failure of another rank that this one has not returned yet; ok if there is none.
   Status heard();
-  // Whether any rank has failed, this one included.
+  // Returns whether any rank has failed, this one included.
   bool any_failed() const { return head_->failures.load() != 0; }
-  // Whether `heard` would look.
+  // Returns whether `heard` would look.
   bool unheard() const { return head_->failures.load() != heard_; }
 
  private:

@@ -30,7 +30,7 @@ class FlatSchedule {
 
   FlatSchedule(const Schedule& schedule, std::size_t element_size);
 
-  // Whether the schedule has a flat form; otherwise there are no steps.
+  // Returns whether the schedule has a flat form; otherwise there are no steps.
   bool usable() const { return !steps_.empty(); }
   const std::vector<Step>& steps() const { return steps_; }
 

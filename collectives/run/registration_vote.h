@@ -31,7 +31,7 @@ class RegistrationVote {
   // known.
   bool is_unanimous(Board& board, std::uint64_t number, const Fingerprint& call, Sizes sizes);
 
-  // Where a rank's buffers are, after a unanimous vote; null for one that it does not have.
+  // The addresses of a rank's buffers after a unanimous vote; null for a buffer that the rank does not have.
   std::byte* input(std::size_t rank) const { return inputs_[rank]; }
   std::byte* output(std::size_t rank) const { return outputs_[rank]; }
 

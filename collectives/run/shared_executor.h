@@ -49,8 +49,8 @@ class SharedExecutor {
                  const Registry& registry, bool patient);
 
   Board& board() { return *board_; }
-  // True if the operation is over already; then `finished` is not called. A failure calls `finished` at once;
-  // then `cancel` must follow.
+  // Returns true if the operation is over already; then `finished` is not called. A failure calls `finished`
+  // at once; then `cancel` must follow.
   bool submit(SharedRun& run);
   // Continues as far as possible; true if anything was done.
   bool advance();

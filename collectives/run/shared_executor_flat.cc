@@ -44,7 +44,7 @@ bool SharedExecutor::run_flat(const SharedRun& run) {
   return true;
 }
 
-// Does what `patiently_arrived` does; also false if the peer has called something else.
+// Does what `patiently_arrived` does; also returns false if the peer has made another call.
 bool SharedExecutor::flat_arrived(const FlatSchedule::Step& step, const Fingerprint& call) {
   if (step.index == 0) return true;
   const Board::Slot& slot = board_->slot(step.peer, number_);

@@ -19,8 +19,8 @@ CostModel agree_on_costs(Communicator& communicator, const Topology& topology, c
                          bool measuring);
 
 // Returns `measured`, or `shipped` if those costs are impossible, or if latency or bandwidth differ by more
-// than `factor`: then other programs used the cores meanwhile. Figures that are differences of others are
-// bounded by these.
+// than `factor`: then other programs used the cores during the measurement. A figure that is a difference of
+// others is bounded by those.
 LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double factor);
 
 }  // namespace tutti

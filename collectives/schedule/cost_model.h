@@ -15,10 +15,10 @@ namespace tutti {
 //   - has arrived alpha + n * beta after it left, and `handshake` later if it is not sent eagerly.
 struct LinkCost {
   double alpha = 20e-6;        // seconds
-  double gap = 5e-6;           // seconds a message
-  double beta = 0.4e-9;        // seconds a byte
-  double busy = 2.5e-6;        // core seconds a message, at each end
-  double busy_byte = 0.15e-9;  // core seconds a byte, at each end
+  double gap = 5e-6;           // seconds per message
+  double beta = 0.4e-9;        // seconds per byte
+  double busy = 2.5e-6;        // core seconds per message, at each end
+  double busy_byte = 0.15e-9;  // core seconds per byte, at each end
   double handshake = 0;        // seconds, for messages above CostModel::eager
   friend bool operator==(const LinkCost&, const LinkCost&) = default;
 };
@@ -27,7 +27,7 @@ struct LinkCost {
 struct CostModel {
   LinkCost near;           // between ranks of one host
   LinkCost far;            // between hosts; the ranks of a host share its port to the others
-  double gamma = 0.1e-9;   // core seconds a byte combined or copied
+  double gamma = 0.1e-9;   // core seconds per byte combined or copied
   double signal = 0.3e-6;  // until a rank that shares memory sees another one's signal
   // The factor by which a byte costs more when all ranks send to distant ranks at once than when each sends
   // to its neighbour: messages that are due at the same time compete for the ports.

@@ -48,13 +48,14 @@ struct Problem {
   // Bytes of each rank's window, where all ranks share memory; otherwise 0. Agreed at init.
   std::uint64_t window_bytes = 0;
   // All ranks' input and output is memory that the others may read and write (`Communicator::allocate`);
-  // found out together, see SharedExecutor.
+  // the ranks find this out together, see SharedExecutor.
   bool registered = false;
   // Which ranks share a host, agreed by all; null: all do. Outlives every use of the problem.
   const Topology* topology = nullptr;
 };
 
-// Whether one schedule serves both: equal in everything, the counts that the spans refer to included.
+// Returns whether one schedule serves both problems: they are equal, including the counts that the spans
+// refer to.
 bool same_schedule(const Problem& a, const Problem& b);
 
 // Knobs of an algorithm, agreed by all ranks.

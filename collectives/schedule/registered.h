@@ -21,7 +21,7 @@ class Registry {
   virtual ~Registry() = default;
   // Returns the place of these bytes of this rank.
   virtual Place find(const void* data, std::uint64_t bytes) const = 0;
-  // The address in this process of a place of `rank`'s; null if there is no such place.
+  // Returns the address of a place of `rank` in this process; null if there is no such place.
   virtual std::byte* resolve(int rank, const Place& place) const = 0;
 };
 

@@ -58,7 +58,7 @@ struct Step {
   std::uint32_t successor_count = 0;
 };
 
-// Immutable once built; concurrent runs share it.
+// A schedule is immutable once built; concurrent runs share it.
 //
 // There are two sorts. Schedules of messages run in the order of their dependencies. *Shared* schedules, for
 // ranks that share memory, read and write each other's windows, ordered by signals. They run step by step, in
@@ -83,11 +83,11 @@ struct Schedule {
   std::uint64_t window_count = 0;  // elements of its window that any rank uses; equal on all ranks
   Repeat repeat = {};
 
-  // The steps that wait for one of this schedule's.
+  // Returns the steps that wait for one of this schedule's.
   std::span<const std::uint32_t> successors_of(const Step& step) const {
     return {successors.data() + step.first_successor, step.successor_count};
   }
-  // One line a step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
+  // One line per step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
   std::string to_string() const;
 };
 

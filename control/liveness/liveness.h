@@ -26,7 +26,7 @@ struct LivenessOptions {
   security::SharedCredentials credentials = {};  // null if connections have no guard
 };
 
-// `Liveness` is the control plane over TCP (docs/protocol.md): a thread of its own around an Overlay.
+// `Liveness` is the control plane over TCP (docs/protocol.md): a thread that runs an Overlay.
 class Liveness final : public ControlPlane {
  public:
   // Makes a control plane that listens already.

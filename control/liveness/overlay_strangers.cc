@@ -52,7 +52,7 @@ bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
     return false;
   }
   const auto close = [](const char* why) {
-    log::debug("control: a connection was closed before it was one of ours: ", why);
+    log::debug("control: dropped an unidentified connection: ", why);
     return false;
   };
   std::string& received = stranger.stream->received();

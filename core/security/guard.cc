@@ -22,7 +22,7 @@ const char* describe(Mode mode) {
     case Mode::tls_files:
       return "encrypts with certificates";
   }
-  return "protects connections in a way that is not known here";
+  return "protects connections by an unknown method";
 }
 
 // Local sockets have no guard without a token, since certificates are for the network.

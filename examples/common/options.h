@@ -42,7 +42,7 @@ class Options {
     Number result{};
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
     if (error == std::errc() && end == value.data() + value.size()) return result;
-    throw std::invalid_argument("--" + name + ": \"" + value + "\" is not a number that fits");
+    throw std::invalid_argument("--" + name + ": \"" + value + "\" is not a valid number, or out of range");
   }
 
  private:

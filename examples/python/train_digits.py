@@ -38,7 +38,7 @@ def share(count, comm):
 
 class Network:
     """Layers of units, each a weighted sum of the layer below plus a bias, cut off below zero; softmax and cross
-    entropy at the top. `parameters` are weights and biases by turns."""
+    entropy at the top. `parameters` are weights and biases in turn."""
 
     def __init__(self, units, seed):
         random = numpy.random.default_rng(seed)

@@ -11,7 +11,7 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
 
-  // Between -limit and limit.
+  // Returns a number between -limit and limit.
   float uniform(float limit) { return limit * (2 * (static_cast<float>(engine_() >> 40) * 0x1p-24f) - 1); }
 
   template <class T>

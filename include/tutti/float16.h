@@ -37,15 +37,16 @@ struct FloatFormat {
     using F = typename Lanes::F;
     const U odd = (value >> shift) & 1u;
     if constexpr (Exponent == 8 && canonical_nan) {
-      // The same exponents: rounding the whole pattern carries as it should, and leaves that NaN alone.
+      // Both formats have the same exponents, so rounding the whole pattern carries into the exponent
+      // correctly. The canonical NaN does not change.
       return (value + ((1u << (shift - 1)) - 1u) + odd) >> shift;
     } else {
       const U sign = value & 0x80000000u;
       const U size = value ^ sign;
       U result = (size - rebias + ((1u << (shift - 1)) - 1u) + odd) >> shift;
       if constexpr (Exponent < 8) {
-        // Below the smallest normal number: adding a power of two whose last place is the narrow format's
-        // makes the hardware round there.
+        // For values below the smallest normal number, `magic` is a power of two whose last place is that of
+        // the narrow format, so adding it makes the hardware round there.
         const F sum = __builtin_bit_cast(F, size) + __builtin_bit_cast(float, magic);
         result = (I)size < (I)(U{} + smallest_normal) ? __builtin_bit_cast(U, sum) - magic : result;
         const U limit = U{} + largest;

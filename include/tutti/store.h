@@ -60,7 +60,7 @@ class TUTTI_API Store {
   // the last connection that holds them ends, so a client that dies leaves nothing behind. Each connection
   // has at most one prefix. Stores that do not track connections ignore this.
   virtual Status hold(std::string_view prefix, Deadline deadline);
-  // Ends the hold of this connection, as if the connection had ended.
+  // This connection no longer holds its prefix, as if the connection had ended.
   virtual Status release(Deadline deadline);
 
   // Sets the will of this connection: when the connection ends, the store sets each of the keys that does not

@@ -1,4 +1,4 @@
-// How operations are waited for: deadlines, callbacks, progress.
+// Tests how operations are waited for: deadlines, callbacks, progress.
 
 #include <atomic>
 #include <chrono>

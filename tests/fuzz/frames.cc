@@ -1,5 +1,5 @@
-// The message protocol (StreamChannel), as a faulty peer may speak it, while this side sends, receives and
-// takes back. The first bytes choose what happens; whole frames are made up so that most get past the first
+// Fuzzes the message protocol (StreamChannel) as a faulty peer may speak it, while this side sends, receives
+// and cancels. The first bytes choose what happens; whole frames are made up so that most get past the first
 // checks.
 #include <deque>
 #include <vector>
@@ -101,7 +101,7 @@ class Pipe final : public StreamChannel {
   void feed(const FrameHeader& header, std::span<const std::byte> payload) {
     if (!begin_frame(header).ok()) return;
     while (!closed && payload_left() > 0) {
-      // In two pieces, neither of which ends where an element ends.
+      // The payload arrives in two pieces, neither of which ends at the end of an element.
       const std::size_t piece = payload.size() > 7 ? payload.size() / 2 + 1 : payload.size();
       std::size_t taken = 0;
       if (const auto place = direct(); !place.empty()) {

@@ -21,8 +21,8 @@ struct ClusterOptions {
   DriverOptions driver = {.spin = std::chrono::microseconds(20)};
 };
 
-// A world of ranks that are threads of this process, each with a driver, mesh and communicator of its own:
-// what differs from real processes is only that they share memory.
+// A `Cluster` is a world of ranks that are threads of this process, each with its own driver, mesh and
+// communicator. It only differs from real processes in that the ranks share memory.
 class Cluster {
  public:
   explicit Cluster(int size, ClusterOptions options = {});

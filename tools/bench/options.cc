@@ -88,7 +88,8 @@ std::string understand_collectives(const std::vector<std::string>& collectives, 
     } else if (const MeasuredInfo* info = find_measured(name)) {
       options.measured.push_back(info);
     } else {
-      return "nothing to measure is called " + name + did_you_mean(name, names()) + "; there are: " + names();
+      return "there is no measurement called " + name + did_you_mean(name, names()) +
+             "; there are: " + names();
     }
   }
   return {};

@@ -23,9 +23,9 @@ struct BenchOptions {
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
   std::string transport;  // empty: the default
-  std::string algorithm;  // empty: the selector's
+  std::string algorithm;  // empty: what the selector chooses
   int iterations = 0;     // batches for each size; 0: by time
-  int warmup = 0;         // operations before; 0: by time
+  int warmup = 0;         // operations before measuring; 0: by time
   int batch = 0;          // operations in a batch; 0: by time
   std::chrono::milliseconds budget{200};
   std::string csv;

@@ -46,7 +46,7 @@ void ask_rank(const DebugEndpoint& endpoint, const std::vector<pid_t>& wanted, A
   }
 }
 
-// Every process, or only `wanted`.
+// Asks every process, or only `wanted`.
 Asked ask_ranks(const std::vector<pid_t>& wanted) {
   Asked asked;
   std::vector<DebugEndpoint> others;
@@ -57,7 +57,7 @@ Asked ask_ranks(const std::vector<pid_t>& wanted) {
       others.push_back(endpoint);
     }
   }
-  // In a container a process has another number for itself than for us.
+  // A process in a container sees a process id that differs from the one that we see.
   if (asked.answers.size() + asked.problems.size() < wanted.size()) {
     for (const DebugEndpoint& endpoint : others) ask_rank(endpoint, wanted, asked);
   }
@@ -193,7 +193,7 @@ int debug_command(const Arguments& arguments) {
   std::vector<pid_t> pids;
   for (const std::string& source : sources) {
     const auto pid = as_pid(source);
-    if (!pid) return usage_error(app, "`" + source + "` is no process; files are for --merge");
+    if (!pid) return usage_error(app, "`" + source + "` is not a process; files are for --merge");
     pids.push_back(*pid);
   }
   return show_ranks(pids);

@@ -48,7 +48,7 @@ class Agent {
   // Ends everything: first by `number`, and after the task's grace by SIGKILL. `on_done` follows.
   void stop(int number = SIGTERM);
   void kill();
-  // While it is off, the ranks' output waits in their pipes, and ranks wait for room there.
+  // While reading is off, the ranks' output stays in their pipes, and ranks wait if a pipe is full.
   void set_reading(bool reading);
 
  private:
@@ -69,7 +69,7 @@ class Agent {
     std::array<Pipe, 2> pipes;
   };
 
-  // 0, or an errno.
+  // Returns 0 or an errno.
   int start_rank(const AgentTask& task, const std::string& path, int local_rank);
   // `pipes`: our ends, for stdout and, unless merged, for stderr.
   void watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes);

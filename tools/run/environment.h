@@ -11,7 +11,7 @@ namespace tutti::tools {
 
 std::vector<std::string> to_strings(const Environment& environment);
 
-// A `RankPlace` is what a rank must know about its world; see set_rank_variables.
+// A `RankPlace` is what a rank needs to know about its world; see set_rank_variables.
 struct RankPlace {
   int rank = 0;
   int world_size = 1;
@@ -45,7 +45,7 @@ void limit_spinning(Environment& environment, int local_ranks);
 // ranks would take all of them.
 void share_processors(Environment& environment, int local_ranks);
 
-// A free TCP port outside of the range from which the kernel hands out ports by itself, so that it stays free
+// A free TCP port outside the range from which the kernel hands out ports by itself, so that it stays free
 // until the ranks use it.
 Result<int> find_free_port();
 

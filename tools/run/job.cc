@@ -19,7 +19,7 @@ namespace tutti::tools {
 namespace {
 
 constexpr const char* loopback = "127.0.0.1";
-// The most output that our reader has yet to take; beyond it the ranks have to wait.
+// At most this much output waits for our reader; beyond it the ranks have to wait.
 constexpr std::size_t most_backlog = 1024 * 1024;
 
 std::string host_name() {
@@ -135,7 +135,8 @@ void Job::on_output(int rank, Stream stream, std::string_view bytes) {
   if (output_.backlog() >= most_backlog) agent_.set_reading(false);
 }
 
-// Ends as SIGPIPE ends other programs (`tutti run ... | head`): without a word, and with its status.
+// Ends like a program that SIGPIPE ends (`tutti run ... | head`): without a message, and with the same
+// status.
 void Job::end_unread() {
   if (ending_signal_ || !output_.unread()) return;
   ending_signal_ = SIGPIPE;

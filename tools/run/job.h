@@ -17,7 +17,7 @@
 namespace tutti::tools {
 
 // `Job` runs one world from its start to its end: it hosts the store, has the ranks started, and decides when
-// all is over and with which exit status.
+// the job is over and with which exit status.
 class Job final : private AgentEvents {
  public:
   explicit Job(RunOptions options);

@@ -30,7 +30,7 @@ class Output {
   void write(int rank, Stream stream, std::string_view bytes);
   // The rank's output has ended.
   void finish(int rank);
-  // The last lines of its stderr, or of stdout where the two are merged.
+  // Returns the last lines of the rank's stderr, or of its stdout if the two are merged.
   std::vector<std::string> last_lines(int rank) const;
   // Whether some output of the ranks could not be written anywhere. The user has been told.
   bool lost() const { return lost_; }

@@ -108,7 +108,7 @@ void Listener::admit(Descriptor socket) {
 }
 
 void Listener::drop(Stranger& stranger, const std::string& why) {
-  log::debug("shm: a connection was closed before it was one of ours: ", why);
+  log::debug("shm: dropped an unidentified connection: ", why);
   strangers_.erase(stranger.place);
 }
 

@@ -140,7 +140,7 @@ Status SegmentLeader::late() const {
       who += (who.empty() ? "" : ", ") + describe(i);
     }
   }
-  return Status(Code::timeout, "shm: not all members came for a shared segment in time: missing " + who);
+  return Status(Code::timeout, "shm: not all members asked for a shared segment in time: missing " + who);
 }
 
 void SegmentLeader::finish() {

@@ -147,7 +147,7 @@ const char* StreamReceiver::begin_cancel(const FrameHeader& header) {
   release(*message);
   if (op != nullptr) {
     const Code code = header.code == Code::ok ? Code::aborted : header.code;
-    op->done(*op, Status(code, describe() + " took back a message that it was sending", peer_));
+    op->done(*op, Status(code, describe() + " cancelled a message that it was sending", peer_));
   }
   return nullptr;
 }

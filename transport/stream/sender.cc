@@ -90,7 +90,7 @@ const char* StreamSender::on_refuse(std::uint32_t id, const Status& why) {
   const bool room = control(FrameType::cancel, id, why.code());
   if (why.ok()) ++counters_.messages_sent;
   finish(op, why);
-  return room ? nullptr : "nothing: it does not read";
+  return room ? nullptr : "nothing: it does not read our control frames";
 }
 
 const char* StreamSender::on_credit(std::uint64_t units) {

@@ -181,7 +181,7 @@ void Listener::admit(Socket socket) {
 }
 
 void Listener::drop(Stranger& stranger, const char* why) {
-  if (why != nullptr) log::debug("tcp: a connection was closed before it was one of ours: ", why);
+  if (why != nullptr) log::debug("tcp: dropped an unidentified connection: ", why);
   strangers_.erase(stranger.place);
 }
 

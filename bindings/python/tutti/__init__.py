@@ -77,7 +77,7 @@ def init(
     `url` is "tcp://host:port", "file:///path" or "env://", the first two with ?rank=0&world_size=2 if `rank` and
     `world_size` are not given. Everything else comes from the environment: `tutti run`, torchrun, Open MPI, MPICH,
     Slurm and Kubernetes set it; with none of them the world is this process alone. `timeout`, in seconds, is for
-    meeting; when it expires, a TimeoutError names the ranks that have not come. `transports` to use, in order of preference
+    meeting; when it expires, a TimeoutError names the ranks that have not arrived. `transports` to use, in order of preference
     ("shm", "tcp"); "auto" alone: all that work here; empty: TUTTI_TRANSPORTS, else all that work here.
     """
     global _world

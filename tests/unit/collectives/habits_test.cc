@@ -52,7 +52,7 @@ struct Regular : MemberWorld {
   Call call(Pair& elements) const {
     return {.kind = CollectiveKind::broadcast, .in = elements, .out = elements};
   }
-  // As if such a broadcast had just been carried out.
+  // Acts as if such a broadcast had just been carried out.
   void form() {
     const Problem problem = problem_of(members.rank(), 2);
     const Algorithm* const algorithm = find_algorithm(CollectiveKind::broadcast, "shared");
@@ -83,7 +83,7 @@ struct HabitsOfTwo : testing::Test {
     root.form();
     leaf.form();
   }
-  // A first broadcast, for which the leaf comes too early.
+  // A first broadcast, which the leaf calls too early.
   void broadcast_once() {
     Work sent, received;
     root.elements = {1, 2};

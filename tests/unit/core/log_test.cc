@@ -116,7 +116,7 @@ TEST_F(LogTest, NothingGoesWhereOthersLead) {
   ASSERT_EQ(link(victim.c_str(), file_.c_str()), 0);
   EXPECT_THAT(refused(), HasSubstr("it is a hard link"));
   unlink(file_.c_str());
-  if (geteuid() == 0) {  // who can give things to another user
+  if (geteuid() == 0) {  // only root can give files to another user
     ASSERT_EQ(symlink(victim.c_str(), file_.c_str()), 0);
     ASSERT_EQ(lchown(file_.c_str(), 4711, 4711), 0);
     EXPECT_THAT(refused(), HasSubstr("it is a symbolic link of another user"));

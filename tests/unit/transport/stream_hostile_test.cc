@@ -18,7 +18,7 @@ FrameHeader frame(FrameType type, std::uint32_t id = 0, std::uint32_t payload = 
   return header;
 }
 
-// `b` is the victim of what an invented peer sends.
+// An invented peer attacks `b`.
 struct Hostile : ::testing::Test {
   StreamPair pair{small_limits};
   std::vector<std::byte> junk = std::vector<std::byte>(100'000, std::byte{0xab});
@@ -92,7 +92,7 @@ TEST_F(Hostile, DataBeforeItsClear) {
   expect_refused();
 }
 
-// A length of 2^63 is only a number until somebody asks for it.
+// A length of 2^63 is only a number until a receive matches it.
 TEST_F(Hostile, HugeRequest) {
   feed(frame(FrameType::request, 7, 0, 0, std::uint64_t{1} << 63));
   feed(frame(FrameType::request, 8, 0, 0, ~std::uint64_t{0}));
@@ -227,7 +227,7 @@ TEST_F(Hostile, RandomFrames) {
           static_cast<std::uint32_t>(header.type == FrameType::eager  ? header.message.bytes
                                      : header.type == FrameType::data ? pick({64, 128, 256, 300, 44})
                                                                       : 0);
-      // As the mesh does: no receive gets a message that is longer than it.
+      // Like the mesh, this gives no receive a message that is longer than its buffer.
       for (TestRecv& recv : recvs) {
         if (recv.completions == 0 && recv.tag == header.message.tag && header.message.bytes > recv.bytes) {
           std::erase(fresh.owner_b.posted, &recv);

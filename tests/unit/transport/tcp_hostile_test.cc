@@ -69,7 +69,7 @@ TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   EXPECT_TRUE(recv.wait().ok());
 }
 
-// It would take the rank some round trips to say who it is: time enough for whoever is nearer.
+// The rank needs some round trips to say who it is, which gives a nearer attacker time.
 TEST(TcpStrangers, ACrowdFromOneAddressDisplacesItselfOnly) {
   Options options;
   options.handshake_timeout = 1h;
