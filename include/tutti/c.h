@@ -389,8 +389,7 @@ typedef struct tutti_transfer {
   uint64_t tag;
   int peer;
 } tutti_transfer;
-/* Starts all transfers together. It is over when the last one is, and fails if one fails. The array is
- * copied. */
+/* Starts all transfers together. It is over when all are, and fails if one fails. The array is copied. */
 TUTTI_C_API int tutti_batch(tutti_comm* comm, const tutti_transfer* transfers, size_t count,
                             const tutti_call_options* options, tutti_work** work);
 

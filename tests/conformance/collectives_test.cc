@@ -133,7 +133,7 @@ TEST_P(Collectives, BitwiseEqualResults) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Collectives,
-                         testing::Combine(testing::Values("inproc", "tcp", "shared", "shm"),
+                         testing::Combine(testing::ValuesIn(all_connections()),
                                           testing::Values(1, 2, 3, 4, 7, 8)),
                          [](const auto& parameter) {
                            return std::get<0>(parameter.param) + "_" +

@@ -105,8 +105,7 @@ TEST(CommunicatorTcp, APeerThatLeftBeforeItConnectedIsMissed) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorEnding, testing::Values("inproc", "tcp", "shared", "shm"),
-                         name_of_transport);
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorEnding, testing::ValuesIn(all_connections()), name_of_transport);
 
 }  // namespace
 }  // namespace tutti::test

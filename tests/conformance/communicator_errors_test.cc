@@ -241,8 +241,7 @@ TEST_P(CommunicatorErrors, AnEmptyOneThrows) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorErrors, testing::Values("inproc", "tcp", "shared", "shm"),
-                         name_of_transport);
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorErrors, testing::ValuesIn(all_connections()), name_of_transport);
 
 }  // namespace
 }  // namespace tutti::test

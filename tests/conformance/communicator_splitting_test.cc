@@ -62,8 +62,7 @@ TEST_P(SplittingByMessages, ASplitThatFailsOnSomeRanksLeavesNobodyWaiting) {
 
 INSTANTIATE_TEST_SUITE_P(, SplittingByMessages, testing::Values("inproc", "tcp"), name_of_transport);
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorSplitting, testing::Values("inproc", "tcp", "shared", "shm"),
-                         name_of_transport);
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorSplitting, testing::ValuesIn(all_connections()), name_of_transport);
 
 }  // namespace
 }  // namespace tutti::test

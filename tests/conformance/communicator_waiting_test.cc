@@ -133,8 +133,7 @@ TEST_P(CommunicatorWaiting, NobodyWaitsAndItStillProgresses) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorWaiting, testing::Values("inproc", "tcp", "shared", "shm"),
-                         name_of_transport);
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorWaiting, testing::ValuesIn(all_connections()), name_of_transport);
 
 }  // namespace
 }  // namespace tutti::test

@@ -120,7 +120,7 @@ TEST_P(UserCalls, WhatInitDoesReadsAsInit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, UserCalls, testing::Values("inproc", "tcp", "shared", "shm"),
+INSTANTIATE_TEST_SUITE_P(All, UserCalls, testing::ValuesIn(all_connections()),
                          [](const auto& parameter) { return parameter.param; });
 
 }  // namespace

@@ -82,7 +82,7 @@ class Owner final : public TransportOwner {
 
 class Pipe final : public StreamChannel {
  public:
-  explicit Pipe(Owner& owner) : StreamChannel(0, owner, small_limits) {}
+  explicit Pipe(Owner& owner) : StreamChannel(0, owner, small_limits) { accept_stripes(); }
 
   bool closed = false;
   bool blocked = false;  // the peer reads nothing

@@ -9,8 +9,14 @@
 
 namespace tutti::test {
 
+// Every way in which the ranks of a `Cluster` can be connected, for tests that run over all of them.
+inline const std::vector<std::string>& all_connections() {
+  static const std::vector<std::string> names = {"inproc", "tcp", "shared", "shm"};
+  return names;
+}
+
 struct ClusterOptions {
-  std::string transport = "inproc";  // or "tcp"; through shared memory: "shared" (inproc's), "shm"
+  std::string transport = "inproc";  // one of `all_connections`; "shared" is inproc with shared memory
   MessageLimits limits = {};
   std::string algorithms = {};  // as TUTTI_ALGORITHM
   std::chrono::nanoseconds timeout = std::chrono::seconds(120);

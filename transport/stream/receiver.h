@@ -40,6 +40,8 @@ class StreamReceiver {
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const { return left_; }
 
+  // Without this call, a payload that is announced on a stripe breaks the protocol.
+  void accept_stripes() { accepts_stripes_ = true; }
   // These do the same for payloads on stripes.
   std::span<std::byte> stripe_direct(std::uint8_t stripe) const;
   void stripe_filled(std::uint8_t stripe, std::size_t bytes);
@@ -122,6 +124,7 @@ class StreamReceiver {
   std::uint64_t at_ = 0;        // offset of its next byte in the message
   Incoming* target_ = nullptr;  // null if the payload is discarded or is the text of an abort
   bool ignored_ = false;
+  bool accepts_stripes_ = false;
   std::string text_;
   std::vector<std::deque<StripePayload>> stripes_;
 };

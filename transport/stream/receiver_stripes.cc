@@ -9,6 +9,7 @@ namespace tutti {
 
 const char* StreamReceiver::announce_on_stripe(Incoming& message, const FrameHeader& header) {
   left_ = 0;
+  if (!accepts_stripes_) return "data on a stripe, of which this transport has none";
   if (stripes_.size() < header.stripe) stripes_.resize(header.stripe);
   std::deque<StripePayload>& queue = stripes_[header.stripe - 1u];
   if (header.payload < StreamLimits::min_stripe_payload || queue.size() >= StreamLimits::max_stripe_queue) {

@@ -191,6 +191,8 @@ std::size_t StreamChannel::stripe_consume(std::uint8_t stripe, std::span<const s
   return taken;
 }
 
+void StreamChannel::accept_stripes() { state_->receiver.accept_stripes(); }
+
 std::size_t StreamChannel::stripe_left(std::uint8_t stripe) const {
   return state_->receiver.stripe_left(stripe);
 }

@@ -70,6 +70,8 @@ class StreamChannel : public Channel {
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const;
 
+  // Lets the peer announce payloads on stripes. Without this call, such an announcement breaks the protocol.
+  void accept_stripes();
   // These do the same for the payloads on a stripe (numbered from 1), which come in the order in which
   // `begin_frame` saw their headers. The pipe must not read payloads that have not been announced.
   std::span<std::byte> stripe_direct(std::uint8_t stripe);

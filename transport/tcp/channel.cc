@@ -40,7 +40,9 @@ Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_ti
     : StreamChannel(peer, *context.owner, context.limits),
       context_(context),
       connect_timeout_(connect_timeout),
-      pipe_(context.io) {}
+      pipe_(context.io) {
+  accept_stripes();
+}
 
 Channel::~Channel() {
   Channel::close_pipe();

@@ -132,10 +132,24 @@ INSTANTIATE_TEST_SUITE_P(Fields, HostileData,
 
 // Each entry of the table of what stripes will bring must stand for bytes that fill their buffers.
 TEST_F(Hostile, SmallPayloadsOnAStripe) {
+  pair.b->accept_stripes();
   TestRecv recv(200);
   pair.owner_b.recv(recv);
   feed(frame(FrameType::request, 7, 0, 0, 200));
   FrameHeader data = frame(FrameType::data, 7, 192, 0);
+  data.stripe = 1;
+  pair.b->feed(data);
+  expect_refused();
+  EXPECT_TRUE(recv.failed(Code::protocol_error));
+}
+
+// The payload would never arrive, so the receive would wait for ever.
+TEST_F(Hostile, StripesOfATransportThatHasNone) {
+  constexpr std::uint32_t bytes = StreamLimits::min_stripe_payload;
+  TestRecv recv(bytes);
+  pair.owner_b.recv(recv);
+  feed(frame(FrameType::request, 7, 0, 0, bytes));
+  FrameHeader data = frame(FrameType::data, 7, bytes, 0);
   data.stripe = 1;
   pair.b->feed(data);
   expect_refused();

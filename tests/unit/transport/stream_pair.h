@@ -131,6 +131,7 @@ class PipeChannel final : public StreamChannel {
  public:
   PipeChannel(int peer, TransportOwner& owner, const MessageLimits& limits)
       : StreamChannel(peer, owner, limits) {}
+  using StreamChannel::accept_stripes;
 
   PipeChannel* other = nullptr;
   std::size_t room = 1 << 20;        // of the buffer
