@@ -287,7 +287,9 @@ TEST_P(ChannelFailures, ShutdownWithThingsInFlight) {
           if (i != 3) node.post(peer, sends[me].emplace_back(bytes, collective(i), 1));
         }
       }
-      node.shut_down();
+      const Deadline limit = Deadline::after(std::chrono::minutes(1));
+      node.mesh.shutdown(limit);
+      EXPECT_FALSE(limit.expired()) << "a peer waits for an answer that never comes";
       for (Send& send : sends[me]) EXPECT_EQ(send.completions, 1);
       for (Recv& recv : recvs[me]) EXPECT_EQ(recv.completions, 1);
     });

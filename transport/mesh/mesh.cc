@@ -182,7 +182,7 @@ Channel* Mesh::on_incoming(int peer_rank, Transport& transport) {
   if (peer_rank < 0 || peer_rank >= size() || peer_rank == rank()) return nullptr;
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   // A channel that is closing may still have frames to send to the peer.
-  if (state_->shut) return entry.channel.get();
+  if (state_->shut) return entry.transport == &transport ? entry.channel.get() : nullptr;
   if (!entry.status.ok() || !choose(peer_rank).ok()) return nullptr;
   if (entry.transport != &transport) {
     if (!follows(peer_rank, transport)) return nullptr;
