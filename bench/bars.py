@@ -74,7 +74,7 @@ BARS = (
 )
 
 
-STEP_NS = 60  # what the executor may add to a step, of any kind
+STEP_NS = 60  # the most that the executor may add to a step of any kind
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ IDEALS = (
     Ideal("limit: TCP stream, reno", ("tutti-tcp",), Cell("pingpong", 2, 64 * MI), "tcp_stream_reno"),
 )
 
-# A peer that spins without yielding does not count where there are more ranks than cores and it needs this many times
-# what the fastest peer of the round needs, and more than a time slice: it waits for the scheduler, not for data.
+# With more ranks than cores, a peer that spins without yielding is not counted if it needs more than a time slice and
+# this many times the time of the round's fastest peer: it waits for the scheduler, not for data.
 STALL_FACTOR = 20
 STALL_US = 2000

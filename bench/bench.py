@@ -1,4 +1,4 @@
-"""Measures tutti beside its peers, in turn, and evaluates it: what `./dev bench` runs.
+"""Measures tutti and its peers in turn and evaluates the results. `./dev bench` runs this program.
 
 Each round goes through everything once; for each group of collectives and each number of ranks the peers take turns
 (A B C ..., the next round begins with B), so that drift of the machine's speed hits all alike. Rows are appended to
@@ -26,7 +26,8 @@ import results
 from evaluate import Figures
 
 ROOT = Path(__file__).resolve().parents[1]
-# Measured in one launch each: enough to make its start cheap, few enough that the peers take turns quickly.
+# Each group is measured in one launch: large enough that starting it costs little, small enough that peers alternate
+# often.
 GROUPS = (("barrier", "all_reduce", "pingpong"), ("broadcast", "reduce", "all_gather"),
           ("reduce_scatter", "all_to_all"), ("gather", "scatter"))
 QUIET_PCT = 10
@@ -42,28 +43,28 @@ def parse(arguments):
 
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=10, help="how many rounds there shall be in the end (10)")
-    parser.add_argument("--peers", type=words, default=None, help="default: all that are installed")
+    parser.add_argument("--rounds", type=int, default=10, help="the total number of rounds (10)")
+    parser.add_argument("--peers", type=words, default=None, help="the peers to measure (all that are installed)")
     parser.add_argument("--collectives", type=words, default=results.COLLECTIVES)
     parser.add_argument("--sizes", type=words, default=words("4,8,64,1K,8K,64K,1M,8M,64M"))
     parser.add_argument("--ranks", type=words, default=["2", "4"])
     parser.add_argument("--budget-ms", type=int, default=25, help="measuring time for each figure (25)")
     parser.add_argument("--quick", action="store_true", help="3 rounds of a few sizes, in a minute or two")
-    parser.add_argument("--stall-s", type=float, default=15, help="a launch without a new line for so long is ended")
+    parser.add_argument("--stall-s", type=float, default=15, help="end a launch that prints no line for this long")
     parser.add_argument("--quiet-s", type=float, default=3, help="how long to wait for other processes (3)")
-    parser.add_argument("--fresh", action="store_true", help="begin anew instead of going on")
-    parser.add_argument("--evaluate", action="store_true", help="measure nothing, evaluate what there is")
+    parser.add_argument("--fresh", action="store_true", help="start over instead of continuing an earlier run")
+    parser.add_argument("--evaluate", action="store_true", help="only evaluate the results of earlier runs")
     parser.add_argument("--micro", nargs="?", const=".", metavar="FILTER",
-                        help="only the microbenchmarks (those that the pattern finds)")
+                        help="run only the microbenchmarks (those that match the pattern)")
     parser.add_argument("--instructions", action="store_true",
-                        help="only the instructions of an all_reduce of 8 bytes, counted by callgrind")
+                        help="only count the instructions of an all_reduce of 8 bytes, by callgrind")
     parser.add_argument("--by", choices=("median", "min"), default="median",
                         help="evaluate each launch by the median or by the best of its batches, and the machine's "
-                             "limits likewise; the latter is for machines on which others work")
+                             "limits likewise; the latter is for machines that others use at the same time")
     parser.add_argument("--publish", action="store_true", help="put tables and charts into docs/ and README.md too")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin", help=argparse.SUPPRESS)
     parser.add_argument("--profiled", type=Path, default=ROOT / "build/profile/bin", help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, default=ROOT / "build/bench", help="where everything goes (build/bench)")
+    parser.add_argument("--out", type=Path, default=ROOT / "build/bench", help="folder for all output (build/bench)")
     options = parser.parse_args(arguments)
     if options.quick:
         options.rounds = min(options.rounds, 3)
@@ -79,7 +80,7 @@ class Run:
         known = peers.installed(peers.Place(options.programs, options.out))
         self.peers = [name for name in options.peers or known if name in known]
         for name in set(options.peers or ()) - set(known):
-            say(f"bench: {name} is not built, it is left out")
+            say(f"bench: {name} is not built and is left out")
 
     def prepare(self):
         """Goes on with what is there if it was measured in the same way, else sets it aside."""
@@ -95,7 +96,7 @@ class Run:
         file.write_text(json.dumps(plan, indent=1) + "\n")
 
     def _fingerprint(self):
-        """Changes with any program or library that is measured."""
+        """Returns a hash of all programs and libraries that are measured."""
         digest = hashlib.sha256()
         files = [*self.options.programs.glob("perf/*"), *self.options.programs.glob("../lib/libtutti.so.*")]
         for path in sorted(files):
@@ -149,7 +150,7 @@ class Run:
             f"others {found.others_pct:.0f} %")
         missing = len(cells) - len(have)
         if missing:
-            why = "stood still" if found.stalled else f"exit status {found.status}"
+            why = "stalled" if found.stalled else f"exit status {found.status}"
             say(f"bench: {missing} of {len(cells)} cells without a figure, {why}\n{found.errors.rstrip()}")
 
     def evaluate(self):

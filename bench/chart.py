@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape
 
 from results import human
 
-# One colour for each family, chosen to be told apart on both backgrounds; variants differ by their dashes.
+# Each family has a colour that is distinct on both backgrounds; variants differ by their dashes.
 COLORS = {"tutti": "#d9480f", "gloo": "#2b8a3e", "openmpi": "#1971c2", "mpich": "#9c36b5", "limit": "#868e96"}
 DASHES = {"tutti-tcp": "6 3", "openmpi-tcp": "6 3", "mpich-tcp": "6 3", "tutti-registered": "2 2", "limit": "1 3"}
 STYLE = """

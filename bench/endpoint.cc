@@ -83,7 +83,7 @@ void Endpoint::recv() {
   driver_.wait(receiving_.over, Deadline::never());
 }
 
-// The peer's clean end at the close is none of our business.
+// The peer's clean end is expected here.
 void Endpoint::report(const Status& why) {
   if (why.code() == Code::aborted) return;
   std::fprintf(stderr, "%s\n", why.to_string().c_str());

@@ -20,8 +20,8 @@ struct EndpointOptions {
   std::chrono::microseconds spin{50};
 };
 
-// One of two ranks that exchange messages over a transport, below the communicator: Mesh and Driver, driven
-// by whoever waits. A failure ends the program.
+// An `Endpoint` is one of two ranks that exchange messages over a transport, by Mesh and Driver and without a
+// communicator. The waiting thread drives it. A failure ends the program.
 class Endpoint final : private ContextEvents {
  public:
   explicit Endpoint(EndpointOptions options);
@@ -29,9 +29,10 @@ class Endpoint final : private ContextEvents {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // There and back; rank 0 begins.
+  // Makes one round trip, which rank 0 begins.
   void trip();
-  // The bytes that the next message carries, and those that the last one carried.
+  // The first byte of the buffer, from which the next message is sent and into which the last one was
+  // received.
   std::byte& first_byte() { return memory_.front(); }
 
  private:

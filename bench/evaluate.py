@@ -33,7 +33,7 @@ class Verdict:
     found: str
     passed: object  # True, False, or None: nothing was measured
     failing: list = field(default_factory=list)  # (cell, peer, Estimate)
-    doubtful: bool = False  # it only holds thanks to wide intervals: by the medians it would not
+    doubtful: bool = False  # it only holds because the intervals are wide, not by the medians
 
 
 def short(value):
@@ -47,7 +47,7 @@ def estimate(values):
     values = list(values)
     if not values:
         return None
-    # The same numbers give the same interval each time.
+    # The seed is fixed, so that the same numbers give the same interval each time.
     source = random.Random(len(values))
     medians = sorted(statistics.median(source.choices(values, k=len(values))) for _ in range(RESAMPLES))
     tail = RESAMPLES // 40
@@ -111,7 +111,7 @@ def _mean(figures, bar):
         if bar.size_class.has(cell):
             for number, ratio in figures.ratios(cell, bar.ours, (bar.peer,)).items():
                 by_round.setdefault(number, {})[cell] = math.log(ratio) if ratio < math.inf else math.inf
-    # Over the same cells in each round, and without rounds that were cut short.
+    # The mean is over the same cells in each round, without rounds that were cut short.
     most = max(map(len, by_round.values()), default=0)
     whole = [logs for logs in by_round.values() if len(logs) >= 0.9 * most]
     common = set.intersection(*map(set, whole)) if whole else ()

@@ -1,4 +1,4 @@
-"""What decides that a bar holds: on figures made up so that the answer is known."""
+"""Tests the code that decides whether a bar is met, with invented figures for which the answer is known."""
 import math
 import unittest
 

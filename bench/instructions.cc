@@ -1,4 +1,5 @@
-// A given number of all_reduces of 8 bytes and nothing else, for counting instructions (instructions.py).
+// Runs a given number of all_reduces of 8 bytes and nothing else, for counting instructions
+// (instructions.py).
 //   perf_instructions OPERATIONS
 #include <array>
 #include <cstdlib>

@@ -1,8 +1,8 @@
 """Instructions of an all_reduce of 8 bytes, by folder of the source tree: a figure that no noise of the machine moves.
 
-Every rank runs under callgrind; what rank 0 executes for MANY operations less what it executes for FEW, divided by the
-difference, is one operation, without the start and the end of the program. Ranks do not poll (TUTTI_SPIN=0): a rank that
-waits goes to sleep, so that the count does not depend on how long it waits.
+Every rank runs under callgrind; the instructions of rank 0 for MANY operations minus those for FEW, divided by the
+difference of the two numbers, are those of one operation, without the start and the end of the program. Ranks do not
+poll (TUTTI_SPIN=0): a rank that waits goes to sleep, so that the count does not depend on how long it waits.
 """
 import os
 import re
@@ -51,7 +51,7 @@ def count(profile, root):
             if inner[2]:
                 names[inner[1]] = inner[2]
         elif line.startswith("calls="):
-            skip = True  # what follows is the cost of what is called
+            skip = True  # the next line is the cost of the callee
         elif line[:1] in "+-*" or line[:1].isdigit():
             words = line.split()  # where, how many; none is not written
             if not skip and len(words) > 1:

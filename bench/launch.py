@@ -1,4 +1,4 @@
-"""Starts programs, reads their lines, and ends them when they stand still."""
+"""Starts programs, reads their lines, and ends them when they stall."""
 import os
 import resource
 import selectors
@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-TERMINATE_S = 3  # from asking to end to ending by force
+TERMINATE_S = 3  # seconds between SIGTERM and SIGKILL
 
 
 @dataclass
@@ -59,7 +59,7 @@ def _process_table():
 
 
 def _descendants(pids):
-    """The processes in `pids` and all below them, each with its start time, which tells it from a later namesake."""
+    """Returns the processes in `pids` and all their descendants, with the start times that tell reused ids apart."""
     table = _process_table()
     found = {pid: table[pid][1] for pid in pids if pid in table}
     grown = True
@@ -71,7 +71,7 @@ def _descendants(pids):
 
 
 def _end(processes):
-    """Asks, then forces, everything that was started below `processes` to end."""
+    """Ends `processes` and all their descendants, first by SIGTERM, then by SIGKILL."""
     ours = _descendants([process.pid for process in processes])
     for process in processes:
         process.terminate()
@@ -93,7 +93,7 @@ def _end(processes):
 
 
 def _read_lines(processes, stall_s):
-    """The lines of all, and whether they were cut off because none came for `stall_s` seconds."""
+    """Returns the lines of all processes, and whether they stopped because none came for `stall_s` seconds."""
     selector = selectors.DefaultSelector()
     for process in processes:
         selector.register(process.stdout, selectors.EVENT_READ)

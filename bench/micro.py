@@ -6,7 +6,7 @@ REPETITIONS = 5
 
 
 def measure(programs, out, filter_words):
-    """Runs them and returns the medians: name -> Google Benchmark's record."""
+    """Runs the microbenchmarks and returns their medians: name -> Google Benchmark's record."""
     file = out / "micro.json"
     command = [programs / "perf/micro", f"--benchmark_repetitions={REPETITIONS}", "--benchmark_min_time=0.05",
                "--benchmark_enable_random_interleaving=true", "--benchmark_report_aggregates_only=true",

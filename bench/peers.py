@@ -1,7 +1,7 @@
 """The peers that `./dev bench` compares, and how the ranks of each are started.
 
-Ranks are not pinned, and more ranks than cores are allowed, for every peer. tutti gets nothing but the choice of its
-transports. Adding a peer is one function and one line in PEERS.
+Ranks are not pinned, and more ranks than cores are allowed, for every peer. tutti runs with its defaults, except for the
+choice of transports. A new peer needs one function and one line in PEERS.
 """
 import os
 from dataclasses import dataclass, field
@@ -61,8 +61,8 @@ def _mpich(place, ranks, words):
 
 
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-# Debian's MPICH is made for UCX, whose variable therefore rules the transport; NOLOCAL keeps the collectives from
-# arranging themselves for ranks that share a host.
+# Debian's MPICH uses UCX, so UCX's variable chooses the transport; NOLOCAL keeps the collectives from arranging
+# themselves for ranks that share a host.
 MPICH_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
 
 PEERS = {
@@ -70,7 +70,7 @@ PEERS = {
     for peer in (
         Peer("tutti", "tutti", _tutti),
         Peer("tutti-tcp", "tutti", _tutti, {"TUTTI_TRANSPORTS": "tcp"}),
-        # On memory of Communicator::allocate.
+        # tutti on memory from Communicator::allocate
         Peer("tutti-registered", "tutti", _registered, collectives=("all_reduce",)),
         Peer("gloo", "gloo", _gloo),
         Peer("openmpi", "openmpi", _openmpi(), AS_ROOT),

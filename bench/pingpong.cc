@@ -1,6 +1,6 @@
-// Round trips between two processes of one host: a message of ours through Mesh, Driver and a transport (tcp,
-// shm) against what it is made of (bare blocking sockets, a cache line written by turns), in alternating
-// rounds of one run.
+// Measures round trips between two processes of one host. One run alternates between messages through Mesh,
+// Driver and a transport (tcp, shm) and what lies below them: bare blocking sockets, and a cache line that
+// both processes write in turn.
 //
 //   perf_pingpong [bytes] [rounds] [round trips per round] [spin in microseconds] [socket buffer] [ring]
 #include <algorithm>
@@ -62,7 +62,7 @@ class Bare {
   std::vector<std::byte> memory_;
 };
 
-// A cache line that two processes write by turns: nothing through shared memory can be faster.
+// `Line` is a cache line that two processes write in turn. Nothing through shared memory can be faster.
 class Line {
  public:
   Line(std::atomic<std::uint64_t>* words, bool first) : words_(words), first_(first) {}

@@ -1,4 +1,4 @@
-"""Puts what was measured where README.md and docs/performance.md show it."""
+"""Writes the results into README.md and docs/performance.md."""
 import shutil
 from pathlib import Path
 
@@ -7,7 +7,7 @@ FILES = ("*.svg", "summary.csv")
 
 
 def replace_section(text, name, content):
-    """`text` with what stands between the two marks of the section replaced; unchanged if there are none."""
+    """Replaces the text between the two marks of the section, if `text` has them."""
     begin, end = f"<!-- bench: {name} -->", "<!-- bench: end -->"
     at = text.find(begin)
     if at < 0:

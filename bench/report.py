@@ -64,7 +64,7 @@ def verdicts(figures, most=None):
         text += table(["cell", "ratio", "median [95 %]", "bar"], shown, ["---", "---", "---:", "---:"])
     stalls = figures.stalls()
     if stalls:
-        text += "\nStood still, and not counted: "
+        text += "\nStalled, and not counted: "
         text += "; ".join(f"{peer} with {ranks} ranks in {len(cells)} cells"
                           for (peer, ranks), cells in sorted(stalls.items())) + ".\n"
     return text
@@ -153,7 +153,7 @@ def micro(found):
     slowest = max((record["per_step"] * 1e9 for record in found.values() if "per_step" in record), default=None)
     if slowest is not None:
         verdict = "holds" if slowest <= STEP_NS else "**fails**"
-        rows.append([f"the dearest step, ≤ {STEP_NS} ns", f"{short(slowest)} ns", verdict])
+        rows.append([f"the most expensive step, ≤ {STEP_NS} ns", f"{short(slowest)} ns", verdict])
     for name, record in sorted(found.items()):
         extra = ""
         if "per_step" in record:

@@ -1,4 +1,4 @@
-"""The figures: rows of CSV, appended launch by launch, so that an interrupted run can go on."""
+"""Reads and writes the results: rows of CSV, appended after each launch so that an interrupted run can continue."""
 import csv
 from collections import defaultdict
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 COLUMNS = ["peer", "collective", "bytes", "ranks", "lat_us_median", "lat_us_p99", "algbw_GBps", "busbw_GBps",
            "lat_us_min", "batches", "ops", "round", "others_pct"]
 LIMIT_COLUMNS = ["metric", "value", "unit", "round", "others_pct"]
-STALLED = "stalled"  # in lat_us_median: there is no figure, the launch stood still
+STALLED = "stalled"  # stands in lat_us_median if the launch stalled
 COLLECTIVES = ["barrier", "broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "gather",
                "scatter", "pingpong"]
 
@@ -37,7 +37,7 @@ def bytes_of(size):
 
 
 def cells(collectives, sizes, ranks):
-    """What a launch measures, in the order in which the harness does."""
+    """Returns the cells that a launch measures, in the order of the harness."""
     found = []
     for collective in (name for name in COLLECTIVES if name in collectives):
         if collective == "barrier":
@@ -64,7 +64,7 @@ def read(path):
 
 
 def times(rows, column="lat_us_median"):
-    """cell -> peer -> round -> microseconds, infinite where it stalled."""
+    """Returns cell -> peer -> round -> microseconds, which are infinite if the launch stalled."""
     found = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         cell = Cell(row["collective"], int(row["ranks"]), int(row["bytes"]))
@@ -74,7 +74,7 @@ def times(rows, column="lat_us_median"):
 
 
 def limits(rows, best=False):
-    """metric -> round -> value; with `best` that of the best round in all of them."""
+    """Returns metric -> round -> value; with `best`, every round gets the value of the best one."""
     found, units = defaultdict(dict), {}
     for row in rows:
         found[row["metric"]][int(row["round"])] = float(row["value"])

@@ -47,7 +47,7 @@ else()
 endif()
 
 if(TUTTI_INSTALL)
-  # Two export sets: who takes the shared library needs none of the packages that it was made with.
+  # There are two export sets, since users of the shared library need none of the packages that it was built with.
   install(TARGETS tutti tutti_headers EXPORT tutti FILE_SET HEADERS)
   install(TARGETS tutti_static EXPORT tutti_static)
   set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tutti)

@@ -30,7 +30,7 @@ Allocation Communicator::allocate(std::size_t bytes) {
     throw Error(Status(Code::resource_exhausted,
                        describe(rank()) + ": allocate: " + std::to_string(shortage->wanted) +
                            " bytes in all on the host of " + describe(shortage->rank) + ", where " +
-                           std::to_string(shortage->limit) + " are all that there can be"));
+                           std::to_string(shortage->limit) + " are possible at most"));
   }
   std::vector<std::uint64_t> parts;
   for (const AllocationVote& vote : votes) parts.push_back(vote.bytes);

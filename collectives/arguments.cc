@@ -11,9 +11,11 @@ namespace {
 
 Status invalid(std::string text) { return Status(Code::invalid_argument, std::move(text)); }
 
-Status no_type(DataType type) { return invalid(std::to_string(static_cast<int>(type)) + " is no data type"); }
+Status no_type(DataType type) {
+  return invalid(std::to_string(static_cast<int>(type)) + " is not a data type");
+}
 
-// More bytes than an object can have; sums and products stop there instead of wrapping round.
+// The largest size of an object, in bytes. Sums and products saturate at it instead of wrapping around.
 constexpr std::uint64_t too_much = std::numeric_limits<std::ptrdiff_t>::max();
 
 std::uint64_t product(std::uint64_t a, std::uint64_t b) {
@@ -63,7 +65,7 @@ bool has_output(const Context& c) {
   }
 }
 
-// Elements of one rank's share, as Problem::count has it.
+// Returns the elements of one rank's share, which becomes Problem::count.
 std::uint64_t share(const Context& c) {
   switch (c.call.kind) {
     case CollectiveKind::all_reduce:
@@ -84,7 +86,7 @@ std::uint64_t share(const Context& c) {
   }
 }
 
-// The _v kinds: as many counts as ranks where counts are needed.
+// The _v kinds need one count for each rank, where they need counts.
 Status check_counts(const Context& c) {
   const auto wrong = [&](std::span<const std::uint64_t> counts, const char* which) {
     if (counts.size() == c.p()) return Status();
@@ -118,8 +120,8 @@ Status check_size(const char* side, std::uint64_t have, std::uint64_t need, cons
   return Status();
 }
 
-// In place exactly, or apart; anything between is an error. A side that is a block of the other is in place
-// where that block lies.
+// The buffers must be exactly in place or not overlap at all; anything between is an error. A side that is a
+// block of the other is in place where that block lies.
 Status check_overlap(const Context& c, Problem& problem) {
   const ConstBuffer& in = c.call.in;
   const Buffer& out = c.call.out;
@@ -137,7 +139,7 @@ Status check_overlap(const Context& c, Problem& problem) {
   return problem.in_place || apart ? Status() : invalid("in and out overlap without being in place");
 }
 
-// The type of the elements, as far as the sides that this rank has agree.
+// Returns the type of the elements, if the sides that this rank has agree.
 DataType type_of(const Context& c) { return has_input(c) ? c.call.in.type : c.call.out.type; }
 
 Status check_types(const Context& c, bool has_in, bool has_out) {
@@ -207,7 +209,7 @@ Result<Problem> check(const Call& call, int rank, int size) {
     if (!is_data_type(type)) return no_type(type);
   }
   if (!fits_memory(call.in.count, call.in.type) || !fits_memory(call.out.count, call.out.type)) {
-    return invalid("a buffer larger than memory can be");
+    return invalid("a buffer is larger than memory can be");
   }
   const Context context{call, rank, size};
   const bool has_in = has_input(context);
@@ -234,7 +236,7 @@ Status check(const Transfer& transfer, int size) {
   if (!tag_fits) return invalid("tag " + std::to_string(transfer.tag) + " is 2^63 or more");
   if (!is_data_type(transfer.buffer.type)) return no_type(transfer.buffer.type);
   if (!fits_memory(transfer.buffer.count, transfer.buffer.type)) {
-    return invalid("a buffer larger than memory can be");
+    return invalid("a buffer is larger than memory can be");
   }
   if (transfer.buffer.count != 0 && transfer.buffer.data == nullptr) return invalid("the buffer is null");
   return Status();

@@ -11,8 +11,8 @@
 
 namespace tutti {
 
-// A `Call` is one call of a collective as the user makes it. What it points to (elements, operation and
-// counts) is the user's. A side that this rank does not have (the output of a reduce away from its root) is
+// A `Call` is one call of a collective as the user makes it. It does not own the elements, the operation and
+// the counts. A buffer that this rank does not need (the output of a reduce on a rank other than the root) is
 // ignored.
 struct Call {
   CollectiveKind kind = CollectiveKind::barrier;
@@ -25,21 +25,22 @@ struct Call {
   std::span<const std::uint64_t> out_counts = {};
 };
 
-// Tells whether two calls of one kind are the same, down to the pointers; never for calls that have counts.
+// Returns whether two calls of one kind are equal, including the pointers; false for calls that have counts.
 inline bool is_same(const Call& a, const Call& b) {
   return a.in.data == b.in.data && a.out.data == b.out.data && a.in.count == b.in.count &&
          a.out.count == b.out.count && a.in.type == b.in.type && a.out.type == b.out.type &&
          a.root == b.root && *a.op == *b.op && b.in_counts.empty() && b.out_counts.empty();
 }
 
-// What the ranks compare of a call. Its arguments need not be valid.
+// Returns the values of a call that must be equal on all ranks. Its arguments need not be valid.
 Fingerprint fingerprint(const Call& call, int rank, int size);
 
-// Checks everything that can be checked on one rank, and derives what algorithms need to know;
-// invalid_argument says what is wrong. The counts of the problem are those of the call: it must live as long.
+// Checks everything that one rank can check, and returns the problem for the algorithms. Errors:
+// invalid_argument, and unsupported for a reduction that is not defined on the type. The counts of the
+// problem are those of the call, which must live as long.
 Result<Problem> check(const Call& call, int rank, int size);
 
-// A point-to-point leg.
+// Checks one message.
 Status check(const Transfer& transfer, int size);
 
 }  // namespace tutti

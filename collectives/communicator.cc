@@ -18,7 +18,7 @@ Work issue(Group& group, const Call& call, const CallOptions& options) {
   return work;
 }
 
-// The block of this rank, where a buffer holds one of every rank.
+// Returns this rank's block of a buffer that holds one of every rank.
 Buffer own_block(const Buffer& all, const Group& group) {
   const std::size_t count = all.count / static_cast<std::size_t>(group.size());
   if (all.data == nullptr) return {nullptr, count, all.type};

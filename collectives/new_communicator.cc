@@ -13,16 +13,17 @@
 #include "collectives/group/splitting.h"
 #include "collectives/group/world.h"
 
-// How communicators come about: by `init`, `split` and `shrink`.
+// This file makes communicators, for `init`, `split` and `shrink`.
 namespace tutti {
 
 namespace {
 
-// The last handle may go inside a `then` callback, on the driving thread. Tearing down needs the baton and
-// waits for goodbyes, so in that case a thread of its own does it, once the driving thread has left.
+// The last handle may be destroyed inside a `then` callback, on the driving thread. Tearing down needs the
+// baton and waits for goodbyes, so in that case a thread of its own does it, once the driving thread has
+// left.
 //
-// In a forked child nothing is torn down: threads that do not exist there may have been changing it, and it
-// is the parent that takes leave.
+// In a forked child nothing is torn down: threads that do not exist there may have been changing it, and the
+// parent says goodbye.
 void retire(Group* group) {
   const Driver& driver = group->world().engine->driver;
   if (driver.forked()) {
@@ -47,8 +48,7 @@ void say_once_why_not_shared(const std::string& in_want) {
   static std::atomic<bool> said{false};
   if (said.exchange(true)) return;
   log::warn("file descriptors are short at ", in_want,
-            " (RLIMIT_NOFILE, ulimit -n): communicators that are made now exchange messages where they would "
-            "have shared memory");
+            " (RLIMIT_NOFILE, ulimit -n): new communicators exchange messages instead of sharing memory");
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ void say_once_why_not_shared(const std::string& in_want) {
 Communicator create_communicator(const std::shared_ptr<World>& world) {
   std::vector<int> ranks(static_cast<std::size_t>(world->mesh->size()));
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
-  // Equal on all ranks, being the first.
+  // It is the first, and so equal on all ranks.
   const std::uint32_t context = world->contexts.propose();
   world->contexts.take(context);
   return Communicator(make_group(world, context, std::move(ranks)));

@@ -9,7 +9,7 @@ namespace tutti {
 
 namespace {
 
-// A callback runs on the driving thread, which would wait for itself.
+// A callback runs on the driving thread, which cannot wait for itself.
 void check_may_wait(Operation& operation) {
   if (operation.engine().driver.driven_by_this_thread()) {
     throw Error(Status(Code::invalid_argument, operation.describe() + ": wait inside a `then` callback"));

@@ -9,23 +9,23 @@
 
 namespace tutti {
 
-// `ControlClient` is a communicator as the control desk knows it: it hears what the control plane has to say.
-// Everything is called on the driving thread.
+// A `ControlClient` is a communicator as the control desk knows it, which notifies it of events of the
+// control plane. The desk calls everything on the driving thread.
 class ControlClient {
  public:
   virtual ~ControlClient() = default;
   virtual std::uint32_t context() const = 0;
-  // The ranks of the world that are its members.
+  // Returns its members as ranks of the world.
   virtual const std::vector<int>& ranks() const = 0;
-  // It fails for a reason that all members have been told, or are being told; `act_on_failure` follows.
+  // Makes it fail for a reason that all members have been told, or are being told. `act_on_failure` follows.
   virtual void fail(const Status& why) = 0;
-  // Not from inside a callback of the mesh: ends what is in flight, if it has failed.
+  // Ends the operations in flight, if it has failed. This is never called from within a callback of the mesh.
   virtual void act_on_failure() = 0;
-  // A rank has been lost, after `fail`.
+  // A rank has been lost. `fail` was called before.
   virtual void on_loss() = 0;
   // A rank has said goodbye.
   virtual void on_leave() = 0;
-  // Another member writes.
+  // Another member has sent a note.
   virtual void on_note(const ControlNote& note) = 0;
 };
 

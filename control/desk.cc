@@ -12,7 +12,8 @@ namespace tutti {
 
 namespace {
 
-// A refusal is of one attempt only; another may follow.
+// Returns whether a decision is the answer to a note. A refusal concerns one attempt only, since another may
+// follow.
 bool concerns(const ShrinkNote& decision, const ShrinkNote& asked) {
   return decision.kind != ShrinkNote::Kind::refuse || decision.attempt == asked.attempt;
 }
@@ -44,10 +45,10 @@ void ControlDesk::start(std::unique_ptr<ControlPlane> plane) {
 void ControlDesk::stop() {
   if (plane_ == nullptr) return;
   plane_->stop();
-  const DriverGuard guard(driver_);  // leaving runs what was handed over last
+  const DriverGuard guard(driver_);  // leaving it runs the tasks that were posted last
 }
 
-// --- the plane's thread ---
+// --- on the plane's thread ---
 
 void ControlDesk::on_lost(int rank, const Status& why) { hand_over({What::lost, rank, why, {}}); }
 void ControlDesk::on_left(int rank) { hand_over({What::left, rank, {}, {}}); }
@@ -64,7 +65,7 @@ void ControlDesk::hand_over(Event event) {
   if (first) driver_.post(task_);
 }
 
-// --- driving ---
+// --- on the driving thread ---
 
 void ControlDesk::read_inbox() {
   std::vector<Event> events;
@@ -97,12 +98,12 @@ void ControlDesk::handle(const Event& event) {
   act();
 }
 
-// A rank that waits for a lost rank may be waited for by others, in any communicator: so all communicators
-// fail.
+// All communicators fail, since other ranks may wait, in any communicator, for a rank that waits for the lost
+// one.
 void ControlDesk::lose(int rank, const Status& why) {
   if (!lost_.emplace(rank, why).second) return;
   losses_.push_back(rank);
-  log::info("lost: ", why.message());
+  log::info("a rank is lost: ", why.message());
   mesh_.fail_peer(rank, why);
   for (ControlClient* client : clients_) client->fail(why);
   for (ControlClient* client : clients_) client->on_loss();
@@ -122,8 +123,8 @@ void ControlDesk::read_note(const ControlNote& note) {
   if (note.topic == topic_shrink) answer_shrink(note, context, client != clients_.end());
 }
 
-// For a communicator whose shrinking is over here, or that is gone. `closed_` may name one that is alive,
-// too, where its oldest ranges were merged.
+// Answers for a communicator whose shrinking is over here, or that does not exist any more. `closed_` may
+// also contain one that is alive, if its oldest ranges were merged.
 void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, bool alive) {
   const auto asked = decode_shrink(note.body);
   const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;
@@ -140,16 +141,16 @@ void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, 
   }
 }
 
-// Not from inside the mesh: this is a safe point.
+// This is a safe point, since it is not called from within the mesh.
 void ControlDesk::act() {
   for (ControlClient* client : clients_) client->act_on_failure();
 }
 
-// A rank may have been lost since it was agreed that it is a member.
+// A member may have been lost since the ranks agreed on the members.
 void ControlDesk::add(ControlClient& client) {
   clients_.push_back(&client);
   if (fenced_) client.fail(why_fenced_);
-  // The first that was lost is the cause.
+  // The rank that was lost first is the cause.
   for (const int rank : losses_) {
     if (std::ranges::count(client.ranks(), rank) != 0) client.fail(lost_.at(rank));
   }

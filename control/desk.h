@@ -19,49 +19,51 @@ namespace tutti {
 
 class Mesh;
 
-// `ControlDesk` is where a world meets its control plane: what that says, on its own thread, is handed to the
-// driving thread, and reaches the mesh and all communicators; what they want others to know is written here.
+// `ControlDesk` connects a world with its control plane: it passes the events of the plane's thread to the
+// driving thread, for the mesh and all communicators, and sends their notes to other ranks.
 //
-// "Driving" as everywhere: for the thread that holds the baton.
+// Only the driving thread may call the functions, except for `start`, `stop`, `publish`, `send` and those of
+// ControlEvents.
 class ControlDesk final : public ControlEvents {
  public:
   ControlDesk(Driver& driver, Mesh& mesh);
-  ~ControlDesk() override;  // requires `stop`
+  ~ControlDesk() override;  // `stop` must have been called
 
-  // Listens to the plane from now on. Called once, or never: then nothing here has any effect.
+  // Starts the plane and listens to it. It is called at most once; if it never is, nothing here has any
+  // effect.
   void start(std::unique_ptr<ControlPlane> plane);
   // Says goodbye. The caller must not be the driving thread.
   void stop();
 
-  // Driving. True if the others can be heard.
+  // Returns whether the plane runs and this rank has not been given up.
   bool listens() const { return plane_ != nullptr && !fenced_; }
-  // Driving: every communicator, as long as it lives.
+  // These add and remove a communicator, at the beginning and the end of its life.
   void add(ControlClient& client);
   void remove(ControlClient& client);
-  // Driving. Tells all ranks that a communicator has failed here.
+  // Tells all ranks that a communicator has failed here.
   void tell_failure(std::uint32_t context, const Status& why);
-  // Driving. Tells its other members (world ranks) that this rank will not be in a communicator, which some
-  // of them may have already, or make later.
+  // Tells the other members (world ranks) of a communicator that this rank will not be in it. Some of them
+  // may have made it already, or make it later.
   void renounce(std::uint32_t context, const std::vector<int>& members, const Status& why);
-  // Any thread, once there is a communicator; see ControlPlane. Without a plane they do nothing. What is sent
-  // comes to `ControlClient::on_note` there.
+  // These send a note, as ControlPlane does, which the receiving rank passes to `ControlClient::on_note`. Any
+  // thread may call them once there is a communicator. Without a plane they do nothing.
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int rank, std::uint32_t topic, std::string body);
-  // Driving. True if a rank has been lost, or has said goodbye.
+  // These return whether a rank has been lost, and whether it has said goodbye.
   bool is_lost(int rank) const { return lost_.contains(rank); }
   bool has_left(int rank) const { return left_.contains(rank); }
   bool is_fenced() const { return fenced_; }
-  // Driving. Gives a rank up, here and everywhere.
+  // Gives a rank up, here and on all other ranks.
   void give_up(int rank, const Status& why);
-  // Driving. What has been decided about a communicator: all that is written about its shrinking from now on
-  // is answered with it, also when the communicator is gone.
+  // Records the decision about the shrinking of a communicator. Every later note about it is answered with
+  // this decision, even when the communicator does not exist any more.
   void remember(std::uint32_t context, std::string decision);
-  // Driving. How many times this world has shrunk.
+  // Returns how many times this world has shrunk.
   std::uint32_t generation() const { return generation_; }
   void set_generation(std::uint32_t generation);
   Driver& driver() { return driver_; }
 
-  // ControlEvents, on the plane's thread.
+  // These are the functions of ControlEvents, which the plane's thread calls.
   void on_lost(int rank, const Status& why) override;
   void on_left(int rank) override;
   void on_fenced(const Status& why) override;
@@ -94,13 +96,13 @@ class ControlDesk final : public ControlEvents {
   std::vector<Event> inbox_;
   bool posted_ = false;
 
-  // Driving.
+  // Only the driving thread touches the members below.
   std::vector<ControlClient*> clients_;
   std::map<int, Status> lost_;
-  std::vector<int> losses_;  // in the order in which they were heard of
+  std::vector<int> losses_;  // in the order in which they became known
   std::set<int> left_;
   std::map<std::uint32_t, std::string> decisions_;
-  ContextRanges closed_;  // communicators
+  ContextRanges closed_;  // contexts of closed communicators
   std::uint32_t generation_ = 0;
   bool fenced_ = false;
   Status why_fenced_;

@@ -13,21 +13,22 @@
 
 namespace tutti {
 
-// `ControlTopic` says what a note over the control plane is about, and so which of the structures below it
-// carries. Notes are little-endian; what comes from a peer is checked field by field.
+// A `ControlTopic` is the subject of a note over the control plane, and says which of the structures below
+// the note carries. Notes are little-endian. Every field of a peer's note is checked.
 enum ControlTopic : std::uint32_t {
   topic_failure = 1,  // FailureNote, to all
-  topic_blocked = 2,  // CallNote, to all: somebody has waited for long in this call
+  topic_blocked = 2,  // CallNote, to all: the sender has waited for long in this call
   topic_expired = 3,  // ExpiredNote, to the leader: an operation's time is over
-  topic_where = 4,    // CallNote, to all: the leader asks who has come to this call
+  topic_where = 4,    // CallNote, to all: the leader asks which ranks have come to this call
   topic_here = 5,     // HereNote, the answer
   topic_shrink = 6,   // ShrinkNote, between members
-  topic_unused = 7,   // a context alone: memory that all members shared is used by none any more
-  topic_differs = 8,  // CallNote, to all: the sender has noticed a call that differs, and asks for theirs
-  topic_called = 9,   // CallNote, the answer
+  topic_unused = 7,   // a context only: no member uses some of the shared memory any more
+  topic_differs =
+      8,  // CallNote, to all: the sender has noticed a call that differs, and asks for the calls of all
+  topic_called = 9,  // CallNote, the answer
 };
 
-// Puts fields into a body, one after the other.
+// A `NoteWriter` appends fields to a body.
 class NoteWriter {
  public:
   template <class T>
@@ -46,7 +47,8 @@ class NoteWriter {
   std::string body_;
 };
 
-// Takes them out again; once something is missing all that follows is zero, and `ok` says so.
+// A `NoteReader` reads them. Once a field is missing, it and all that follow are zero, and `ok` returns
+// false.
 class NoteReader {
  public:
   explicit NoteReader(std::string_view body) : body_(body) {}
@@ -67,7 +69,7 @@ class NoteReader {
   bool ok_ = true;
 };
 
-// A communicator has failed.
+// A `FailureNote` says that a communicator has failed.
 struct FailureNote {
   std::uint32_t context = 0;
   Status why;
@@ -75,10 +77,10 @@ struct FailureNote {
 std::string encode(const FailureNote& note);
 std::optional<FailureNote> decode_failure(std::string_view body);
 
-// The communicator that a note of any topic is about.
+// Returns the communicator that a note of any topic is about.
 std::uint32_t context_of_note(std::string_view body);
 
-// A collective.
+// A `CallNote` describes a collective.
 struct CallNote {
   std::uint32_t context = 0;
   std::uint64_t sequence = 0;
@@ -88,42 +90,44 @@ std::string encode(const CallNote& note);
 std::optional<CallNote> decode_call(std::string_view body);
 
 struct ExpiredNote : CallNote {
-  std::string text;  // what the sender knows itself
+  std::string text;  // the sender's own description of the failure
 };
 std::string encode(const ExpiredNote& note);
 std::optional<ExpiredNote> decode_expired(std::string_view body);
 
 struct HereNote {
   std::uint32_t context = 0;
-  std::uint64_t sequence = 0;  // that was asked for
-  std::uint64_t next = 0;      // that the sender will issue next
+  std::uint64_t sequence = 0;  // the operation that was asked for
+  std::uint64_t next = 0;      // the operation that the sender will issue next
 };
 std::string encode(const HereNote& note);
 std::optional<HereNote> decode_here(std::string_view body);
 
-// `ShrinkNote` is what members write to each other to agree on who goes on (topic `shrink`).
+// A `ShrinkNote` is what members send each other to agree on the members of the new communicator (topic
+// `shrink`).
 struct ShrinkNote {
   enum class Kind : std::uint8_t {
-    join = 1,  // to the leader: I am there
-    ask,       // by the leader: are you?
+    join = 1,  // to the leader: the sender takes part
+    ask,       // by the leader: does the receiver take part?
     decline,   // the communicator is closed here
-    propose,   // by the leader: these go on
+    propose,   // by the leader: these members go on
     accept,
-    object,   // the number is taken here
-    commit,   // by the leader, or by whoever knows: it is so
-    refuse,   // too few are left
-    learned,  // a commit has arrived
+    object,   // the number of the new context is in use here
+    commit,   // the proposal is final; by the leader, or by any member that knows
+    refuse,   // too few members are left
+    learned,  // the sender has received the commit
   };
   Kind kind = Kind::join;
-  std::uint32_t context = 0;     // of the communicator that shrinks
-  std::uint32_t attempt = 0;     // one that was refused or timed out may be followed by another
-  std::uint32_t round = 0;       // of proposals
-  std::uint32_t generation = 0;  // join: the sender's; commit: of those who go on
-  std::uint32_t number = 0;      // of the new context; join, object: the lowest that the sender can take
-  std::uint32_t needed = 0;      // join: the fewest that the sender goes on with
-  std::uint64_t completed = 0;   // collectives: by the sender; commit: by all
-  std::vector<bool> members;     // join: whom the sender cannot reach; propose, commit, refuse: who goes on
-  std::vector<bool> spared;      // propose, commit: who does not, but of its own will
+  std::uint32_t context = 0;  // the communicator that shrinks
+  std::uint32_t attempt =
+      0;  // counts attempts, since one that was refused or timed out may be followed by another
+  std::uint32_t round = 0;       // counts proposals
+  std::uint32_t generation = 0;  // join: the sender's; commit: that of the new communicator
+  std::uint32_t number = 0;      // the new context; join, object: the lowest that the sender can take
+  std::uint32_t needed = 0;      // join: the least number of members that the sender accepts
+  std::uint64_t completed = 0;   // collectives completed by the sender; commit: by all
+  std::vector<bool> members;  // join: unreachable for the sender; propose, commit, refuse: those that go on
+  std::vector<bool> spared;   // propose, commit: those that leave of their own will
 };
 std::string encode(const ShrinkNote& note);
 std::optional<ShrinkNote> decode_shrink(std::string_view body);

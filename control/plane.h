@@ -7,55 +7,58 @@
 
 namespace tutti {
 
-// `ControlNote` carries a few bytes between ranks beside the data path: best effort, at most once, in no
-// order.
+// A `ControlNote` carries a few bytes between ranks outside of the data path. It arrives at most once,
+// perhaps never, and in no particular order.
 struct ControlNote {
-  int origin = -1;          // who wrote it
-  std::uint32_t topic = 0;  // what it is about; the plane only carries it
+  int origin = -1;          // the rank that sent it
+  std::uint32_t topic = 0;  // a ControlTopic, which the plane does not interpret
   std::string body;
 };
 inline constexpr std::size_t max_control_body = 256 * 1024;
 
-// The status of a rank that the others have given up; `self` describes it.
+// Returns the status of a rank that the others have given up; `self` describes that rank.
 inline Status given_up(const std::string& self, int rank, const std::string& why) {
   return Status(Code::aborted, self + " was given up by the other ranks, and stays outside: " + why, rank);
 }
 
-// `ControlEvents` is what a control plane tells its owner, on a thread of the plane's own. All calls must
-// return soon, and none may call `start` or `stop`.
+// `ControlEvents` is how a control plane notifies its owner, on a thread of its own. All calls must return
+// soon, and none may call `start` or `stop`.
 class ControlEvents {
  public:
   virtual ~ControlEvents() = default;
-  // A rank died, froze or was cut off; here or elsewhere it was found out. Once for each rank at most.
+  // A rank died, froze or was cut off, as this rank or another one noticed. It is called at most once for
+  // each rank.
   virtual void on_lost(int rank, const Status& why) = 0;
   // A rank has said goodbye.
   virtual void on_left(int rank) = 0;
-  // The others have given up this rank: it stays outside. The last that is told.
+  // The others have given up this rank for good. No further event follows.
   virtual void on_fenced(const Status& why) = 0;
   virtual void on_note(const ControlNote& note) = 0;
 };
 
-// `ControlPlane` is how ranks hear of each other while nobody calls anything: which of them have died, and
-// what a failing rank wants all others to know. It needs neither the application's threads nor the driver.
+// A `ControlPlane` informs ranks of each other while the application makes no calls: which of them have died,
+// and which notes a failing rank sends to all others. It needs neither the application's threads nor the
+// driver.
 //
-// Any thread may call; only `start` and `stop` ever wait.
+// Any thread may call it. Only `start` and `stop` ever wait.
 class ControlPlane {
  public:
   virtual ~ControlPlane() = default;
 
-  // Called once. From now until `stop` returns, `events` is called.
+  // Starts the plane, once. `events` is called from now on until `stop` returns.
   virtual void start(ControlEvents& events) = 0;
-  // Says goodbye and ends, after half a second at the latest. Does nothing the second time.
+  // Says goodbye and ends, after half a second at the latest. A second call does nothing.
   virtual void stop() = 0;
 
-  // Sends to all other ranks. Notes of the same topic with the same `key` are one and the same, from any
-  // rank: each rank hears the first only, and passes only that on. Zero: equal to no other.
+  // Sends a note to all other ranks. Notes of the same topic with the same `key` count as the same note,
+  // whichever rank sends them: each rank takes only the first, and passes only that on. A note with the key
+  // zero is equal to no other.
   virtual void publish(std::uint32_t topic, std::uint64_t key, std::string body) = 0;
-  // Sends to one rank, by way of others if need be.
+  // Sends a note to one rank, by way of others if necessary.
   virtual void send(int rank, std::uint32_t topic, std::string body) = 0;
-  // Gives a rank up, everywhere. `on_lost` follows, unless that was known.
+  // Gives a rank up, on all ranks. `on_lost` follows, unless the rank was lost already.
   virtual void give_up(int rank, const Status& why) = 0;
-  // Sets how many times this rank's world has shrunk, which it says from now on when it meets others.
+  // Sets how many times this rank's world has shrunk, which it tells ranks that it connects with from now on.
   virtual void set_generation(std::uint32_t generation) = 0;
 };
 

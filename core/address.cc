@@ -85,7 +85,7 @@ struct Resolution::Lookup {
   std::mutex mutex;
   std::condition_variable finished;
   bool done = false;
-  Status failure;  // to ask at all
+  Status failure;  // why the question could not be asked
   int error = 0;
   int system_error = 0;
   std::vector<SocketAddress> addresses;
@@ -99,8 +99,9 @@ struct Resolution::Lookup {
       addresses.push_back(address);
     }
   }
-  // A failed or slow name service must not eat the caller's time, and getaddrinfo cannot be cancelled: so it
-  // runs on a thread of its own, which is left behind if it is too slow and then only touches `lookup`.
+  // Resolves `host` on a thread of its own, since getaddrinfo() cannot be cancelled and a slow name service
+  // must not use up the caller's time. If the thread is too slow it is left behind, and then touches only
+  // `lookup`.
   static void run(const std::shared_ptr<Lookup>& lookup, const std::string& host) {
     addrinfo hints = {};
     hints.ai_family = AF_UNSPEC;
@@ -174,7 +175,7 @@ std::optional<SocketAddress> route_source(const SocketAddress& target) {
   const Descriptor probe(socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe) return std::nullopt;
   SocketAddress destination = target;
-  if (destination.port() == 0) destination.set_port(9);  // connect wants some port; "discard" as good as any
+  if (destination.port() == 0) destination.set_port(9);  // connect() needs some port; any one will do
   SocketAddress source;
   source.length = sizeof(source.storage);
   const bool found =

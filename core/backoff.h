@@ -12,9 +12,9 @@ class Backoff {
 
   constexpr Backoff(Duration first, Duration longest) : pause_(first), longest_(longest) {}
 
-  // The next pause.
+  // Returns the next pause.
   constexpr Duration pause() const { return pause_; }
-  // Returns the next pause; the one after it is longer.
+  // Returns the next pause, and makes the one after it longer.
   constexpr Duration next() {
     const Duration taken = pause_;
     pause_ = std::min(2 * pause_, longest_);

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-// The name of each type, for the table and for messages about values that do not fit.
+// `TypeName` gives the name of each type, for the table and for messages about invalid values.
 struct TypeName {
   std::string_view operator()(bool Config::*) const { return "boolean"; }
   std::string_view operator()(std::optional<int> Config::*) const { return "integer"; }
@@ -46,7 +46,7 @@ std::string expectation(const Config::Variable& variable) {
   return "collective:algorithm pairs like all_reduce:ring,broadcast:binomial, each collective once";
 }
 
-// Sets one member of a Config from text; false if the text does not fit.
+// `Assign` sets one member of a Config from text, and returns false if the text is invalid.
 struct Assign {
   Config& config;
   const Config::Variable& variable;
@@ -95,7 +95,7 @@ struct Assign {
   }
 };
 
-// The canonical text of a member: equal values give equal text.
+// `Print` gives the canonical text of a member: equal values give equal text.
 struct Print {
   const Config& config;
 
@@ -130,7 +130,8 @@ const Config::Variable* find(std::string_view name) {
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == text.npos; }
 
-// A token that a script leaves empty by mistake must not open the ports.
+// Returns whether a blank value is an error. A token that a script leaves empty by mistake must not open the
+// ports.
 bool may_not_be_blank(const Config::Variable& variable) {
   return variable.member == Config::Member(&Config::token) ||
          variable.member == Config::Member(&Config::token_file);
@@ -171,7 +172,7 @@ Result<Config> Config::from_environment() {
     values.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   Result<Config> config = from_values(values);
-  for (auto& [name, value] : values) security::wipe(value);  // a token too
+  for (auto& [name, value] : values) security::wipe(value);  // since one may be the token
   return config;
 }
 
@@ -184,9 +185,10 @@ Result<Config> Config::from_values(const std::map<std::string, std::string>& val
       continue;
     }
     if (is_blank(value) && may_not_be_blank(*variable)) {
-      return Status(Code::invalid_argument, name +
-                                                " is set but empty, which would let everybody connect: give "
-                                                "it a value, or unset it if that is meant");
+      return Status(Code::invalid_argument,
+                    name +
+                        " is set but empty, which would let any process connect: give "
+                        "it a value, or unset it if that is intended");
     }
     if (value.empty()) continue;
     if (const std::string_view unmeant = unmeant_ends(value); !unmeant.empty()) {

@@ -11,13 +11,13 @@ constexpr std::uint64_t most_ranks = max_ranks;
 // clang-format off
 constexpr Config::Variable table[] = {
     {.name = "TUTTI_RANK", .member = &Config::rank, .default_value = "",
-     .meaning = "This process's number, from 0. Needs TUTTI_WORLD_SIZE.",
+     .meaning = "This process's rank, from 0. Needs TUTTI_WORLD_SIZE.",
      .most = most_ranks - 1},
     {.name = "TUTTI_WORLD_SIZE", .member = &Config::world_size, .default_value = "",
      .meaning = "The number of processes.",
      .least = 1, .most = most_ranks},
     {.name = "TUTTI_LOCAL_RANK", .member = &Config::local_rank, .default_value = "",
-     .meaning = "This process's number among those on its host.",
+     .meaning = "This process's rank among the processes of its host, from 0.",
      .most = most_ranks - 1},
     {.name = "TUTTI_LOCAL_WORLD_SIZE", .member = &Config::local_world_size, .default_value = "",
      .meaning = "The number of processes on this host.",
@@ -25,12 +25,12 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_INIT_METHOD", .member = &Config::init_method, .default_value = "",
      .meaning = "Where the processes meet, as a URL: env://, tcp://host:port or file:///path."},
     {.name = "TUTTI_STORE", .member = &Config::store, .default_value = "",
-     .meaning = "host:port of a store that is served already, by the launcher or by `tutti store`."},
+     .meaning = "The host:port of an existing store, which the launcher or `tutti store` serves."},
     {.name = "TUTTI_JOB_ID", .member = &Config::job_id, .default_value = "",
-     .meaning = "A name for the job. It keeps jobs apart that share a store or a folder."},
+     .meaning = "The name of the job. It separates jobs that share a store or a folder."},
     {.name = "TUTTI_TOKEN", .member = &Config::token, .default_value = "",
      .meaning = "The job's secret: on every connection both processes prove that they have it. It is never sent or "
-                "shown. `tutti run` makes one for each job. Not set: everybody who reaches a port may connect."},
+                "shown. `tutti run` makes one for each job. Not set: every process that reaches a port may connect."},
     {.name = "TUTTI_TOKEN_FILE", .member = &Config::token_file, .default_value = "",
      .meaning = "A file whose first line is the token, in place of TUTTI_TOKEN."},
     {.name = "TUTTI_TLS", .member = &Config::tls, .default_value = "0",
@@ -44,44 +44,44 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_TLS_CA", .member = &Config::tls_ca, .default_value = "",
      .meaning = "For TUTTI_TLS: the authority that must have signed the other processes' certificates, a PEM file."},
     {.name = "TUTTI_TIMEOUT", .member = &Config::timeout, .default_value = "5m",
-     .meaning = "How long an operation may take, unless the call says otherwise.",
+     .meaning = "The time limit of an operation, unless the call sets another.",
      .least = 1},
     {.name = "TUTTI_INIT_TIMEOUT", .member = &Config::init_timeout, .default_value = "2m",
-     .meaning = "How long the processes wait for each other at the start.",
+     .meaning = "The time limit for the processes to meet.",
      .least = 1},
     {.name = "TUTTI_HEARTBEAT", .member = &Config::heartbeat, .default_value = "10s",
-     .meaning = "A process that was not heard of for this long counts as lost. A process that computes is still heard "
-                "of, by its background thread; one that is stopped or cut off is not.",
+     .meaning = "A process from which nothing has arrived for this long counts as lost. The background thread sends "
+                "heartbeats even while a process computes; none arrive from one that is stopped or cut off.",
      .least = 1, .shapes_wire = true},
     {.name = "TUTTI_TRANSPORTS", .member = &Config::transports, .default_value = "",
      .meaning = "The transports to use, in order of preference. Not set, or auto: all that can run, fastest first.",
      .shapes_wire = true},
     {.name = "TUTTI_SOCKET_IFNAME", .member = &Config::socket_ifname, .default_value = "",
      .meaning = "Network interfaces: prefixes separated by commas, or a CIDR; a leading ^ excludes, a leading = "
-                "matches exactly. Not set: the one that routes to the store."},
+                "matches exactly. Not set: the interface that routes to the store."},
     {.name = "TUTTI_BIND_ADDRESS", .member = &Config::bind_address, .default_value = "",
      .meaning = "The address to listen on. Not set: that of the chosen interface."},
     {.name = "TUTTI_ADVERTISE_ADDRESS", .member = &Config::advertise_address, .default_value = "",
      .meaning = "The address that the other processes are told, if it differs from the one listened on (NAT)."},
     {.name = "TUTTI_PORT_RANGE", .member = &Config::port_range, .default_value = "",
-     .meaning = "The ports to listen on, for example 20000-21000: two for each process of a host, and one for rank "
-                "0's store where they meet by file://. Not set: any free one."},
+     .meaning = "The ports to listen on, for example 20000-21000. Each process of a host needs two, and rank 0 one "
+                "more for its store with file://. Not set: any free ports."},
     {.name = "TUTTI_LOG_LEVEL", .member = &Config::log_level, .default_value = "warn",
-     .meaning = "How much is written to the log."},
+     .meaning = "The least severe level that is logged: off, error, warn, info, debug or trace."},
     {.name = "TUTTI_LOG_FILE", .member = &Config::log_file, .default_value = "",
      .meaning = "The file that the log is appended to. Not set: stderr."},
     {.name = "TUTTI_ALGORITHM", .member = &Config::algorithm, .default_value = "",
      .meaning = "Algorithms to use in place of the selector's choice: all_reduce:ring,broadcast:binomial.",
      .shapes_wire = true},
     {.name = "TUTTI_DETERMINISTIC", .member = &Config::deterministic, .default_value = "0",
-     .meaning = "Whether algorithms are chosen by shipped costs instead of measured ones, so that every run chooses "
-                "alike.",
+     .meaning = "Whether algorithms are chosen by shipped costs instead of measured ones, so that every run makes the "
+                "same choice.",
      .shapes_wire = true},
     {.name = "TUTTI_EAGER_LIMIT", .member = &Config::eager_limit, .default_value = "128K",
-     .meaning = "Messages up to this size are sent at once; larger ones wait until the receiver is ready.",
+     .meaning = "Messages up to this size are sent eagerly; larger ones use a rendezvous: they wait for the receive.",
      .most = 1 << 30, .shapes_wire = true},
     {.name = "TUTTI_EAGER_CREDIT", .member = &Config::eager_credit, .default_value = "1M",
-     .meaning = "The most bytes that one peer may send before a receive asks for them; bounds memory per peer.",
+     .meaning = "The largest number of eager bytes from one peer that no receive has claimed; bounds memory per peer.",
      .least = 1024, .most = 1 << 30, .shapes_wire = true},
     {.name = "TUTTI_TCP_SOCKET_BUFFER", .member = &Config::tcp_socket_buffer, .default_value = "0",
      .meaning = "The send and receive buffer of each TCP socket. 0: the kernel's choice.",
@@ -90,30 +90,31 @@ constexpr Config::Variable table[] = {
      .meaning = "The congestion control of TCP connections; \"system\" leaves the kernel's. Not set: reno within a "
                 "host and on private networks, else the kernel's."},
     {.name = "TUTTI_TCP_SOCKETS", .member = &Config::tcp_sockets, .default_value = "0",
-     .meaning = "Connections between two processes that share the payloads of large messages. 0: as many as there are "
-                "network interfaces to use.",
+     .meaning = "The number of connections between two processes that share the payloads of large messages. 0: one for "
+                "each network interface in use.",
      .most = 16},
     {.name = "TUTTI_SPIN", .member = &Config::spin, .default_value = "50us",
-     .meaning = "How long a waiting process polls before it sleeps. Hosts with more ranks than cores never poll."},
+     .meaning = "How long a waiting thread polls before it sleeps. On hosts with more ranks than cores threads never "
+                "poll."},
     {.name = "TUTTI_FRAGMENT", .member = &Config::fragment, .default_value = "128K",
      .meaning = "The largest piece in which a message's payload travels.",
      .least = 1024, .most = 128 * 1024, .shapes_wire = true},
     {.name = "TUTTI_SHM_WINDOW", .member = &Config::shm_window, .default_value = "1M",
-     .meaning = "Memory of each rank through which collectives on one host move their data, for each communicator. 0: "
-                "collectives are made of messages on one host, too.",
+     .meaning = "The shared memory of each rank, for each communicator, through which collectives on one host move "
+                "their data. 0: collectives on one host use messages.",
      .most = 1 << 30, .shapes_wire = true},
     {.name = "TUTTI_SHM_RING", .member = &Config::shm_ring, .default_value = "128K",
-     .meaning = "Shared memory in each direction between two ranks of a host that exchange messages; rounded up to a "
-                "power of two.",
+     .meaning = "The shared memory for each direction between two ranks of a host that exchange messages; rounded up "
+                "to a power of two.",
      .least = 4096, .most = 1 << 30},
     {.name = "TUTTI_DUMP", .member = &Config::dump, .default_value = "",
-     .meaning = "The file, or the folder, to which a rank writes what it did last when a communicator fails. %r in it "
-                "is the rank, %h the host, %p the process, %j the job."},
+     .meaning = "The file or folder to which a rank writes its last operations when a communicator fails. In the name, "
+                "%r is the rank, %h the host, %p the process id, %j the job."},
     {.name = "TUTTI_TRACE", .member = &Config::trace, .default_value = "",
-     .meaning = "The file, or the folder, to which a rank writes what it does as Chrome trace events, for Perfetto. "
-                "Its name is built as that of TUTTI_DUMP."},
+     .meaning = "The file or folder to which a rank writes its operations as Chrome trace events, for Perfetto. Its "
+                "name has the same placeholders as TUTTI_DUMP."},
     {.name = "TUTTI_DEBUG", .member = &Config::debug, .default_value = "1",
-     .meaning = "Whether `tutti debug` of the same user can ask this process what it does."},
+     .meaning = "Whether `tutti debug` of the same user can ask this process for its operations."},
 };
 // clang-format on
 

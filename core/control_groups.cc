@@ -12,11 +12,11 @@ namespace tutti {
 namespace {
 
 struct Membership {
-  std::string controllers;  // "cpu,cpuacct"; v2: empty
+  std::string controllers;  // such as "cpu,cpuacct"; empty for v2
   std::string group;
 };
 
-// "4:memory:/jobs/17"
+// Parses a line such as "4:memory:/jobs/17".
 std::optional<Membership> parse(const std::string& line) {
   const std::size_t first = line.find(':'), second = line.find(':', first + 1);
   if (first == line.npos || second == line.npos || line.compare(second + 1, 1, "/") != 0) return std::nullopt;

@@ -5,15 +5,15 @@
 
 namespace tutti {
 
-// A `ControlGroup` is a control group's folder under /sys/fs/cgroup.
+// A `ControlGroup` is the folder of a control group under /sys/fs/cgroup.
 struct ControlGroup {
   std::string folder;
   bool unified;  // v2, where one folder is for all controllers
 };
 
-// The groups that limit this process by `controller` ("memory", "cpu"), each before those that it is in. In a
-// container a group's path may be the host's, which cannot be seen there: then the container's group is the
-// last one. `root`: where the system's files are found.
+// Returns the groups that limit this process by `controller` ("memory", "cpu"), each before the groups that
+// contain it. In a container a group's path may be the host's, which is not visible there; then the
+// container's own group is the last one. `root` is the folder that has the system's files.
 std::vector<ControlGroup> control_groups(const std::string& controller, const std::string& root = "");
 
 }  // namespace tutti

@@ -8,12 +8,12 @@
 
 namespace tutti {
 
-// A `Descriptor` owns a file descriptor, and closes it when it goes.
+// A `Descriptor` owns a file descriptor, and its destructor closes it.
 class Descriptor {
  public:
   Descriptor() = default;
   explicit Descriptor(int number) : number_(number) {}
-  // In a forked child /dev/null takes the place of this one (fork_guard.h).
+  // Returns an owner of a descriptor that /dev/null replaces in forked children (fork_guard.h).
   static Descriptor guarded(int number) {
     Descriptor made(number);
     made.guarded_ = number >= 0;
@@ -32,13 +32,13 @@ class Descriptor {
     return *this;
   }
 
-  // -1: none.
+  // Returns the descriptor, or -1 if there is none.
   int get() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
   void reset() {
     if (const int number = release(); number >= 0) ::close(number);
   }
-  // Gives the descriptor to the caller, who has to close it.
+  // Gives the descriptor to the caller, which must close it.
   [[nodiscard]] int release() {
     if (std::exchange(guarded_, false)) release_descriptor(number_);
     return std::exchange(number_, -1);

@@ -18,7 +18,7 @@ std::uint64_t spare_descriptors() {
   };
   const std::unique_ptr<DIR, Close> folder(opendir("/proc/self/fd"));
   if (folder == nullptr) return errno == EMFILE ? 0 : unlimited;
-  std::uint64_t entries = 0;  // the folder's own descriptor among them, "." and ".."
+  std::uint64_t entries = 0;  // includes the folder's own descriptor, "." and ".."
   while (readdir(folder.get()) != nullptr) ++entries;
   const std::uint64_t taken = entries - 3 + limit.rlim_cur / 8;
   return taken < limit.rlim_cur ? limit.rlim_cur - taken : 0;

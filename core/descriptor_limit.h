@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// `spare_descriptors` is how many more file descriptors this process may open. An eighth of its limit
-// (RLIMIT_NOFILE) is kept in reserve. A limit that is not known does not limit anything.
+// `spare_descriptors` returns how many more file descriptors this process may open. An eighth of its limit
+// (RLIMIT_NOFILE) is kept in reserve. If the limit is not known, there is none.
 std::uint64_t spare_descriptors();
 
 }  // namespace tutti

@@ -14,10 +14,10 @@ struct FileNameParts {
   std::string job;
 };
 
-// The name that `pattern` stands for: %r is the rank, %h the host, %p the process, %j the job, %% a percent
-// sign. An existing folder stands for `name` in it. Where neither rank nor process is in the pattern, the
-// rank goes before the last suffix ("trace.json" is "trace.3.json" on rank 3), so that ranks do not overwrite
-// each other's files.
+// Returns the name that `pattern` stands for: %r is the rank, %h the host, %p the process, %j the job, %% a
+// percent sign. An existing folder stands for `name` in it. If neither rank nor process is in the pattern,
+// the rank is inserted before the last suffix ("trace.json" is "trace.3.json" on rank 3), so that ranks do
+// not overwrite each other's files.
 std::string expand_file_pattern(std::string_view pattern, std::string_view name, const FileNameParts& parts);
 
 }  // namespace tutti

@@ -14,23 +14,22 @@
 
 namespace tutti {
 
-// A `Composite` is a call of the user's that is carried out by several collectives.
+// A `Composite` is a call of the user that several collectives carry out.
 enum class Composite : std::uint8_t { none, init, split, allocate };
 
-// A `Fingerprint` is what must be equal on all ranks of a collective. It travels in every message header, so
-// that a rank that calls something else is told so, with both calls in words.
+// A `Fingerprint` describes a call; it must be equal on all ranks of a collective. It travels in every
+// message header, so that a rank that makes another call gets an error that describes both calls.
 //
-// Fields that mean nothing for the kind (the root of an all_reduce) stay at their defaults, so they never
-// differ.
+// Fields that the kind does not use (the root of an all_reduce) stay at their defaults, so they never differ.
 struct Fingerprint {
   CollectiveKind kind = CollectiveKind::barrier;
   DataType type = DataType::uint8;
   ReduceOp::Kind op = ReduceOp::Kind::sum;
-  std::uint8_t algorithm = 0;               // the one that the caller asks for; 0: none
-  std::int32_t root : 24 = 0;               // less than `max_ranks`; of a message: its peer, or -1
+  std::uint8_t algorithm = 0;               // the one that the caller asks for; 0 if none
+  std::int32_t root : 24 = 0;               // less than `max_ranks`; in a user message its peer, or -1
   Composite part_of : 8 = Composite::none;  // the call that this collective is part of
   std::uint64_t count = 0;                  // see `Counted`
-  // It has no padding, so that it can be compared as what it is: sixteen bytes.
+  // The structure has no padding, so that it can be compared as sixteen bytes.
   friend bool operator==(const Fingerprint& a, const Fingerprint& b) {
     using Words = std::array<std::uint64_t, 2>;
     return std::bit_cast<Words>(a) == std::bit_cast<Words>(b);
@@ -39,20 +38,21 @@ struct Fingerprint {
 static_assert(sizeof(Fingerprint) == 16 && std::has_unique_object_representations_v<Fingerprint>);
 static_assert(max_ranks < 1 << 23);
 
-// What `Fingerprint::count` is for a kind: the elements of one rank's share; a digest of counts that all
-// ranks know (all_gather_v, reduce_scatter_v); or 0, as each rank knows only its own counts (the other _v
-// kinds) or there is nothing to count (barrier).
+// `Counted` says what `Fingerprint::count` is for a kind: the elements of one rank's share; a digest of
+// counts that all ranks know (all_gather_v, reduce_scatter_v); or 0, since each rank knows only its own
+// counts (the other _v kinds) or there is nothing to count (barrier).
 enum class Counted : std::uint8_t { share, digest, nothing };
 Counted counted(CollectiveKind kind);
-// Any change to the counts, or to their order or number, changes their digest.
+// Returns a digest of counts. Any change to the counts, or to their order or number, changes it.
 std::uint64_t digest_of(std::span<const std::uint64_t> counts);
 
-// The name of the call that the user made: "all_reduce", "split".
+// Returns the name of the call that the user made, such as "all_reduce" or "split".
 std::string_view name_of(const Fingerprint& call);
-// The bytes of one rank's share; nothing where `count` is something else, or is not the user's.
+// Returns the bytes of one rank's share. Returns nothing if `count` means something else, or does not come
+// from the user.
 std::optional<std::uint64_t> known_bytes(const Fingerprint& call);
-// "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2, algorithm=3)", "split()". An
-// algorithm has a number only, unless its name is given.
+// Returns a text such as "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2,
+// algorithm=3)" or "split()". The algorithm is shown by its number, unless its name is given.
 std::string to_string(const Fingerprint& call, std::string_view algorithm = {});
 
 }  // namespace tutti

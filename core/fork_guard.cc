@@ -17,12 +17,13 @@ constinit std::atomic<std::uint32_t> forks_so_far{0};
 
 namespace {
 
-// fork() is process-wide, and so is this. Never destroyed: threads may still use it while the process exits.
+// The `Registry` is one for the process, as fork() is. It is never destroyed, since threads may still use it
+// while the process exits.
 struct Registry {
   std::mutex
       mutex;  // held for a push or an erase only, never across a call that could wait for a forking thread
   std::vector<int> descriptors;
-  std::map<void*, std::size_t> memory;  // start -> bytes
+  std::map<void*, std::size_t> memory;  // number of bytes, by their start
 
   Registry();
 };
@@ -42,7 +43,7 @@ void after_fork_in_child() {
   }
   all.descriptors.clear();
   for (const auto& [start, bytes] : all.memory) {
-    // In the place of a mapping that exists: it takes nothing that could be missing.
+    // This replaces an existing mapping, so it cannot fail for lack of resources.
     static_cast<void>(
         mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
   }
@@ -50,7 +51,7 @@ void after_fork_in_child() {
 }
 
 Registry::Registry() {
-  // Fails only without memory; children then merely keep our sockets.
+  // This fails only if there is no memory; children then keep our sockets.
   static_cast<void>(pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
                                    after_fork_in_child));
 }
@@ -67,7 +68,7 @@ void release_descriptor(int descriptor) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   const auto at = std::find(all.descriptors.begin(), all.descriptors.end(), descriptor);
-  if (at == all.descriptors.end()) return;  // in a child, where the list was emptied
+  if (at == all.descriptors.end()) return;  // this is a child, where the list was emptied
   *at = all.descriptors.back();
   all.descriptors.pop_back();
 }

@@ -9,30 +9,30 @@
 // The fork guard keeps our descriptors, and memory shared with peers, from a child of fork(). A data loader's
 // child must not keep a dead rank's sockets open (its peers would never see the end of file), nor share our
 // epoll instance. So in the child every guarded descriptor is replaced by /dev/null: the socket is closed
-// there, while the number stays taken, so that a destructor that the child runs later cannot close a
-// stranger. Children that exec need none of this: all is CLOEXEC.
+// there, while the number stays taken, so that a destructor that the child runs later cannot close another
+// file. Children that call exec() do not need this, since every descriptor is CLOEXEC.
 namespace tutti {
 
 // Gives forked children /dev/null in this descriptor's place from now on. Any thread may call it.
 void guard_descriptor(int descriptor);
-// Ends that. To be called before the descriptor is closed.
+// Ends that. It must be called before the descriptor is closed.
 void release_descriptor(int descriptor);
 
-// Gives forked children zeroed memory of their own there from now on, so that nothing they write reaches the
-// peers of their parent. Whole pages. Any thread may call it.
+// Gives forked children zeroed memory of their own in this place from now on, so that nothing that they write
+// reaches the peers of their parent. The memory must consist of whole pages. Any thread may call it.
 void guard_memory(void* start, std::size_t bytes);
-// Ends that. To be called before the memory is unmapped.
+// Ends that. It must be called before the memory is unmapped.
 void release_memory(void* start);
 
 extern constinit std::atomic<std::uint32_t> forks_so_far;
 
-// The number of forks between the first program and this process. An object that keeps it from its creation
-// can tell by one load whether it lives in a child, where its threads do not exist.
+// Returns the number of forks between the first process of the program and this one. An object that saves it
+// at its creation can tell by one load whether it is in a forked child, where its threads do not exist.
 inline std::uint32_t fork_generation() { return forks_so_far.load(std::memory_order_relaxed); }
 
-// Drops the handle of a thread of the parent, in a child, where the thread does not exist. It is neither
-// joined nor detached: the C library may have given its handle to a thread that the child started, and would
-// take that for it.
+// Drops, in a forked child, the handle of a thread of the parent, which does not exist here. The thread is
+// neither joined nor detached, since a thread that the child started may have got the same handle from the C
+// library.
 inline void forget(std::thread& thread) { std::construct_at(&thread); }
 
 }  // namespace tutti

@@ -7,8 +7,9 @@
 
 namespace tutti {
 
-// An `IntrusiveHash` is a hash table of nodes that bring their own links and keys. It allocates only while it
-// grows. `Traits`: `hash(node)`, and the links `next(node)` and `previous(node)` as references to pointers.
+// An `IntrusiveHash` is a hash table of nodes that contain their own links and keys. It allocates only while
+// it grows. `Traits` has `hash(node)`, and the links `next(node)` and `previous(node)` as references to
+// pointers.
 template <class T, class Traits>
 class IntrusiveHash {
  public:
@@ -29,7 +30,7 @@ class IntrusiveHash {
     --size_;
   }
 
-  // The first node of that hash for which `matches(node)`, or null.
+  // Returns the first node with that hash for which `matches(node)` is true, or null.
   template <class Matches>
   T* find(std::uint64_t hash, Matches matches) {
     if (size_ == 0) return nullptr;
@@ -38,13 +39,13 @@ class IntrusiveHash {
     return node;
   }
 
-  // Any node, or null.
+  // Returns any node, or null if there is none.
   T* any() {
     if (size_ == 0) return nullptr;
     return *std::find_if(buckets_.begin(), buckets_.end(), [](T* head) { return head != nullptr; });
   }
 
-  // `visit(node)` may remove that node, and only that.
+  // Calls `visit(node)` for every node. It may remove that node, and no other one.
   template <class Visit>
   void for_each(Visit visit) {
     for (T* head : buckets_) {
@@ -57,7 +58,7 @@ class IntrusiveHash {
   }
 
  private:
-  // The upper bits: multiplicative hashes are best there.
+  // The upper bits are used, since those of multiplicative hashes are the best.
   T*& bucket(std::uint64_t hash) { return buckets_[(hash >> 32) & (buckets_.size() - 1)]; }
 
   void link(T& node) {

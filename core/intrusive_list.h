@@ -2,8 +2,8 @@
 
 namespace tutti {
 
-// An `IntrusiveList` is a queue of nodes that bring their own links; nothing is allocated. A node is in at
-// most one list at a time, and the caller that removes it must know which.
+// An `IntrusiveList` is a queue of nodes that contain their own links, so it allocates nothing. A node is in
+// at most one list at a time, and the caller that removes it must know in which.
 template <class T>
 class IntrusiveList {
  public:

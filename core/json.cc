@@ -65,7 +65,7 @@ void JsonWriter::quote(std::string_view text) {
     if (length == 0) {
       text_ += "\\ufffd";
     } else if (is_control(text.substr(0, length))) {
-      const auto byte = static_cast<unsigned char>(text[length - 1]);  // C1 is c2 80 to c2 9f
+      const auto byte = static_cast<unsigned char>(text[length - 1]);  // C1 controls are c2 80 to c2 9f
       (text_ += "\\u00") += {digits[byte >> 4], digits[byte & 0xf]};
     } else {
       if (c == '"' || c == '\\') text_ += '\\';

@@ -6,15 +6,15 @@
 
 namespace tutti {
 
-// A `JsonWriter` writes JSON, a piece at a time. Text that is not UTF-8 comes out as UTF-8 all the same, so
-// that any parser takes the result; the caller sees to it that every object and array is ended.
+// A `JsonWriter` writes JSON piece by piece. Text that is not UTF-8 is written as valid UTF-8, so that any
+// parser accepts the result. The caller must end every object and array.
 class JsonWriter {
  public:
   JsonWriter& begin_object() { return open('{'); }
   JsonWriter& end_object() { return close('}'); }
   JsonWriter& begin_array() { return open('['); }
   JsonWriter& end_array() { return close(']'); }
-  // Inside an object, before each value.
+  // Writes a key, which must precede each value inside an object.
   JsonWriter& key(std::string_view name);
 
   JsonWriter& value(std::string_view text);
@@ -41,7 +41,7 @@ class JsonWriter {
   void quote(std::string_view text);
 
   std::string text_;
-  bool first_ = true;  // nothing stands before, on this level
+  bool first_ = true;  // whether nothing precedes on this level
 };
 
 }  // namespace tutti

@@ -29,7 +29,7 @@ std::string host_name() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "?";
 }
 
-// The logger is not entered in spdlog's registry, which belongs to the program that we are a guest in.
+// The logger is not entered in spdlog's registry, since that belongs to the host program.
 std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   auto logger = std::make_shared<spdlog::logger>("tutti", std::move(sink));
   logger->set_level(spdlog::level::trace);
@@ -38,8 +38,8 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   return logger;
 }
 
-// A file that is open. spdlog's own sink opens anything that has the name, and waits until somebody reads
-// from a pipe.
+// A `FileSink` writes to an open file. spdlog's own sink would open anything that has the name, and wait for
+// a reader of a pipe.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(Descriptor file) : file_(std::move(file)) {}
@@ -67,7 +67,7 @@ struct Sink {
   const std::string host = host_name();
 };
 
-// Never destroyed, so that lines written while the process exits find it alive.
+// The sink is never destroyed, so that lines can be written while the process exits.
 Sink& sink() {
   static Sink* const instance = new Sink;
   return *instance;
@@ -100,7 +100,7 @@ Status configure(Level level, const std::string& file) {
   if (file.empty()) {
     target = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   } else {
-    std::error_code ignored;  // then the file cannot be opened
+    std::error_code ignored;  // a failure shows when the file is opened
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
     Result<Descriptor> opened = open_to_append(file);
     if (!opened.ok()) return opened.status().with_context("cannot log to '" + file + "'");
@@ -131,7 +131,8 @@ void write(Level level, std::string_view text) {
     logger = sink().logger;
   }
   const FileSizeSignalBlocked no_signal;
-  // spdlog catches what its sinks throw (a full disk) and reports it on stderr once a second at most.
+  // spdlog catches the exceptions of its sinks (such as a full disk), and reports them on stderr once a
+  // second at most.
   logger->log(spdlog::level::info, printable(prefix(level) + std::string(text)));
 }
 

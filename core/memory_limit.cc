@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-// "MemTotal:       24683476 kB"
+// Sums memory and swap, from lines such as "MemTotal:       24683476 kB".
 std::uint64_t machine_memory(const std::string& root) {
   std::ifstream file(root + "/proc/meminfo");
   std::uint64_t sum = 0;
@@ -28,14 +28,14 @@ std::uint64_t machine_memory(const std::string& root) {
   return sum == 0 ? unlimited : sum;
 }
 
-// "max" is no number.
+// A limit of "max" is not a number, and means that there is none.
 std::uint64_t read_limit(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t limit = 0;
   return file >> limit ? limit : unlimited;
 }
 
-// Without it groups of the same name may be different ones.
+// Groups of the same name are the same only within one namespace.
 std::uint64_t namespace_of(const std::string& root) {
   struct stat info {};
   return stat((root + "/proc/self/ns/cgroup").c_str(), &info) == 0 ? info.st_ino : 0;

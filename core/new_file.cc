@@ -20,7 +20,7 @@ sigset_t file_size_signal() {
   return signals;
 }
 
-// Why what was opened may be another file than its name says; empty: it may not.
+// Returns why an opened file may be another one than its name says. The text is empty if it cannot be.
 std::string why_not_alone(const struct stat& info) {
   if (!S_ISREG(info.st_mode)) return "it is not a regular file";
   return info.st_nlink > 1 ? "it is a hard link, a file with other names" : "";
@@ -28,15 +28,16 @@ std::string why_not_alone(const struct stat& info) {
 
 bool is_of_others(const struct stat& info) { return info.st_uid != geteuid() && info.st_uid != 0; }
 
-// The same for what is only added to. A pipe of our own is meant; one of somebody else's may stop us.
+// Does the same for a file that is only appended to. A pipe of this user is allowed, but another user's pipe
+// might block us.
 std::string why_not_ours_to_extend(const struct stat& info) {
   if (S_ISREG(info.st_mode)) return why_not_alone(info);
-  return is_of_others(info) ? "it belongs to another user, and is no file" : "";
+  return is_of_others(info) ? "it belongs to another user, and is not a regular file" : "";
 }
 
-// -1 with errno; ELOOP: another user would lead us. Links of our own, and those of the system (/dev/stdout),
-// mean what they say.
-int open_unless_led_astray(const std::string& path, int flags) {
+// Opens a file, and returns -1 with errno if it cannot. A link of another user fails with ELOOP. Links of
+// this user, and those of the system (/dev/stdout), are followed.
+int open_unless_foreign_link(const std::string& path, int flags) {
   const int fd = open(path.c_str(), flags | O_NOFOLLOW, 0644);
   const int error = errno;
   struct stat info = {};
@@ -49,7 +50,7 @@ int open_unless_led_astray(const std::string& path, int flags) {
 }  // namespace
 
 Result<Descriptor> open_new_file(const std::string& path) {
-  // O_NONBLOCK: a FIFO without a reader must not stop us.
+  // O_NONBLOCK is set because a FIFO without a reader must not block us.
   Descriptor file(
       open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
   if (!file && errno == ELOOP) return Status(Code::invalid_argument, "it is a symbolic link");
@@ -63,9 +64,9 @@ Result<Descriptor> open_new_file(const std::string& path) {
 
 Result<Descriptor> open_to_append(const std::string& path) {
   Descriptor file(
-      open_unless_led_astray(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+      open_unless_foreign_link(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file && errno == ELOOP) return Status(Code::invalid_argument, "it is a symbolic link of another user");
-  if (!file && errno == ENXIO) return Status(Code::invalid_argument, "it is a pipe that nobody reads");
+  if (!file && errno == ENXIO) return Status(Code::invalid_argument, "it is a pipe without a reader");
   if (!file) return Status(Code::invalid_argument, error_text(errno));
   struct stat info = {};
   std::string why = fstat(file.get(), &info) == 0 ? why_not_ours_to_extend(info) : error_text(errno);

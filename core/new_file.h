@@ -10,19 +10,19 @@
 
 namespace tutti {
 
-// `open_new_file` opens a file to be written anew, for a name that others may guess: it is made, or emptied
-// if it is a regular file. A link (hard or symbolic), a pipe or a device that somebody has put there is
-// `invalid_argument`, and left alone.
+// `open_new_file` opens a file to be written from the start, for a name that other users may guess. The file
+// is created, or emptied if it is a regular file. If there is a link (hard or symbolic), a pipe or a device,
+// the call fails with `invalid_argument` and does not touch it.
 Result<Descriptor> open_new_file(const std::string& path);
 
-// `open_to_append` does the same for a file that is added to, as a log is. It follows a link, and opens a
-// pipe, of this user's or the system's. One of another user's, or a pipe that nobody reads, is
-// `invalid_argument`, at once.
+// `open_to_append` does the same for a file that is appended to, such as a log. It follows links and opens
+// pipes of this user and of the system. For those of another user, and for a pipe without a reader, it fails
+// with `invalid_argument` at once.
 Result<Descriptor> open_to_append(const std::string& path);
 
 // While a `FileSizeSignalBlocked` lives, a write beyond the limit on file sizes (`ulimit -f`) is the error
-// EFBIG and nothing else: the signal that comes with it, SIGXFSZ, would end the program, whose handlers are
-// not ours to change. For the thread that makes it.
+// EFBIG and nothing else: the signal that comes with it, SIGXFSZ, would end the program, and its handlers
+// belong to the program. It concerns only the thread that creates it.
 class FileSizeSignalBlocked {
  public:
   FileSizeSignalBlocked();
@@ -35,7 +35,7 @@ class FileSizeSignalBlocked {
   bool was_pending_;
 };
 
-// Writes all of the text, while SIGXFSZ is blocked. Returns 0 or an errno.
+// Writes all of the text, while SIGXFSZ is blocked. Returns 0 or an errno value.
 int write_all(int descriptor, std::string_view text);
 
 }  // namespace tutti

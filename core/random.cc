@@ -12,7 +12,7 @@ namespace tutti {
 void fill_random(std::span<unsigned char> bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    // Fails only with EINTR for a valid buffer.
+    // For a valid buffer this fails only with EINTR.
     const ssize_t got = getrandom(bytes.data() + done, bytes.size() - done, 0);
     if (got > 0) done += static_cast<std::size_t>(got);
   }

@@ -8,10 +8,11 @@
 
 namespace tutti {
 
-// Random bytes come from the kernel's generator: they cannot be guessed, and differ in every process.
+// These functions return random bytes of the kernel's generator, which cannot be guessed and differ in every
+// process.
 void fill_random(std::span<unsigned char> bytes);
 std::string random_hex(std::size_t bytes);
-Secret random_secret(std::size_t bytes);  // in hex, too
+Secret random_secret(std::size_t bytes);  // also in hex
 std::string to_hex(std::span<const unsigned char> bytes);
 
 }  // namespace tutti

@@ -22,7 +22,8 @@ void Reducer::by_user(const void* left, const void* right, void* out, std::size_
     *failure = Status(Code::aborted, "its operation \"" + user->name + "\" failed: " + error.what());
   } catch (...) {
     if (failure == nullptr) throw;
-    *failure = Status(Code::aborted, "its operation \"" + user->name + "\" threw what is no std::exception");
+    *failure = Status(Code::aborted,
+                      "its operation \"" + user->name + "\" threw something that is not a std::exception");
   }
 }
 

@@ -10,18 +10,18 @@
 
 namespace tutti {
 
-// The kernel for a built-in operation; `avg` and `premultiplied_sum` give the one of `sum`. Null if the
-// operation is not defined on the type, and for `user`.
+// Returns the kernel for a built-in operation; `avg` and `premultiplied_sum` have that of `sum`. Returns null
+// if the operation is not defined on the type, and for `user`.
 ReduceKernel reduce_kernel(DataType type, ReduceOp::Kind op);
 
-// A `Reducer` is a combination as the data path carries it: built once per operation, called for each
+// A `Reducer` combines elements on the data path: it is built once per operation, and called for each
 // fragment.
 struct Reducer {
   ReduceKernel kernel = nullptr;
   const ReduceOp::User* user = nullptr;
   DataType type = DataType::uint8;
-  // The place for the reason of a user's function that throws. The function is not called again then, and its
-  // output is undefined. Null: exceptions pass.
+  // Takes the reason if a user's function throws. Then the function is not called again, and its output is
+  // undefined. If this is null, exceptions propagate.
   Status* failure = nullptr;
 
   Reducer() = default;
@@ -41,15 +41,15 @@ struct Reducer {
   void by_user(const void* left, const void* right, void* out, std::size_t count) const;
 };
 
-// out[i] = in[i] * factor, for premultiplied sums. In place allowed. The factor is rounded to the type that
-// is computed in. Integers are truncated towards zero and end at the bounds of their type. Does nothing on
-// boolean.
+// Computes out[i] = in[i] * factor, for premultiplied sums. It may work in place. The factor is rounded to
+// the type of the computation. Integers are truncated towards zero and saturate at the bounds of their type.
+// It does nothing on boolean.
 void scale(const void* in, void* out, std::size_t count, DataType type, double factor);
-// out[i] = in[i] / divisor, the end of an average. In place allowed. Integers are truncated towards zero.
-// Does nothing on boolean.
+// Computes out[i] = in[i] / divisor, the last step of an average. It may work in place. Integers are
+// truncated towards zero. It does nothing on boolean.
 void divide(const void* in, void* out, std::size_t count, DataType type, std::size_t divisor);
 
-// The instruction set in use: "avx512", "avx2", "neon" or "generic".
+// Returns the instruction set in use: "avx512", "avx2", "neon" or "generic".
 const char* reduce_isa();
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Compiled with -mavx2 -mf16c; runs only where the dispatcher found both.
+// This file is compiled with -mavx2 -mf16c, and runs only where the dispatcher found both.
 #include <immintrin.h>
 
 #include "core/reduce_kernels.h"
@@ -14,7 +14,7 @@ struct Avx2 {
   using Halves = kernels::Vector<std::uint16_t, 8>;
   using Bytes = kernels::Vector<std::uint8_t, 8>;
 
-  // In place of the compiler's own conversions: g++ 12 does those of bytes lane by lane.
+  // These replace the compiler's own conversions, since g++ 12 converts bytes lane by lane.
   [[gnu::always_inline]] static Words widen_integers(Halves stored) {
     return __builtin_bit_cast(Words, _mm256_cvtepu16_epi32(__builtin_bit_cast(__m128i, stored)));
   }
@@ -34,7 +34,8 @@ struct Avx2 {
 
   [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
     __m256 value = _mm256_cvtph_ps(__builtin_bit_cast(__m128i, stored));
-    // Hides where the value comes from: Clang would pull a comparison back into float16, lane by lane.
+    // This hides where the value comes from, since Clang would move a comparison back to float16, lane by
+    // lane.
     asm("" : "+x"(value));
     return __builtin_bit_cast(Floats, value);
   }

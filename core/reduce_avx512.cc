@@ -1,4 +1,5 @@
-// Compiled with -mavx512f -mavx512bw -mavx512dq -mavx512vl; runs only where the dispatcher found all of them.
+// This file is compiled with -mavx512f -mavx512bw -mavx512dq -mavx512vl, and runs only where the dispatcher
+// found all of them.
 #include <immintrin.h>
 
 #include "core/reduce_kernels.h"
@@ -6,11 +7,12 @@
 namespace tutti {
 namespace {
 
-// AVX512-BF16 is not used: its conversions flush denormals.
+// AVX512-BF16 is not used, since its conversions flush denormals.
 struct Avx512 {
   static constexpr std::size_t bytes = 64;
   static constexpr bool converts_float16 = true;
-  // The forms with a mask: g++ 12 warns of an uninitialised register in its own header for those without.
+  // The intrinsics with a mask are used, since g++ 12 warns of an uninitialised register in its own header
+  // for those without.
   static constexpr __mmask16 all = 0xffff;
   using Floats = kernels::Vector<float, 16>;
   using Words = kernels::Vector<std::uint32_t, 16>;
@@ -32,7 +34,8 @@ struct Avx512 {
 
   [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
     __m512 value = _mm512_maskz_cvtph_ps(all, __builtin_bit_cast(__m256i, stored));
-    // Hides where the value comes from: Clang would pull a comparison back into float16, lane by lane.
+    // This hides where the value comes from, since Clang would move a comparison back to float16, lane by
+    // lane.
     asm("" : "+v"(value));
     return __builtin_bit_cast(Floats, value);
   }

@@ -7,7 +7,8 @@
 namespace tutti {
 namespace {
 
-// The instruction set that every processor of the architecture has: SSE2 on x86-64, NEON on aarch64.
+// `Baseline` is the instruction set that every processor of the architecture has: SSE2 on x86-64, NEON on
+// aarch64.
 struct Baseline {
   static constexpr std::size_t bytes = 16;
   static constexpr bool converts_float16 = false;
@@ -22,7 +23,7 @@ struct Baseline {
     return __builtin_convertvector(bits, Halves);
   }
 #if defined(__SSE2__)
-  // g++ 12 would do these lane by lane.
+  // g++ 12 would convert lane by lane without these.
   [[gnu::always_inline]] static Words widen_integers(Bytes stored) {
     const __m128i zero = _mm_setzero_si128();
     const __m128i bytes = _mm_cvtsi32_si128(__builtin_bit_cast(int, stored));

@@ -8,14 +8,14 @@
 
 #include "core/reduce_tables.h"
 
-// The reduce kernels, written once on the compiler's vectors and compiled once per instruction set. A
-// translation unit names its set by a type `Isa` of an unnamed namespace, which makes everything here local
-// to it; what does not depend on `Isa` is always inlined. So no function compiled for one set can be linked
-// into code meant for another. For the same reason nothing of the standard library is called.
+// These are the reduce kernels, written once with the compiler's vectors and compiled once per instruction
+// set. A translation unit names its set by a type `Isa` in an unnamed namespace, which makes everything here
+// local to it; code that does not depend on `Isa` is always inlined. So no function that was compiled for one
+// set can be linked into code for another. For the same reason no function of the standard library is called.
 //
 // The bits of a result do not depend on the set: a vector lane and the scalar tail do the same IEEE
-// operations in the same order, contraction into fused operations is off, and every NaN that is computed is
-// made the positive quiet one, whose sign and payload processors would otherwise choose differently.
+// operations in the same order, contraction into fused operations is off, and every computed NaN becomes the
+// positive quiet one, since processors choose the sign and payload of a NaN differently.
 namespace tutti::kernels {
 
 template <class T, std::size_t N>
@@ -25,7 +25,7 @@ struct VectorOf {
 template <class T, std::size_t N>
 using Vector = typename VectorOf<T, N>::type;
 
-// Unsigned, signed and float lanes of 32 bits.
+// `VectorLanes` are vectors of unsigned, signed and float lanes of 32 bits.
 template <std::size_t N>
 struct VectorLanes {
   using U = Vector<std::uint32_t, N>;
@@ -61,7 +61,7 @@ struct Native {
   }
 };
 
-// Narrows only what `canonical` has seen.
+// This narrows only values that have passed `canonical`.
 template <class Format>
 struct Narrow {
   using Stored = typename Format::Bits;
@@ -166,7 +166,7 @@ struct BitXor {
   }
 };
 
-// Any byte but 0 is true; results are 0 or 1.
+// Any byte but 0 is true. Results are 0 or 1.
 template <class Op>
 struct Logical {
   template <class T, class V>
@@ -201,7 +201,7 @@ void combine(const void* left, const void* right, void* out, std::size_t count) 
   }
 }
 
-// out[i] = in[i] * factor, or / factor, for floating-point elements.
+// Computes out[i] = in[i] * factor, or / factor, for floating-point elements.
 template <class Isa, class Element, bool Divide>
 [[gnu::always_inline]] inline void map_floats(const void* in, void* out, std::size_t count,
                                               typename Element::Computed factor) {
@@ -234,7 +234,8 @@ void divide_floats(const void* in, void* out, std::size_t count, std::size_t div
   map_floats<Isa, Element, true>(in, out, count, static_cast<typename Element::Computed>(divisor));
 }
 
-// Through float64, towards zero; what does not fit becomes the nearest end of the range, NaN becomes 0.
+// Computes by way of float64 and rounds towards zero. A value out of range becomes the nearest end of the
+// range, and NaN becomes 0.
 template <class Isa, class T>
 void scale_integers(const void* in, void* out, std::size_t count, double factor) {
   constexpr int bits = 8 * static_cast<int>(sizeof(T)) - (std::is_signed_v<T> ? 1 : 0);

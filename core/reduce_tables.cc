@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-// Best first; terminated by the baseline.
+// `Runnable` lists the tables, best first, with the baseline last.
 struct Runnable {
   const KernelTable* tables[3];
   std::size_t count = 0;
@@ -25,7 +25,7 @@ struct Runnable {
   }
 
 #if defined(__x86_64__)
-  // Not a name that every compiler's __builtin_cpu_supports knows.
+  // This asks CPUID itself, since not every compiler's __builtin_cpu_supports knows "f16c".
   static bool has_f16c() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;

@@ -6,22 +6,24 @@
 #include <tutti/reduce_op.h>
 #include <tutti/types.h>
 
-// The reduce kernels of each instruction set, for the dispatcher and for tests that compare them.
+// These tables hold the reduce kernels of each instruction set, for the dispatcher and for tests that compare
+// them.
 namespace tutti {
 
-// out[i] = left[i] op right[i]. `out` may equal `left` or `right` exactly; other overlap is not allowed.
-// Pointers need no alignment. Integers wrap around. 16-bit and 8-bit floats are computed in float32 and
-// rounded to nearest even once per call (float16.h says how numbers that are too large are rounded). min and
-// max return NaN if either side is NaN; every NaN that is returned is the positive quiet one. So the bits are
-// the same whatever instruction set the kernel was dispatched to, provided that the calling thread rounds to
-// nearest and keeps denormals, as threads do by default.
+// A `ReduceKernel` computes out[i] = left[i] op right[i]. `out` may equal `left` or `right` exactly; other
+// overlap is not allowed. Pointers need no alignment. Integers wrap around. 16-bit and 8-bit floats are
+// computed in float32 and rounded to nearest even once per call (float16.h says how numbers that are too
+// large are rounded). min and max return NaN if either side is NaN; every NaN that is returned is the
+// positive quiet one. So the bits are the same whatever instruction set the kernel was dispatched to,
+// provided that the calling thread rounds to nearest and keeps denormals, as threads do by default.
 using ReduceKernel = void (*)(const void* left, const void* right, void* out, std::size_t count);
 using ScaleKernel = void (*)(const void* in, void* out, std::size_t count, double factor);
 using DivideKernel = void (*)(const void* in, void* out, std::size_t count, std::size_t divisor);
 
 inline constexpr int reduce_kind_count = 10;
 
-// Indexed by DataType and ReduceOp::Kind; null where the operation is not defined on the type.
+// A `KernelTable` is indexed by DataType and ReduceOp::Kind, and null where the operation is not defined on
+// the type.
 struct KernelTable {
   const char* isa;
   ReduceKernel combine[data_type_count][reduce_kind_count];
@@ -29,7 +31,8 @@ struct KernelTable {
   DivideKernel divide[data_type_count];
 };
 
-// The tables that this processor can run, best first; the last is always the baseline of the architecture.
+// Returns the tables that this processor can run, best first. The last is always the baseline of the
+// architecture.
 std::span<const KernelTable* const> runnable_kernels();
 
 extern const KernelTable baseline_kernels;

@@ -2,7 +2,7 @@
 
 namespace tutti {
 
-// `relax` tells the processor that this is a loop that waits for memory to change.
+// `relax` tells the processor that the calling loop waits for memory to change.
 inline void relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

@@ -9,7 +9,7 @@ namespace tutti {
 namespace {
 
 constexpr std::string_view masked = "(set)";
-// Parts of the names by which launchers, schedulers and people call secrets: PMI_SHARED_SECRET, SLURM_JWT.
+// These words occur in names of variables that hold secrets, such as PMI_SHARED_SECRET and SLURM_JWT.
 constexpr std::string_view secret_words[] = {"AUTH", "COOKIE", "CREDENTIAL", "JWT",
                                              "KEY",  "PASS",   "SECRET",     "TOKEN"};
 
@@ -17,7 +17,7 @@ bool names_secret(std::string_view name) {
   for (const Config::Variable& variable : Config::variables()) {
     if (variable.name == name) return variable.type_name() == "secret";
   }
-  if (name.starts_with("TUTTI_")) return true;  // misspelt, so that it may be any of them
+  if (name.starts_with("TUTTI_")) return true;  // may be a misspelt name of a secret
   std::string capitals(name);
   std::ranges::transform(capitals, capitals.begin(),
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -29,9 +29,9 @@ bool is_port(std::string_view text) {
   return std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// The position of the '@' that ends the user and password, in a URL from its authority on; npos if it has
-// none. A password may contain what ends an authority, unescaped: then too much is masked rather than too
-// little.
+// Returns the position of the '@' that ends the user and password in a URL, of which `text` is the part from
+// the authority on; npos if there is none. A password may contain, unescaped, the characters that end an
+// authority. Then too much is masked rather than too little.
 std::size_t end_of_login(std::string_view text) {
   const std::string_view authority = text.substr(0, text.find_first_of("/?#"));
   const std::size_t colon = authority.rfind(':');
@@ -42,8 +42,8 @@ std::size_t end_of_login(std::string_view text) {
   return text.rfind('@');
 }
 
-// Masks what a URL may contain: a user and password, before an '@', and the values of parameters that are
-// secrets.
+// Masks the secrets that a URL may contain: a user and password before an '@', and the values of secret
+// parameters.
 std::string masked_parts(std::string_view text) {
   const std::size_t scheme = text.find("://");
   std::size_t begin = scheme == text.npos ? 0 : scheme + 3;
@@ -86,7 +86,7 @@ std::size_t utf8_length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((at(i) & 0xc0) != 0x80) return 0;
   }
-  // Neither longer than need be, nor a surrogate, nor beyond the last code point.
+  // Overlong sequences, surrogates and values beyond the last code point are not valid.
   if ((lead == 0xe0 && at(1) < 0xa0) || (lead == 0xed && at(1) > 0x9f)) return 0;
   if ((lead == 0xf0 && at(1) < 0x90) || (lead == 0xf4 && at(1) > 0x8f)) return 0;
   return length;
@@ -121,14 +121,14 @@ std::string shown(std::string_view name, std::string_view value) {
 
 std::string_view unmeant_ends(std::string_view value) {
   if (value.ends_with('\r')) {
-    return "it ends with a carriage return, as the lines of Windows files do; `sed -i 's/\\r$//' FILE` mends "
-           "the "
-           "file that it comes from";
+    return "it ends with a carriage return, as the lines of Windows files do; `sed -i 's/\\r$//' FILE` "
+           "repairs "
+           "the file that it comes from";
   }
   const bool quoted =
       value.size() > 1 && value.front() == value.back() && (value.front() == '"' || value.front() == '\'');
   if (quoted)
-    return "the quotes are a part of it, as `docker run --env-file` takes them; leave them out there";
+    return "the quotes are a part of it, since `docker run --env-file` keeps them; leave them out there";
   return {};
 }
 

@@ -24,7 +24,7 @@ std::string_view to_string(Code code) {
 }
 
 Status::Status(Code code, std::string message, int peer) {
-  // Others may have written the text.
+  // The text may come from outside, so it is made printable.
   if (code != Code::ok)
     detail_ = std::make_shared<const Detail>(Detail{code, peer, printable(std::move(message))});
 }

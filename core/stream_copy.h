@@ -4,11 +4,11 @@
 
 namespace tutti {
 
-// `stream_copy` copies to memory that nobody will read soon: past the caches where the processor can. An
-// ordinary store first fetches the line that it is about to overwrite, so that copying far more than the
-// caches hold moves half as much again. The ranges must not overlap.
+// `stream_copy` copies to memory that will not be read soon, bypassing the caches if the processor can. An
+// ordinary store first fetches the line that it overwrites, which adds half to the memory traffic of a copy
+// that is far larger than the caches. The ranges must not overlap.
 //
-// Its stores wait for nothing, not even for a release that follows: a `stream_fence` must come between.
+// A release store that follows does not order its stores, so a `stream_fence` must come in between.
 void stream_copy(void* to, const void* from, std::size_t bytes);
 void stream_fence();
 

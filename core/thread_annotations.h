@@ -1,24 +1,25 @@
 #pragma once
 
 // These are the attributes of Clang's thread-safety analysis
-// (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html); nothing under other compilers. A capability need
-// not be a lock: to be the driving thread is one as well. Note that libstdc++'s std::mutex is not annotated,
-// so it cannot be named in TUTTI_GUARDED_BY.
+// (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html); under other compilers they are empty. A capability
+// need not be a lock: being the driving thread is one as well. Note that libstdc++'s std::mutex is not
+// annotated, so it cannot be named in TUTTI_GUARDED_BY.
 #if defined(__clang__)
 #define TUTTI_THREAD_ANNOTATION(x) __attribute__((x))
 #else
 #define TUTTI_THREAD_ANNOTATION(x)
 #endif
 
-// On a class: it is a capability, called `name` in messages.
+// On a class, this says that it is a capability, which messages call `name`.
 #define TUTTI_CAPABILITY(name) TUTTI_THREAD_ANNOTATION(capability(name))
-// On a class: its objects hold a capability for as long as they live.
+// On a class, this says that its objects hold a capability for as long as they live.
 #define TUTTI_SCOPED_CAPABILITY TUTTI_THREAD_ANNOTATION(scoped_lockable)
-// On data: only touched while holding the capability (PT: what the pointer points at).
+// On data, these say that it is only touched while the capability is held (PT is for the data that a pointer
+// points at).
 #define TUTTI_GUARDED_BY(...) TUTTI_THREAD_ANNOTATION(guarded_by(__VA_ARGS__))
 #define TUTTI_PT_GUARDED_BY(...) TUTTI_THREAD_ANNOTATION(pt_guarded_by(__VA_ARGS__))
-// On functions: the caller holds it; gets it; gives it up; gets it if the result is the first argument; must
-// not hold it; promises at run time to hold it.
+// On functions, these say that the caller holds the capability; acquires it; releases it; acquires it if the
+// result is the first argument; must not hold it; or holds it, which is checked at run time.
 #define TUTTI_REQUIRES(...) TUTTI_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define TUTTI_ACQUIRE(...) TUTTI_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define TUTTI_RELEASE(...) TUTTI_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
@@ -26,5 +27,5 @@
 #define TUTTI_EXCLUDES(...) TUTTI_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 #define TUTTI_ASSERT_CAPABILITY(...) TUTTI_THREAD_ANNOTATION(assert_capability(__VA_ARGS__))
 #define TUTTI_RETURN_CAPABILITY(...) TUTTI_THREAD_ANNOTATION(lock_returned(__VA_ARGS__))
-// On a function that the analysis cannot follow; a comment beside it says why.
+// This is for a function that the analysis cannot follow. A comment beside it says why.
 #define TUTTI_NO_THREAD_SAFETY_ANALYSIS TUTTI_THREAD_ANNOTATION(no_thread_safety_analysis)

@@ -1,5 +1,4 @@
-// Every process says hello, then all of them add up one number each: only if they really met is the sum
-// right.
+// Each rank prints a line, then all ranks add up one number each. The sum is right only if all of them met.
 //
 //   tutti run -n 4 -- 01_hello
 //
@@ -16,14 +15,14 @@
 int main(int argc, char** argv) try {
   const Options options(argc, argv);
 
-  // Waits until all ranks are here. From now on every process has a number: its rank, from 0 to size - 1.
+  // Blocks until all ranks have arrived. From now on every process has a rank, from 0 to size - 1.
   tutti::Communicator comm = tutti::init(options.init);
   print("Hello from ", comm.describe(comm.rank()), ", one of ", comm.size());
 
-  // Nobody goes on before everybody has come this far.
+  // No rank continues before all ranks have reached this point.
   comm.barrier().wait();
 
-  // Everybody brings a 1. Afterwards everybody holds the sum of all those ones.
+  // Each rank contributes a 1. Afterwards each rank holds the sum.
   std::array<int, 1> ones{1};
   comm.all_reduce(ones, tutti::ReduceOp::sum).wait();
 

@@ -1,6 +1,5 @@
-// all_reduce: everybody brings a list of numbers of the same length, and everybody gets the same list back,
-// in which the numbers at each place have been combined: added up, or the largest of them, or their average,
-// ...
+// all_reduce: each rank contributes a list of numbers of the same length. All ranks get the same list back,
+// in which the numbers at each place are combined: their sum, their maximum, their average, ...
 //
 //   tutti run -n 4 -- 02_all_reduce
 #include <algorithm>
@@ -22,7 +21,7 @@ std::string list(const std::vector<T>& values) {
   return text.str() + "]";
 }
 
-// Prints a result on rank 0; on any rank it is an error if it is not what it should be.
+// Prints a result on rank 0. Throws on any rank if the result is not the expected one.
 template <class T>
 void check(const tutti::Communicator& comm, const std::string& what, const std::vector<T>& result,
            const std::vector<T>& expected) {
@@ -38,7 +37,7 @@ int main(int argc, char** argv) try {
   const float rank = static_cast<float>(comm.rank());
   const float size = static_cast<float>(comm.size());
 
-  // In place: the result replaces what was brought.
+  // In place: the result replaces the input.
   std::vector<float> values{1, rank, 10 * rank};
   print("rank ", comm.rank(), " brings ", list(values));
   comm.all_reduce(values, tutti::ReduceOp::sum).wait();
@@ -55,15 +54,15 @@ int main(int argc, char** argv) try {
   comm.all_reduce(mine, all, tutti::ReduceOp::avg).wait();
   check(comm, "average", all, {ranks_sum / size, -ranks_sum / size});
 
-  // Every input times a factor, then added up.
+  // Each input is multiplied by a factor, then the products are added up.
   comm.all_reduce(mine, all, tutti::ReduceOp::premultiplied_sum(0.5)).wait();
   check(comm, "sum of halves", all, {ranks_sum / 2, -ranks_sum / 2});
 
-  // The element type follows from the container: here 64-bit whole numbers, one bit for each rank.
+  // The container determines the element type: here 64-bit integers, with one bit for each rank.
   std::vector<std::uint64_t> bits{std::uint64_t{1} << (comm.rank() % 64)};
   comm.all_reduce(bits, tutti::ReduceOp::bit_or).wait();
-  const std::uint64_t everybody = ~std::uint64_t{0} >> (64 - std::min(comm.size(), 64));
-  check(comm, "bits of all ranks", bits, {everybody});
+  const std::uint64_t all_bits = ~std::uint64_t{0} >> (64 - std::min(comm.size(), 64));
+  check(comm, "bits of all ranks", bits, {all_bits});
   return 0;
 } catch (const std::exception& error) {
   std::cerr << "02_all_reduce: " << error.what() << std::endl;

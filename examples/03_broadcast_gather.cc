@@ -1,5 +1,5 @@
-// Sharing out work: rank 0 says what to do (broadcast), everybody does a part of it, and rank 0 collects the
-// parts (gather). The work: the number pi, as the area under 4 / (1 + x * x) between 0 and 1, cut into thin
+// Sharing work: rank 0 announces the task (broadcast), each rank does a part of it, and rank 0 collects the
+// parts (gather). The task is to compute pi, as the area under 4 / (1 + x * x) between 0 and 1, cut into thin
 // strips.
 //
 //   tutti run -n 4 -- 03_broadcast_gather
@@ -19,7 +19,7 @@ int main(int argc, char** argv) try {
   tutti::Communicator comm = tutti::init(options.init);
   const int root = 0;
 
-  // Only the root knows how many strips there are, until the broadcast is over.
+  // Only the root knows the number of strips until the broadcast is over.
   std::array<std::int64_t, 1> strips{comm.rank() == root ? 1'000'000 : 0};
   comm.broadcast(strips, root).wait();
 
@@ -31,7 +31,7 @@ int main(int argc, char** argv) try {
     area[0] += width * 4 / (1 + x * x);
   }
 
-  // The root gets one number from every rank, in the order of the ranks. The others need no room for them.
+  // The root gets one number from each rank, in rank order. The other ranks need no output buffer.
   std::vector<double> parts(comm.rank() == root ? comm.size() : 0);
   comm.gather(area, parts, root).wait();
   std::array<double, 1> pi{0.0};
@@ -40,7 +40,7 @@ int main(int argc, char** argv) try {
     pi[0] += parts[r];
   }
 
-  // Now that the root knows pi, it tells everybody; and with all_gather everybody hears from everybody.
+  // The root broadcasts pi. Then all_gather gives each rank the values of all ranks.
   comm.broadcast(pi, root).wait();
   std::vector<double> heard(comm.size());
   comm.all_gather(pi, heard).wait();

@@ -1,6 +1,6 @@
-// Computing while data travels. all_reduce returns at once; the operation runs on by itself, and what it
-// returned, a Work, is asked later. Here eight blocks are computed one after another, and each is on its way
-// as soon as it is ready, while the next one is being computed.
+// Computing while data travels. all_reduce returns a Work at once, and the operation continues by itself; the
+// program waits for the Work later. Here eight blocks are computed one after another. The all_reduce of each
+// block starts as soon as the block is ready, and runs while the next one is being computed.
 //
 //   tutti run -n 4 -- 04_async_overlap
 #include <atomic>
@@ -17,8 +17,7 @@ namespace {
 constexpr int blocks = 8;
 constexpr int block_size = 100'000;
 
-// How many sums have finished so far. It is not a local variable, because a callback may run on another
-// thread.
+// The number of sums that have finished. It is atomic, because a callback may run on another thread.
 std::atomic<int> finished{0};
 
 void compute(std::vector<double>& block, int number, int rank) {
@@ -30,8 +29,8 @@ void compute(std::vector<double>& block, int number, int rank) {
 
 int main(int argc, char** argv) try {
   const Options options(argc, argv);
-  // A buffer must live until its operation is over. Made before the communicator, these outlive it in any
-  // case.
+  // A buffer must live until its operation is over. These are made before the communicator, so they outlive
+  // it.
   std::vector<std::vector<double>> data(blocks, std::vector<double>(block_size));
   tutti::Communicator comm = tutti::init(options.init);
 
@@ -39,14 +38,14 @@ int main(int argc, char** argv) try {
   for (int number = 0; number < blocks; ++number) {
     compute(data[number], number, comm.rank());
     tutti::Work work = comm.all_reduce(data[number], tutti::ReduceOp::sum);
-    // Called once when the operation is over, whether it succeeded or not.
+    // The callback runs once when the operation is over, whether it succeeded or not.
     work.then([](const tutti::Status& status) { finished += status.ok() ? 1 : 0; });
     in_flight.push_back(work);
   }
   if (comm.rank() == 0)
     print("computed all ", blocks, " blocks; ", finished, " had already been added up meanwhile");
 
-  // Results may be read, and errors come out, once wait() has returned.
+  // Results may be read once wait() has returned; it throws if the operation failed.
   for (tutti::Work& work : in_flight) work.wait();
 
   const double size = comm.size();

@@ -1,11 +1,10 @@
-// Teaches a small neural network to read handwritten digits, on all ranks at once.
+// Trains a small neural network to read handwritten digits, on all ranks together.
 //
 //   tutti run -n 4 -- 05_train_digits
 //
-// Every rank holds the whole network. Of every batch of images each rank takes its share, computes how the
-// weights should change for those (the gradients), and all_reduce adds up the gradients of all ranks. Then
-// all ranks take the same step, so that their networks stay the same, to the last bit. How many ranks there
-// are changes the speed, not what is learnt.
+// Every rank holds the whole network. Each rank takes its share of every batch of images and computes the
+// gradients for it; all_reduce adds up the gradients of all ranks. Then all ranks take the same step, so
+// their networks stay equal, to the last bit. The number of ranks changes the speed, not the result.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -69,7 +68,7 @@ class Trainer {
         gradient_sum_(comm, bucket_size) {}
 
   // One pass over all training images, in an order that differs from epoch to epoch but not from rank to
-  // rank. Returns the mean loss on the way.
+  // rank. Returns the mean loss over these steps.
   double run_epoch(int epoch) {
     std::vector<const Image*> order;
     for (const Image& image : digits_.train) order.push_back(&image);
@@ -94,7 +93,7 @@ class Trainer {
     double accuracy;
   };
 
-  // Every rank looks at its share of the images.
+  // Each rank classifies its share of the images.
   Result evaluate(const std::vector<Image>& images) {
     const Slice mine = share(images.size(), comm_.rank(), comm_.size());
     std::vector<const Image*> shard;

@@ -1,11 +1,11 @@
-// Goes on learning when a rank dies.
+// Training that continues when a rank dies.
 //
 //   for r in 0 1 2 3; do
 //     06_survive --init-method tcp://127.0.0.1:29500 --world-size 4 --rank $r --victim 1 --at 100 &
 //   done; wait
 //
 // The network and the images are those of 05_train_digits. A rank that dies makes every operation of the
-// others fail with `peer_lost`; they agree on a smaller communicator, and go on from their last step.
+// others fail with `peer_lost`. They agree on a smaller communicator, and continue from their last step.
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -27,15 +27,15 @@
 namespace {
 
 constexpr float learning_rate = 0.2f;
-constexpr std::size_t batch_size = 64;  // of all ranks together, however many are left
+constexpr std::size_t batch_size = 64;  // of all remaining ranks together
 
-// The state of a rank: the weights, and after how many steps.
+// The state of a rank: the weights, and the number of steps that led to them.
 struct State {
   Mlp network{{pixels, 64, 32, classes}};
   std::int64_t step = 0;
 };
 
-// The images of a step, in an order that does not depend on who is left.
+// The images of a step, in an order that does not depend on the remaining ranks.
 std::vector<const Image*> batch_of(std::int64_t step, const std::vector<Image>& images) {
   Random random(static_cast<std::uint64_t>(step) + 1);
   std::vector<const Image*> all;
@@ -45,7 +45,7 @@ std::vector<const Image*> batch_of(std::int64_t step, const std::vector<Image>& 
   return all;
 }
 
-// One step of gradient descent. If it fails, nothing has changed.
+// Takes one step of gradient descent. If it fails, the state is unchanged.
 void learn(tutti::Communicator& comm, State& state, const std::vector<Image>& images) {
   const std::vector<const Image*> batch = batch_of(state.step, images);
   const Slice mine = share(batch.size(), comm.rank(), comm.size());
@@ -59,7 +59,8 @@ void learn(tutti::Communicator& comm, State& state, const std::vector<Image>& im
   ++state.step;
 }
 
-// An all_reduce that one rank has completed may have failed on another. Whoever is ahead tells the others.
+// An all_reduce that one rank has completed may have failed on another. A rank that is ahead broadcasts its
+// state.
 void catch_up(tutti::Communicator& comm, State& state) {
   std::vector<std::int64_t> steps(static_cast<std::size_t>(comm.size()));
   comm.all_gather(std::span(&state.step, 1), steps).wait();
@@ -68,7 +69,7 @@ void catch_up(tutti::Communicator& comm, State& state) {
   state.step = *furthest;
 }
 
-// Returns the fraction of images that is read correctly.
+// Returns the fraction of images that the network classifies correctly.
 double accuracy(tutti::Communicator& comm, State& state, const std::vector<Image>& images) {
   const Slice mine = share(images.size(), comm.rank(), comm.size());
   std::vector<const Image*> shard;
@@ -89,11 +90,11 @@ int main(int argc, char** argv) try {
   State state;
 
   tutti::Communicator comm = tutti::init(options.init);
-  const int rank = comm.rank();  // as it is called from the start
+  const int rank = comm.rank();  // its rank before any failure, for messages
   if (rank == 0) state.network.initialise(Random(1));
 
   int told = comm.size();
-  bool together = false;  // all have the weights of the same step
+  bool together = false;  // whether all ranks have the weights of the same step
   while (!together || state.step < steps) {
     try {
       if (!together) catch_up(comm, state);
@@ -105,7 +106,7 @@ int main(int argc, char** argv) try {
     } catch (const tutti::Error& error) {
       if (error.code() != tutti::Code::peer_lost) throw;
       print("rank ", rank, " at step ", state.step, ": ", error.what());
-      comm = comm.shrink(1).communicator;  // with however few are left
+      comm = comm.shrink(1).communicator;  // any number of survivors may continue
       together = false;
     }
   }

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t steps_shown = 40;
 constexpr int ranks_of_a_host = 8;  // for --scaling
 constexpr int most_simulated = 4096;
-// All ranks' schedules are in memory at once, at about a hundred bytes a step.
+// All ranks' schedules are in memory at once, at about a hundred bytes per step.
 constexpr std::uint64_t most_simulated_steps = 16'000'000;
 
 struct ExplainOptions {
@@ -53,14 +53,14 @@ struct Question {
 
 void declare(CLI::App& app, ExplainOptions& options) {
   app.add_option("COLLECTIVE", options.collective, "all_reduce, broadcast, ...");
-  app.add_option("-n,--ranks", options.ranks, "The size of the world")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--bytes", options.bytes, "The whole vector of a rank (4096, 64K, 1M)")
+  app.add_option("-n,--ranks", options.ranks, "The world size")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--bytes", options.bytes, "The size of a rank's whole vector (4096, 64K, 1M)")
       ->capture_default_str();
   app.add_option("--type", options.type, "The elements' type")->capture_default_str();
   app.add_option("--op", options.op, "The operation that combines them")->capture_default_str();
   app.add_option("--root", options.root, "The root, if the collective has one")->capture_default_str();
   app.add_option("--rank", options.rank, "The rank whose steps to show")->capture_default_str();
-  app.add_option("--algorithm", options.algorithm, "Explain this one instead of the selector's choice");
+  app.add_option("--algorithm", options.algorithm, "Explain this algorithm instead of the selector's choice");
   app.add_flag("--all-steps", options.all_steps, "Show the steps of long schedules too");
   app.add_option("--simulate", options.simulate,
                  "Also run the schedules of this number of ranks on the model machine")
@@ -73,7 +73,7 @@ void declare(CLI::App& app, ExplainOptions& options) {
                "Instead of explaining: print all algorithms from 8 to 100000 ranks as CSV, 8 on each host");
 }
 
-// Whether the messages of a kind follow from one size.
+// Returns whether the messages of a kind follow from one size.
 bool explainable(CollectiveKind kind) {
   return !to_string(kind).ends_with("_v") && kind != CollectiveKind::send && kind != CollectiveKind::recv;
 }
@@ -103,7 +103,7 @@ std::string understand(const ExplainOptions& options, Question& question) {
   if (!type) return no_such("type", options.type, type_names());
   if (!op) return no_such("operation", options.op, op_names());
   if (*bytes % size_of(*type) != 0) {
-    return "--bytes " + options.bytes + " is no whole number of " + options.type + "s, of " +
+    return "--bytes " + options.bytes + " is not a whole number of " + options.type + "s, of " +
            std::to_string(size_of(*type)) + " bytes each";
   }
   if (is_reduction(*kind) && !op->supports(*type)) return options.op + " is not defined on " + options.type;
@@ -176,7 +176,7 @@ void print_bound(const Problem& problem, const CostModel& model) {
             << ")\n";
 }
 
-// The exit status.
+// Returns the exit status.
 int print_simulation(const ExplainOptions& options, Question& question, const Selector& selector) {
   const int ranks = options.simulate;
   question.topology = topology_of(ranks, std::min(ranks, options.machine.hosts));
@@ -225,7 +225,7 @@ void print_question(const Question& question) {
   if (question.topology != nullptr) std::cout << " of " << question.topology->hosts() << " hosts";
 }
 
-// The exit status.
+// Returns the exit status.
 int explain(const ExplainOptions& options, Question& question, const Selector& selector) {
   const auto choice =
       selector.choose(question.problem, question.algorithm == nullptr ? 0 : question.algorithm->id);
@@ -257,7 +257,7 @@ int explain(const ExplainOptions& options, Question& question, const Selector& s
 
 int explain_command(const Arguments& arguments) {
   CLI::App app(
-      "Shows which algorithm a collective would use, why, and what it does. Only --measure sends anything.",
+      "Shows which algorithm a collective would use, why, and its steps. Only --measure sends messages.",
       "tutti explain");
   ExplainOptions options;
   declare(app, options);

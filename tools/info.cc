@@ -126,7 +126,7 @@ int info_command(const Arguments& arguments) {
   bool variables = false;
   bool markdown = false;
   app.add_flag("--env", variables,
-               "Show every TUTTI_* variable: its value here, the source of that, its type and meaning");
+               "Show every TUTTI_* variable: its value, where it was set, its type and meaning");
   app.add_flag("--markdown", markdown, "With --env: as a Markdown table, with defaults");
   if (const auto status = parse(app, arguments)) return *status;
   if (markdown && !variables) return usage_error(app, "--markdown needs --env");

@@ -78,7 +78,7 @@ LowerBound lower_bound(const Problem& problem, const CostModel& model) {
 
   double latency = latency_bound(problem.size, model.near);
   double bandwidth = through_port(problem.kind, vector, ranks) * model.near.beta;
-  // The number of hosts is no bound if their sizes differ.
+  // The number of hosts is not a bound if their sizes differ.
   if (problem.topology != nullptr && problem.topology->most() == problem.topology->fewest()) {
     latency = std::max(latency, latency_bound(problem.topology->hosts(), model.far));
     bandwidth = std::max(bandwidth, through_host(problem.kind, vector, *problem.topology) * model.far.beta);

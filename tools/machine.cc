@@ -17,7 +17,7 @@
 namespace tutti::tools {
 namespace {
 
-// A folder for two ranks to meet in.
+// A temporary folder in which two ranks meet.
 class MeetingPlace {
  public:
   MeetingPlace() {
@@ -60,8 +60,8 @@ CostModel measure_once(const std::string& transport) {
   return costs;
 }
 
-// The quickest of several times, which is what the machine can do. Where a measurement was not plausible,
-// shipped costs took its place, and these count only if there is nothing else.
+// Returns the best of several measurements. Where a measurement was not plausible, shipped costs replaced it;
+// they count only if there is nothing else.
 CostModel measure_here(const std::string& transport) {
   constexpr int times = 5;
   const LinkCost shipped = shipped_model(transport).near;
@@ -111,9 +111,9 @@ Machine machine_of(const MachineOptions& options) {
   if (options.measure) {
     machine.model = measure_here(transport);
     const bool believed = !(machine.model.near == shipped_model(transport).near);
-    machine.source =
-        believed ? "measured here over " + transport
-                 : "shipped, for " + transport + ": nothing that can be was measured, others have the cores";
+    machine.source = believed ? "measured here over " + transport
+                              : "shipped, for " + transport +
+                                    ": the measured costs are impossible, other processes use the cores";
   } else {
     machine.model = shipped_model(transport);
     machine.model.eager = config.eager_limit;
@@ -121,7 +121,8 @@ Machine machine_of(const MachineOptions& options) {
   }
   if (options.transport.empty()) machine.source += ", which ranks of a host use unless told otherwise";
   if (options.cores >= 0) machine.model.cores = options.cores;
-  // A user who gives one figure of a link asks for a textbook's machine: its other parts follow from it.
+  // If a user gives one figure of a link, the machine is like a textbook's, and the other figures follow from
+  // it.
   const auto set = [&](LinkCost& link, const std::optional<double>& alpha,
                        const std::optional<double>& beta) {
     if (alpha) link.alpha = *alpha * 1e-6;
@@ -129,7 +130,7 @@ Machine machine_of(const MachineOptions& options) {
     if (alpha) link.busy = link.handshake = link.alpha / 8;
     if (beta) link.beta = *beta * 1e-9;
     if (beta) link.busy_byte = link.beta / 4;
-    if (alpha || beta) machine.source += ", changed as asked for";
+    if (alpha || beta) machine.source += ", changed by options";
   };
   set(machine.model.near, options.alpha_us, options.beta_ns);
   set(machine.model.far, options.far_alpha_us, options.far_beta_ns);

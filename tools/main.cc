@@ -20,11 +20,11 @@ struct Command {
 };
 
 constexpr Command commands[] = {
-    {"run", "start a program as many ranks that find each other", tutti::tools::run_command},
+    {"run", "start a program as several ranks that find each other", tutti::tools::run_command},
     {"bench", "measure collectives, checking every result", tutti::tools::bench_command},
     {"info", "show what tutti can do and finds on this machine", tutti::tools::info_command},
-    {"explain", "show which algorithm would be taken, why, and its steps", tutti::tools::explain_command},
-    {"debug", "ask running ranks what they do, and tell which one is behind", tutti::tools::debug_command},
+    {"explain", "show which algorithm would be chosen, why, and its steps", tutti::tools::explain_command},
+    {"debug", "show the operations of running ranks, and which rank is behind", tutti::tools::debug_command},
     {"store", "serve the store at which ranks meet", tutti::tools::store_command},
 };
 
@@ -33,11 +33,11 @@ void print_usage(std::ostream& out) {
   for (const Command& command : commands) {
     out << "  " << command.name << std::string(10 - command.name.size(), ' ') << command.summary << "\n";
   }
-  out << "\n`tutti COMMAND --help` tells more; `tutti --version` prints the version.\n";
+  out << "\n`tutti COMMAND --help` describes a command; `tutti --version` prints the version.\n";
 }
 
-// The exit status of a command that has succeeded, once its output has been written. The reason of a failure
-// is known if nothing was flushed before.
+// Writes the output of a command that has succeeded, and returns its exit status. The reason of a failure is
+// known if nothing was flushed before.
 int finish_output(std::string_view name) {
   errno = 0;
   std::fflush(stdout);  // of std::cout, too

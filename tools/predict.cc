@@ -17,8 +17,7 @@
 namespace tutti::tools {
 namespace {
 
-// Repeats as often as `tutti bench` does: one call after the other, until the first and the last are few
-// among them.
+// Repeats a call as often as `tutti bench` does, so often that the first and the last call hardly matter.
 constexpr int repetitions = 8;
 
 struct SizeClass {
@@ -112,7 +111,8 @@ constexpr std::array<std::uint64_t, 3> scaling_bytes = {8, 64 << 10, 64 << 20};
 constexpr std::array scaling_ranks = {8,    16,   32,   64,    128,   256,   512,    1024,
                                       2048, 4096, 8192, 16384, 32768, 65536, 100'000};
 constexpr int most_events_ranks = 4096;
-// The steps of all ranks that are simulated at most; beyond it an algorithm is drawn by its closed form.
+// The steps of all ranks that are simulated at most; beyond it, the closed form of an algorithm's cost is
+// used.
 constexpr std::uint64_t most_steps = 400'000;
 
 // The steps of a rank in the middle of the world stand for those of all ranks.

@@ -9,7 +9,7 @@ namespace tutti::tools {
 
 // Compares the times in a CSV file of `tutti bench` with those that the simulator predicts for the selector's
 // choices on one host: a line for each, then the geometric mean of the errors for each class of sizes.
-// Returns the fault of the file, or nothing.
+// Returns what is wrong with the file, or nothing.
 std::string validate(const std::string& file, const Selector& selector, std::ostream& out);
 
 // Prints the time of every algorithm for the ranks of `hosts_of(ranks)`, as CSV:

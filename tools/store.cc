@@ -40,13 +40,12 @@ int store_command(const Arguments& arguments) {
   CLI::App app(
       "Serves the store at which ranks meet, until SIGTERM or SIGINT. Ranks find it by\n"
       "TUTTI_STORE=HOST:PORT; jobs that use it at the same time need different TUTTI_JOB_ID. With\n"
-      "TUTTI_TOKEN or TUTTI_TOKEN_FILE, only processes with the same token are let in.",
+      "TUTTI_TOKEN or TUTTI_TOKEN_FILE, it accepts only processes with the same token.",
       "tutti store");
   tcp::StoreServerOptions options;
   std::string address = options.addresses.front();
   app.add_option("--port", options.port, "The port to listen on; 0: any free one")->required();
-  app.add_option("--bind", address, "The address to listen on; empty: all of this host")
-      ->capture_default_str();
+  app.add_option("--bind", address, "The address to listen on; empty: all addresses")->capture_default_str();
   if (const auto status = parse(app, arguments)) return *status;
   if (!address.empty() && !parse_address(address, options.port)) {
     return usage_error(app, "--bind needs an address like 10.0.0.1 or ::1, not `" + address + "`");

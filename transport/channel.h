@@ -12,52 +12,52 @@ namespace tutti {
 struct Arrival;
 struct ChannelCounters;
 
-// A `Channel` carries tagged, ordered, reliable messages to and from one peer. The driving thread calls all
-// of it.
+// A `Channel` carries tagged, ordered, reliable messages to and from one peer. Only the driving thread may
+// call it.
 //
-// Announcements arrive in the order in which `send` was called; payloads may overtake each other, and nothing
-// waits behind another message's payload.
+// Announcements arrive in the order in which `send` was called. Payloads may overtake each other, so no
+// message waits behind another message's payload.
 class Channel {
  public:
   virtual ~Channel() = default;
 
-  // Connects, unless that has begun already. A rank that only receives calls it so that it notices when the
-  // peer is gone.
+  // Starts connecting, unless it has started already. A rank that only receives calls it too, so that it
+  // notices when the peer is gone.
   virtual void connect() = 0;
-  // Queues a message; connects first if need be. Small messages on an idle channel are written at once, from
-  // this very call.
+  // Queues a message, and connects first if necessary. Small messages on an idle channel are written before
+  // this returns.
   virtual void send(SendOp& op) = 0;
-  // Takes a send back: `done` is called with `why` before this returns, and the operation's memory is not
-  // touched afterwards. If the peer has begun to receive the message, that receive fails (or gets all of it,
-  // if the last of it was on its way already); otherwise the message vanishes. Other messages are not
-  // disturbed.
+  // Cancels a send: `done` is called with `why` before this returns, and the operation's memory is not
+  // touched afterwards. If the peer has begun to receive the message, that receive fails, or succeeds if the
+  // rest of the message had already left; otherwise the message vanishes. Other messages are not affected.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
 
-  // Gives the receive for a message that was announced earlier. May complete it at once. A message that had
-  // arrived whole can still be claimed after the channel has failed.
+  // Provides the receive for a message that was announced earlier, and may complete it at once. A message
+  // that had arrived completely can still be claimed after the channel has failed.
   virtual void claim(Arrival& arrival, RecvOp& op) = 0;
-  // Says that no receive will ever want this message: its payload is drained. The sender's operation
-  // completes as if it had been received. Allowed from within `on_arrival`.
+  // Declares that no receive will ever want this message, so its payload is drained. The sender's operation
+  // completes as if the message had been received. It may be called from within `on_arrival`.
   virtual void discard(Arrival& arrival) = 0;
-  // Gives up a receive that has been claimed: `done` is called with `why` before this returns. The rest of
-  // the payload is drained as it comes; a send that has not left completely fails with the code of `why`.
+  // Cancels a receive that has been claimed: `done` is called with `why` before this returns. The rest of the
+  // payload is drained as it comes. If the send has not left completely, it fails with the code of `why`.
   virtual void cancel_recv(RecvOp& op, const Status& why) = 0;
 
-  // Tells the peer that `context` has failed and why. There it reaches `ChannelEvents::on_abort`, possibly
-  // before messages that were sent earlier. If the connection ends first, it is lost.
+  // Tells the peer that `context` has failed and why. The peer's `ChannelEvents::on_abort` is called,
+  // possibly before messages that were sent earlier arrive. If the connection ends first, the abort is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
-  // Fails everything pending with `why` and closes; no `on_channel_down`. `clean`: frames under way are
-  // completed, and a goodbye follows them, so that the peer knows that this is no crash. Returns at once.
+  // Fails everything pending with `why` and closes, without a call of `on_channel_down`. If `clean` is set,
+  // frames under way are completed and a goodbye follows them, so that the peer knows that this is not a
+  // crash. Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
-  // After `close`: true when the goodbye has left and the peer has answered it by closing its side (or the
-  // connection has ended), so that the pipe can be dropped without a reset overtaking the goodbye.
+  // Returns true, after `close`, once the goodbye has left and the peer has answered it by closing its side
+  // (or the connection has ended). Then the pipe can be dropped without a reset that overtakes the goodbye.
   virtual bool drained() const = 0;
-  // Whether anything may have reached the peer, or have come from it.
+  // Returns whether anything may have reached the peer, or have come from it.
   virtual bool has_begun() const = 0;
-  // For a channel that has not begun and will not: sends what is queued by another channel with the same
-  // peer, and closes.
+  // Moves all queued operations to another channel with the same peer, and closes. It is for a channel that
+  // has not begun and never will.
   virtual void hand_over(Channel& to) = 0;
-  // Ok, or why the channel has failed: then operations fail at once.
+  // Returns ok, or why the channel has failed; operations on a failed channel fail at once.
   virtual const Status& status() const = 0;
 
   virtual const ChannelCounters& counters() const = 0;
@@ -69,8 +69,8 @@ struct Arrival {
   Channel* channel = nullptr;
   int peer = -1;
   MessageHeader header;
-  // For the mesh while no receive has claimed the message: its place among those it is matched with, and
-  // among those to be compared once the local operation is issued.
+  // The mesh uses these links while no receive has claimed the message. They are its place among the messages
+  // to be matched, and among those to be compared once the local operation is issued.
   Arrival* next = nullptr;
   Arrival* previous = nullptr;
   Arrival* next_early = nullptr;
@@ -83,23 +83,24 @@ struct ChannelCounters {
   std::uint64_t messages_received = 0;
   std::uint64_t bytes_sent = 0;  // payload
   std::uint64_t bytes_received = 0;
-  std::uint64_t frames_sent = 0;  // what went on the wire: one for a small message
+  std::uint64_t frames_sent = 0;  // frames on the wire: one for a small message
 };
 
-// `ChannelEvents` is what a channel tells its owner, the mesh, on the driving thread.
+// `ChannelEvents` is how a channel notifies its owner, the mesh, on the driving thread.
 class ChannelEvents {
  public:
   virtual ~ChannelEvents() = default;
-  // A message was announced. Returns the receive that it belongs to, or null if there is none yet; then the
-  // owner keeps the arrival until it claims or discards it. The length has been checked against the receive
-  // by the owner.
+  // A message was announced. The owner returns the receive that it belongs to, after checking its length
+  // against that receive. If there is none yet, the owner returns null, and keeps the arrival until it claims
+  // or discards it.
   virtual RecvOp* on_arrival(Arrival& arrival) = 0;
-  // The sender took an announced message back before it was claimed; `arrival` is gone when this returns.
+  // The sender cancelled an announced message before it was claimed. `arrival` is destroyed after this
+  // returns.
   virtual void on_withdrawn(Arrival& arrival) = 0;
   virtual void on_abort(int peer, std::uint32_t context, const Status& why) = 0;
-  // The channel is of no use any more: the peer died (peer_lost), broke the protocol (protocol_error), could
-  // not be reached (unreachable) or left cleanly (aborted; nothing pending was lost). Pending operations fail
-  // after this.
+  // The channel has failed: the peer died (peer_lost), broke the protocol (protocol_error), could not be
+  // reached (unreachable) or left cleanly (aborted; nothing pending was lost). Pending operations fail after
+  // this call.
   virtual void on_channel_down(int peer, const Status& why) = 0;
 };
 

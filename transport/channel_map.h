@@ -4,20 +4,21 @@
 
 namespace tutti {
 
-// A `ChannelMap` knows the channels of one transport by their peers. The driving thread calls all of it.
+// A `ChannelMap` holds the channels of one transport by their peers. Only the driving thread may call it.
 template <class Channel>
 class ChannelMap {
  public:
   using Channels = std::map<int, Channel*>;
 
-  // Replaces an earlier channel with that peer, which may still exist.
+  // Adds a channel. It replaces an earlier channel with that peer, which may still exist.
   void add(int peer, Channel& channel) { channels_[peer] = &channel; }
-  // The channel is about to be destroyed. Has no effect if another one has replaced it.
+  // Removes a channel that is about to be destroyed. It has no effect if another one has replaced that
+  // channel.
   void remove(int peer, const Channel& channel) {
     const auto found = channels_.find(peer);
     if (found != channels_.end() && found->second == &channel) channels_.erase(found);
   }
-  // Null if there is none.
+  // Returns null if there is none.
   Channel* find(int peer) const {
     const auto found = channels_.find(peer);
     return found == channels_.end() ? nullptr : found->second;

@@ -12,10 +12,10 @@
 
 namespace tutti {
 
-// A `MessageTag` names one message between two ranks. Collectives: the communicator's context, the
-// operation's sequence number in it, and the index the schedule gave the message (the k-th from this sender
-// to this receiver). User messages: the context with `user_context_bit`, the user's tag as sequence, index 0;
-// equal ones match in order of sending.
+// A `MessageTag` names one message between two ranks. In a collective it has the communicator's context, the
+// operation's sequence number in it, and the index that the schedule gave the message (the k-th from this
+// sender to this receiver). A user message has the context with `user_context_bit`, the user's tag as
+// sequence, and index 0. User messages with equal tags match in the order of sending.
 struct MessageTag {
   std::uint32_t context = 0;
   std::uint32_t index = 0;
@@ -31,11 +31,11 @@ struct MessageHeader {
   std::uint64_t bytes = 0;
 };
 
-// Which operand of a reduction the arriving message is.
+// A `MessageSide` says which operand of a reduction the arriving message is.
 enum class MessageSide : std::uint8_t { left, right };
 
-// A `Sink` is where a message's payload goes: copied to `out`, or combined with `local` into `out` as it
-// arrives, straight from the transport's memory.
+// A `Sink` is where a message's payload goes: it is copied to `out`, or combined with `local` into `out` as
+// it arrives, straight from the transport's memory.
 struct Sink {
   std::byte* out = nullptr;
   const std::byte* local = nullptr;  // the other operand; may equal `out`
@@ -43,7 +43,7 @@ struct Sink {
   MessageSide side = MessageSide::right;
 
   bool copies() const { return reducer == nullptr; }
-  // Takes the bytes at `offset` of the message. When reducing, offset and size are multiples of the element
+  // Takes the bytes at `offset` of the message. In a reduction, offset and size are multiples of the element
   // size.
   void consume(std::uint64_t offset, std::span<const std::byte> bytes) const {
     if (bytes.empty()) return;
@@ -60,15 +60,16 @@ struct Sink {
 
 class Channel;
 
-// Operations on messages are nodes owned by the caller: nothing is allocated for them, and they must stay
-// where they are until `done` was called. The driving thread calls `done` exactly once, possibly from
-// within the call that posted the operation. After it the transport touches neither the node nor its memory.
+// A `SendOp` is the sending of one message. Operations on messages are nodes that the caller owns: nothing is
+// allocated for them, and they must not move until `done` was called. The driving thread calls `done` exactly
+// once, possibly from within the call that posted the operation. After that the transport touches neither the
+// node nor the message's memory.
 struct SendOp {
   MessageHeader header;
   const std::byte* data = nullptr;
   void (*done)(SendOp& op, const Status& status) = nullptr;
 
-  // For the transport while the operation is posted.
+  // The transport uses these while the operation is posted.
   SendOp* next = nullptr;
   SendOp* previous = nullptr;
   std::uint64_t progress = 0;
@@ -85,11 +86,11 @@ struct RecvOp {
   Sink sink;
   void (*done)(RecvOp& op, const Status& status) = nullptr;
 
-  // Valid in `done` if the status is ok: where the message came from, its header.
+  // In `done`, if the status is ok, these are the message's source and its header.
   int source = -1;
   MessageHeader received;
 
-  // For the mesh and the transport while the operation is posted.
+  // The mesh and the transport use these while the operation is posted.
   RecvOp* next = nullptr;
   RecvOp* previous = nullptr;
   Channel* channel = nullptr;

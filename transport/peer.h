@@ -6,16 +6,16 @@
 
 namespace tutti {
 
-// `PeerInfo` is what every rank knows of every other after `init`.
+// `PeerInfo` is what every rank knows about every other rank after `init`.
 struct PeerInfo {
   int rank = 0;
   std::string host;
   std::int64_t pid = 0;
-  std::string boot_id;                           // with the next: whether two ranks can be on one host
-  std::uint64_t network_namespace = 0;           // inode number
+  std::string boot_id;                  // tells, with the next member, whether two ranks can be on one host
+  std::uint64_t network_namespace = 0;  // inode number
   std::map<std::string, std::string> addresses;  // transport name -> its opaque address
 
-  // "rank 3 (host b, pid 4711)"
+  // Returns a text such as "rank 3 (host b, pid 4711)".
   std::string describe() const {
     return "rank " + std::to_string(rank) + " (host " + host + ", pid " + std::to_string(pid) + ")";
   }

@@ -11,38 +11,37 @@
 
 namespace tutti {
 
-// A `SharedSegment` is memory that all members of a group on one host have mapped, and a bell at the driver
-// of each of them: the one-sided part of a transport. The driving thread destroys it, in any order among the
-// members.
+// A `SharedSegment` is memory that all members of a group on one host have mapped, together with a bell at
+// each member's driver. The driving thread destroys it; the members may do so in any order.
 class SharedSegment {
  public:
   virtual ~SharedSegment() = default;
-  // The same bytes at every member, page aligned; zero when new.
+  // Returns the memory, which is the same at every member. It is page aligned, and zero when new.
   virtual std::span<std::byte> memory() const = 0;
-  // Makes the driver of a member (an index into the request's members) look at its pollables, also when it
-  // sleeps. Any thread; a few hundred nanoseconds, so for sleepers only.
+  // Makes the driver of a member (an index into the request's members) poll, even if it sleeps. Any thread
+  // may call it. It takes a few hundred nanoseconds, so it should be called only for a member that sleeps.
   virtual void ring(int member) = 0;
 };
 
-// `SharedSegmentEvents` tells the owner of a segment about the other members, on the driving thread.
+// `SharedSegmentEvents` notifies the owner of a segment about the other members, on the driving thread.
 class SharedSegmentEvents {
  public:
   virtual ~SharedSegmentEvents() = default;
-  // A member died without having let go of the segment. Not every member need be told: the one that is told
-  // tells the others.
+  // A member died before it had released the segment. It is possible that only some members are notified, so
+  // they must tell the others.
   virtual void on_member_lost(int member, const Status& why) = 0;
 };
 
-// A `ShareRequest` is the wish of all members to share a segment: a node that its caller owns, and keeps
-// until `done`.
+// A `ShareRequest` is a member's part of the request of all members to share a segment. Its caller owns it,
+// and keeps it until `done`.
 struct ShareRequest {
   std::uint64_t key = 0;     // names this segment among all that its members ever share
   std::vector<int> members;  // world ranks, in the same order everywhere
   std::uint64_t bytes = 0;   // equal everywhere
   Deadline deadline = Deadline::never();
   SharedSegmentEvents* events = nullptr;  // outlives the segment
-  // The driving thread calls it exactly once, possibly from within `share`: every member gets the segment, or
-  // all of them are refused, with the reason where it is known.
+  // The driving thread calls `done` exactly once, possibly from within `share`. Either every member gets the
+  // segment, or all of them get an error, with its reason where it is known.
   void (*done)(ShareRequest& request, Result<std::unique_ptr<SharedSegment>> segment) = nullptr;
 };
 

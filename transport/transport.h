@@ -17,63 +17,68 @@ namespace tutti {
 struct MessageLimits;
 class TransportOwner;
 
-// A `Transport` is one way to move bytes. A plain function `create(options)` in its folder makes it. It
-// outlives its channels.
+// A `Transport` moves bytes between ranks by one mechanism. A plain function `create(options)` in its folder
+// makes it. A transport outlives its channels.
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  // The name under which peers find its address in `PeerInfo::addresses`, and users choose it.
+  // Returns the name by which users choose the transport, and under which peers find its address in
+  // `PeerInfo::addresses`.
   virtual std::string_view name() const = 0;
-  // The text that a peer needs to reach us; opaque to everybody else. Valid after creation.
+  // Returns the text that a peer's transport needs to reach this one. It is opaque to all other code, and
+  // valid after creation.
   virtual std::string address() const = 0;
-  // Ok, or why that peer cannot be reached this way. It is judged at once, from what all ranks know of the
-  // peer and of us (`PeerInfo`), and must be symmetrical: the peer comes to the same answer about us.
+  // Returns ok, or why this transport cannot reach that peer. It judges at once, by what all ranks know of
+  // both ranks (`PeerInfo`), and must be symmetrical: the peer's transport must give the same answer about
+  // this rank.
   virtual Status can_reach(const PeerInfo& peer) const = 0;
 
-  // Starts answering peers. The driving thread calls it, once; peers may have tried to connect before.
+  // Starts answering peers. The driving thread calls it, once. Peers may have tried to connect before.
   virtual Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) = 0;
-  // A channel to that peer; returns at once and connects with the first message, or is found by the peer's
-  // connection. Connecting is given up after `connect_timeout`. If both sides connect at the same time, the
-  // transport sees to it that one connection comes of it. There is one channel with a peer at a time, except
-  // that one which was handed over (`Channel::hand_over`) is destroyed later than its successor is made.
+  // Returns a channel to that peer, at once. The channel connects with the first message, or takes the peer's
+  // connection. It gives up connecting after `connect_timeout`. If both sides connect at the same time, the
+  // transport must let exactly one connection survive. There is one channel with a peer at a time, except
+  // that a channel that was handed over (`Channel::hand_over`) still exists when its successor is made.
   virtual std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) = 0;
-  // Whether members that this transport reaches can `share` memory; depends only on the transport's kind.
+  // Returns whether members that this transport reaches can `share` memory. It depends only on the
+  // transport's kind.
   virtual bool can_share() const { return false; }
-  // All members of the request ask for the same segment; every one of them is reached by this transport, and
-  // it has been started. After `stop` nothing is called any more.
+  // Asks for a segment, as all other members of the request do. This transport must reach all of them, and
+  // must have been started. After `stop`, `done` is not called any more.
   virtual void share(ShareRequest& request) {
     request.done(request, Status(Code::unsupported, std::string(name()) + " shares no memory"));
   }
-  // Gives up a request that is not over, in whatever stage: its `done` gets `why` before this returns. Does
-  // nothing if the request is over, or went elsewhere.
+  // Cancels a request in whatever stage: its `done` is called with `why` before this returns. Does nothing if
+  // the request is over, or was made to another transport.
   virtual void cancel_share(ShareRequest&, const Status&) {}
-  // Stops answering; comes also if `start` failed, or was never called. All channels have been closed before,
-  // and are destroyed after it. A peer whose connection was not answered yet must notice that it will not be,
-  // as it does when a listening socket is closed: else it waits for its `connect_timeout`.
+  // Stops answering peers. It is called even if `start` failed or was never called. All channels must have
+  // been closed before, and are destroyed afterwards. A peer whose connection has not been answered must
+  // notice that it never will be, as it does when a listening socket is closed. Otherwise the peer waits
+  // until its `connect_timeout`.
   virtual void stop() = 0;
 };
 
 // `MessageLimits` are the sizes that shape the wire. They are equal on all ranks, which `init` checks.
 struct MessageLimits {
   std::uint32_t eager = 128 * 1024;     // up to this a message is sent without asking
-  std::uint32_t credit = 1024 * 1024;   // eager bytes a peer may have in our memory unclaimed
-  std::uint32_t fragment = 128 * 1024;  // a payload travels in pieces of at most this
+  std::uint32_t credit = 1024 * 1024;   // unclaimed eager bytes that a peer may have in our memory
+  std::uint32_t fragment = 128 * 1024;  // a payload travels in pieces of at most this size
 };
 
-// A `TransportOwner` asks a transport for connections: the mesh. The driving thread calls it.
+// A `TransportOwner` is notified by its transports; it is the mesh. Only the driving thread calls it.
 class TransportOwner : public ChannelEvents {
  public:
   virtual const PeerInfo& peer(int rank) const = 0;
   virtual int size() const = 0;
   virtual int rank() const = 0;
-  // Peer `rank` has connected to us through `transport`: the channel to attach to, opened now if there was
-  // none; null to refuse. Any number may be asked for: what is no rank of a peer is refused. While the owner
-  // shuts down, the channel may be one that another transport made: compare it with your own channel with
-  // that peer (`ChannelMap::find`) before you cast it. It may be closed already, too.
+  // Peer `rank` has connected to us over `transport`. The owner returns the channel for the connection, which
+  // it opens now if there was none, or null to refuse. `rank` may be any number: the owner refuses one that
+  // is not the rank of a peer. The returned channel may have been closed already. The transport compares it
+  // with its own channel with that peer (`ChannelMap::find`), and uses that one only if both are the same.
   virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
-  // The channel with that peer, which has not begun, cannot be made by this transport, and the peer knows it:
-  // both sides are to use another one. The channel is not destroyed from within.
+  // This transport cannot connect its channel with that peer, which has not begun, and the peer knows it:
+  // both sides must use another transport. The owner does not destroy the channel from within this call.
   virtual void on_unusable(int rank, class Transport& transport, const Status& why) = 0;
 };
 

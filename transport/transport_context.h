@@ -9,13 +9,13 @@
 
 namespace tutti {
 
-// A `TransportContext` is what the parts of one transport share: whom they serve, and what calls them. Each
-// transport derives its own `Context` from it. Once started, only the driving thread touches it.
+// A `TransportContext` is what the parts of one transport share: their owner, and the driver that calls them.
+// Each transport derives its own `Context` from it. Once started, only the driving thread touches it.
 //
-// `timers` run only if the transport's `poll` calls `timers.run()`, and the driver wakes up for them only if
-// `next_deadline` returns `timers.next()`, or something earlier.
+// `timers` run only if the transport's `poll` calls `timers.run()`. The driver wakes up for them only if the
+// transport's `next_deadline` returns `timers.next()`, or an earlier time.
 struct TransportContext {
-  // The driver polls `transport` from now on.
+  // Makes the driver poll `transport` from now on.
   void start(Driver& by, TransportOwner& serving, const MessageLimits& agreed, Pollable& transport) {
     driver = &by;
     owner = &serving;
@@ -23,7 +23,7 @@ struct TransportContext {
     driver->assert_driven();
     driver->add(transport);
   }
-  // Has no effect if `start` was never called.
+  // Ends that. It has no effect if `start` was never called.
   void stop(Pollable& transport) {
     if (driver == nullptr) return;
     driver->assert_driven();
@@ -31,9 +31,10 @@ struct TransportContext {
     driver = nullptr;
   }
 
-  // The driver calls `handler` when the descriptor is ready (`Driver::watch`). The handler does not hear
-  // which descriptor it is: one that watches several tells them apart by their events, or each has a handler
-  // of its own. These three need a driver: not before `start`, nor after `stop`.
+  // `watch` makes the driver call `handler` when the descriptor is ready (`Driver::watch`). The handler is
+  // not told which descriptor is ready: a handler that watches several must tell them apart by their events,
+  // or each descriptor needs a handler of its own. The functions `watch`, `rewatch` and `unwatch` need a
+  // driver, so they must not be called before `start` or after `stop`.
   Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
     driver->assert_driven();
     return driver->watch(descriptor, events, handler);
@@ -49,11 +50,11 @@ struct TransportContext {
 
   const PeerInfo& peer(int rank) const { return owner->peer(rank); }
   std::string describe(int rank) const { return peer(rank).describe(); }
-  // Whether a peer is on this machine, though perhaps in another container.
+  // Returns whether a peer is on this machine, though perhaps in another container.
   bool same_host(int rank) const { return peer(rank).boot_id == peer(owner->rank()).boot_id; }
 
   Timers timers;
-  Driver* driver = nullptr;  // null: not started, or stopped
+  Driver* driver = nullptr;  // null before `start` and after `stop`
   TransportOwner* owner = nullptr;
   MessageLimits limits;
 };

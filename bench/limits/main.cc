@@ -1,6 +1,5 @@
-// Measures what this machine can do at best: the ceilings to compare figures with. Prints metric,value,unit,
-// each measured once;
-// `./dev bench` runs it in each round.
+// Measures the limits of this machine, with which other results are compared. It measures each metric once
+// and prints lines of metric,value,unit. `./dev bench` runs it in every round.
 #include <cstdio>
 #include <functional>
 #include <string>

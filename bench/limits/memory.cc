@@ -25,7 +25,7 @@ namespace {
 
 using Memory = std::unique_ptr<float, FreeDelete>;
 
-// Touched and page-aligned.
+// The memory is page-aligned, and its pages have been touched.
 Memory allocate(std::size_t bytes) {
   Memory memory(static_cast<float*>(std::aligned_alloc(4096, bytes)));
   if (memory == nullptr) throw std::bad_alloc();
@@ -122,7 +122,7 @@ Kernel sum_kernel() { return sum_baseline; }
 std::vector<Bound> bound_kernels() { return {bound_baseline}; }
 #endif
 
-// Each thread on a pair of buffers of its own.
+// Each thread works on its own pair of buffers.
 double rate(Kernel kernel, std::size_t bytes, int threads) {
   return on_threads(threads, [&](int) {
     const Memory to = allocate(bytes);

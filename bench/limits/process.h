@@ -6,8 +6,8 @@
 
 namespace tutti::perf {
 
-// A forked process that runs `work` and exits; killed, if need be, and waited for by the destructor, and by
-// the kernel when this process dies.
+// A `Child` is a forked process that runs `work` and exits. The destructor waits for it, and kills it if need
+// be. The kernel kills it if this process dies.
 class Child {
  public:
   explicit Child(const std::function<void()>& work);

@@ -71,7 +71,7 @@ Pair connect_pair(const std::string& congestion) {
 constexpr double warm_up = 0.03;  // seconds
 double measured_seconds() { return 2 * std::chrono::duration<double>(span).count(); }
 
-// Sends and receives as fast as the socket takes it until `end`; returns the bytes received.
+// Sends and receives as fast as the socket allows until `end`. Returns the bytes received.
 double both_ways(int socket, double end) {
   std::vector<char> out(mebibyte);
   std::vector<char> in(mebibyte);
@@ -89,7 +89,7 @@ double both_ways(int socket, double end) {
   return bytes;
 }
 
-// Both send until the other end is closed.
+// These two functions send until the other end is closed.
 void send_copied(int socket) {
   const std::vector<char> out(mebibyte);
   while (send(socket, out.data(), out.size(), MSG_NOSIGNAL) > 0) {

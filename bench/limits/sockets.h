@@ -4,17 +4,17 @@
 
 namespace tutti::perf {
 
-// Loopback TCP between this process and others, under the named congestion control, or the system's default
-// if it is empty. Rates are GB/s.
+// These functions measure loopback TCP between this process and others. `congestion` names the congestion
+// control; empty means the system's default. Rates are in GB/s.
 enum class Sending { copied, pinned };  // pinned: MSG_ZEROCOPY
 double tcp_stream_rate(int connections, const std::string& congestion, Sending how = Sending::copied);
-// Both ways at once over one connection; bytes of one direction.
+// Measures one connection that sends in both directions at once. The rate counts one direction.
 double tcp_duplex_rate(const std::string& congestion);
-// Half a round trip of 8 bytes in microseconds; `polling`: asks again and again instead of sleeping in the
-// kernel.
+// Returns half a round trip of 8 bytes in microseconds. With `polling` the receiver polls the socket instead
+// of sleeping in the kernel.
 double tcp_pingpong(bool polling, const std::string& congestion);
 
-// Whether this process may choose it.
+// Returns whether this process may choose the congestion control.
 bool has_congestion_control(const std::string& name);
 
 }  // namespace tutti::perf

@@ -106,7 +106,7 @@ void chain_of_reductions(benchmark::State& state) {
   });
 }
 
-// Two steps each: a send and the receive that it meets.
+// Each message is two steps: a send and the receive that it matches.
 void messages_to_itself(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder) {
     for (std::uint32_t i = 0; i < steps; ++i) {
@@ -116,7 +116,7 @@ void messages_to_itself(benchmark::State& state) {
   });
 }
 
-// The whole way of a call, where there is nobody to talk to.
+// A whole call in a world of one rank, which has no other rank to talk to.
 void all_reduce_alone(benchmark::State& state) {
   Communicator communicator = init(InitOptions{.rank = 0, .world_size = 1});
   std::array<float, elements> in{};

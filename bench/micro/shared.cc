@@ -1,5 +1,5 @@
-// Measures what the executor of shared schedules adds to the work of a step: two ranks on one thread, which
-// take turns, so that nothing is waited for but everything is signalled.
+// Measures what the executor of shared schedules adds to the work of a step: two ranks take turns on one
+// thread, so that every step is signalled but no rank ever waits.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -93,7 +93,7 @@ void measure(benchmark::State& state, const Emit& emit) {
   Driver driver({.background = false});
   MeshOptions options;
   options.peers.resize(ranks);
-  Mesh mesh(driver, std::move(options));  // where names come from, if calls differ
+  Mesh mesh(driver, std::move(options));  // names the ranks if their calls differ
   Rank first(0, mesh, memory, bytes, schedules[0]);
   Rank second(1, mesh, memory, bytes, schedules[1]);
   for (auto iteration : state) {
@@ -129,7 +129,7 @@ void signals(benchmark::State& state) {
   });
 }
 
-// Each await that finds nothing leaves the executor, which is then entered anew.
+// Each await whose signal is missing returns from the executor, which is called again later.
 void signals_and_awaits(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder, int other) {
     for (std::uint32_t i = 0; i < steps / 2; ++i) builder.await(other, builder.signal());

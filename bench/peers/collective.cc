@@ -19,7 +19,7 @@ constexpr std::array infos = {
     Info{Collective::scatter, "scatter"},       Info{Collective::pingpong, "pingpong"},
 };
 
-// Odd, so that blocks of a power of two in the wrong place show.
+// The period is odd, so that a block of a power of two in the wrong place is noticed.
 constexpr std::size_t period = 1021;
 
 // Element i is scale * (i % period) + offset, from `first` on: rank r's input has scale 1 and offset 1000 r.
@@ -29,7 +29,7 @@ class Sequence {
     for (std::size_t i = 0; i < period; ++i) values_[i] = scale * static_cast<float>(i) + offset;
   }
 
-  // Calls visit(first element, values, how many) for stretches that have no wrap in them.
+  // Calls visit(first element, values, count) for each stretch in which the sequence does not wrap.
   template <class Visit>
   void stretches(std::size_t first, std::size_t count, const Visit& visit) const {
     for (std::size_t done = 0; done < count;) {

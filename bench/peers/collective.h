@@ -6,7 +6,7 @@
 
 namespace tutti::perf {
 
-// The operations that every peer is asked for. Ping-pong is for two ranks.
+// The operations that are measured for every peer. Ping-pong is for two ranks.
 enum class Collective {
   barrier,
   broadcast,
@@ -24,14 +24,15 @@ inline constexpr int root = 0;
 
 std::span<const Collective> all_collectives();
 std::string_view name_of(Collective collective);
-// Whether the vector is made of one block for each rank.
+// Returns whether the vector is made of one block for each rank.
 bool has_blocks(Collective collective);
-// How many times the vector each link carries, as nccl-tests define bus bandwidth.
+// Returns how many times each link carries the vector, as nccl-tests define bus bandwidth.
 double bus_factor(Collective collective, int ranks);
 
 // The test data: small whole numbers that differ from rank to rank, so that sums are exact in every order.
 void fill_input(std::span<float> out, int rank);
-// Wrong elements in rank `rank`'s result, where `count` is the length of the vector or of one block.
+// Returns the number of wrong elements in the result of `rank`, where `count` is the length of the vector or
+// of one block.
 std::size_t count_wrong(Collective collective, const float* out, std::size_t count, int rank, int ranks);
 
 }  // namespace tutti::perf

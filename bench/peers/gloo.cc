@@ -1,7 +1,7 @@
 // Gloo as one of the peers: its TCP transport on loopback, meeting in a directory. One process per rank:
 //   perf_gloo --rank=R --size=N --store=DIRECTORY ...
-// Every collective is the function that Gloo offers first; reduce_scatter, of which there is no function, is
-// the class ReduceScatterHalvingDoubling, which works in place.
+// Every collective is Gloo's default function for it. Gloo has no function for reduce_scatter, so that is the
+// class ReduceScatterHalvingDoubling, which works in place.
 #include <memory>
 #include <string>
 #include <vector>

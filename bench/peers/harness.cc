@@ -75,7 +75,7 @@ class Measuring {
 
   bool supported() const { return run_ != nullptr; }
 
-  // Whether one run on fresh data gives the right result on all ranks.
+  // Returns whether one run on fresh data gives the right result on all ranks.
   bool verify() {
     fill_input({in_, cell_.elements}, peer_.rank());
     fill_input({out_, cell_.elements}, peer_.rank());
@@ -87,14 +87,14 @@ class Measuring {
     return wrong[0] == 0;
   }
 
-  // Times of the slowest rank in microseconds per operation, sorted; `operations` becomes how many a batch
-  // had.
+  // Returns the slowest rank's times in microseconds per operation, sorted. `operations` is set to the number
+  // of operations in a batch.
   std::vector<double> times(const Budget& budget, long& operations) {
     double estimate = agreed_batch(1);
     estimate = agreed_batch(clamped(budget.warmup_us / estimate, 1, most_operations));
     operations = clamped(batch_us / estimate, 1, most_operations);
-    // A short batch is mostly the wait for its slowest rank, so its operations look slower than they are, and
-    // the next batch becomes too short again: until one really takes its time.
+    // In a short batch most of the time is the wait for the slowest rank, so its operations look slower than
+    // they are and the next batch would be too short. Estimates are repeated until a batch is long enough.
     for (int again = 0; again < most_estimates && operations < most_operations; ++again) {
       estimate = agreed_batch(operations);
       if (estimate * static_cast<double>(operations) > batch_us / 2) break;
@@ -149,8 +149,8 @@ void print(const std::string& peer, const Cell& cell, int ranks, std::vector<dou
   std::fflush(stdout);
 }
 
-// Ranks that have just met often share a processor, until the kernel parts them, some tens of milliseconds
-// later: the first figure would be of that.
+// Ranks that have just started often share a processor, until the kernel separates them after some tens of
+// milliseconds. Without this wait the first result would include that time.
 void settle(Peer& peer, double time_us) {
   constexpr int barriers = 10;
   const auto begin = std::chrono::steady_clock::now();
@@ -220,7 +220,7 @@ int measure_peer(Peer& peer, const Arguments& arguments) {
       }
     }
   }
-  peer.barrier();  // nobody still uses the buffers
+  peer.barrier();  // no rank uses the buffers any more
   return status;
 }
 

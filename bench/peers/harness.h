@@ -9,7 +9,7 @@
 
 namespace tutti::perf {
 
-// Words of the form --key=value.
+// `Arguments` are words of the form --key=value.
 class Arguments {
  public:
   Arguments(int count, char** words) : words_(words + 1, words + count) {}
@@ -20,8 +20,8 @@ class Arguments {
   std::vector<std::string> words_;
 };
 
-// Measures what the arguments ask for; rank 0 prints a line of CSV for each figure as soon as it is there.
-// Collective. Returns the exit status: 1 if a result was wrong.
+// Measures what the arguments ask for. Rank 0 prints a line of CSV for each figure at once. All ranks call
+// this together. Returns the exit status: 1 if a result was wrong.
 //
 //   --peer=NAME            the name in the CSV
 //   --collectives=a,b      default: all that the peer has

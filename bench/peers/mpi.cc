@@ -1,4 +1,5 @@
-// Any MPI as one of the peers; built once for each that is installed, started by its mpirun.
+// An MPI library as one of the peers. This file is compiled once for each MPI library that is installed, and
+// started by its mpirun.
 #include <mpi.h>
 
 #include "bench/peers/harness.h"

@@ -9,7 +9,8 @@
 
 namespace tutti::perf {
 
-// One rank of a library that is measured. What decides a figure is in harness.cc, the same for all peers.
+// A `Peer` is one rank of a library that is measured. The measuring itself is in harness.cc, which is the
+// same for all peers.
 class Peer {
  public:
   Peer() = default;
@@ -20,17 +21,19 @@ class Peer {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Runs the collective once, to its end, from `in` to `out`; empty if this library does not have it.
-  // `count` is the length of the vector, or of one block where it has blocks. A library that only knows the
-  // form in place may take `out` as its input: it is filled as `in` is before each run that is verified.
+  // Returns a function that runs the collective once, to its end, from `in` to `out`. It is empty if this
+  // library lacks the collective. `count` is the number of elements of the vector, or of one block if the
+  // collective has blocks. A library that only works in place may take `out` as its input, since the harness
+  // fills both alike before each run that it verifies.
   virtual std::function<void()> prepare(Collective collective, float* in, float* out, std::size_t count) = 0;
 
-  // Memory of the library's own, where that is what is measured; null: ordinary memory. Collective.
+  // Allocates the library's own memory, if that is to be measured, or returns null for ordinary memory. All
+  // ranks call this together.
   virtual std::shared_ptr<float> allocate(std::size_t) { return nullptr; }
 
-  // For the harness's own use.
+  // The harness itself uses these.
   virtual void barrier() = 0;
-  virtual void largest(std::span<double> values) = 0;  // element-wise over the ranks, on all of them
+  virtual void largest(std::span<double> values) = 0;  // the element-wise maximum over all ranks, on each
 };
 
 }  // namespace tutti::perf

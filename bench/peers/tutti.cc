@@ -1,5 +1,5 @@
-// tutti as one of the peers, as its users get it: a rank of `tutti run`, nothing set but perhaps
-// TUTTI_TRANSPORTS.
+// tutti as one of the peers, with the defaults that users get: a rank of `tutti run`, where at most
+// TUTTI_TRANSPORTS is set.
 #include <cstdio>
 #include <stdexcept>
 

@@ -13,7 +13,7 @@ namespace {
 Transfer::Direction direction_of(const tutti_transfer& transfer) {
   if (transfer.direction == TUTTI_SEND) return Transfer::Direction::send;
   if (transfer.direction == TUTTI_RECV) return Transfer::Direction::recv;
-  throw invalid("a transfer that neither sends nor receives");
+  throw invalid("a transfer neither sends nor receives");
 }
 
 }  // namespace

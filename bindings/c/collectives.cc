@@ -17,7 +17,8 @@ void refuse_in_place(const void* in) {
   if (in_place(in)) throw invalid("this operation has no in-place form");
 }
 
-// Elements of a block of `count` for each rank. A count that exceeds memory stays as it is.
+// Returns the number of elements in blocks of `count` for all ranks. A count that exceeds memory stays
+// unchanged.
 std::size_t blocks(const Communicator& communicator, std::size_t count) {
   const auto size = static_cast<std::size_t>(communicator.size());
   return count > std::numeric_limits<std::size_t>::max() / size ? std::numeric_limits<std::size_t>::max()
@@ -28,7 +29,7 @@ std::span<const std::uint64_t> counts_of(const Communicator& communicator, const
   return {&checked(counts, "the array of counts"), static_cast<std::size_t>(communicator.size())};
 }
 
-// A count for each rank at the root, and none elsewhere, where counts are not used.
+// Returns a count for each rank at the root. Elsewhere counts are not used, and the result is empty.
 std::span<const std::uint64_t> counts_at(const Communicator& communicator, const std::uint64_t* counts,
                                          int root) {
   if (communicator.rank() != root) return {};

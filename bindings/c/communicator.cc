@@ -58,7 +58,7 @@ size_t tutti_comm_describe(const tutti_comm* comm, int rank, char* text, size_t 
 
 int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part) {
   return guarded([&] {
-    checked(part, "the place for the communicator") = nullptr;
+    checked(part, "the output pointer for the communicator") = nullptr;
     std::optional<tutti::Communicator> made =
         checked(comm, "the communicator").communicator.split(color, key);
     if (made) *part = new tutti_comm{*std::move(made)};
@@ -67,7 +67,7 @@ int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part) {
 
 int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors, uint64_t* completed) {
   return guarded([&] {
-    checked(survivors, "the place for the communicator") = nullptr;
+    checked(survivors, "the output pointer for the communicator") = nullptr;
     if (completed != nullptr) *completed = 0;
     tutti::Shrunk shrunk = checked(comm, "the communicator").communicator.shrink(min_size);
     if (completed != nullptr) *completed = shrunk.completed;
@@ -97,7 +97,7 @@ int tutti_comm_progress(tutti_comm* comm) { return comm->communicator.progress()
 
 int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation) {
   return guarded([&] {
-    checked(allocation, "the place for the allocation") = nullptr;
+    checked(allocation, "the output pointer for the allocation") = nullptr;
     tutti::Allocation made = checked(comm, "the communicator").communicator.allocate(bytes);
     *allocation = new tutti_allocation{std::move(made)};
   });

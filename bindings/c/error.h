@@ -7,7 +7,8 @@
 
 #include <tutti/status.h>
 
-// These functions stand between the C interface and exceptions, none of which leaves the library.
+// These functions convert exceptions to the codes of the C interface, so that no exception leaves the
+// library.
 namespace tutti::c {
 
 // Makes `status` this thread's last error; returns its code.

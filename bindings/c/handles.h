@@ -34,7 +34,7 @@ struct tutti_op_object {
 
 namespace tutti::c {
 
-// Takes the members that the caller's version of a structure has; the others keep their defaults.
+// Copies the members that the caller's version of a structure has. The others keep their defaults.
 template <class T>
 T known_part(const T* given, T defaults) {
   if (given != nullptr) std::memcpy(&defaults, given, std::min(given->struct_size, sizeof(T)));
@@ -49,7 +49,7 @@ void fill(T* given, T value) {
   std::memcpy(given, &value, std::min(given->struct_size, sizeof(T)));
 }
 
-// Returns `pointer` as a reference. If it is null, throws, with `what` as its name.
+// Returns `pointer` as a reference. If it is null, throws an error that calls it `what`.
 template <class T>
 T& checked(T* pointer, const char* what) {
   if (pointer == nullptr) throw invalid(std::string(what) + " is null");
@@ -60,7 +60,7 @@ T& checked(T* pointer, const char* what) {
 DataType data_type(tutti_data_type type);
 const ReduceOp& reduce_op(tutti_op op);
 
-// Converts a caller's `timeout_ns`; throws for a negative one. INT64_MAX is no limit.
+// Converts a caller's `timeout_ns`, and throws if it is negative. INT64_MAX means no limit.
 inline std::chrono::nanoseconds duration(std::int64_t timeout_ns) {
   if (timeout_ns < 0) throw invalid("a timeout must not be negative");
   return std::chrono::nanoseconds(timeout_ns);
@@ -68,8 +68,8 @@ inline std::chrono::nanoseconds duration(std::int64_t timeout_ns) {
 
 CallOptions call_options(const tutti_call_options* options);
 
-// Issues by `start(communicator, options)`; hands out the work, or waits for it if the caller does not want
-// it.
+// Issues an operation by `start(communicator, options)`. Returns the work to the caller, or waits for it if
+// the caller does not want it.
 template <class Start>
 int issue(tutti_comm* comm, const tutti_call_options* options, tutti_work** work, Start&& start) {
   if (work != nullptr) *work = nullptr;

@@ -13,7 +13,7 @@ using namespace tutti::c;
 
 namespace {
 
-// "shm,tcp"
+// Splits a list such as "shm,tcp".
 std::vector<std::string> names_in(std::string_view list) {
   std::vector<std::string> names;
   while (!list.empty()) {
@@ -42,7 +42,7 @@ tutti::InitOptions init_options(const tutti_init_options* options) {
 
 int tutti_init(const tutti_init_options* options, tutti_comm** comm) {
   return guarded([&] {
-    checked(comm, "the place for the communicator") = nullptr;
+    checked(comm, "the output pointer for the communicator") = nullptr;
     *comm = new tutti_comm{tutti::init(init_options(options))};
   });
 }
@@ -50,15 +50,15 @@ int tutti_init(const tutti_init_options* options, tutti_comm** comm) {
 int tutti_place(const tutti_init_options* options, int* rank, int* world_size) {
   return guarded([&] {
     const tutti::Placement place = tutti::placement(init_options(options));
-    checked(rank, "the place for the rank") = place.rank;
-    checked(world_size, "the place for the world size") = place.world_size;
+    checked(rank, "the output pointer for the rank") = place.rank;
+    checked(world_size, "the output pointer for the world size") = place.world_size;
   });
 }
 
 int tutti_init_store(const tutti_store* store, int rank, int world_size, const tutti_init_options* options,
                      tutti_comm** comm) {
   return guarded([&] {
-    checked(comm, "the place for the communicator") = nullptr;
+    checked(comm, "the output pointer for the communicator") = nullptr;
     *comm = new tutti_comm{
         tutti::init(make_store(checked(store, "the store")), rank, world_size, init_options(options))};
   });

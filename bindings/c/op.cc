@@ -37,7 +37,7 @@ bool is_built_in(tutti_op op) { return reinterpret_cast<std::uintptr_t>(op) <= b
 
 bool is_type(tutti_data_type type) { return type >= 0 && type < data_type_count; }
 
-// A C function has the type as an int.
+// Calls a C function, which takes the type as an int.
 void call_user_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
                         void* state) {
   const auto* op = static_cast<const tutti_op_object*>(state);
@@ -51,7 +51,7 @@ void call_user_function(const void* left, const void* right, void* out, std::siz
 }  // namespace
 
 DataType data_type(tutti_data_type type) {
-  if (!is_type(type)) throw invalid(std::to_string(type) + " is no data type");
+  if (!is_type(type)) throw invalid(std::to_string(type) + " is not a data type");
   return static_cast<DataType>(type);
 }
 
@@ -75,7 +75,7 @@ const char* tutti_data_type_name(tutti_data_type type) {
 
 int tutti_op_create_premultiplied_sum(double factor, tutti_op* op) {
   return guarded([&] {
-    checked(op, "the place for the operation") = nullptr;
+    checked(op, "the output pointer for the operation") = nullptr;
     *op = new tutti_op_object{tutti::ReduceOp::premultiplied_sum(factor)};
   });
 }
@@ -83,7 +83,7 @@ int tutti_op_create_premultiplied_sum(double factor, tutti_op* op) {
 int tutti_op_create_user(const char* name, tutti_op_function function, int commutative, void* state,
                          tutti_op* op) {
   return guarded([&] {
-    checked(op, "the place for the operation") = nullptr;
+    checked(op, "the output pointer for the operation") = nullptr;
     checked(name, "the name of the operation");
     if (function == nullptr) throw invalid("the function of the operation is null");
     auto made = std::make_unique<tutti_op_object>(tutti_op_object{tutti::ReduceOp::sum, function, state});

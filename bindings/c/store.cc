@@ -14,8 +14,7 @@ namespace {
 
 int64_t nanoseconds_left(Deadline deadline) { return deadline.remaining().count(); }
 
-// Returns the Status that the code of `call()`, the caller's function `name`, means, with the function's
-// message.
+// Runs `call()`, which calls the caller's function `name`, and returns its code and message as a Status.
 template <class Call>
 Status outcome(const char* name, Call&& call) {
   forget_error();
@@ -121,7 +120,7 @@ std::shared_ptr<Store> make_store(const tutti_store& functions) {
 
 int tutti_bytes_set(tutti_bytes* bytes, const void* data, size_t size) {
   return tutti::c::guarded([&] {
-    std::string& value = tutti::c::checked(bytes, "the place for the bytes").value;
+    std::string& value = tutti::c::checked(bytes, "the output pointer for the bytes").value;
     value.assign(static_cast<const char*>(data), size);
   });
 }

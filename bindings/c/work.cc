@@ -12,7 +12,7 @@ int tutti_work_wait(tutti_work* work) {
 
 int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done) {
   return guarded([&] {
-    checked(done, "the place for the answer") = 0;
+    checked(done, "the output pointer for the answer") = 0;
     tutti::Work& handle = checked(work, "the work").work;
     try {
       *done = handle.wait_for(duration(timeout_ns)) ? 1 : 0;

@@ -27,7 +27,7 @@ namespace tutti {
 
 namespace {
 
-// Everything that one `init` collects on its way.
+// `Setup` is everything that one call of `init` collects.
 struct Setup {
   Config config;
   InitOptions options;
@@ -38,12 +38,14 @@ struct Setup {
   const std::vector<std::string>& transport_names() const {
     return options.transports.empty() ? config.transports : options.transports;
   }
-  // Ranks that meet in a store which is not ours must agree on this, too.
+  // Returns a text that must be equal on all ranks. It says whether there is a token, since ranks may meet in
+  // a store that is not ours and does not check it.
   std::string wire_digest() const {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
   std::string prefix() const { return "tutti/" + config.job_id; }
-  // The transports are made anew for every attempt to meet: each may be bound to another interface.
+  // Makes the transports, and returns their addresses. They are made again for every attempt to meet, since
+  // each attempt may need another interface.
   Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route,
                                                        const security::SharedCredentials& credentials) {
     transports.clear();
@@ -94,12 +96,13 @@ Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nano
   return Deadline::after(from_url.value_or(setup.config.init_timeout));
 }
 
-// What all ranks must run: "0.1.0 (build 3fa92c11d0e4)".
+// Returns the version that all ranks must run, such as "0.1.0 (build 3fa92c11d0e4)".
 std::string build_name() { return std::string(version()) + " (build " + std::string(build()) + ")"; }
 
 unsigned usable_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Polling helps only who has a core to himself.
+// Returns the time to spin, which is zero if there are more ranks than cores: polling helps only a rank that
+// has a core to itself.
 std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerInfo>& peers, int rank) {
   const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
   const auto here = std::ranges::count_if(
@@ -108,7 +111,7 @@ std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerI
   return static_cast<unsigned>(here) > cores ? std::chrono::nanoseconds(0) : config.spin;
 }
 
-// What messages cost before anything is measured. Driving.
+// Returns the costs of messages before anything is measured. Only the driving thread may call it.
 CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   const int neighbour = mesh.rank() == 0 ? 1 : 0;
   CostModel model = shipped_model(mesh.size() > 1 ? mesh.transport_name(neighbour) : "");
@@ -117,7 +120,7 @@ CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   return model;
 }
 
-// A rank that cannot be asked does its work all the same.
+// Starts the server for `tutti debug`. If it cannot start, the rank works without it.
 void answer_questions(World& world) {
   auto server = DebugServer::create([recorder = world.recorder.get()] { return recorder->tell(); });
   if (server.ok()) {
@@ -127,7 +130,7 @@ void answer_questions(World& world) {
   }
 }
 
-// So does a rank that cannot be traced.
+// Starts the trace. If it cannot start, the rank works without it.
 void trace(World& world, const std::string& pattern) {
   auto started = world.recorder->start_trace(pattern);
   if (started.ok()) {
@@ -137,11 +140,12 @@ void trace(World& world, const std::string& pattern) {
   }
 }
 
-// The control plane's first links: a rank that leaves soon must have been known to its neighbours.
+// `init` waits this long for the control plane's first links, so that the neighbours of a rank that leaves
+// soon notice it.
 constexpr std::chrono::seconds linking_limit{10};
-// This much of the time given is kept for telling the others of a failure.
+// At most this much of the timeout is reserved for telling the others of a failure.
 constexpr std::chrono::milliseconds most_reserved{1000};
-// How long a world that has not come about may take to say goodbye.
+// A world whose `init` has failed may take this long to say goodbye.
 constexpr std::chrono::milliseconds failed_goodbye_limit{200};
 
 Deadline without_reserve(Deadline deadline) {
@@ -149,7 +153,8 @@ Deadline without_reserve(Deadline deadline) {
   return Deadline::after(left - std::min<std::chrono::nanoseconds>(left / 4, most_reserved));
 }
 
-// What fails later has this cause where nothing leads from one rank to the other.
+// Waits for the links of the control plane. It logs if some are missing, since later failures may have the
+// same cause.
 void link(Liveness& liveness, const PeerInfo& self, Deadline deadline) {
   const Status linked = liveness.wait_linked(earlier(deadline, Deadline::after(linking_limit)));
   if (linked.ok()) return;
@@ -170,8 +175,8 @@ MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
   return options;
 }
 
-// A world of these ranks that has neither control connections nor a communicator. `shipped`: costs as
-// shipped.
+// Makes a world of these ranks without control connections and without a communicator. `shipped` is set to
+// the shipped costs.
 std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> peers,
                                   std::chrono::nanoseconds spin, CostModel& shipped) {
   auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
@@ -187,18 +192,18 @@ std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> 
                                  Selector::create(shipped, overrides).take(), setup.config.timeout);
 }
 
-// Measures what messages cost, while all ranks wait, and chooses algorithms by that from now on.
+// Measures the costs of messages while all ranks wait, and chooses algorithms by them from now on.
 void agree_with_others(const std::shared_ptr<World>& world, const Config& config, const CostModel& shipped) {
-  // A communicator for this alone, so that what it measures by leaves no trace in the world's.
+  // The measurement has a communicator of its own, so that it leaves no trace in the world's.
   world->part_of = Composite::init;
   Communicator scout = create_communicator(world);
   const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !config.deterministic);
-  log::info("costs agreed on: ", describe(agreed));
+  log::info("the ranks agreed on these costs: ", describe(agreed));
   world->selector = Selector::create(agreed, format_algorithm_choices(config.algorithm)).take();
   world->part_of = Composite::none;
 }
 
-// The first communicator of a world whose ranks agree on all that they have to.
+// Makes the first communicator of a world whose ranks have agreed on everything necessary.
 Communicator open_world(const std::shared_ptr<World>& world, const Config& config, Deadline deadline) {
   world->default_timeout = config.timeout;
   world->window_bytes = config.shm_window;
@@ -233,14 +238,16 @@ Communicator build_world(Setup& setup, int rank, const std::vector<PeerInfo>& pe
   return open_world(world, setup.config, deadline);
 }
 
-// Where a descriptor is missing, the failure may show where something would have come over it.
+// Makes the error of a failed `init`. It mentions a lack of descriptors, which may show only as a timeout
+// elsewhere.
 Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
   const bool said = status.code() == Code::resource_exhausted;
   if (said || descriptor_shortages() == shortages_before) return Error(status);
   return Error(Status(status.code(), status.message() + "; meanwhile: " + error_text(EMFILE), status.peer()));
 }
 
-// While the store is still there. What fails is for the others to know, too.
+// Returns the function that builds the world. It is called while the store still exists, so that the other
+// ranks are told of a failure.
 std::function<Status(const std::vector<PeerInfo>&)> builder(Setup& setup, int rank, Deadline deadline,
                                                             std::optional<Communicator>& built) {
   return [&setup, rank, deadline, &built](const std::vector<PeerInfo>& peers) {

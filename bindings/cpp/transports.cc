@@ -39,7 +39,7 @@ Result<std::unique_ptr<Transport>> create_shm(const TransportSetup& setup) {
 }
 
 constexpr std::array entries = {
-    TransportEntry{"shm", "shared memory, on one host", create_shm},
+    TransportEntry{"shm", "shared memory on one host", create_shm},
     TransportEntry{"tcp", "TCP sockets", create_tcp},
 };
 
@@ -53,11 +53,11 @@ const TransportEntry* find(std::string_view name) {
 Status unknown(const std::string& name) {
   std::string known;
   for (const TransportEntry& entry : entries) known += std::string(entry.name) + ", ";
-  return Status(Code::invalid_argument, "no transport \"" + name + "\"; there are: " + known +
-                                            "or auto, by itself, for all that can run");
+  return Status(Code::invalid_argument,
+                "no transport \"" + name + "\"; there are: " + known + "or auto alone, for all that can run");
 }
 
-// The fastest that works comes first.
+// Makes all transports that can run here, the fastest first.
 Result<std::vector<std::unique_ptr<Transport>>> make_all_transports(const TransportSetup& setup) {
   std::vector<std::unique_ptr<Transport>> transports;
   Status last(Code::unreachable, "no transport can run here");
@@ -67,7 +67,7 @@ Result<std::vector<std::unique_ptr<Transport>>> make_all_transports(const Transp
       transports.push_back(std::move(made).take());
     } else {
       last = made.status().with_context("transport " + std::string(entry.name));
-      log::info("left out: ", last);
+      log::info("a transport is left out: ", last);
     }
   }
   if (transports.empty()) return last;

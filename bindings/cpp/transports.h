@@ -19,9 +19,9 @@ namespace tutti {
 // `TransportSetup` is what a transport may need when it is made.
 struct TransportSetup {
   const Config& config;
-  // The local address of packets to the place where the ranks met, if that is known.
+  // The local address of packets to the place where the ranks meet, if it is known.
   std::optional<SocketAddress> route = {};
-  // The guard of connections; null: none.
+  // The credentials that guard every connection. If null, connections have no guard.
   security::SharedCredentials credentials = {};
 };
 
@@ -31,16 +31,16 @@ struct TransportEntry {
   Result<std::unique_ptr<Transport>> (*create)(const TransportSetup& setup);
 };
 
-// The literal addresses that this process listens on, so that others connect to it: those that the user
-// gives, or else those of the chosen interfaces. Never empty.
+// Returns the literal addresses that this process listens on for connections of other ranks: those that the
+// user gives, or else those of the chosen interfaces. The result is never empty.
 Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup);
 
-// Every transport between processes, in the order of preference: an ordinary list.
+// Returns every transport between processes, in the order of preference.
 std::span<const TransportEntry> transport_entries();
 
-// Makes the transports that `names` asks for, or all if it is empty or is "auto" alone. It is an error if one
-// that was asked for by name cannot run here; otherwise such a transport is left out, and the log says why.
-// `unreachable` if none is left.
+// Makes the transports that `names` asks for, or all if it is empty or is "auto" alone. It is an error if a
+// transport that was asked for by name cannot run here; otherwise such a transport is left out, and the log
+// says why. The error is `unreachable` if none is left.
 Result<std::vector<std::unique_ptr<Transport>>> make_transports(const std::vector<std::string>& names,
                                                                 const TransportSetup& setup);
 

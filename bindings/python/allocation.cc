@@ -6,7 +6,8 @@ namespace tutti::python {
 
 namespace {
 
-// Memory of Communicator::allocate, as an object with the buffer protocol: every view of it keeps it alive.
+// `SharedMemory` is memory of Communicator::allocate as an object with the buffer protocol. Every view of it
+// keeps it alive.
 struct SharedMemory {
   std::shared_ptr<Allocation> allocation;
 };
@@ -40,8 +41,8 @@ void bind_allocation(nb::module_& module) {
           "Whether other ranks reach it directly; if not, it is ordinary memory.");
   nb::borrow<nb::class_<Group>>(module.attr("Communicator"))
       .def("allocate", &allocate, nb::arg("nbytes"),
-           "Memory that the ranks of a host share, zeroed: collectives on it copy nothing. Collective and "
-           "blocking; sizes may differ.");
+           "Allocates zeroed memory that the ranks of a host share, on which collectives copy nothing. "
+           "Collective and blocking; sizes may differ.");
 }
 
 }  // namespace tutti::python

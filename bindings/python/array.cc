@@ -22,7 +22,7 @@ Error not_contiguous() {
 }
 
 Error read_only() {
-  return refused(Code::invalid_argument, "the array is read-only, but an operation is to write into it");
+  return refused(Code::invalid_argument, "the array is read-only, but the operation writes into it");
 }
 
 Error wrong_type(const std::string& elements) {
@@ -33,27 +33,27 @@ Error wrong_type(const std::string& elements) {
           "float64, float8_e4m3fn, float8_e5m2 and bool; data that only moves can be viewed as uint8");
 }
 
-// Names its type, such as "elements of type complex64", if the array tells it.
+// Returns a text such as "elements of type complex64" if the array has a dtype, and `otherwise` if not.
 std::string elements_of(nb::handle array, const std::string& otherwise) {
   const nb::object dtype = nb::getattr(array, "dtype", nb::none());
   return dtype.is_none() ? otherwise : std::string("elements of type ") + nb::str(dtype).c_str();
 }
 
-// The text of the exception that exporting `array` raises; an array that is not understood here has none.
+// Returns the text of the exception that exporting `array` raises, or another text if it raises none.
 std::string why_not_exported(nb::handle array) {
   try {
     array.attr("__dlpack__")();
   } catch (const nb::python_error& error) {
     return nb::str(error.value()).c_str();
   }
-  return "it has a form that is not known";
+  return "its format is not known";
 }
 
-// The type of a letter of the struct module. Signed integers go by size, since "l" has 4 bytes on some
-// systems.
+// Returns the type for a letter of the struct module. The size decides between signed integers, since "l" has
+// 4 bytes on some systems.
 std::optional<DataType> type_of_format(const char* format, std::size_t size) {
   if (format == nullptr) return DataType::uint8;
-  // Both mean native order, since tutti runs only where that is little-endian.
+  // All three mean native order, since tutti runs only where that is little-endian.
   if (*format == '@' || *format == '=' || *format == '<') ++format;
   if (*format == '\0' || format[1] != '\0') return std::nullopt;
   const auto sized = [&](DataType one, DataType four, DataType eight) -> std::optional<DataType> {
@@ -184,7 +184,7 @@ void Array::take_dlpack(nb::handle object, bool write) {
   } else {
     throw refused(Code::unsupported, elements_of(object, "an array") + " of a " +
                                          nb::type_name(object.type()).c_str() +
-                                         " cannot be had by DLPack: " + why_not_exported(object));
+                                         " cannot be exported by DLPack: " + why_not_exported(object));
   }
 }
 

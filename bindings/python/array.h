@@ -11,12 +11,12 @@ namespace tutti::python {
 
 namespace nb = nanobind;
 
-// `Array` is the memory of a Python object, held while an operation uses it: an object with the buffer
+// An `Array` is the memory of a Python object, held while an operation uses it: an object with the buffer
 // protocol, an array of ml_dtypes' bfloat16 or float8, or, by DLPack, a tensor on the CPU. Requires the GIL.
 class Array {
  public:
-  // These throw `invalid_argument` (not contiguous, read-only), `unsupported` (an element type that tutti
-  // does not have, another device), or TypeError.
+  // These throw `invalid_argument` (if the array is not contiguous or read-only), `unsupported` (if tutti
+  // does not have the element type, or the array is on another device), or TypeError.
   static Array to_read(nb::handle object) { return Array(object, false); }
   static Array to_write(nb::handle object) { return Array(object, true); }
   // Returns nothing for None.
@@ -32,9 +32,10 @@ class Array {
 
   Array() = default;
   Array(nb::handle object, bool write);
-  // Whether the object has the buffer protocol, and uses it.
+  // Takes the memory by the buffer protocol. Returns whether the object has it.
   bool take_buffer(nb::handle object, bool write);
-  // Arrays of ml_dtypes' types have no buffer, but have one as integers of the same size.
+  // Does the same for arrays of ml_dtypes' types, which have the buffer protocol only as integers of the same
+  // size.
   bool take_named_type(nb::handle object, bool write);
   void take_dlpack(nb::handle object, bool write);
 

@@ -19,16 +19,16 @@ namespace tutti::python {
 
 namespace {
 
-// The time that an interrupted call may take to tell the other ranks.
+// An interrupted call may take this long to tell the other ranks.
 constexpr std::chrono::milliseconds parting{3000};
 
-// The groups that are open. The GIL guards them.
+// Returns the groups that are open. The GIL protects the list.
 std::vector<Group*>& open_groups() {
   static auto* const all = new std::vector<Group*>;
   return *all;
 }
 
-// Runs `make` interruptibly, and makes a Group of the communicator that it returns in time.
+// Runs `make` so that Ctrl-C can interrupt it, and makes a Group of the communicator that it returns.
 template <class Make>
 std::unique_ptr<Group> new_group(Make make, const std::function<void()>& give_up) {
   const auto made = held_without_gil(std::optional<Communicator>());
@@ -36,8 +36,8 @@ std::unique_ptr<Group> new_group(Make make, const std::function<void()>& give_up
   return *made ? std::make_unique<Group>(*std::move(*made)) : nullptr;
 }
 
-// Returns what to do if Ctrl-C ends the wait for a blocking collective of `communicator`: the others must not
-// wait for it either.
+// Returns the function to call if Ctrl-C ends the wait for a blocking collective of `communicator`. It aborts
+// the communicator, so that the other ranks do not wait either.
 std::function<void()> aborting(const std::shared_ptr<Communicator>& communicator) {
   return [communicator] { communicator->abort("interrupted"); };
 }
@@ -194,24 +194,25 @@ void bind_group(nb::module_& module) {
           "This process's number in the group, from 0.")
       .def_prop_ro(
           "size", [](const Group& self) { return self.open()->size(); }, "The number of ranks.")
-      .def_prop_ro("closed", &Group::closed, "Whether `close` was called; then no other method may be.")
+      .def_prop_ro("closed", &Group::closed,
+                   "Whether `close` was called. Then no other method may be called.")
       .def(
           "error", [](const Group& self) { return error_object(self.open()->status()); },
           "The first cause of failure; None if it has not failed.")
       .def("close", &Group::close,
-           "Ends operations in flight and tells the other ranks that this one leaves; but not before memory "
-           "of its `allocate` has been let go.")
+           "Ends operations in flight. The other ranks are told that this one leaves once memory of its "
+           "`allocate` has been released.")
       .def("describe", &describe, nb::arg("rank"), "Returns a text such as 'rank 3 (host b, pid 4711)'.")
       .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
            "Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, "
-           "then by rank. None for ranks whose color is None.")
+           "then by rank. Returns None on ranks whose color is None.")
       .def("shrink", &shrink, nb::arg("min_size") = 0,
            "After a rank was lost: the communicator of the survivors, and how many of this one's collectives "
            "all of them have completed. Every survivor calls it. Collective and blocking.")
       .def("abort", &abort, nb::arg("reason") = "no reason given",
            "Ends everything pending and later with AbortedError, on all ranks. From any thread; returns at "
            "once.")
-      .def("statistics", &statistics, "Counts of operations, messages, bytes and connections.")
+      .def("statistics", &statistics, "Returns counts of operations, messages, bytes and connections.")
       .def(
           "descriptor", [](const Group& self) { return self.open()->descriptor(); },
           "For event loops: readable when there is something to do, then call `progress`.")

@@ -17,8 +17,8 @@
 
 namespace tutti::python {
 
-// Returns a pointer to `value` that destroys it without the GIL: to destroy a communicator needs the baton,
-// and the thread that has the baton may want the GIL.
+// Returns a pointer to `value` that destroys it without holding the GIL. Destroying a communicator needs the
+// baton, and the thread that has the baton may be waiting for the GIL.
 template <class T>
 std::shared_ptr<T> held_without_gil(T value) {
   return std::shared_ptr<T>(new T(std::move(value)), [](T* held) {
@@ -28,8 +28,8 @@ std::shared_ptr<T> held_without_gil(T value) {
   });
 }
 
-// `Group` is a Communicator that can be closed. It closes when the interpreter ends, so that the other ranks
-// are told. Requires the GIL.
+// A `Group` is a Communicator that can be closed. It closes when the interpreter ends, so that the other
+// ranks are told. Its functions require the GIL.
 class Group {
  public:
   explicit Group(Communicator communicator);
@@ -37,15 +37,15 @@ class Group {
   Group& operator=(const Group&) = delete;
   ~Group();
 
-  // Returns one reference more, since another thread may close the group meanwhile. Throws `invalid_argument`
-  // once closed.
+  // Returns another reference, since another thread may close the group meanwhile. Throws `invalid_argument`
+  // once the group is closed.
   std::shared_ptr<Communicator> open() const;
   bool closed() const { return communicator_ == nullptr; }
   void close();
   static void close_all();
 
-  // Issues by `start(communicator)`, without the GIL. Throws if the arguments are wrong: such a call has not
-  // begun, and the ranks are still in step.
+  // Issues an operation by `start(communicator)`, without the GIL. Throws if the arguments are wrong; such a
+  // call has not begun, so the ranks are still in step.
   template <class Start>
   Operation issue(Kept kept, Start&& start) {
     release_finished();
@@ -71,7 +71,7 @@ struct How {
   operator CallOptions() const;
 };
 
-// Keeps arrays, and a user's function, for an operation.
+// Keeps arrays, and a user's function, alive for an operation.
 template <class... Arrays>
 Kept kept(nb::handle op, Arrays&&... arrays) {
   Kept all;
@@ -81,7 +81,7 @@ Kept kept(nb::handle op, Arrays&&... arrays) {
   return all;
 }
 
-// The methods by subject: reductions, moving data, point to point, and the rest.
+// These bind the methods by subject: reductions, moving data, point to point, and the rest.
 void bind_reductions(nb::class_<Group>& group);
 void bind_movements(nb::class_<Group>& group);
 void bind_messages(nb::class_<Group>& group);
@@ -89,8 +89,8 @@ void bind_group(nb::module_& module);
 void bind_functions(nb::module_& module);
 void bind_allocation(nb::module_& module);
 
-// Runs `body()`, which blocks, on a thread of its own, so that Ctrl-C gets through: then `give_up` is called,
-// which should end that thread. The thread is left to itself if it has not ended within a moment.
+// Runs `body()`, which blocks, on a thread of its own, so that this thread notices Ctrl-C. Then `give_up` is
+// called, which should end that thread. The thread is abandoned if it has not ended shortly afterwards.
 void interruptibly(std::function<void()> body, const std::function<void()>& give_up);
 
 }  // namespace tutti::python

@@ -23,16 +23,16 @@ Operation recv(Group& group, nb::handle array, int peer, std::uint64_t tag, Seco
   return group.issue(kept({}, std::move(to)), [&](Communicator& c) { return c.recv(out, peer, tag, how); });
 }
 
-// Reads a number that names a rank or a tag; throws TypeError for anything else.
+// Reads a number that is a rank or a tag. Throws TypeError for anything else.
 template <class Number>
 Number number(nb::handle transfer, const char* name) {
   Number value{};
   if (!nb::try_cast(transfer.attr(name), value))
-    throw nb::type_error((std::string(name) + " of a transfer must be a whole number that fits").c_str());
+    throw nb::type_error((std::string(name) + " of a transfer must be an integer in range").c_str());
   return value;
 }
 
-// Both tutti.Send and tutti.Recv say which they are.
+// Issues transfers; tutti.Send and tutti.Recv differ by their attribute `sends`.
 Operation batch(Group& group, const nb::iterable& transfers, Seconds timeout) {
   Kept arrays;
   std::vector<Transfer> legs;
@@ -55,13 +55,14 @@ void bind_messages(nb::class_<Group>& group) {
   const auto timeout = nb::arg("timeout") = nb::none();
   group
       .def("send", &send, nb::arg("array"), nb::arg("peer"), nb::arg("tag") = 0, nb::kw_only(), timeout,
-           "A message to rank `peer`; over when the array may be reused.")
+           "Sends a message to rank `peer`. The Work is over when the array may be reused.")
       .def("recv", &recv, nb::arg("array"), nb::arg("peer") = any_rank, nb::arg("tag") = any_tag,
            nb::kw_only(), timeout,
-           "A message from rank `peer` or any, with `tag` or any: the earliest that fits. The array may be "
-           "larger than the message.")
+           "Receives the earliest message from rank `peer` (or any rank) with `tag` (or any tag). The array "
+           "may be larger than the message.")
       .def("batch", &batch, nb::arg("transfers"), nb::kw_only(), timeout,
-           "Starts all transfers, of tutti.Send and tutti.Recv, together; over when the last is.");
+           "Starts all transfers (tutti.Send and tutti.Recv) together. The Work is over when all of them "
+           "are.");
 }
 
 }  // namespace tutti::python

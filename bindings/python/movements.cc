@@ -12,7 +12,7 @@ using Counts = std::vector<std::uint64_t>;
 using Seconds = std::optional<double>;
 using Name = std::optional<std::string>;
 
-// Throws if `given` is missing at the root, which must bring it.
+// Throws if the root has not given an argument that it must give.
 void check_root_has(const Group& group, int root, bool given, const char* missing) {
   if (group.open()->rank() == root && !given) throw Error(Status(Code::invalid_argument, missing));
 }
@@ -133,27 +133,30 @@ void bind_movements(nb::class_<Group>& group) {
   const auto named = nb::kw_only();
   group
       .def("broadcast", &broadcast, array, root, named, timeout, algorithm,
-           "Every rank's array becomes the root's.")
+           "Copies the root's array to every rank.")
       .def("all_gather", &all_gather, array, nb::arg("out") = nb::none(), named, timeout, algorithm,
-           "`out` becomes the arrays of rank 0, rank 1, ... Without `out`, `array` holds a block for each "
-           "rank and the own block is the input.")
+           "Copies the arrays of rank 0, rank 1, ... to `out`. Without `out`, `array` holds a block for each "
+           "rank, and this rank's block is the input.")
       .def("all_gather_v", &all_gather_v, array, out, nb::arg("counts"), named, timeout, algorithm,
-           "As all_gather, with counts[r] elements from rank r; the same counts on all ranks.")
+           "Does the same as all_gather, with counts[r] elements from rank r. The counts are the same on all "
+           "ranks.")
       .def("all_to_all", &all_to_all, array, nb::arg("out") = nb::none(), named, timeout, algorithm,
            "Block r of `array` goes to rank r, block r of `out` comes from it. Without `out`, in place.")
       .def("all_to_all_v", &all_to_all_v, array, nb::arg("in_counts"), out, nb::arg("out_counts"), named,
            timeout, algorithm,
-           "in_counts[r] elements go to rank r, out_counts[r] come from it; what one side sends the other "
-           "must expect.")
+           "in_counts[r] elements go to rank r, and out_counts[r] come from it. The counts of sender and "
+           "receiver must agree.")
       .def("gather", &gather, array, nb::arg("out") = nb::none(), root, named, timeout, algorithm,
-           "As all_gather, on `root` only; elsewhere `out` may be None.")
+           "Does the same as all_gather on `root` only. Elsewhere `out` may be None.")
       .def("gather_v", &gather_v, array, nb::arg("out") = nb::none(), nb::arg("counts") = nb::none(), root,
-           named, timeout, algorithm, "counts[r] elements come from rank r, which only the root must know.")
+           named, timeout, algorithm,
+           "Copies counts[r] elements of rank r to the root. Only the root needs `counts`.")
       .def("scatter", &scatter, array, out, root, named, timeout, algorithm,
            "Block r of the root's `array` goes to rank r; elsewhere `array` may be None.")
       .def("scatter_v", &scatter_v, array, counts, out, root, named, timeout, algorithm,
-           "counts[r] elements go to rank r, which only the root must know.")
-      .def("barrier", &barrier, named, timeout, algorithm, "Over when every rank has called it.");
+           "Copies counts[r] elements of the root to rank r. Only the root needs `counts`.")
+      .def("barrier", &barrier, named, timeout, algorithm,
+           "The Work is over when every rank has called `barrier`.");
 }
 
 }  // namespace tutti::python

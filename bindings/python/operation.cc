@@ -20,17 +20,17 @@ struct Orphan {
   Kept kept;
 };
 
-// The GIL guards it. It is never destroyed: at the end of the process there may be no interpreter to release
-// objects to.
+// Returns the operations whose handles were destroyed early. The GIL protects the list. It is never
+// destroyed, since there may be no interpreter at the end of the process to release objects to.
 std::vector<Orphan>& orphans() {
   static auto* const all = new std::vector<Orphan>;
   return *all;
 }
 
-// Ctrl-C waits for at most this long.
+// A wait notices Ctrl-C after at most this long.
 constexpr std::chrono::milliseconds slice{100};
 
-// The thread that finds out calls back, unless the interpreter is gone.
+// Calls back on the thread that notices the end of the operation, unless the interpreter has ended.
 void call_back(PyObject* callback, const Status& status) {
   if (Py_IsInitialized() == 0) return;
   const nb::gil_scoped_acquire acquired;
@@ -39,7 +39,7 @@ void call_back(PyObject* callback, const Status& status) {
     function(error_object(status));
   } catch (nb::python_error& error) {
     if (error.matches(PyExc_KeyboardInterrupt)) {
-      PyErr_SetInterrupt();  // once more, for the program: Ctrl-C came while the callback ran
+      PyErr_SetInterrupt();  // raised again for the program, since Ctrl-C came while the callback ran
     } else {
       error.discard_as_unraisable(function);
     }
@@ -76,7 +76,7 @@ bool Operation::wait(std::optional<double> timeout) {
           over = work_.wait_for(std::min<std::chrono::nanoseconds>(slice, deadline.remaining()));
         } catch (const Error&) {
           if (!work_.done()) throw;
-          over = true;  // raised below, unless Ctrl-C is why it failed
+          over = true;  // the error is raised below, unless Ctrl-C caused it
         }
       }
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -105,7 +105,7 @@ nb::object Operation::received() const {
 void release_finished() {
   std::vector<Orphan>& all = orphans();
   if (all.empty()) return;
-  // They leave the list first: releasing them may run any code.
+  // They are removed from the list first, since releasing them may run any code.
   const auto over = std::partition(all.begin(), all.end(), [](const Orphan& o) { return !o.work.done(); });
   const std::vector<Orphan> finished(std::make_move_iterator(over), std::make_move_iterator(all.end()));
   all.erase(over, all.end());
@@ -114,15 +114,14 @@ void release_finished() {
 void bind_work(nb::module_& module) {
   nb::class_<Operation>(module, "Work", "An operation in flight, and the arrays that it works on.")
       .def("wait", &Operation::wait, nb::arg("timeout") = nb::none(),
-           "Returns True when the operation is over; raises the error if it failed. After `timeout` seconds "
-           "False, "
-           "if it still runs, which does not disturb it. Other threads run meanwhile, and Ctrl-C ends the "
-           "wait.")
+           "Returns True when the operation is over, and raises the error if it failed. Returns False if it "
+           "still runs after `timeout` seconds, and then it continues. Other threads run meanwhile, and "
+           "Ctrl-C ends the wait.")
       .def("done", &Operation::done, "Whether it is over, successfully or not.")
       .def("error", &Operation::error, "Why it failed; None while it runs and after success.")
       .def("then", &Operation::then, nb::arg("callback"),
-           "Calls callback(error) once it is over, on the thread that notices; at once if it is over "
-           "already. Must be short and must not wait.")
+           "Calls callback(error) once the operation is over, on the thread that notices it, or at once if "
+           "it is over already. The callback must be short and must not wait.")
       .def_prop_ro("received", &Operation::received, "After a successful recv: source, tag, bytes.");
 }
 

@@ -13,15 +13,15 @@
 
 namespace tutti::python {
 
-// The objects that must stay alive until an operation is over.
+// `Kept` are the objects that must stay alive until an operation is over.
 struct Kept {
   std::vector<Array> arrays;
   nb::object op;
 };
 
-// `Operation` is a `Work` with the arrays that it works on. It requires the GIL, and releases it wherever it
-// may block, since a driving thread may want it for a callback. If it is destroyed before the operation is
-// over, the arrays are kept until then.
+// An `Operation` is a `Work` with the arrays that it works on. It requires the GIL, and releases it wherever
+// it may block, since the driving thread may need it for a callback. If it is destroyed before the operation
+// is over, the arrays are kept until then.
 class Operation {
  public:
   Operation(Work work, Kept kept) : work_(std::move(work)), kept_(std::move(kept)) {}
@@ -29,7 +29,8 @@ class Operation {
   Operation& operator=(Operation&&) = delete;
   ~Operation();
 
-  // False if it still runs after so many seconds. Signal handlers run meanwhile, and Ctrl-C ends the wait.
+  // Returns false if it still runs after `timeout` seconds. Signal handlers run meanwhile, and Ctrl-C ends
+  // the wait.
   bool wait(std::optional<double> timeout);
   bool done() const { return work_.done(); }
   nb::object error() const;
@@ -41,13 +42,13 @@ class Operation {
   Kept kept_;
 };
 
-// Releases the arrays of operations that are over by now, but whose handles were destroyed before.
+// Releases the arrays of operations that have ended after their handles were destroyed.
 void release_finished();
 
-// Converts `seconds` for the library; a time too long for it is no limit. Throws for a negative number or
-// none.
+// Converts `seconds` for the library. A time that is too long for it means no limit. Throws for a negative
+// number and for NaN.
 std::chrono::nanoseconds duration(double seconds);
-// The same for a limit that may be left out, which is zero for the library.
+// Does the same for a limit that may be missing, which is zero for the library.
 std::chrono::nanoseconds limit(std::optional<double> seconds);
 
 void bind_work(nb::module_& module);

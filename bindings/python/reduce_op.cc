@@ -20,8 +20,8 @@ nb::object bytes_view(const void* data, std::size_t bytes, int flags) {
   return nb::steal(PyMemoryView_FromMemory(memory, static_cast<Py_ssize_t>(bytes), flags));
 }
 
-// Runs on the driving thread, which does not have the GIL. An exception fails the operation on all ranks,
-// with its text, as one in C++ does.
+// Calls a user's Python function, on the driving thread, which does not have the GIL. An exception fails the
+// operation on all ranks, with its text, as an exception of a C++ function does.
 void call_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
                    void* state) {
   if (Py_IsInitialized() == 0) throw std::runtime_error("the Python interpreter has ended");
@@ -35,7 +35,7 @@ void call_function(const void* left, const void* right, void* out, std::size_t c
     // The exception itself must not outlive the lock.
     const std::string text =
         nb::str(error.type().attr("__name__")).c_str() + std::string(": ") + nb::str(error.value()).c_str();
-    // Raised for the program only now that no more Python objects are made: str() would raise it here.
+    // The interrupt is raised again for the program only now, since str() above would raise it here.
     if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
     throw std::runtime_error(text);
   }
@@ -64,8 +64,8 @@ ReduceOp reduction(nb::handle given) {
 }
 
 void bind_reduce_op(nb::module_& module) {
-  nb::class_<Reduction> reduce_op(
-      module, "ReduceOp", "The operation that combines elements; a name such as \"sum\" does as well.");
+  nb::class_<Reduction> reduce_op(module, "ReduceOp",
+                                  "The operation that combines elements; a name such as \"sum\" also works.");
   reduce_op
       .def_static(
           "premultiplied_sum",
@@ -73,13 +73,12 @@ void bind_reduce_op(nb::module_& module) {
             return Reduction{ReduceOp::premultiplied_sum(factor), {}};
           },
           nb::arg("factor"),
-          "Each rank's input times its factor, then summed; ranks may have different ones.")
+          "Multiplies each rank's input by its factor, and sums. Ranks may have different factors.")
       .def_static("user", &user, nb::arg("name"), nb::arg("function"), nb::arg("commutative") = true,
-                  "By function(left, right, out, dtype): bytes, and the name of their type. Writes left op "
-                  "right into out. "
-                  "Associative; one that is not commutative is applied in the order of ranks. The same under "
-                  "the same "
-                  "name on all ranks. If it raises, the operation fails with AbortedError on all ranks.")
+                  "Makes an operation from function(left, right, out, dtype), which gets bytes and the name "
+                  "of their type, and writes left op right into out. It must be associative, and the same on "
+                  "all ranks under one name. If it is not commutative, it is applied in the order of ranks. "
+                  "If it raises, the operation fails with AbortedError on all ranks.")
       .def_prop_ro(
           "name", [](const Reduction& self) { return self.op.name(); }, "Its name.")
       .def("__repr__", [](const Reduction& self) { return "tutti.ReduceOp(" + self.op.name() + ")"; });

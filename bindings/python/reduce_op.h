@@ -8,13 +8,14 @@ namespace tutti::python {
 
 namespace nb = nanobind;
 
-// `Reduction` is a ReduceOp, with the Python function that it calls if it is the user's own.
+// A `Reduction` is a ReduceOp, with the Python function that it calls if it is a user's operation.
 struct Reduction {
   ReduceOp op;
   nb::object function;
 };
 
-// Takes a name or an object. Throws `invalid_argument` for an unknown name, TypeError for anything else.
+// Converts a name or an object. Throws `invalid_argument` for an unknown name, and TypeError for anything
+// else.
 ReduceOp reduction(nb::handle given);
 
 void bind_reduce_op(nb::module_& module);

@@ -12,7 +12,8 @@ using Counts = std::vector<std::uint64_t>;
 using Seconds = std::optional<double>;
 using Name = std::optional<std::string>;
 
-// Calls `in_place(communicator, buffer, op, options)` or `apart(communicator, in, out, op, options)`.
+// Issues a reduction by `in_place(communicator, buffer, op, options)` or, if there is an output, by
+// `apart(communicator, in, out, op, options)`.
 template <class InPlace, class Apart>
 Operation reduce_by(Group& group, nb::handle array, nb::handle out, nb::handle op, const How& how,
                     InPlace in_place, Apart apart) {
@@ -43,7 +44,7 @@ Operation all_reduce(Group& group, nb::handle array, nb::handle out, nb::handle 
       });
 }
 
-// Only the root's `out` is written, so the others need none.
+// Only the root writes `out`, so the other ranks need none.
 Operation reduce(Group& group, nb::handle array, nb::handle out, int root, nb::handle op, Seconds timeout,
                  const Name& algorithm) {
   if (group.open()->rank() != root) {
@@ -123,20 +124,21 @@ void bind_reductions(nb::class_<Group>& group) {
   const auto named = nb::kw_only();
   group
       .def("all_reduce", &all_reduce, array, nb::arg("out") = nb::none(), op, named, timeout, algorithm,
-           "Every rank: the reduction of all ranks' arrays, the same bits on all. Without `out`, in place.")
+           "Reduces all ranks' arrays on every rank, with the same bits on all. Without `out`, it works in "
+           "place.")
       .def("reduce", &reduce, array, nb::arg("out") = nb::none(), nb::arg("root") = 0, op, named, timeout,
-           algorithm, "As all_reduce, on `root` only; elsewhere nothing is written.")
+           algorithm, "Does the same as all_reduce on `root` only. Elsewhere nothing is written.")
       .def("reduce_scatter", &reduce_scatter, array, nb::arg("out") = nb::none(), op, named, timeout,
            algorithm,
            "Block r of the reduced array goes to rank r; `array` holds a block for each rank. Without `out` "
-           "the result replaces the own block, and the others are undefined afterwards.")
+           "the result replaces this rank's block, and the other blocks are undefined afterwards.")
       .def("reduce_scatter_v", &reduce_scatter_v, array, out, nb::arg("counts"), op, named, timeout,
-           algorithm, "As reduce_scatter, with counts[r] elements for rank r.")
+           algorithm, "Does the same as reduce_scatter, with counts[r] elements for rank r.")
       .def("scan", &scan, array, nb::arg("out") = nb::none(), op, named, timeout, algorithm,
-           "Rank r: the reduction over ranks 0 to r. Without `out`, in place.")
+           "Reduces, on rank r, the arrays of ranks 0 to r. Without `out`, it works in place.")
       .def("exscan", &exscan, array, nb::arg("out") = nb::none(), op, named, timeout, algorithm,
-           "Rank r: the reduction over ranks 0 to r-1; rank 0's output is left as it was. Without `out`, in "
-           "place.");
+           "Reduces, on rank r, the arrays of ranks 0 to r-1; rank 0's output is left unchanged. Without "
+           "`out`, it works in place.");
 }
 
 }  // namespace tutti::python

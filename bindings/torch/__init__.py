@@ -16,7 +16,7 @@ def _create(options, backend_options):
     return _C.create(options.store, options.group_rank, options.group_size, options.timeout)
 
 
-# A program that ends without destroy_process_group takes leave of the other ranks, so that they do not count it as lost.
+# A program that ends without destroy_process_group says goodbye to the other ranks, so that they do not count it as lost.
 atexit.register(_C.leave)
 if "tutti" not in _dist.Backend.backend_list:
     _dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu"])

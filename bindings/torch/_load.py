@@ -14,7 +14,7 @@ from . import build
 
 
 def _cached(name, include, library):
-    """The path of a compiled extension: other sources, or another library, have another one."""
+    """Returns the path of the compiled extension, which depends on its sources and on the library."""
     key = hashlib.sha256(str(library).encode())
     for source in sorted((include / "tutti" / "bindings" / "torch").glob("*.[ch]*")):
         key.update(source.read_bytes())

@@ -10,7 +10,8 @@
 namespace tutti_torch {
 namespace {
 
-// All groups that this process has made. It is never destroyed, since groups may outlive static objects.
+// `Living` holds all groups that this process has made. It is never destroyed, since groups may outlive
+// static objects.
 struct Living {
   std::mutex mutex;
   std::set<ProcessGroupTutti*> groups;
@@ -65,7 +66,7 @@ ProcessGroupTutti::Borrowed ProcessGroupTutti::comm() const {
   return comm;
 }
 
-// Ends the operations in flight and takes leave of the other ranks, so that they do not count this rank as
+// Ends the operations in flight and says goodbye to the other ranks, so that they do not count this rank as
 // lost.
 void ProcessGroupTutti::shutdown() {
   if (birth_.forked_since()) return;
@@ -96,7 +97,7 @@ c10d::ErrorType ProcessGroupTutti::getError() {
 }
 #endif
 
-// Only the members call this, so that it cannot be a collective of the whole group.
+// Only the members of the new group call this, so it cannot be a collective of the whole group.
 intrusive_ptr<c10d::Backend> ProcessGroupTutti::split(const intrusive_ptr<c10d::Store>& store,
                                                       const std::vector<int>& ranks,
                                                       const intrusive_ptr<Options>& options) {
@@ -114,9 +115,9 @@ intrusive_ptr<c10d::Backend> ProcessGroupTutti::merge(const intrusive_ptr<c10d::
                                                 options ? options->timeout : options_->timeout);
 }
 
-// --- several operations as one: all start at once anyway ---
+// --- coalescing: the operations start at once, and only their works are combined ---
 
-// Coalescing may have begun already: torch does not end it if an exception leaves the block.
+// Coalescing may have begun already, since torch does not end it if an exception leaves the block.
 void ProcessGroupTutti::startCoalescing() {
   coalesced_.clear();
   coalescing_ = true;

@@ -30,24 +30,24 @@ using Tensors = std::vector<at::Tensor>;
 using Works = std::vector<intrusive_ptr<Work>>;
 using Milliseconds = std::chrono::milliseconds;
 
-// `ProcessGroupTutti` is a process group's backend "tutti": torch.distributed's operations on one
-// communicator.
+// `ProcessGroupTutti` is the backend "tutti" of a process group: it runs torch.distributed's operations on
+// one communicator.
 //
-// An operation starts on the caller's thread, and `wait` makes progress on the thread that waits; no thread
-// stands between them. A failed operation fails the group, as in the library: every pending and later
-// operation ends with that first cause. Threads that issue operations on one group order themselves, as c10d
-// requires; any thread may call `abort`, `shutdown` and `getError`.
+// An operation starts on the caller's thread, and `wait` makes progress on the waiting thread, with no other
+// thread in between. A failed operation fails the group, as in the library: every pending and later operation
+// ends with that first cause. Threads that issue operations on one group must agree on their order, as c10d
+// requires. Any thread may call `abort`, `shutdown` and `getError`.
 //
-// Members without `override` are virtual functions that came after torch 2.1.
+// Public functions without `override` override virtual functions of versions after torch 2.1.
 class ProcessGroupTutti : public c10d::Backend {
  public:
-  // Blocks until all `size` ranks have come. Call it without the GIL.
+  // Blocks until all `size` ranks have come. The caller must not hold the GIL.
   ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size, Milliseconds timeout);
   ~ProcessGroupTutti() override;
 
-  // Shuts down all groups of this process when it ends, so that others do not take it for lost.
+  // Shuts down all groups of this process when it ends, so that other ranks do not count it as lost.
   static void shutdown_all();
-  // For a forked child: all groups belong to its parent.
+  // Drops all groups in a forked child, since they belong to its parent.
   static void forget_all();
 
   const std::string getBackendName() const override { return "tutti"; }
@@ -68,7 +68,7 @@ class ProcessGroupTutti : public c10d::Backend {
 #endif
   void startCoalescing() override;
   intrusive_ptr<Work> endCoalescing() override;
-  // All ranks count from zero, so they need not agree on a number.
+  // Does nothing, since all ranks count from zero and need not agree on a number.
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
@@ -116,31 +116,32 @@ class ProcessGroupTutti : public c10d::Backend {
   void monitoredBarrier(const c10d::BarrierOptions& options = {}, bool wait_all_ranks = false) override;
 
  private:
-  // An operation about to be issued.
+  // A `Plan` is an operation that is about to be issued.
   struct Plan {
     c10d::OpType type;
-    const char* name;      // "tutti:all_reduce"
-    Milliseconds timeout;  // the call's; zero or kUnsetTimeout: the group's
-    Tensors inputs;        // for the profiler
-    Tensors outputs;       // the result
-    Tensors memory = {};   // further tensors that must live until it is over
+    const char* name;      // such as "tutti:all_reduce"
+    Milliseconds timeout;  // the call's limit; zero or kUnsetTimeout for the group's
+    Tensors inputs;        // shown by the profiler
+    Tensors outputs;       // value of `result()`
+    Tensors memory = {};   // other tensors that must live until the operation is over
     std::function<void()> epilogue = {};
   };
-  // `issue` calls the library once: int(const tutti_call_options*, tutti_work**).
+  // Issues an operation. `issue` calls the library once: int(const tutti_call_options*, tutti_work**).
   template <class Issue>
   intrusive_ptr<Work> start(Plan plan, const Issue& issue);
-  // A call's time limit.
+  // Returns a call's time limit.
   Milliseconds limit_of(Milliseconds given) const {
     return given.count() == 0 || given == c10d::kUnsetTimeout ? options_->timeout : limit(given);
   }
-  // Returns the works as one; profiled under one name, unless they have been profiled already.
+  // Combines works into one, which is profiled under one name unless they have been profiled already.
   intrusive_ptr<Work> together(const Works& works, c10d::OpType type, const char* name, const Tensors& inputs,
                                bool profiled);
-  // Issues several parts as one work: one `issue_part(i)` for each of `inputs`.
+  // Issues several parts as one work, with one call `issue_part(i)` for each of `inputs`.
   template <class IssuePart>
   intrusive_ptr<Work> start_together(c10d::OpType type, const char* name, const Tensors& inputs,
                                      const IssuePart& issue_part);
-  // The communicator for one call of the library, during which `shutdown` on another thread waits.
+  // A `Borrowed` is the communicator for one call of the library. `shutdown` on another thread waits until it
+  // is returned.
   class Borrowed {
    public:
     Borrowed(tutti_comm* comm, std::shared_lock<std::shared_mutex> lock)
@@ -151,9 +152,9 @@ class ProcessGroupTutti : public c10d::Backend {
     tutti_comm* comm_;
     std::shared_lock<std::shared_mutex> lock_;
   };
-  // Null after `shutdown`.
+  // Returns null after `shutdown`.
   Borrowed borrow() const;
-  // Throws after `shutdown`.
+  // Returns the communicator, and throws after `shutdown`.
   Borrowed comm() const;
   intrusive_ptr<Work> receive(Tensors& tensors, int peer, int tag, c10d::OpType type, const char* name);
   void lead_monitored_barrier(Milliseconds timeout, bool wait_all_ranks);
@@ -161,18 +162,18 @@ class ProcessGroupTutti : public c10d::Backend {
 
   const Birth birth_;
   mutable std::shared_mutex comm_mutex_;
-  tutti_comm* comm_ = nullptr;  // null once shut down
+  tutti_comm* comm_ = nullptr;  // null after `shutdown`
   const std::shared_ptr<Completions> completions_ = std::make_shared<Completions>();
   const intrusive_ptr<Options> options_;
   std::uint64_t sequence_ = 0;
   std::uint64_t monitored_barriers_ = 0;
-  bool coalescing_ = false;  // the caller will ask for one work
+  bool coalescing_ = false;  // whether the caller will ask for one work at the end
   Works coalesced_;
-  bool in_parts_ = false;  // an operation that is issued is part of one to the caller
+  bool in_parts_ = false;  // whether operations are issued as parts of one
 };
 
-// The destructor calls this first, on any thread: it shuts the group down in the way that the host program's
-// threads need.
+// The destructor calls this first, on any thread. It shuts the group down as the threads of the host program
+// require.
 extern void (*before_destruction)(ProcessGroupTutti*);
 
 template <class Issue>

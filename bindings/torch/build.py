@@ -3,8 +3,8 @@
     python build.py OUTPUT --include FOLDER --library libtutti.so
     python build.py --name
 
-The latter prints the file name that such an extension has. One translation unit: torch's headers take longer to read
-than everything else.
+The latter prints the file name that such an extension has. There is one translation unit, since torch's headers take
+longer to compile than everything else.
 """
 import argparse
 import os
@@ -36,7 +36,7 @@ def _command(output, include, library):
         value = getattr(torch._C, f"_PYBIND11_{key}", None)
         if value is not None:
             flags.append(f'-DPYBIND11_{key}="{value}"')
-    # In a package the library lies one folder up; torch's own are in the process already.
+    # In a package the library is one folder up. The process has loaded torch's own libraries already.
     libraries = [str(library), "-Wl,-rpath,$ORIGIN/..", f"-Wl,-rpath,{library.parent}",
                  f"-L{Path(torch.__file__).parent / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10"]
     compiler = os.environ.get("CXX", "c++").split()
@@ -44,7 +44,7 @@ def _command(output, include, library):
 
 
 def build(output, include, library):
-    """Takes half a minute, and 1.1 GB of memory. The file appears when it is complete."""
+    """Compiles the extension, in half a minute and 1.1 GB of memory. The file appears when it is complete."""
     unit = "".join(f'#include "bindings/torch/{source}"\n' for source in SOURCES)
     temporary = f"{output}.{os.getpid()}"
     command = _command(temporary, include, library)

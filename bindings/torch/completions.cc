@@ -9,8 +9,9 @@
 namespace tutti_torch {
 namespace {
 
-// While it lives, threads start with all signals blocked: signals are for the program's own threads. The
-// library has the same class inside, but bindings see public headers only, and no public function needs it.
+// While a `SignalsBlocked` lives, its thread starts new threads with all signals blocked, since signals
+// belong to the program's own threads. The library has the same class, but a binding uses public headers
+// only, and no public function needs the class.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -38,7 +39,7 @@ void Completions::add(c10::intrusive_ptr<PendingWork> work) {
     outstanding_.push_back(entry);
     if (leader_of_ == nullptr) summon();
   }
-  // This needs no lock held: the operation may be over, which calls back at once.
+  // The lock must not be held here: an operation that is over already calls back at once.
   for (const WorkHandle& handle : work->handles()) {
     auto* state = new std::shared_ptr<Entry>(entry);
     if (tutti_work_then(handle.get(), &Completions::on_over, state) != TUTTI_OK) delete state;
@@ -58,7 +59,7 @@ void Completions::on_over(void* state, int, const char*, int) {
 
 void Completions::handle_over(const std::shared_ptr<Entry>& entry) {
   const std::lock_guard lock(mutex_);
-  // The leader settles the operation that it waits for.
+  // The leader itself settles the operation that it waits for.
   if (--entry->open != 0 || entry->work == nullptr || entry.get() == leader_of_ || entry->ready) return;
   entry->ready = true;
   outstanding_.remove(entry);

@@ -12,17 +12,18 @@
 
 namespace tutti_torch {
 
-// `Completions` settles operations that have a future, or that no thread waits for any more.
+// `Completions` settles the operations that have a future, or that no thread waits for any more.
 //
 // One thread leads: it makes progress for outstanding operations and settles them, oldest first. Futures run
 // their callbacks where they are completed, and a callback may wait for another operation (PowerSGD's does),
-// or for the interpreter. So a thread gives up the lead before it settles, and there are as many threads as
-// are needed for one to lead. They start with the first operation, are at most two more than the callbacks
-// that block, and end once `stop` was called and no operation is outstanding.
+// or for the interpreter. So a thread gives up the lead before it settles, and there are enough threads for
+// one to lead at any time. They start with the first operation, and their number is at most two more than
+// that of the callbacks that block. They end once `stop` was called and no operation is outstanding.
 class Completions : public std::enable_shared_from_this<Completions> {
  public:
   void add(c10::intrusive_ptr<PendingWork> work);
-  // Call it when the communicator is gone, which ends all operations. Does not wait.
+  // Lets the threads end. It must be called after the communicator was destroyed, which ends all operations.
+  // Does not wait.
   void stop();
 
  private:
@@ -37,7 +38,7 @@ class Completions : public std::enable_shared_from_this<Completions> {
   static void on_over(void* state, int code, const char* message, int peer);
   void handle_over(const std::shared_ptr<Entry>& entry);
   bool has_task() const { return !ready_.empty() || (leader_of_ == nullptr && !outstanding_.empty()); }
-  // Makes sure that a thread looks; call it with the lock held.
+  // Makes sure that a thread takes the lead. The caller must hold the lock.
   void summon();
   void run();
   c10::intrusive_ptr<PendingWork> take_ready();
@@ -47,7 +48,7 @@ class Completions : public std::enable_shared_from_this<Completions> {
   std::condition_variable changed_;
   Entries outstanding_;
   std::deque<std::shared_ptr<Entry>> ready_;
-  const Entry* leader_of_ = nullptr;  // that the leader waits for; null if no thread leads
+  const Entry* leader_of_ = nullptr;  // entry that the leader waits for; null if no thread leads
   int idle_ = 0;
   bool stopped_ = false;
 };

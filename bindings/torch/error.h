@@ -9,7 +9,7 @@ namespace tutti_torch {
 // torch.distributed.DistBackendError (RuntimeError for wrong arguments), with the library's words.
 std::exception_ptr last_error(int code, const char* what, std::chrono::milliseconds timeout);
 
-// Throws it unless `code` is TUTTI_OK. For calls that start no operation.
+// Throws that exception unless `code` is TUTTI_OK. It is for calls that start no operation.
 void check(int code, const char* what);
 
 }  // namespace tutti_torch

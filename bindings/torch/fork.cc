@@ -8,7 +8,7 @@
 namespace tutti_torch {
 namespace {
 
-std::atomic<std::uint32_t> forks_so_far{0};  // between the first program and this process
+std::atomic<std::uint32_t> forks_so_far{0};  // between the program's first process and this one
 void (*also_in_child)() = nullptr;
 
 }  // namespace
@@ -20,12 +20,12 @@ bool Birth::forked_since() const { return born_ != forks_so_far.load(std::memory
 void Birth::check() const {
   TORCH_CHECK_NOT_IMPLEMENTED(!forked_since(),
                               "tutti: a process group does not work in a forked child; call "
-                              "init_process_group there anew");
+                              "init_process_group in the child");
 }
 
 void count_forks(void (*in_child)()) {
   also_in_child = in_child;
-  // This fails only without memory; children must then not touch their parent's groups.
+  // This fails only if there is no memory. Then children are not protected from using their parent's groups.
   static_cast<void>(pthread_atfork(nullptr, nullptr, [] {
     forks_so_far.fetch_add(1, std::memory_order_relaxed);
     also_in_child();

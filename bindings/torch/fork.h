@@ -5,23 +5,23 @@
 namespace tutti_torch {
 
 // A `Birth` is a member of an object, and tells whether a parent of this process made the object. A thread
-// that does not exist here may hold such an object's locks, so none of them may be taken, and what it owns is
-// left alone.
+// that does not exist in this process may hold such an object's locks, so none of them may be taken, and its
+// members must not be touched.
 //
-// The library has such a count of its own, which the C interface does not show: a binding has locks of its
-// own to keep a child from, hears of forks anyhow to do so (`count_forks`), and may count them there.
+// The library has a similar count, which the C interface does not offer. The binding must handle forks anyway
+// to protect its own locks (`count_forks`), so it counts them there.
 class Birth {
  public:
   Birth();
   bool forked_since() const;
-  // Throws if `forked_since`.
+  // Throws if `forked_since` is true.
   void check() const;
 
  private:
   std::uint32_t born_;
 };
 
-// Counts forks from now on; `in_child` runs in each child before any other code of it.
+// Counts forks from now on. `in_child` runs in each child before any other code does.
 void count_forks(void (*in_child)());
 
 }  // namespace tutti_torch

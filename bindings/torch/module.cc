@@ -9,14 +9,15 @@ namespace {
 namespace py = pybind11;
 using tutti_torch::ProcessGroupTutti;
 
-// Python's main thread alone handles signals; on other threads this does nothing.
+// Raises KeyboardInterrupt after Ctrl-C. Only Python's main thread handles signals, so this does nothing on
+// other threads.
 void raise_interrupt() {
   if (Py_IsInitialized() == 0) return;
   const py::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-// Destroys it without the GIL, which its threads may want.
+// Destroys the backend without the GIL, which the backend's threads may need.
 void release_without_gil(ProcessGroupTutti* backend) {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     const py::gil_scoped_release released;

@@ -8,7 +8,8 @@ namespace {
 constexpr const char* all_gather_name = "tutti:all_gather";
 constexpr const char* all_gather_base_name = "tutti:_all_gather_base";
 
-// Elements of each part if dimension 0 is split so; all parts are alike if `splits` is empty.
+// Returns the elements of each part if dimension 0 is split by `splits`. All parts are equal if that is
+// empty.
 std::vector<std::uint64_t> split_counts(const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
                                         int size) {
   const Elements all = movable(tensor);
@@ -95,7 +96,7 @@ intrusive_ptr<Work> ProcessGroupTutti::_allgather_base(at::Tensor& output, at::T
       });
 }
 
-// outputs[rank][i] is that rank's inputs[i].
+// Sets outputs[rank][i] to that rank's inputs[i].
 intrusive_ptr<Work> ProcessGroupTutti::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
                                                            const c10d::AllgatherOptions& options) {
   TORCH_CHECK(outputs.size() == static_cast<std::size_t>(size_),

@@ -14,13 +14,14 @@ struct FreeWork {
 };
 using WorkHandle = std::unique_ptr<tutti_work, FreeWork>;
 
-// A `PendingWork` is what `Completions` brings to its end. Any thread may call it.
+// A `PendingWork` is an operation that `Completions` settles. Any thread may call it.
 class PendingWork : public c10d::Work {
  public:
   using Work::Work;
-  // Returns when all of it is over, whatever the outcome.
+  // Makes progress until the operation is over, whatever its outcome.
   virtual void drive() = 0;
-  // Once it is over: copies results, and completes this and its future. The first call counts.
+  // Copies results, and completes this and its future. It is called once the operation is over, and only the
+  // first call has an effect.
   virtual void settle() = 0;
   virtual const std::vector<WorkHandle>& handles() const = 0;
 };

@@ -11,18 +11,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// c10d's tags are ints, and those of monitored barriers lie above.
+// The tags of monitored barriers start here, above those of c10d, which are ints.
 constexpr std::uint64_t barrier_tags = std::uint64_t{1} << 62;
 enum : std::uint64_t { arrival = 0, release = 1 };
 
 void check_tag(int tag) { TORCH_CHECK(tag >= 0, "Tag must be nonnegative"); }
 
-// `Signal` is a byte that a monitored barrier sends or receives. Bytes that never come stay behind, under
-// tags of their own.
+// A `Signal` is a byte that a monitored barrier sends or receives. The receive of a byte that never comes
+// stays behind, under a tag of its own.
 class Signal {
  public:
   Signal(tutti_comm* comm, bool sends, int peer, std::uint64_t tag) : byte_(std::make_shared<char>()) {
-    // This side itself notices the limit: the group must not fail at it.
+    // The operation has no limit, since the barrier checks its limit itself and the group must not fail.
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
     options.timeout_ns = INT64_MAX;
     tutti_work* work = nullptr;
@@ -30,13 +30,14 @@ class Signal {
                 : tutti_recv(comm, byte_.get(), 1, TUTTI_UINT8, peer, tag, &options, &work),
           "tutti:monitored_barrier");
     work_.reset(work);
-    auto* const keep = new std::shared_ptr<char>(byte_);  // until the operation is over
+    auto* const keep = new std::shared_ptr<char>(byte_);  // keeps the byte until the operation is over
     const auto drop = [](void* state, int, const char*, int) {
       delete static_cast<std::shared_ptr<char>*>(state);
     };
     if (tutti_work_then(work, drop, keep) != TUTTI_OK) delete keep;
   }
-  // Waits until `end`; false if it has not come. Throws if the group failed or the program was interrupted.
+  // Waits until `end`, and returns false if the byte has not come. Throws if the group failed or the program
+  // was interrupted.
   bool wait_until(Clock::time_point end) const {
     using std::chrono::nanoseconds;
     for (int done = 0;;) {
@@ -87,9 +88,9 @@ intrusive_ptr<Work> ProcessGroupTutti::recvAnysource(Tensors& tensors, int tag) 
   return receive(tensors, TUTTI_ANY_RANK, tag, c10d::OpType::RECVANYSOURCE, "tutti:recvAnySource");
 }
 
-// --- the monitored barrier: rank 0 hears from each rank, then tells all ---
+// --- the monitored barrier: rank 0 receives from each rank, then sends to all ---
 
-// Texts, and the order in which ranks are looked at, are Gloo's, which programs look for.
+// The texts, and the order in which ranks are checked, are Gloo's, since programs may depend on them.
 void ProcessGroupTutti::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   const bool given = options.timeout != c10d::kUnsetTimeout;
   const Milliseconds timeout = given ? limit(options.timeout) : options_->timeout;
@@ -126,7 +127,7 @@ void ProcessGroupTutti::lead_monitored_barrier(Milliseconds timeout, bool wait_a
   for (int rank = 1; rank < size_; ++rank) {
     TORCH_CHECK(timeout.count() > 0, "Rank 0 timed out in monitoredBarrier after ", timeout.count(),
                 " ms.\nNo ranks successfully processed in monitoredBarrier.");
-    std::string why = "it has not come";
+    std::string why = "it has not arrived";
     try {
       if (arrivals[rank - 1].wait_until(end)) continue;
     } catch (const c10::Error& error) {

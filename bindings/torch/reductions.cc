@@ -10,7 +10,7 @@ constexpr const char* reduce_name = "tutti:reduce";
 constexpr const char* reduce_scatter_name = "tutti:reduce_scatter";
 constexpr const char* reduce_scatter_base_name = "tutti:_reduce_scatter_base";
 
-// Whether `part` is the rank's own block of `whole`.
+// Returns whether `part` is the rank's own block of `whole`.
 bool is_own_block(const at::Tensor& part, const at::Tensor& whole, int rank) {
   return part.data_ptr() == static_cast<const char*>(whole.data_ptr()) + rank * part.nbytes();
 }
@@ -88,7 +88,7 @@ intrusive_ptr<Work> ProcessGroupTutti::reduce_scatter(Tensors& outputs, std::vec
   const Flat from(inputs.front(), true);
   const Elements to = reducible(output, options.reduceOp, "reduce_scatter");
   const Combine op(options.reduceOp, "reduce_scatter");
-  // A complex number counts as two.
+  // A complex number counts as two elements.
   std::vector<std::uint64_t> counts;
   for (const at::Tensor& each : inputs.front()) {
     counts.push_back(reducible(each, options.reduceOp, "reduce_scatter").count);

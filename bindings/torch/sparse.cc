@@ -6,8 +6,8 @@
 namespace tutti_torch {
 namespace {
 
-// The shape of a sparse tensor as numbers that can be gathered: first its elements, which may differ from
-// rank to rank.
+// Returns the shape of a sparse tensor as numbers that can be gathered. The first is its number of elements,
+// which may differ from rank to rank.
 at::Tensor shape_of(const at::Tensor& sparse) {
   at::Tensor shape = at::empty({sparse.dim() + 2}, at::kLong);
   std::int64_t* const numbers = shape.data_ptr<std::int64_t>();
@@ -17,7 +17,7 @@ at::Tensor shape_of(const at::Tensor& sparse) {
   return shape;
 }
 
-// Room for every rank's part of `own`, of which dimension 0 differs.
+// Makes room for every rank's tensor like `own`; dimension 0 differs between ranks.
 Tensors rooms(const at::Tensor& own, const at::Tensor& shapes) {
   Tensors all;
   for (std::int64_t rank = 0; rank < shapes.size(0); ++rank) {
@@ -28,8 +28,8 @@ Tensors rooms(const at::Tensor& own, const at::Tensor& shapes) {
   return all;
 }
 
-// The ranks hold different numbers of elements, so these numbers are gathered first. Each rank adds all up
-// for itself.
+// Returns the sum of all ranks' tensors, which each rank computes itself. The numbers of elements differ
+// between ranks, so they are gathered first.
 at::Tensor sum_of_all(ProcessGroupTutti& group, const at::Tensor& input, std::chrono::milliseconds timeout) {
   c10d::AllgatherOptions gathering;
   gathering.timeout = timeout;
@@ -53,7 +53,7 @@ at::Tensor sum_of_all(ProcessGroupTutti& group, const at::Tensor& input, std::ch
 
 }  // namespace
 
-// Returns when the operation is over.
+// Blocks until the operation is over.
 intrusive_ptr<Work> ProcessGroupTutti::allreduce_sparse(Tensors& tensors,
                                                         const c10d::AllreduceOptions& options) {
   check_single(tensors, "allreduce");

@@ -22,14 +22,14 @@ Bytes bytes_of(const void* data, std::size_t size) {
   return {first, first + size};
 }
 
-// c10d takes zero for no limit.
+// Converts a time limit. Zero means no limit to c10d, so the result is never zero.
 std::chrono::milliseconds wait_of(std::int64_t timeout_ns) {
   return std::max(std::chrono::milliseconds(1),
                   std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(timeout_ns)));
 }
 
-// Runs a callback's body, and turns exceptions into codes. c10d's stores do not tell a timeout from other
-// failures by type; `failure` is the most likely one.
+// Runs a callback's body, and turns exceptions into codes. c10d's stores do not distinguish a timeout from
+// other failures by type, so `failure` is the most likely code.
 template <class Body>
 int guarded(int failure, Body body) {
   try {
@@ -85,7 +85,8 @@ int exists(void* state, const char* key, std::int64_t, int* there) {
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] { *there = store_of(state).check({key}) ? 1 : 0; });
 }
 
-// True if Ctrl-C ends the meeting; `state` is an exception_ptr that keeps what Ctrl-C raises.
+// Returns true if Ctrl-C must end `meet`. `state` is an exception_ptr that keeps the exception that Ctrl-C
+// raises.
 int interrupted(void* state) {
   try {
     check_interrupt();
@@ -100,7 +101,7 @@ int interrupted(void* state) {
 
 tutti_comm* meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                  std::chrono::milliseconds timeout) {
-  // A store may have seen these ranks meet before; each meeting has a prefix of its own.
+  // These ranks may have met in the store before, so each meeting has a prefix of its own.
   const std::int64_t meeting = store->add("tutti/meetings/" + std::to_string(rank), 1);
   const auto own = c10::make_intrusive<c10d::PrefixStore>("meeting " + std::to_string(meeting), store);
   tutti_store functions = TUTTI_STORE_INIT;

@@ -73,7 +73,7 @@ Elements reducible(const at::Tensor& tensor, const c10d::ReduceOp& op, const cha
   const bool linear =
       op.op_ == c10d::ReduceOp::SUM || op.op_ == c10d::ReduceOp::AVG || op.op_ == c10d::ReduceOp::PREMUL_SUM;
   TORCH_CHECK(tensor.is_complex() && linear, "tutti: ", name, ": Invalid scalar type: ", tensor.scalar_type(),
-              " cannot be combined so");
+              " cannot be combined by this operation");
   const at::Tensor reals = at::view_as_real(tensor);
   const auto type = data_type(reals.scalar_type());
   TORCH_CHECK(type, "tutti: ", name, ": Invalid scalar type: ", tensor.scalar_type());

@@ -12,19 +12,20 @@
 
 namespace tutti_torch {
 
-// A tensor in the library's terms.
+// `Elements` are the elements of a tensor in the library's terms.
 struct Elements {
   void* data = nullptr;
   std::size_t count = 0;
   tutti_data_type type = TUTTI_UINT8;
 };
 
-// For data that only moves: types that the library does not know travel as bytes.
+// Converts data that only moves. Types that the library does not have travel as bytes.
 Elements movable(const at::Tensor& tensor);
-// For data that is combined: throws if `op` is not defined on the type. Complex numbers are pairs of numbers.
+// Converts data that is combined. Throws if `op` is not defined on the type. Complex numbers become pairs of
+// numbers.
 Elements reducible(const at::Tensor& tensor, const c10d::ReduceOp& op, const char* name);
 
-// `Combine` is c10d's operation converted to the library's; it frees what it made.
+// A `Combine` is c10d's operation converted to the library's, which its destructor frees.
 class Combine {
  public:
   Combine(const c10d::ReduceOp& op, const char* name);
@@ -37,11 +38,11 @@ class Combine {
   tutti_op op_ = TUTTI_SUM;
 };
 
-// Throws unless the tensor is dense and of the host. `name` is the operation's, "allreduce".
+// Throws unless the tensor is dense and in the host's memory. `name` is the operation's name, such as
+// "allreduce".
 void check_dense(const at::Tensor& tensor, const char* name);
-// Throws also if the tensor has gaps, so that its memory is its elements. Strides may be permuted
-// (transposed, channels last) if they are so on all ranks, which only element by element operations can
-// permit.
+// Also throws if the tensor's memory has gaps between its elements. Strides may be permuted (transposed,
+// channels last) if they are the same on all ranks, which only operations on single elements can permit.
 void check_without_gaps(const at::Tensor& tensor, const char* name);
 void check_contiguous(const at::Tensor& tensor, const char* name);
 void check_single(const std::vector<at::Tensor>& tensors, const char* name);
@@ -51,17 +52,17 @@ void check_root(std::int64_t root, int size, const char* name);
 void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tensor& type_of,
                 const char* name);
 
-// `Flat` is several tensors one after the other in memory. Either they lie so already, or `tensor` is a copy
-// of them, if `copy`, or room for them.
+// A `Flat` is several tensors one after the other in memory. If they are not stored so already, `tensor` is a
+// copy of them (with `copy`), or room for them.
 struct Flat {
   Flat(const std::vector<at::Tensor>& tensors, bool copy);
   // Copies the elements back to their tensors.
   static void scatter(const at::Tensor& from, const std::vector<at::Tensor>& to);
 
-  at::Tensor tensor;  // all elements; of one dimension if `is_copy`
+  at::Tensor tensor;  // all elements; has one dimension if `is_copy`
   bool is_copy = false;
   bool is_even = true;                // whether all have the same number of elements
-  std::vector<std::uint64_t> counts;  // for the library, of each, in elements of movable(tensor)
+  std::vector<std::uint64_t> counts;  // size of each tensor in elements of movable(tensor)
 };
 
 }  // namespace tutti_torch

@@ -13,7 +13,7 @@
 namespace tutti_torch {
 namespace {
 
-// The profiler's bookkeeping is left out if no profiler runs.
+// Returns null if no profiler runs, which saves the profiler's bookkeeping.
 const char* profiling_title(const Label& label) {
   const bool wanted =
       label.profiled && at::getStepCallbacksUnlessEmpty(at::RecordScope::USER_SCOPE).has_value();
@@ -68,7 +68,7 @@ std::exception_ptr OperationWork::exception() const {
 int OperationWork::sourceRank() const {
   tutti_received received = TUTTI_RECEIVED_INIT;
   TORCH_CHECK(label_.type == c10d::OpType::RECVANYSOURCE && flight_.handles.size() == 1,
-              "tutti: only a receive from any source has a source rank");
+              "tutti: only a receive from any rank has a source rank");
   check(tutti_work_received(flight_.handles.front().get(), &received), label_.name);
   return received.source;
 }
@@ -118,7 +118,7 @@ std::exception_ptr OperationWork::outcome() {
   return nullptr;
 }
 
-// No code under the lock may want the GIL, since the thread that waits for the lock may have it: to release a
+// No code under the lock may need the GIL, since a thread that waits for the lock may hold it. Releasing a
 // tensor may need Python, and callbacks may do anything.
 void OperationWork::settle() {
   std::vector<at::Tensor> memory;

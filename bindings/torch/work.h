@@ -18,32 +18,33 @@ namespace tutti_torch {
 
 class Completions;
 
-// `Flight` is what must stay unchanged until an operation is over.
+// A `Flight` is everything that must stay unchanged until an operation is over.
 struct Flight {
-  std::vector<WorkHandle> handles;  // over when all are
-  std::vector<at::Tensor> memory;   // that it reads and writes
-  std::function<void()> epilogue;   // once over and successful: copies results to where they belong
-  // Works that are waited for together with this one, with handles of their own: settled before it.
+  std::vector<WorkHandle> handles;  // the operation is over when all of them are
+  std::vector<at::Tensor> memory;   // the tensors that it reads and writes
+  std::function<void()> epilogue;   // called after success: copies results to their places
+  // Works with handles of their own that are waited for together with this one, and settled before it.
   std::vector<c10::intrusive_ptr<c10d::Work>> parts = {};
 };
 
-// A `Label` describes an operation.
+// A `Label` names and describes an operation.
 struct Label {
   c10d::OpType type = c10d::OpType::UNKNOWN;
-  const char* name = "";  // "tutti:all_reduce", in profiles and errors
+  const char* name = "";  // for profiles and errors, such as "tutti:all_reduce"
   std::uint64_t sequence = 0;
   std::chrono::milliseconds timeout{0};
   bool profiled = true;
 };
 
-// `OperationWork` is an operation in flight, or several that are waited for as one. `wait` makes progress on
-// the caller's thread. The first thread to learn that it is over settles it. Any thread.
+// An `OperationWork` is an operation in flight, or several that are waited for as one. `wait` makes progress
+// on the caller's thread. The first thread to notice that it is over settles it. Any thread may call it.
 class OperationWork : public PendingWork {
  public:
-  // `inputs` are shown by the profiler, `outputs` are `result()` and the value of the future.
+  // The profiler shows `inputs`; `outputs` are the value of `result()` and of the future.
   OperationWork(int rank, const Label& label, const std::vector<at::Tensor>& inputs,
                 std::vector<at::Tensor> outputs, Flight flight, std::shared_ptr<Completions> completions);
-  // Hands over operations that are still in flight, since their memory must live until they are over.
+  // Passes operations that are still in flight to `Completions`, since their memory must live until they are
+  // over.
   ~OperationWork() override;
 
   bool isCompleted() override;
@@ -53,7 +54,7 @@ class OperationWork : public PendingWork {
   std::vector<at::Tensor> result() override;
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-  // Virtual since torch 2.2.
+  // This function is virtual since torch 2.2.
   std::uint64_t getSequencenumber() const { return label_.sequence; }
 
   void drive() override;
@@ -76,7 +77,7 @@ class OperationWork : public PendingWork {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-// A thread that waits for long calls this every `interrupt_period`: it throws if the program was interrupted
+// A thread that waits for long calls this every `interrupt_period`. It throws if the program was interrupted
 // (Ctrl-C).
 extern void (*check_interrupt)();
 inline constexpr std::chrono::nanoseconds interrupt_period = std::chrono::milliseconds(200);

@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr std::chrono::milliseconds hearing_limit{100};
-// Ranks that share memory do not ring for those that only want to know what they call.
+// Ranks that share memory do not wake ranks that only want to know what they call.
 constexpr std::chrono::milliseconds board_pause{2};
 
 }  // namespace
@@ -69,7 +69,7 @@ void Arbitration::open(Dispute dispute) {
     const CallNote note{context_, *dispute_->sequence, *dispute_->calls[own]};
     desk_.publish(topic_differs, 0, encode(note));
   } else if (members_.size() == 2 || dispute_->number == 0) {
-    dispute_->until = Deadline::after(std::chrono::nanoseconds(0));  // nobody can be heard
+    dispute_->until = Deadline::after(std::chrono::nanoseconds(0));  // no other rank can answer
   }
   settle();
 }
@@ -128,7 +128,7 @@ void Arbitration::on_question(int origin, const CallNote& theirs) {
   answer_asked();
 }
 
-// Where this rank has not come yet, it answers when it does.
+// If this rank has not reached that operation yet, it answers when it does.
 void Arbitration::answer_asked() {
   std::erase_if(asked_, [this](const Asked& asked) {
     const ContextEvents::Known ours = journal_.find(asked.sequence);

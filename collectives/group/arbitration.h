@@ -18,13 +18,14 @@
 
 namespace tutti {
 
-// `Arbitration` finds out which member is the odd one when members call different things.
+// `Arbitration` finds the member that is wrong when members make different calls.
 //
-// The rank that notices knows of two calls only. It asks all members what they call as that operation, and
-// reads on the board what it can; once more than half are known to call the same, the verdict is about one
-// that does not. If that is not known soon, the two calls that were noticed are named, and nobody is blamed.
+// The rank that notices a mismatch knows only two calls. It asks all members for their call with that number,
+// and reads the calls on the board. Once more than half are known to have made the same call, the verdict
+// names a member that has made another one. If no majority is known soon, it names the two calls and blames
+// no rank.
 //
-// Everything is for the driving thread, also inside a callback of the mesh.
+// Only the driving thread calls these functions, also inside a callback of the mesh.
 class Arbitration {
  public:
   Arbitration(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
@@ -32,20 +33,20 @@ class Arbitration {
 
   // Tells whether this rank has noticed two calls that differ, and has no verdict yet.
   bool is_open() const { return dispute_ != nullptr; }
-  // A member (world rank) calls something else as the collective of that number; see ContextEvents.
+  // A member (world rank) has made another call as the collective of that number; see ContextEvents.
   void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why);
-  // The board shows two calls that differ. `operation`: the one that has failed by it, if one has.
+  // The board shows two calls that differ. `operation` is the one that failed because of it, if any.
   void on_mismatch_on_board(const Operation* operation, const Status& noticed);
-  // Another member (`origin`, its world rank) has written over the control plane: `on_blocked`, that it has
-  // long been waiting in a call; `on_question`, that it has seen two calls that differ, and asks for this
-  // rank's; `on_answer`, which call it has made.
+  // A note of another member (`origin`, its world rank) has arrived over the control plane. `on_blocked`: it
+  // has waited in a call for long. `on_question`: it has seen two calls that differ, and asks for this
+  // rank's. `on_answer`: the call that it has made.
   void on_blocked(int origin, const CallNote& theirs);
   void on_question(int origin, const CallNote& theirs);
   void on_answer(int origin, const CallNote& theirs);
-  // Answers questions, and comes to a verdict, if it is time.
+  // Answers questions, and reaches a verdict if it is time.
   void poll();
   Deadline next_deadline() const;
-  // Comes to a verdict by the calls that are known now.
+  // Reaches a verdict from the calls that are known now.
   void settle_now();
   // The communicator has failed.
   void drop() { dispute_.reset(); }

@@ -45,11 +45,12 @@ Work Collectives::issue(const Call& call, const CallOptions& options) {
 
 Work Collectives::issue_checked(const Call& call, const Problem& problem, const Fingerprint& print,
                                 const CallOptions& options) {
-  // A habit does not remember which composite call it belongs to, so parts of those go the long way.
+  // A habit does not remember which composite call it belongs to, so parts of composite calls do not use
+  // habits.
   if (print.part_of == Composite::none) {
     if (Work work; habits_.attempt(call, problem, print, options, work)) return work;
   }
-  // The number is taken first: also an operation that fails here has its place in the order.
+  // The number is taken first, since an operation that fails here also has a place in the order.
   const std::uint64_t number = parts_.journal.number_collective();
   Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, print.algorithm);
   if (!schedule.ok()) return parts_.live.refuse(print, schedule.status());
@@ -77,7 +78,7 @@ void Collectives::start(Operation& operation) {
   }
 }
 
-// A failure that was noted while the last messages came in counts: acting on it ends the operation.
+// A failure that was noted while the last messages arrived still counts: acting on it ends the operation.
 void Collectives::on_part_over(Operation& operation, const Status& status) {
   if (status.ok() && !parts_.failure.happened()) return parts_.live.end(operation, status);
   if (status.code() == Code::mismatch && !operation.run)

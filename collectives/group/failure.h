@@ -11,7 +11,7 @@ namespace tutti {
 
 // `Failure` keeps the first cause of a communicator's failure. Later causes are dropped.
 //
-// A cause may be noted anywhere, also inside a callback of the mesh; it is acted upon at the next safe point,
+// A cause may be noted anywhere, also inside a callback of the mesh. It takes effect at the next safe point,
 // which is a call of `act`. Functions are for the driving thread, unless they are marked.
 class Failure {
  public:
@@ -19,7 +19,7 @@ class Failure {
   class Actor {
    public:
     virtual ~Actor() = default;
-    // Tells the other members. Called once. `known`: another rank has told all of them already.
+    // Tells the other members. Called once. `known`: another rank has already told all of them.
     virtual void spread_failure(const Status& why, bool known) = 0;
     virtual void end_operations(const Status& why) = 0;
     // Tells whether other ranks may know better than this one why a connection has ended.
@@ -38,8 +38,8 @@ class Failure {
 
   // Keeps a cause that the control plane has told, or is telling, all members.
   void note_known(const Status& why);
-  // Notes a cause that only this rank has seen. If it is the end of a connection, the other ranks have a
-  // moment to say why that is.
+  // Notes a cause that only this rank has seen. If it is the end of a connection, other ranks get a moment to
+  // report a better cause.
   void suspect(const Status& why);
   bool suspects() const { return suspects_; }
   // Notes the suspicion once that moment is over.
@@ -51,7 +51,7 @@ class Failure {
   void act() {
     if (happened() && !acting_) act_now();
   }
-  // True once the other members have been told.
+  // Returns true once the other members have been told.
   bool is_spread() const { return spread_; }
 
  private:

@@ -15,8 +15,8 @@
 
 namespace tutti {
 
-// `Gate` is the one way by which calls come to the driving thread, in the order in which they were issued:
-// the calling thread drives if it can, and hands its operation over otherwise.
+// `Gate` passes calls to the driving thread, in the order in which they were issued: the calling thread
+// drives if it can, and otherwise hands its operation over.
 class TUTTI_CAPABILITY("baton") Gate {
  public:
   Gate(Driver& driver, Failure& failure, Journal& journal, LiveOperations& live, SharedCollectives& shared);

@@ -39,8 +39,8 @@ Group::~Group() {
     failure_.note(Status(Code::aborted, members_.describe_this_rank() +
                                             " destroyed the communicator with operations in flight"));
   } else if (std::uncaught_exceptions() > 0) {
-    // The other ranks may be waiting for something that this rank will not do any more. They learn why, and
-    // not only that it left.
+    // The other ranks may be waiting for something that this rank will not do any more. They learn why, not
+    // only that it left.
     failure_.note(Status(Code::aborted,
                          members_.describe_this_rank() + " left the communicator because of an exception"));
   }

@@ -35,8 +35,8 @@
 
 namespace tutti {
 
-// `Group` is the inside of a communicator: it puts the parts together, and passes on to each what the mesh,
-// the control plane and the driver have to say.
+// `Group` is the implementation of a communicator: it combines the parts, and passes events of the mesh, the
+// control plane and the driver to them.
 //
 // Any thread may issue operations; everything marked "driving" is for the driving thread.
 class Group final : public ContextEvents,
@@ -71,8 +71,8 @@ class Group final : public ContextEvents,
     return point_to_point_.issue(legs, options);
   }
 
-  // Lets the members share memory, if they can, in windows of at least so many bytes. All members call it
-  // before anything else is issued, on a thread that does not drive.
+  // Lets the members share memory, if they can, in windows of at least `window_bytes`. All members call it
+  // before they issue any operation, on a thread that does not drive.
   void share_windows(std::uint64_t wanted_bytes, Deadline deadline);
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);

@@ -17,7 +17,7 @@ void Habits::drop(Habit& habit) {
   habit.operation = nullptr;
 }
 
-// Problems that refer to a caller's counts are not kept, nor is any while another thread drives.
+// Problems that refer to a caller's counts are not kept. While another thread drives, none is kept.
 void Habits::form(const Operation& operation, const Problem& problem) {
   if (!problem.input_counts.empty() || !problem.output_counts.empty() || !parts_.gate.enter_in_passing())
     return;

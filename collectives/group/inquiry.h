@@ -11,22 +11,22 @@
 
 namespace tutti {
 
-// `Inquiry` collects how far all members have come when an operation's time is over at one of them, and names
-// those who are late.
+// `Inquiry` collects the progress of all members when an operation's time is over at one of them, and names
+// the members that are late.
 class Inquiry {
  public:
-  // `about`: the operation, and what is known of it where its time is over.
+  // `about` is the operation, as the member whose time is over describes it.
   Inquiry(ExpiredNote about, int size);
 
   const CallNote& call() const { return about_; }
   // The first answer of a rank counts, if it is about this operation.
   void take_answer(int rank, const HereNote& answer);
-  // A rank whose own operation's time is over has come to it, and need not answer.
+  // A rank whose own operation's time is over has called it, and need not answer.
   void take_report(int rank, const ExpiredNote& expired);
-  // All members have answered, or have had time enough to.
+  // Whether all members have answered, or have had enough time for it.
   bool is_over() const { return open_ == 0 || until_.expired(); }
   Deadline next_deadline() const { return until_; }
-  // Names those who have not come to the operation, and those who have not answered.
+  // Names the members that have not called the operation, and those that have not answered.
   Status verdict(const std::function<std::string(int rank)>& describe) const;
 
  private:

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t collectives_window = 256;
 constexpr std::size_t transfers_window = 64;
-// One in so many operations that are over at once has its time taken; all have if there is a trace. A power
-// of two.
+// Of the operations that finish at once, one in this many is timed; all are if there is a trace. A power of
+// two.
 constexpr std::uint64_t operations_per_clock = 16;
 
 }  // namespace
@@ -34,7 +34,7 @@ void Journal::begin(Operation& operation) {
                                .started = operation.started});
 }
 
-// An operation that lasted so long that its time was taken has an end, too.
+// An operation that lasted long enough to be timed has an end, too.
 void Journal::end(const Operation& operation, const Status& status) {
   const bool failed = !status.ok();
   if (failed && operation.kind == Operation::Kind::collective)

@@ -44,7 +44,7 @@ class Journal {
   // --- driving ---
 
   std::uint64_t number_transfer() { return next_transfer_++; }
-  // The time at which an operation of that number begins, if it is one whose time is taken although it may be
+  // Returns the time now, if the operation of that number is one of those that are timed although they may be
   // over at once; else 0.
   History::Time beginning(std::uint64_t number) const { return timed(number) ? now() : 0; }
   void begin(Operation& operation);

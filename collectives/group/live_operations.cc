@@ -75,7 +75,7 @@ void LiveOperations::end(Operation& operation, const Status& status) {
 Status LiveOperations::explain(const Operation& operation, const Status& why) const {
   if (why.ok()) return why;
   const std::string here = members_.describe_this_rank() + ": ";
-  // The operation that timed out has said so itself.
+  // The operation that timed out has its own error.
   if (why.message().starts_with(here + operation.name())) return why;
   return why.with_context(here + operation.describe());
 }

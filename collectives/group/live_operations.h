@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-// `LiveOperations` makes a communicator's operations, lists those that are under way, and ends them.
+// `LiveOperations` makes a communicator's operations, lists those in flight, and ends them.
 class LiveOperations {
  public:
   LiveOperations(std::shared_ptr<Engine> engine, const Members& members, Journal& journal,
@@ -33,10 +33,10 @@ class LiveOperations {
   // --- driving ---
 
   void begin(Operation& operation);
-  // Makes an operation that was carried out in passing one like any other.
+  // Lists an operation of `make_passing` that is not over, so that it continues like any other.
   Work keep(Operation& operation, const CallOptions& options);
   void end(Operation& operation, const Status& status);
-  // Null if there is none; `next` of each is an older one.
+  // Returns null if there is none; `next` of each is an older one.
   Operation* newest() const { return newest_; }
   bool empty() const { return newest_ == nullptr; }
 

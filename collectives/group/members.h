@@ -10,10 +10,11 @@
 
 namespace tutti {
 
-// `Members` says who is in a communicator: which rank of the world each of its ranks is, and where that runs.
+// `Members` is the list of a communicator's ranks: the world rank of each, and its host and process.
 class Members {
  public:
-  // `world_ranks`: of each member, in order of their ranks here. `world`: where all ranks of the world run.
+  // `world_ranks` are those of the members, in the order of their ranks in the communicator. `world`
+  // describes the hosts and processes of all ranks of the world.
   Members(const Mesh& mesh, const Topology& world, std::vector<int> world_ranks);
 
   int rank() const { return rank_; }
@@ -27,7 +28,7 @@ class Members {
   }
   int rank_of(int world_rank) const { return ranks_[static_cast<std::size_t>(world_rank)]; }
   const Topology& topology() const { return topology_; }
-  // How a member is called in messages.
+  // Return a member's name for messages.
   std::string describe(int rank) const;
   std::string describe_this_rank() const { return describe(rank_); }
   std::string describe_world_rank(int world_rank) const { return mesh_.peer(world_rank).describe(); }

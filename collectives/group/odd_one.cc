@@ -6,8 +6,9 @@
 namespace tutti {
 namespace {
 
-// The only call that more than half can make. By the vote of Boyer and Moore ("MJRTY", 1981): each call
-// cancels one that differs from it, and a majority is not cancelled by all others together.
+// Returns the only call that more than half of the ranks can have made, by the vote of Boyer and Moore
+// ("MJRTY", 1981): each call cancels one that differs from it, and a majority is not cancelled by all others
+// together.
 std::optional<Fingerprint> candidate(std::span<const std::optional<Fingerprint>> calls) {
   std::optional<Fingerprint> leading;
   std::size_t lead = 0;

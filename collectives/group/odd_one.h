@@ -7,15 +7,14 @@
 
 namespace tutti {
 
-// `OddOne` names two members whose calls differ, where one of the calls is that of more than half of all
-// members.
+// `OddOne` names two members whose calls differ, one of which belongs to the majority of all members.
 struct OddOne {
-  int odd;    // the first that calls something else
+  int odd;    // the first that has made another call
   int usual;  // the first of the majority
 };
 
-// Finds them among the calls of all members, as far as those are known. Returns nothing as long as no
-// majority is known, or no member that differs from it. Takes a time that is linear in the members.
+// Finds them among the calls that are known. Returns nothing as long as no majority is known, or no member
+// that differs from it. The time is linear in the number of members.
 std::optional<OddOne> find_odd_one(std::span<const std::optional<Fingerprint>> calls);
 
 }  // namespace tutti

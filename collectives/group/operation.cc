@@ -12,7 +12,7 @@
 namespace tutti {
 
 Status forked_child() {
-  return Status(Code::unsupported, "a communicator does not work in a forked child; call init there anew");
+  return Status(Code::unsupported, "a communicator does not work in a forked child; call init again in it");
 }
 
 Engine::Engine(DriverOptions options) : driver(options) {}
@@ -54,7 +54,7 @@ void run_callback(const std::function<void(const Status&)>& callback, const Stat
   } catch (const std::exception& error) {
     log::error("a callback given to `then` threw an exception, which is dropped: ", error.what());
   } catch (...) {
-    log::error("a callback given to `then` threw what is no std::exception; it is dropped");
+    log::error("a callback given to `then` threw something other than a std::exception; it is dropped");
   }
 }
 
@@ -95,7 +95,7 @@ void Operation::release() {
   shared_schedule.reset();
   registered_schedule.reset();
   op = ReduceOp::sum;
-  // The pool may go with the last engine reference, so that must outlive the call.
+  // The pool may be destroyed with the last engine reference, which therefore must outlive the call.
   const std::shared_ptr<Engine> engine = std::move(engine_);
   engine->operations.give_back(this);
 }

@@ -89,8 +89,8 @@ void PointToPoint::bind(Operation::RecvLeg& node, const Transfer& leg, const Fin
   };
 }
 
-// Most small messages leave at once: the operation that was ready for one is ready for the next then, and
-// `work` is left as it was (a default one is done).
+// Most small messages leave at once: then the operation that was ready for this message is ready for the
+// next, and `work` is left as it was (a default one is done).
 bool PointToPoint::send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options,
                                    Work& work) {
   if (!parts_.gate.enter_in_passing()) return false;
@@ -142,11 +142,11 @@ void PointToPoint::on_part_over(Operation& operation, const Status& status) {
 }
 
 void PointToPoint::cancel(Operation& operation, const Status& why) {
-  if (operation.legs_open == 0) {  // over already, but for the cause
+  if (operation.legs_open == 0) {  // over already, except for the cause
     parts_.live.end(operation, why);
     return;
   }
-  // The last leg that is taken back ends the operation.
+  // The last leg that is cancelled ends the operation.
   operation.retain();
   operation.leg_failure = why;
   for (auto& node : operation.sends) {

@@ -84,7 +84,7 @@ std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uin
       segment = std::move(shared).take();
     } else {
       const Status why = failure_.happened() ? failure_.status() : shared.status();
-      // The communicator has failed, or did at a member that has said so here first.
+      // The communicator has failed here, or at a member whose note arrived here first.
       if (why.code() == Code::aborted || why.code() == Code::peer_lost || failure_.happened()) {
         throw Error(why);
       }
@@ -93,7 +93,7 @@ std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uin
   }
   auto memory = std::make_shared<GroupMemory>(std::move(segment), members_.rank(), parts);
   if (memory->shared()) {
-    const DriverGuard guard(driver_);  // segments that nobody uses any more may go
+    const DriverGuard guard(driver_);  // unused segments may be dropped
     allocations_.add(memory);
   }
   return memory;

@@ -43,7 +43,7 @@ class SegmentSharing {
 
   const AllocationTable& allocations() const { return allocations_; }
   void drop_unused() { allocations_.drop_unused(); }
-  // Ends attempts to share that are under way.
+  // Ends pending attempts to share.
   void cancel(const Status& why);
   // Drops all allocations.
   void clear() { allocations_.clear(); }
@@ -60,7 +60,7 @@ class SegmentSharing {
   SharedSegmentEvents& events_;
   bool has_board_ = false;
   std::uint32_t asked_for_ = 0;          // segments
-  std::vector<ShareRequest*> requests_;  // that somebody waits for; driving
+  std::vector<ShareRequest*> requests_;  // for which a thread waits; driving
   AllocationTable allocations_;
 };
 

@@ -15,7 +15,7 @@ void SharedCollectives::open(std::unique_ptr<SharedExecutor> executor, std::uint
 void SharedCollectives::hear() {
   const Status why = executor_->board().heard();
   if (why.ok()) return;
-  executor_->advance();  // what that rank had signalled before it failed counts
+  executor_->advance();  // signals that the rank gave before it failed still count
   failure_.note(members_.contains(why.peer()) ? why : Status(why.code(), why.message()));
 }
 

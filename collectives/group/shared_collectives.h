@@ -16,8 +16,8 @@
 
 namespace tutti {
 
-// `SharedCollectives` is how a communicator's members act together through the memory that they share, if
-// they do. Functions are for the driving thread, unless they are marked.
+// `SharedCollectives` runs a communicator's collectives through the memory that its members share, if they
+// do. Functions are for the driving thread, unless they are marked.
 class SharedCollectives {
  public:
   SharedCollectives(const Members& members, Failure& failure) : members_(members), failure_(failure) {}
@@ -27,15 +27,15 @@ class SharedCollectives {
   void close() { executor_.reset(); }
   // Bytes of each member's window; 0 if they share no memory. Any thread may call.
   std::uint64_t window_bytes() const { return window_bytes_; }
-  // Null if they share no memory.
+  // Returns null if they share no memory.
   SharedExecutor* executor() const { return executor_.get(); }
 
   // Notes a failure that another rank has written on the board.
   void listen() {
     if (executor_ != nullptr && executor_->board().unheard()) hear();
   }
-  // The cause of what this rank sees as `why`. A rank that fails writes its cause on the board before it
-  // leaves.
+  // Returns the first cause of the failure that this rank sees as `why`: a failing rank writes its cause on
+  // the board before it leaves.
   Status first_cause(const Status& why);
   // Tells the other members, and stops.
   void fail(const Status& why);

@@ -16,7 +16,7 @@ namespace {
 
 using Kind = ShrinkNote::Kind;
 
-// Until all is said again; answers come sooner, so it becomes longer soon.
+// The pauses before notes are repeated. The first is short and the next grow, since answers mostly come soon.
 constexpr std::chrono::milliseconds first_pause{10};
 constexpr std::chrono::milliseconds longest_pause{50};
 
@@ -45,14 +45,14 @@ Shrinking::Shrinking(std::uint32_t context, const Members& members, const Mesh& 
       next_round_(Deadline::after({})),
       pause_(first_pause) {}
 
-// --- who is there ---
+// --- the members that are alive ---
 
 bool Shrinking::gone(int position) const {
   const int rank = members_.world_rank(position);
   return declined_[static_cast<std::size_t>(position)] || desk_.is_lost(rank) || desk_.has_left(rank);
 }
 
-// As far as is known here.
+// Returns whether this rank can reach the member, as far as it knows.
 bool Shrinking::reaches(int position) const {
   const int rank = members_.world_rank(position);
   return !desk_.is_lost(rank) && mesh_.peer_status(rank).ok();
@@ -112,8 +112,8 @@ void Shrinking::work() {
 
 Status Shrinking::late() const {
   if (leader() != members_.rank()) {
-    return Status(Code::timeout, "shrink: " + members_.describe(leader()) +
-                                     ", which leads, has not come to a decision in time");
+    return Status(Code::timeout,
+                  "shrink: " + members_.describe(leader()) + ", which leads, has not decided in time");
   }
   std::string missing;
   for (std::size_t i = 0; i < size_; ++i) {
@@ -167,7 +167,7 @@ void Shrinking::on_note(int position, const ShrinkNote& note) {
   if (leader() == members_.rank()) lead(false);
 }
 
-// Somebody has given up the attempt that this rank is at, and calls again: all go on with the later one.
+// Adopts a later attempt: another member has given up the attempt that this rank is in, and has called again.
 void Shrinking::begin_anew(std::uint32_t attempt) {
   attempt_ = attempt;
   joined_.assign(size_, std::nullopt);
@@ -209,7 +209,7 @@ void Shrinking::lead(bool again) {
   propose(members, again);
 }
 
-// Those who have joined. Of two that cannot reach each other the lower rank goes on.
+// Returns the members that have joined. Of two that cannot reach each other the lower rank remains.
 std::vector<bool> Shrinking::survivors() const {
   std::vector<bool> members(size_);
   for (std::size_t i = 0; i < size_; ++i) members[i] = joined_[i] && !gone(static_cast<int>(i));
@@ -262,7 +262,7 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
 
 // --- the end ---
 
-// Whoever asks from now on is told by the desk.
+// From now on the desk answers members that ask.
 void Shrinking::conclude(const ShrinkNote& decision) {
   decision_ = decision;
   desk_.remember(context_, encode(decision));
@@ -270,7 +270,7 @@ void Shrinking::conclude(const ShrinkNote& decision) {
   if (leads) tell(true);
   if (decision.kind == Kind::refuse) return finish(too_few(decision.members));
   if (!decision.members[static_cast<std::size_t>(members_.rank())]) {
-    return finish(Status(Code::aborted, "shrink: the others go on without " +
+    return finish(Status(Code::aborted, "shrink: the others continue without " +
                                             members_.describe(members_.rank()) +
                                             ", which not all of them can reach"));
   }
@@ -282,7 +282,7 @@ void Shrinking::conclude(const ShrinkNote& decision) {
   finish({});
 }
 
-// By the leader, whose part is over when all who go on have learned of it.
+// The leader calls this. Its part is over when all survivors have learned of the commit.
 void Shrinking::tell(bool again) {
   bool all = true;
   for (std::size_t i = 0; i < size_; ++i) {
@@ -297,7 +297,7 @@ void Shrinking::tell(bool again) {
 Status Shrinking::too_few(const std::vector<bool>& members) const {
   return Status(Code::peer_lost, "shrink: only " + std::to_string(count(members)) + " of " +
                                      std::to_string(size_) +
-                                     " ranks are left, and not all of them go on with so few (see min_size)");
+                                     " ranks are left, and not all of them accept so few (see min_size)");
 }
 
 void Shrinking::finish(const Status& status) {

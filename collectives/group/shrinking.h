@@ -19,15 +19,15 @@ class Failure;
 class Members;
 class Mesh;
 
-// One rank's part in the agreement of a failed communicator's survivors; a two-phase commit led by the lowest
-// of them.
+// `Shrinking` is one rank's part in the agreement of a failed communicator's survivors: a two-phase commit
+// led by the lowest of them (docs/protocol.md, "Shrinking").
 //
-// Everybody joins at the leader. When each member has joined, or is gone, the leader proposes who goes on and
-// under which number; when all of those have accepted, it commits. If the leader dies, the next one begins
-// anew: nobody can have gone on without all having accepted, and who has gone on answers whatever he is asked
-// with the decision, which the new leader takes over. The leader goes on when all members have learned of the
-// commit: they may leave as soon as they go on, and the last one must not find itself alone. All is said
-// again until it is answered, so that lost notes do no harm.
+// All members join at the leader. When each member has joined or is gone, the leader proposes the survivors
+// and the number of the new communicator; when all survivors have accepted, it commits. If the leader dies,
+// the next one starts again: no member can have finished before all have accepted, and a member that has
+// finished answers every note with the decision, which the new leader adopts. The leader finishes when all
+// survivors have learned of the commit: if it left earlier, a member that has not received the commit could
+// find itself alone. Every note is repeated until it is answered, so that lost notes do no harm.
 //
 // Functions are for the driving thread, unless they are marked.
 class Shrinking final : public Pollable {
@@ -42,14 +42,14 @@ class Shrinking final : public Pollable {
   Shrinking(std::uint32_t context, const Members& members, const Mesh& mesh, const Failure& failure,
             ControlDesk& desk, ContextNumbers& contexts, Options options);
 
-  // Says what there is to say now: first of all, and when more is known of who is gone.
+  // Sends the notes that are due. Call it first, and whenever another member is lost.
   void work();
   void on_note(int position, const ShrinkNote& note);
 
   bool poll() override;
   Deadline next_deadline() const override { return over_ ? Deadline::never() : next_round_; }
 
-  // Not zero once it is over; any thread, which then reads the rest.
+  // Not zero once the agreement is over. Any thread may call it, and then the functions below.
   const std::atomic<std::uint32_t>& done() const { return done_; }
   const Status& status() const { return status_; }
   const ShrinkNote& decision() const { return decision_; }
@@ -86,7 +86,7 @@ class Shrinking final : public Pollable {
   std::vector<bool> declined_, accepted_, learned_;
   ShrinkNote proposal_;      // the leader's; round 0: none yet
   std::uint32_t number_;     // the lowest that this rank could take
-  std::uint32_t taken_ = 0;  // that it has set aside
+  std::uint32_t taken_ = 0;  // the number that it has reserved
   Deadline next_round_;
   std::chrono::milliseconds pause_;
   bool telling_ = false;  // this rank leads, and it is decided

@@ -63,7 +63,7 @@ void Splitting::combine(const Buffer& number, const ReduceOp& op) {
 }
 
 // The leader needs a connection with each member, and every member holds the bells of all while the segment
-// is handed round.
+// is handed out.
 std::optional<int> Splitting::first_in_want() const {
   constexpr std::size_t passing = 8;
   if (members_.size() == 1) return std::nullopt;

@@ -14,19 +14,19 @@ namespace tutti {
 // blocks, and throws `Error`.
 class Splitting {
  public:
-  // Every rank says which colour it chooses, and hears what the others have chosen.
+  // Exchanges the colors of all ranks.
   Splitting(Group& group, int color, int key);
 
-  // World ranks of the members that have chosen the same colour, in the order of their keys.
+  // The world ranks of the members with the same color, in the order of their keys.
   const std::vector<int>& ranks() const { return ranks_; }
   // The number of the new communicators: one that no rank has used yet.
   std::uint32_t agree_on_number();
-  // The first of the members, a rank here, that has too few file descriptors for sharing memory. All members
-  // come to the same answer, so none of them waits for one that cannot come.
+  // The first member (its rank here) that has too few file descriptors for sharing memory. All members get
+  // the same result, so none of them waits for a rank that will not join.
   std::optional<int> first_in_want() const;
 
  private:
-  // What each rank says.
+  // The values that each rank sends.
   struct Vote {
     std::int64_t color = 0;
     std::int64_t key = 0;
@@ -37,7 +37,7 @@ class Splitting {
 
   Group& group_;
   std::vector<Vote> votes_;   // by rank
-  std::vector<int> members_;  // ranks that have chosen the same colour
+  std::vector<int> members_;  // ranks with the same color
   std::vector<int> ranks_;
 };
 

@@ -12,15 +12,15 @@
 
 namespace tutti {
 
-// `Survivors` are the members of a communicator that go on without those that were lost: here they agree on
-// who goes on, one call of `shrink` after the other.
+// `Survivors` are the members of a communicator that remain after others were lost. Here they agree on who
+// remains, in one call of `shrink` after the other.
 class Survivors {
  public:
   Survivors(std::uint32_t context, const Members& members, World& world, Failure& failure,
             const Journal& journal, Gate& gate);
 
-  // Agrees with the other members on who goes on, and under which number. If the communicator has not failed
-  // yet, this fails it. Throws `Error`. The calling thread must not drive.
+  // Agrees with the other members on the survivors and on the new communicator's number. If the communicator
+  // has not failed yet, this fails it. Throws `Error`. The calling thread must not drive.
   ShrinkNote agree(int min_size);
 
   // For the driving thread: a member (its world rank) has written; a rank has been lost.

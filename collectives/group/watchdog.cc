@@ -10,12 +10,12 @@ namespace tutti {
 namespace {
 
 constexpr std::chrono::milliseconds long_wait{100};
-// The leader's verdict must come within this.
+// The leader must decide within this time.
 constexpr std::chrono::milliseconds verdict_limit{300};
-// The clock is read once in so many looks: a spinning waiter looks every few hundred nanoseconds.
+// The clock is read once in this many looks, since a polling thread looks every few hundred nanoseconds.
 constexpr std::uint32_t looks_per_clock = 64;
 
-// One and the same for equal calls of the same operation.
+// Returns the same key for equal calls of the same operation.
 std::uint64_t key_of(const CallNote& note) {
   const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(note.call);
   std::uint64_t key = 0xcbf29ce484222325;  // FNV-1a, a word at a time
@@ -113,7 +113,7 @@ void Watchdog::look_for_leavers() {
 
 // --- the leader ---
 
-// The first member that is there, by its rank here.
+// Returns the first member that is alive, by its rank in the communicator.
 int Watchdog::leader() const {
   for (int rank = 0; rank < members_.size(); ++rank) {
     const int world_rank = members_.world_rank(rank);

@@ -16,33 +16,33 @@
 
 namespace tutti {
 
-// `Watchdog` looks after operations that take long: it finds out which members have not come to them, and
-// which have left.
+// `Watchdog` watches operations that take long: it finds the members that have not called them, and those
+// that have left.
 //
-// An operation that has waited for 100 ms is made known to all members, who compare it with what they call as
-// the operation of that number. An operation whose time is over is reported to the leader, the first member
-// that is there; it asks all members how far they are, and fails the communicator in the name of those who
-// are late.
+// An operation that has waited for 100 ms is announced to all members, which compare it with their own call
+// of that number. An operation whose time is over is reported to the leader, the first member that is alive.
+// The leader asks all members for their progress, and fails the communicator, naming those that are late.
 //
-// Everything is for the driving thread.
+// Only the driving thread calls these functions.
 class Watchdog {
  public:
   Watchdog(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
            const Journal& journal, const LiveOperations& live);
 
-  // Looks at the times of all operations under way, once in so many calls, since a clock is slow.
+  // Checks the times of all operations in flight. It does so only once in a number of calls, since reading
+  // the clock is slow.
   void look();
-  // Ends the inquiry that this rank leads, if there is one and its time has come.
+  // Ends the inquiry that this rank leads, if there is one and its time is over.
   void conclude();
   Deadline next_deadline() const;
-  // Notes a failure if an operation over shared memory has been waiting for a member that has left: messages
-  // tell that their sender has left, memory does not.
+  // Notes a failure if an operation over shared memory waits for a member that has left. (Operations over
+  // messages notice that by their connection.)
   void look_for_leavers();
   // The communicator has failed.
   void drop() { inquiry_.reset(); }
 
-  // Another member (`origin`, its world rank) has written over the control plane: `on_expired`, that an
-  // operation's time is over there; `on_where`, the leader's question how far this rank is; `on_here`, an
+  // A note of another member (`origin`, its world rank) has arrived over the control plane. `on_expired`: an
+  // operation's time is over there. `on_where`: the leader asks for this rank's progress. `on_here`: an
   // answer to that question.
   void on_expired(int origin, const ExpiredNote& expired);
   void on_where(int origin, const CallNote& call);

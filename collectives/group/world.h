@@ -17,15 +17,15 @@
 
 namespace tutti {
 
-// `ContextNumbers` hands out the numbers that keep communicators' messages apart. A number is used once per
-// process, and the members of a new communicator agree on one that is free at all of them.
+// `ContextNumbers` assigns the numbers that distinguish the messages of communicators. A number is used once
+// per process, and the members of a new communicator agree on a number that none of them uses.
 class ContextNumbers {
  public:
   // Proposes a number that is not used here yet.
   std::uint32_t propose();
   // Returns the first number that is higher than all that were used here.
   std::uint32_t above_all();
-  // Takes `context` for good; false if it is in use here already.
+  // Reserves `context` permanently; false if it is in use here already.
   bool take(std::uint32_t context);
 
  private:
@@ -37,8 +37,7 @@ class ContextNumbers {
 class DebugServer;
 class Recorder;
 
-// `World` is what all communicators that came out of one `init` share. It lives until the last of them is
-// gone.
+// `World` is the state that all communicators of one `init` share. It lives as long as the last of them.
 struct World {
   World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,
         Selector algorithm_selector, std::chrono::nanoseconds operation_timeout);

@@ -45,7 +45,7 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&socket); }
 };
 
-// The process at the other end, if it is of our user; else 0.
+// Returns the process at the other end, if it belongs to the same user; else 0.
 pid_t same_user(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -74,7 +74,7 @@ Result<std::unique_ptr<DebugServer>> DebugServer::create(std::function<std::stri
   }
   std::unique_ptr<DebugServer> server(new DebugServer(std::move(listener), std::move(stop), std::move(text)));
   if (server->thread_.joinable()) return server;
-  return Status(Code::resource_exhausted, "no thread to be had");
+  return Status(Code::resource_exhausted, "cannot start a thread");
 }
 
 DebugServer::DebugServer(Descriptor listener, Descriptor stop, std::function<std::string()> text)
@@ -166,7 +166,7 @@ Result<DebugAnswer> ask(const DebugEndpoint& endpoint, std::chrono::milliseconds
       continue;
     }
     if (received == 0 && !answer.text.empty()) return answer;
-    if (received == 0) return Status(Code::unreachable, "it hung up");
+    if (received == 0) return Status(Code::unreachable, "it closed the connection");
     if (errno != EAGAIN && errno != EINTR) return Status(Code::unreachable, text_of(errno));
     if (deadline.expired()) return Status(Code::timeout, "no answer: it is stopped");
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());

@@ -19,7 +19,7 @@ History::Time History::coarse_now() {
   return now.tv_sec * Time{1'000'000'000} + now.tv_nsec;
 }
 
-// More operations are in flight than the window is wide.
+// More operations are in flight than the window has places.
 History::Slot& History::grow_for(std::uint64_t number) {
   Entry there;
   while (table().read(number & table().mask, there) && there.state == State::live && there.number != number) {

@@ -14,8 +14,8 @@
 
 namespace tutti {
 
-// `History` is a communicator's memory of its last operations, by their number. Messages that come late or
-// early are judged by it, and it is the flight recorder: a dump tells what it holds of the operations.
+// `History` is a communicator's list of its last operations, by their number. The library uses it to judge
+// early and late messages, and dumps contain it (the flight recorder).
 //
 // The driving thread writes it, and any thread reads it at any time, also while the writer is stopped. Each
 // slot's `mark` says what is in it, is cleared before the slot changes and set afterwards, and every other
@@ -105,7 +105,7 @@ class History {
         : mask(size - 1), slots(std::make_unique<Slot[]>(size)), details(std::make_unique<Details[]>(size)) {}
     Slot& slot(std::uint64_t number) const { return slots[number & mask]; }
     Details& detail(std::uint64_t number) const { return details[number & mask]; }
-    // False if the entry is empty or changes at this moment.
+    // Returns false if the entry is empty or changes at this moment.
     bool read(std::size_t index, Entry& entry) const;
 
     const std::size_t mask;

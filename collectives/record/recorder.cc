@@ -28,7 +28,8 @@ std::int64_t wall_clock_us() {
   return duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Converts a time of our clock to microseconds since 1970, by which ranks of several hosts can be compared.
+// Converts a time of this process's clock to microseconds since 1970, so that ranks of several hosts can be
+// compared.
 struct WallClock {
   std::int64_t offset =
       wall_clock_us() - duration_cast<microseconds>(Deadline::Clock::now().time_since_epoch()).count();
@@ -102,7 +103,7 @@ void Recorder::configure(std::string version, std::string job, std::string dump)
   dump_ = std::move(dump);
 }
 
-// In a forked child nothing is told, and the lock may be held by a thread that does not exist there.
+// A forked child writes nothing, and the lock may be held by a thread that does not exist there.
 void Recorder::add(const Recorded& group) {
   if (driver_.forked()) return;
   const std::lock_guard lock(mutex_);
@@ -124,7 +125,7 @@ void Recorder::answer() {
   answered_.notify_all();
 }
 
-// A question without an answer stays, and is the next one's, too.
+// A question without an answer stays open; the next caller waits for the same answer.
 Recorder::Waiting Recorder::ask(std::chrono::milliseconds limit, bool& answered) {
   std::unique_lock lock(mutex_);
   if (!asked_) {
@@ -203,7 +204,7 @@ std::string Recorder::write(const Waiting& waiting, std::string_view reason, boo
   json.field("time_us", wall_clock_us());
   json.field("job", job_).field("rank", self.rank).field("size", mesh_.size());
   json.field("host", self.host).field("pid", self.pid);
-  // False if a thread has been in tutti, or in a callback of the program, for all of the given time.
+  // Returns false if a thread has been in tutti, or in a callback of the program, for the whole given time.
   json.field("progress", answered);
   json.key("communicators").begin_array();
   static const std::vector<Recorded::Waiting> nothing;

@@ -23,7 +23,7 @@ namespace tutti {
 class JsonWriter;
 class Mesh;
 
-// `Recorded` is a communicator as the flight recorder knows it. Any thread may call, except where it says so.
+// `Recorded` is the flight recorder's view of a communicator. Any thread may call, except where noted.
 class Recorded {
  public:
   // A `Waiting` is an operation in flight, by its number in `collectives` or `transfers`, and the world ranks
@@ -48,8 +48,8 @@ class Recorded {
   virtual std::vector<Waiting> waiting() const = 0;
 };
 
-// `Recorder` is the flight recorder of a rank: when a user asks or a communicator fails, it tells what all
-// its communicators have done last, as JSON (docs/debugging.md). It finds that in the communicators'
+// `Recorder` is the flight recorder of a rank: when a user asks or a communicator fails, it writes the last
+// operations of all its communicators as JSON (docs/debugging.md). It reads them from the communicators'
 // histories.
 class Recorder {
  public:
@@ -69,11 +69,12 @@ class Recorder {
   void add(const Recorded& group);
   void remove(const Recorded& group);
 
-  // Tells everything as JSON. The driving thread is asked what the operations in flight wait for, and has
-  // `limit` for the answer; without it the rest is told all the same. A driving thread must not call this.
+  // Returns everything as JSON. It asks the driving thread for the ranks that the operations in flight wait
+  // for, and waits for the answer for `limit`; without an answer it returns the rest. A driving thread must
+  // not call this.
   std::string tell(std::chrono::milliseconds limit = std::chrono::seconds(1));
-  // Notes that a communicator has failed: writes the file, unless a file that told of this communicator has
-  // been written. Driving.
+  // Notes that a communicator has failed: writes the file, unless a file that contains this failure has been
+  // written. Driving.
   void on_failure(const Recorded& group, const Status& why);
   // Waits until the driving thread has seen the last question. Call it before the driver is destroyed.
   void stop();
@@ -100,7 +101,7 @@ class Recorder {
   Trace* trace_ = nullptr;
 
   std::mutex mutex_;  // the driving thread takes it, so no thread waits for that one while holding it
-  std::map<const Recorded*, bool> groups_;  // with whether a file has told of it
+  std::map<const Recorded*, bool> groups_;  // and whether a file contains its failure
   std::mutex asking_;                       // one question at a time
   Question question_;
   bool asked_ = false;  // and not answered yet

@@ -49,7 +49,7 @@ std::string microsecond_text(std::int64_t ns) {
   return digits;
 }
 
-// 0 or an errno.
+// Returns 0 or an errno.
 int write_at(int file, off_t at, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = pwrite(file, text.data(), text.size(), at);
@@ -89,7 +89,7 @@ struct Trace::State {
 
   std::mutex writing;  // of the file; taken before the other
   std::vector<Event> taken;
-  off_t end = 0;  // where the end of the file is to be written anew
+  off_t end = 0;  // where the end of the file is to be written again
   bool broken = false;
 
   std::thread thread;

@@ -11,10 +11,10 @@
 
 namespace tutti {
 
-// `Trace` writes what a rank does as Chrome trace events (docs/debugging.md), for Perfetto. Events go into a
-// buffer of fixed size, which a thread of its own writes to the file several times a second. If more events
-// come, some are dropped, and the file says how many. After each writing the file is valid JSON, however the
-// process ends.
+// `Trace` writes the operations of a rank as Chrome trace events (docs/debugging.md), for Perfetto. Events go
+// into a buffer of fixed size, which a separate thread writes to the file several times a second. If the
+// buffer is full, further events are dropped, and the file contains their number. After each write the file
+// is valid JSON, however the process ends.
 //
 // In a forked child nothing is traced. Any thread may call everything.
 class Trace {

@@ -17,8 +17,8 @@
 
 namespace tutti {
 
-// `GroupMemory` is the memory that one call of `Communicator::allocate` made: a part for each rank. The ranks
-// share it; where they cannot, it is ordinary memory of this rank's own. Any thread may let go of it.
+// `GroupMemory` is the memory of one call of `Communicator::allocate`: a part for each rank. The ranks share
+// it; if they cannot, it is ordinary memory of this rank. Any thread may release it.
 class GroupMemory {
  public:
   // Bytes of a segment with a part of `parts[r]` bytes for each rank.
@@ -35,8 +35,8 @@ class GroupMemory {
   bool shared() const { return segment_ != nullptr; }
   std::byte* part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
   std::uint64_t bytes(int rank) const { return bytes_[static_cast<std::size_t>(rank)]; }
-  // Says that this rank does not use it any more; this object may be gone when it returns. Others may use it
-  // until all have said so. True for the last.
+  // Notes that this rank does not use the memory any more; this object may be destroyed when it returns.
+  // Others may use it until all have released it. Returns true for the last one.
   bool release();
   bool released_by_all() const;
 
@@ -51,8 +51,8 @@ class GroupMemory {
 };
 
 // `AllocationTable` has the allocations of a group, by number. They stay mapped until all ranks have released
-// them, since another rank's vote may still speak of them. Thread-safe; only the driving thread may call what
-// destroys a segment.
+// them, since another rank's vote may still refer to them. It is thread-safe, but only the driving thread may
+// call the functions that destroy a segment.
 class AllocationTable final : public Registry {
  public:
   // Allocations are made in the same order on all ranks. `add` and `drop_unused` drop those that no rank uses
@@ -74,7 +74,7 @@ class AllocationTable final : public Registry {
   std::uint64_t made_ = 0;
 };
 
-// An `AllocationVote` is a rank's request of an allocation, and the limits where it runs.
+// An `AllocationVote` is the size that a rank requests, and the memory limits of its host and control group.
 struct AllocationVote {
   std::uint64_t bytes = 0;
   MemoryLimits limits;
@@ -86,7 +86,7 @@ struct Shortage {
   std::uint64_t wanted;  // by its host's ranks, or by those in its control group
   std::uint64_t limit;   // for all of them
 };
-// A pure function of values that all ranks know, so that all refuse alike.
+// Returns the first shortage. It is a pure function of values that all ranks know, so all ranks decide alike.
 std::optional<Shortage> find_shortage(const std::vector<AllocationVote>& votes, const Topology& topology);
 
 }  // namespace tutti

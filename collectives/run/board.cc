@@ -60,7 +60,7 @@ void Board::pulse() { finish(area(rank_).finished.load(std::memory_order_relaxed
 
 void Board::ring_sleepers() {
   for (int i = 0; i < size_; ++i) {
-    // A sleeper is rung once: before it sleeps again it looks at everything, and says anew that it sleeps.
+    // A sleeper is rung once: before it sleeps again it looks at everything, and says again that it sleeps.
     if (i != rank_ && asleep(i).load() != 0 && asleep(i).exchange(0) != 0) segment_->ring(i);
   }
 }
@@ -85,7 +85,7 @@ void Board::fail(const Status& why) {
   failure.text[length] = '\0';
   failure.written.store(1, std::memory_order_release);
   head_->failures.fetch_add(1);
-  // This also wakes ranks that sleep for another reason than an operation.
+  // This also wakes ranks that sleep for other reasons than an operation.
   for (int i = 0; i < size_; ++i) {
     if (i != rank_) segment_->ring(i);
   }

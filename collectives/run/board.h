@@ -16,21 +16,20 @@
 
 namespace tutti {
 
-// `Board` is memory in which the ranks of a communicator on one host show each other how far they are; all of
-// them have mapped it. It has for each rank
+// `Board` is memory in which the ranks of a communicator on one host publish their progress; all of them have
+// mapped it. It has for each rank
 //   - the number of shared operations that it has finished;
-//   - slots, used in turn by its operations: the call, how far the rank is, and room for a small payload. One
-//   line
-//     of cache tells a peer everything about an operation of a few bytes. There are many slots, so that ranks
-//     need not keep pace;
+//   - slots, used in turn by its operations: the call, its progress, and room for a small payload. One cache
+//     line contains everything about an operation of a few bytes. There are many slots, so that a rank may
+//     run ahead of others;
 //   - a few pages, used in turn, for payloads that fit no slot;
 //   - a window, through which larger operations move their data, one at a time;
-//   - room for the reason if it has failed.
+//   - room for the reason, if the rank has failed.
 //
 // Order and sleep. A rank that signals writes data, then the slot's phase with release; a rank that awaits
 // reads the phase with acquire, then the data. Two ranks that are awake need nothing else. A rank that is
-// about to sleep says so in `sleepers`, then looks again; a rank that has signalled looks for sleepers
-// afterwards. These two must not miss each other, so the four accesses are sequentially consistent
+// about to sleep sets its entry in `sleepers`, then checks again; a rank that has signalled checks for
+// sleepers afterwards. These two must not miss each other, so the four accesses are sequentially consistent
 // operations, though not on the phase, where that would wait for the cache line that the peer is polling.
 // Instead, some time after it has signalled, a rank stores to its own `finished` (which no rank polls, so it
 // is cheap), then loads `sleepers`; the sleeper stores `sleepers`, then loads `finished` of the ranks that it
@@ -96,38 +95,38 @@ class Board {
   std::byte* page(int rank, std::uint64_t number) { return area(rank).pages[number % pages]; }
   std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
 
-  // The call of a rank that has been seen in operation `number`. It may have gone on if this rank has
-  // finished that operation: then this is its next call, and its phase is another one afterwards.
+  // The call of a rank that has been seen in operation `number`. The rank may have continued if this rank has
+  // finished that operation: then this is its next call, and its phase differs afterwards.
   Fingerprint call(int rank, std::uint64_t number);
   // The same, compared.
   bool calls(int rank, std::uint64_t number, const Fingerprint& call) {
     return slot(rank, number).calls(call);
   }
 
-  // Whether all ranks have finished operation `number` (0: always).
+  // Returns whether all ranks have finished operation `number` (0: always).
   bool all_finished(std::uint64_t number) { return number <= known_finished_ || learn_finished(number); }
-  // Says that this rank has finished it, and wakes sleepers.
+  // Publishes that this rank has finished it, and wakes sleepers.
   void finish(std::uint64_t number) {
     area(rank_).finished.store(number);
     if (head_->sleeping.load() != 0) ring_sleepers();
   }
   // Wakes sleepers. Call it after a signal that no `finish` follows soon.
   void pulse();
-  // Between the two, a signal rings. After `sleep` the caller must look once more at what it awaits, and read
-  // `finished` of the awaited ranks first.
+  // Between the two, a signal of another rank rings this rank's bell. After `sleep` the caller must check
+  // once more for the signals that it awaits, and first read `finished` of those ranks.
   void sleep();
   void wake();
   // The number of operations that a rank has finished; an acquire of all that it had signalled when it last
   // pulsed.
   std::uint64_t finished(int rank) const { return area(rank).finished.load(); }
 
-  // Tells all ranks that this one has failed, and why. Once.
+  // Publishes that this rank has failed, and the reason. Called once.
   void fail(const Status& why);
-  // The first failure of another rank that this one has not heard of yet; ok if there is none.
+  // Returns the first failure of another rank that this one has not returned yet; ok if there is none.
   Status heard();
-  // Whether any rank has failed, this one included.
+  // Returns whether any rank has failed, this one included.
   bool any_failed() const { return head_->failures.load() != 0; }
-  // Whether `heard` would look.
+  // Returns whether `heard` would look.
   bool unheard() const { return head_->failures.load() != heard_; }
 
  private:

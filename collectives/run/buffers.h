@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// `Buffers` says where the memory lies that a schedule speaks of, in one run of it.
+// `Buffers` are the addresses of a schedule's buffers in one run of it.
 class Buffers {
  public:
   Buffers() = default;

@@ -9,9 +9,9 @@
 
 namespace tutti {
 
-// `compute_step` carries out a step that moves nothing between ranks: a copy, a reduce, a scale or a divide
-// of `count` elements, which are `bytes` bytes. `address` says where an operand of the step lies; each
-// executor has its own way to know that, and asks for no more operands than the step has.
+// `compute_step` executes a step that moves nothing between ranks: a copy, a reduce, a scale or a divide of
+// `count` elements, which are `bytes` bytes. `address` returns the address of an operand of the step, which
+// each executor determines differently. It is called only for operands that the step has.
 template <class AnyStep, class Address>
 inline void compute_step(const AnyStep& step, std::size_t count, std::size_t bytes, const RunBinding& binding,
                          const Address& address) {

@@ -8,10 +8,9 @@
 
 namespace tutti {
 
-// `FlatSchedule` is a shared schedule of a few bytes, prepared for being carried out again and again. Its
-// data moves through the ranks' slots (see Board), no steps repeat, and every slice is a buffer and an offset
-// in bytes, so that little more than the loads and stores remains to be done. Its steps are the schedule's,
-// one by one.
+// `FlatSchedule` is a shared schedule of a few bytes, prepared for repeated execution. Its data move through
+// the ranks' slots (see Board), no steps repeat, and every slice is a buffer and an offset in bytes, so that
+// an execution is little more than loads and stores. It has the same steps as the schedule.
 class FlatSchedule {
  public:
   struct Place {
@@ -31,7 +30,7 @@ class FlatSchedule {
 
   FlatSchedule(const Schedule& schedule, std::size_t element_size);
 
-  // Whether the schedule has a flat form; otherwise there are no steps.
+  // Returns whether the schedule has a flat form; otherwise there are no steps.
   bool usable() const { return !steps_.empty(); }
   const std::vector<Step>& steps() const { return steps_; }
 

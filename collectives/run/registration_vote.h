@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// `RegistrationVote` is how ranks find out whether the buffers of all of them are registered, so that they
-// can reach into them: each shows where its own buffers lie, and all draw the same conclusion from that.
+// `RegistrationVote` finds out whether the buffers of all ranks are registered, so that ranks can access each
+// other's. Each rank publishes where its buffers lie, and all ranks draw the same conclusion.
 class RegistrationVote {
  public:
   // Bytes of the input of each rank that has one, and of the output of each rank that has one.
@@ -25,13 +25,13 @@ class RegistrationVote {
         inputs_(static_cast<std::size_t>(size)),
         outputs_(static_cast<std::size_t>(size)) {}
 
-  // Shows the others where this rank's buffers for operation `number` are.
+  // Publishes where this rank's buffers for operation `number` lie.
   void show(Board& board, std::uint64_t number, const RunBinding& binding, Sizes sizes) const;
-  // Evaluates what all ranks have shown. All of them come to the same answer; if it is true, the buffers are
+  // Evaluates the votes of all ranks; the result is equal on all of them. If it is true, the buffers are
   // known.
   bool is_unanimous(Board& board, std::uint64_t number, const Fingerprint& call, Sizes sizes);
 
-  // Where a rank's buffers are, after a unanimous vote; null for one that it does not have.
+  // The addresses of a rank's buffers after a unanimous vote; null for a buffer that the rank does not have.
   std::byte* input(std::size_t rank) const { return inputs_[rank]; }
   std::byte* output(std::size_t rank) const { return outputs_[rank]; }
 

@@ -109,7 +109,8 @@ void Run::complete(std::uint32_t index) {
 
 void Run::message_done(std::uint32_t index, const Status& status) {
   if (failed_) return;
-  // An operation that threw before its message was lost is the cause that counts: its rank says so to all.
+  // If a user's operation threw before its message was lost, the exception is the cause that counts; its rank
+  // tells all others.
   if (binding_.reducer.failed()) return fail(*binding_.reducer.failure);
   if (!status.ok()) return fail(status);
   complete(index);

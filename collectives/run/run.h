@@ -15,7 +15,7 @@
 
 namespace tutti {
 
-// A `Run` carries out one schedule of messages at a time. It is reused, so that repeated collectives allocate
+// A `Run` executes one schedule of messages at a time. It is reused, so that repeated collectives allocate
 // nothing. Only the driving thread calls it.
 class Run {
  public:
@@ -23,9 +23,9 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // `finished` may be called from within.
+  // `finished` may be called before `start` returns.
   void start(const RunBinding& binding);
-  // Takes back all posted messages; afterwards no buffer is touched, and `finished` is not called any more.
+  // Cancels all posted messages; afterwards no buffer is touched, and `finished` is not called any more.
   void cancel(const Status& why);
   // The ranks of the communicator whose messages the run is waiting for.
   std::vector<int> awaited() const;

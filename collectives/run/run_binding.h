@@ -13,8 +13,8 @@ namespace tutti {
 
 class Mesh;
 
-// A `RunBinding` is everything that one execution of a schedule adds to it: pointers, names of messages, and
-// whom to tell.
+// A `RunBinding` is everything that one execution adds to a schedule: pointers, names of messages, and the
+// receiver of the completion.
 struct RunBinding {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -26,8 +26,8 @@ struct RunBinding {
   Fingerprint call;
   Mesh* mesh = nullptr;
   std::span<const int> ranks;  // communicator rank -> world rank
-  // Called once, as the last thing a run does; the run may be reused or destroyed in it. A failure is told at
-  // once, while messages are still posted: `cancel` must follow before anything else.
+  // Called once, as the last act of a run; it may reuse or destroy the run. A failure is reported at once,
+  // while messages are still posted: `cancel` must follow before any other call.
   void (*finished)(void* owner, const Status& status) = nullptr;
   void* owner = nullptr;
 };

@@ -60,7 +60,7 @@ class ScheduleCache {
  public:
   explicit ScheduleCache(const Selector& selector) : selector_(selector) {}
 
-  // The schedule for a problem; builds it if need be. `algorithm` 0: the selector's choice.
+  // Returns the schedule for a problem, and builds it if necessary. `algorithm` 0: the selector's choice.
   Result<std::shared_ptr<CachedSchedule>> get(const Problem& problem, std::uint8_t algorithm);
 
  private:

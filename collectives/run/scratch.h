@@ -8,11 +8,11 @@
 
 namespace tutti {
 
-// `Scratch` is the memory that schedules need besides what their caller brings. It only grows, so that
-// repeated collectives allocate nothing.
+// `Scratch` is the memory that schedules need besides their caller's buffers. It only grows, so that repeated
+// collectives allocate nothing.
 class Scratch {
  public:
-  // Makes room for so many bytes; false if there is no memory. What it held before is lost if it grows.
+  // Makes room for `bytes`; false if there is no memory. Its content is lost if it grows.
   bool provide(std::size_t bytes) { return bytes <= bytes_ || grow(bytes); }
   // The failure of a collective for which there is no room.
   static Status exhausted() {

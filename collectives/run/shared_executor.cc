@@ -86,12 +86,12 @@ void SharedExecutor::prepare() {
   area_ = area_for(*first_);
 }
 
-// True if the operation moved on to another stage, or to the next one.
+// Returns true if the operation moved on to another stage, or to the next one.
 bool SharedExecutor::go_on() {
   switch (stage_) {
     case Stage::room:
       if (!room()) return false;
-      // Before a slot is used anew, what was called there must have been compared.
+      // Before a slot is used again, what was called there must have been compared.
       if (compared_ + Board::slots < number_) {
         if (const Status agreed = compare(number_ - 1); !agreed.ok()) {
           end(agreed);
@@ -124,7 +124,7 @@ SharedExecutor::Area SharedExecutor::area_for(const SharedRun& run) const {
   return bytes > Board::payload_bytes ? Area::page : Area::slot;
 }
 
-// The operation that all ranks must have finished before what this one writes to is used anew.
+// The operation that all ranks must have finished before what this one writes to is used again.
 std::uint64_t SharedExecutor::needs_finished() const {
   const std::uint64_t distance = area_ == Area::page ? Board::pages : Board::slots;
   const std::uint64_t before = number_ > distance ? number_ - distance : 0;
@@ -140,7 +140,7 @@ void SharedExecutor::enter() {
     vote_.show(*board_, number_, *first_->binding, {first_->input_bytes, first_->output_bytes});
     signals_before_ = 0;
     signal(1);
-    board_->pulse();  // ranks that sleep until all have come are to wake up before this rank works, not after
+    board_->pulse();  // wakes ranks that sleep until all have arrived, before this rank works
     stage_ = Stage::vote;
     return;
   }
@@ -196,7 +196,7 @@ bool SharedExecutor::run_steps() {
   return true;
 }
 
-// Decides at the end of the repeated steps: true if they are to be carried out once more.
+// Decides at the end of the repeated steps: true if they must run once more.
 bool SharedExecutor::repeat() {
   const Schedule::Repeat& repeat = schedule_->repeat;
   if (repeat.times == 0 || repetition_ == repeat.times) return false;
@@ -212,7 +212,8 @@ bool SharedExecutor::repeat() {
   return true;
 }
 
-// False if a rank has left the operation meanwhile: its buffers are its own again, and this one is to fail.
+// Returns false if a rank has left the operation meanwhile: it may reuse its buffers, so this operation must
+// fail.
 bool SharedExecutor::compute(const Step& step) {
   if (step.out.owner == everyone) return reduce_for_everyone(step);
   const RunBinding& binding = *first_->binding;
@@ -282,7 +283,7 @@ void SharedExecutor::signal(std::uint32_t index) {
   due_ = true;
 }
 
-// Whether a peer has given a signal. If it has called something else, the operation fails.
+// Returns whether a peer has given a signal. If it has made another call, the operation fails.
 bool SharedExecutor::arrived(int peer, std::uint32_t index) {
   const std::uint32_t wanted = signals_before_ + index;
   if (wanted == 0) return true;

@@ -18,15 +18,16 @@
 
 namespace tutti {
 
-// A `SharedRun` is one shared schedule to be carried out; a node that the caller owns until it is over.
+// A `SharedRun` is one execution of a shared schedule; a node that the caller owns until it is over.
 struct SharedRun {
   const Schedule* schedule = nullptr;
   const FlatSchedule* flat = nullptr;  // its flat form, if it has one
   const RunBinding* binding = nullptr;
-  bool passes_caches = false;  // outputs are written past the caches
-  // Equal on all ranks: combining may fail, so that no rank is done before all ranks have combined.
+  bool passes_caches = false;  // outputs are written past the caches (non-temporal stores)
+  // Equal on all ranks: combining may fail, so no rank finishes before all ranks have combined.
   bool agrees = false;
-  // Equal on all ranks: they vote, and run `registered` if all buffers that others reach into are registered.
+  // Equal on all ranks: they vote, and run `registered` if all buffers that other ranks access are
+  // registered.
   bool votes = false;
   const Schedule* registered = nullptr;
   std::uint64_t input_bytes = 0;  // of each rank that has an input
@@ -34,46 +35,45 @@ struct SharedRun {
   SharedRun* next = nullptr;
 };
 
-// `SharedExecutor` carries out shared schedules, one after the other, in the order of `submit`, which is the
+// `SharedExecutor` executes shared schedules, one after the other, in the order of `submit`, which is the
 // same on all ranks. Only the driving thread calls it.
 //
 // Some operations have a registered form, which reads and writes the other ranks' buffers in place. No rank
 // knows beforehand whether all ranks' buffers are registered, so such an operation starts with a vote: every
-// rank shows where its buffers are and awaits those of the others; then all run the same form.
+// rank publishes where its buffers lie and awaits the others' votes; then all run the same form.
 class SharedExecutor {
  public:
-  // `patient`: each rank has a processor to itself, so that it pays to look again a few times. `ranks`: the
-  // world ranks of the board's ranks. The caller keeps `ranks`, `mesh` and `registry` alive.
+  // `patient`: each rank has a processor of its own, so it pays to poll a few times. `ranks` are the world
+  // ranks of the board's ranks. The caller keeps `ranks`, `mesh` and `registry` alive.
   SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, std::span<const int> ranks,
                  const Registry& registry, bool patient);
 
   Board& board() { return *board_; }
-  // True if the operation is over already; then `finished` is not called. A failure calls `finished` at once;
-  // then `cancel` must follow.
+  // Returns true if the operation is over already; then `finished` is not called. A failure calls `finished`
+  // at once; then `cancel` must follow.
   bool submit(SharedRun& run);
-  // Goes on as far as possible; true if anything was done.
+  // Continues as far as possible; true if anything was done.
   bool advance();
-  // Compares, when no operation is under way, the next rank's calls with this rank's, as far as it has made
-  // them.
+  // Compares the next rank's calls so far with this rank's, when no operation is in progress.
   Status compare();
   // The number, among shared operations, of the one in which `compare` or `finished` has reported a mismatch.
   std::uint64_t disputed() const { return disputed_; }
-  // The number of the operation under way, or of the last one.
+  // The number of the operation in progress, or of the last one.
   std::uint64_t number() const { return number_; }
-  // The call that a rank makes as that operation, as far as it can be seen.
+  // The call that a rank has made as that operation, if it is known.
   std::optional<Fingerprint> called(int rank, std::uint64_t number) const;
   bool busy() const { return stage_ > Stage::failed; }
-  // Stops, and begins no operation that is submitted from now on, until `cancel`.
+  // Stops until `cancel`: operations that are submitted from now on do not start.
   void halt();
   // Drops everything; `finished` is not called any more.
   void cancel();
-  // The ranks that the operation under way is waiting for.
+  // The ranks that the operation in progress waits for.
   std::vector<int> awaited() const;
-  // The number of operations that were carried out in the registered form.
+  // The number of operations that ran in the registered form.
   std::uint64_t registered_operations() const { return registered_operations_; }
 
-  // Between the two, peers ring when they have signalled. `prepare_sleep` is true if there is something to do
-  // after all.
+  // Between the two, peers ring this rank's bell when they signal. `prepare_sleep` returns true if there is
+  // already something to do.
   bool prepare_sleep();
   void cancel_sleep();
 
@@ -101,8 +101,8 @@ class SharedExecutor {
   void signal(std::uint32_t index);
   bool arrived(int peer, std::uint32_t index);
   bool patiently_arrived(int peer, std::uint32_t index);
-  // How often a signal is looked for before the driver gets a chance to look at other things: most signals
-  // come within a few hundred nanoseconds. Only the first looks are made back to back: each takes the cache
+  // How often a signal is polled before the driver gets a chance to poll other sources: most signals arrive
+  // within a few hundred nanoseconds. Only the first polls are made back to back, since each takes the cache
   // line away from the peer that is about to write it.
   static constexpr int eager_looks = 8;
   static constexpr int patient_looks = 96;
@@ -121,13 +121,13 @@ class SharedExecutor {
   const std::span<const int> ranks_;
   const bool patient_;
   const int next_;              // the rank whose calls this one compares with its own
-  SharedRun* first_ = nullptr;  // the operation under way, and those that follow
+  SharedRun* first_ = nullptr;  // the operation in progress, and those that follow
   SharedRun* last_ = nullptr;
-  SharedRun halted_;                // takes the place of the operation under way if there is none
-  SharedRun* submitted_ = nullptr;  // while `submit` carries it out, and it is not over
+  SharedRun halted_;                // takes the place of the operation in progress if there is none
+  SharedRun* submitted_ = nullptr;  // while `submit` runs it, and it is not over
 
   Stage stage_ = Stage::idle;
-  std::uint64_t number_ = 0;  // of the operation under way, or of the last one
+  std::uint64_t number_ = 0;  // of the operation in progress, or of the last one
   std::uint64_t registered_operations_ = 0;
   std::uint64_t windows_used_ = 0;  // the last operation that moved data through the windows
   const Schedule* schedule_ = nullptr;

@@ -27,9 +27,9 @@ std::optional<Fingerprint> SharedExecutor::called(int rank, std::uint64_t number
 
 Status SharedExecutor::compare() { return stage_ == Stage::idle ? compare(number_) : Status(); }
 
-// In some operations a rank awaits no other: two roots of a broadcast would not notice each other. So each
-// rank compares its calls with those of the next rank, as far as that has made them. Some rank notices any
-// two calls that differ, at the latest when the ranks do something together.
+// In some operations a rank awaits no other, so two roots of a broadcast would not notice each other. So each
+// rank compares its calls with those that the next rank has made so far. Some rank notices any two calls that
+// differ, at the latest when the ranks do something together.
 Status SharedExecutor::compare(std::uint64_t last) {
   for (; compared_ < last; ++compared_) {
     const std::uint64_t number = compared_ + 1;

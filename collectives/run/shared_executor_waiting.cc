@@ -5,7 +5,7 @@
 // This file tells what an operation over shared memory waits for, and sleeps until then.
 namespace tutti {
 
-// Tells what `arrived` would, without acting on it; true also if the peer has called something else.
+// Returns what `arrived` would, without acting on it. Also returns true if the peer has made another call.
 bool SharedExecutor::seen(int peer, std::uint32_t index) const {
   const Board::Slot& slot = board_->slot(peer, number_);
   const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);

@@ -18,7 +18,7 @@ std::vector<Algorithm> all_families() {
   return all;
 }
 
-// The part of the output that is this rank's result.
+// Returns the part of the output that is this rank's result.
 Slice result_of(const Problem& problem) {
   const bool untouched = problem.kind == CollectiveKind::exscan && problem.rank == 0;
   return output(0, untouched ? 0 : output_count(problem));

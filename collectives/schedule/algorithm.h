@@ -12,15 +12,14 @@
 
 namespace tutti {
 
-// An `Algorithm` is one way to carry out one kind of collective. `emit` and `cost` are pure functions of
-// their arguments.
+// An `Algorithm` implements one kind of collective. `emit` and `cost` are pure functions of their arguments.
 struct Algorithm {
   std::uint8_t id;        // unique, not 0, stable: travels in fingerprints
   std::string_view name;  // "ring", "recursive_doubling", ...; unique within a kind
   CollectiveKind kind;
   bool rank_order;  // combines strictly in rank order: fit for non-commutative operations
   unsigned knobs;   // the fields of Tuning that make a difference to it: a sum of Knob
-  // Whether it can do this problem at all (besides `rank_order`); depends only on what all ranks know.
+  // Whether it can solve this problem (besides `rank_order`); depends only on values that all ranks know.
   bool (*applies)(const Problem& problem);
   // Estimated seconds until the last rank has finished, in closed form; must not look at `problem.rank`.
   double (*cost)(const Problem& problem, const Tuning& tuning, const CostModel& model);
@@ -35,8 +34,7 @@ std::span<const Algorithm> algorithms();
 // Finds an algorithm by kind and name, or by id; null if there is none.
 const Algorithm* find_algorithm(CollectiveKind kind, std::string_view name);
 const Algorithm* find_algorithm(std::uint8_t id);
-// Describes a call for errors, dumps and traces: in the user's words, with the name of the algorithm that it
-// asks for.
+// Describes a call for errors, dumps and traces: the user's own call, with the algorithm that it names.
 std::string describe(const Fingerprint& call);
 // The names of all of that kind, for errors: "recursive_doubling, ring".
 std::string algorithm_names(CollectiveKind kind);

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds patience{700};
 constexpr int fewest_rounds = 3;
 constexpr int most_rounds = 16;
-// Hosts are alike, but networks differ.
+// Hosts resemble each other, but networks differ.
 constexpr double factor_within = 20;
 constexpr double factor_between = 1e6;
 constexpr std::size_t burst_length = 16;
@@ -108,7 +108,8 @@ LinkCost Pair::lead() {
   link.busy = (traded_small - link.alpha) / 2;
   const double time_medium = one_way(medium);
   const double time_large = one_way(large);
-  // The slope, which leaves out the cost of a message besides its bytes. Where noise exceeds it, the whole.
+  // Returns the slope, which excludes the fixed cost of a message. If noise exceeds it, returns the whole
+  // time.
   const double slope = (time_large - time_medium) / (large - medium);
   const double whole = (time_large - link.alpha) / large;
   link.beta = slope > whole / 4 ? std::min(slope, whole) : whole;
@@ -149,7 +150,8 @@ void Pair::follow() {
   }
 }
 
-// Seconds a byte summed in cache, though not in the first level, where a message is combined.
+// Returns the seconds per byte summed in cache, but not in the first level, since messages are combined
+// there.
 double measure_combining() {
   constexpr std::size_t count = 32768;
   std::vector<float> left(count, 1), right(count, 1);
@@ -200,13 +202,13 @@ void measure(Communicator& communicator, const std::optional<TwoRanks>& pair, Li
 
 LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double factor) {
   const auto like = [&](double value, double usual) {
-    return value >= usual / factor && value <= usual * factor;  // not so if it is no number
+    return value >= usual / factor && value <= usual * factor;  // not so if it is not a number
   };
   if (!like(measured.alpha, shipped.alpha) || !like(measured.beta, shipped.beta)) return shipped;
   LinkCost link = measured;
   // The other figures are differences of measurements, which noise distorts more easily.
   const auto between = [](double value, double least, double most) {
-    return value >= least ? std::min(value, most) : least;  // also if it is no number
+    return value >= least ? std::min(value, most) : least;  // also if it is not a number
   };
   link.gap = between(measured.gap, link.alpha / 20, link.alpha);
   link.busy = between(measured.busy, link.gap / 4, link.alpha);
@@ -231,8 +233,8 @@ CostModel agree_on_costs(Communicator& communicator, const Topology& topology, c
   std::memcpy(&model, bytes.data(), sizeof model);
   // All ranks got the same figures and refuse them alike; with their own they would plan differently.
   if (!is_possible(model)) {
-    throw Error(Status(Code::protocol_error,
-                       "rank 0 sent impossible costs of messages: " + describe(model), 0));
+    throw Error(
+        Status(Code::protocol_error, "rank 0 sent impossible costs of messages: " + describe(model), 0));
   }
   return model;
 }

@@ -7,41 +7,41 @@
 
 namespace tutti {
 
-// `LinkCost` is what messages between two ranks cost: LogGP (Alexandrov, Ionescu, Schauser, Scheiman 1995),
-// with the time that a message keeps a core busy kept apart from the time it occupies the connection, since
-// ranks that share cores compete for the first only. A message of n bytes
+// `LinkCost` is the cost of messages between two ranks by LogGP (Alexandrov, Ionescu, Schauser, Scheiman
+// 1995). The time that a message keeps a core busy is separate from the time that it occupies the connection,
+// since ranks that share cores compete for the first only. A message of n bytes
 //   - occupies the sender's and the receiver's port for gap + n * beta,
 //   - keeps a core busy at either end for busy + n * busy_byte,
 //   - has arrived alpha + n * beta after it left, and `handshake` later if it is not sent eagerly.
 struct LinkCost {
   double alpha = 20e-6;        // seconds
-  double gap = 5e-6;           // seconds a message
-  double beta = 0.4e-9;        // seconds a byte
-  double busy = 2.5e-6;        // core seconds a message, at each end
-  double busy_byte = 0.15e-9;  // core seconds a byte, at each end
+  double gap = 5e-6;           // seconds per message
+  double beta = 0.4e-9;        // seconds per byte
+  double busy = 2.5e-6;        // core seconds per message, at each end
+  double busy_byte = 0.15e-9;  // core seconds per byte, at each end
   double handshake = 0;        // seconds, for messages above CostModel::eager
   friend bool operator==(const LinkCost&, const LinkCost&) = default;
 };
 
-// The machine as all ranks agree that it is.
+// A `CostModel` is the model of the machine that all ranks agree on.
 struct CostModel {
   LinkCost near;           // between ranks of one host
   LinkCost far;            // between hosts; the ranks of a host share its port to the others
-  double gamma = 0.1e-9;   // core seconds a byte combined or copied
+  double gamma = 0.1e-9;   // core seconds per byte combined or copied
   double signal = 0.3e-6;  // until a rank that shares memory sees another one's signal
-  // How much dearer a byte is when all ranks talk to distant ranks at once than when each talks to its
-  // neighbour: messages that are due at the same time meet at the ports.
+  // The factor by which a byte costs more when all ranks send to distant ranks at once than when each sends
+  // to its neighbour: messages that are due at the same time compete for the ports.
   double congestion = 1.15;
-  std::uint64_t eager = UINT64_MAX;  // messages up to this size are sent without asking
+  std::uint64_t eager = UINT64_MAX;  // messages up to this size are sent eagerly
   int cores = 0;                     // of a host; 0: at least one a rank
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 
-// True if some machine can have these costs. They come from another rank, which may send any numbers.
+// Returns whether a machine can have these costs. They come from another rank, which may send any numbers.
 bool is_possible(const CostModel& model);
 
-// Costs that were measured on one machine, for ranks that do not measure: `near_transport` ("tcp", "shm",
-// ...) is the way between ranks of one host.
+// Returns costs that were measured on one machine, for ranks that do not measure. `near_transport` ("tcp",
+// "shm", ...) is the transport between ranks of one host.
 CostModel shipped_model(std::string_view near_transport);
 
 // "alpha 12.1 us, gap 3.2 us, ..."

@@ -9,8 +9,8 @@ namespace tutti {
 
 class Topology;
 
-// What an algorithm needs to know to emit one rank's steps, and nothing else: no pointers, and besides `rank`
-// nothing that could make the messages of two ranks disagree.
+// A `Problem` is everything that an algorithm may read to emit one rank's steps. It has no pointers and,
+// besides `rank`, no value that could make the messages of two ranks disagree.
 //
 // Buffers, in elements, for n = `count` and p = `size`:
 //
@@ -33,7 +33,7 @@ struct Problem {
   bool commutative = true;
   bool average = false;        // divide at the end
   bool premultiplied = false;  // scale at the start
-  // Combining may fail, as a user's operation may: nobody is done before all ranks have combined.
+  // Combining may fail, as a user's operation may: no rank finishes before all ranks have combined.
   bool agrees = false;
   // In place: all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v): input is output.
   // all_gather(_v), gather(_v) (root): input is the rank's own block of output. reduce_scatter(_v),
@@ -48,13 +48,14 @@ struct Problem {
   // Bytes of each rank's window, where all ranks share memory; otherwise 0. Agreed at init.
   std::uint64_t window_bytes = 0;
   // All ranks' input and output is memory that the others may read and write (`Communicator::allocate`);
-  // found out together, see SharedExecutor.
+  // the ranks find this out together, see SharedExecutor.
   bool registered = false;
   // Which ranks share a host, agreed by all; null: all do. Outlives every use of the problem.
   const Topology* topology = nullptr;
 };
 
-// Whether one schedule serves both: equal in everything, the counts that the spans refer to included.
+// Returns whether one schedule serves both problems: they are equal, including the counts that the spans
+// refer to.
 bool same_schedule(const Problem& a, const Problem& b);
 
 // Knobs of an algorithm, agreed by all ranks.
@@ -64,14 +65,14 @@ struct Tuning {
   std::uint32_t window = 8;         // messages in flight for windowed exchanges
 };
 
-// Elements of this rank's input and of its output; 0 where it has none.
+// Return the elements of this rank's input and of its output; 0 if it has none.
 std::uint64_t input_count(const Problem& problem);
 std::uint64_t output_count(const Problem& problem);
-// Whether its buffers on all ranks are together so large that what is written to an output is better written
-// past the caches (core/stream_copy.h).
+// Returns whether the buffers of all ranks together are so large that outputs are better written past the
+// caches (core/stream_copy.h).
 bool passes_caches(const Problem& problem);
-// Where this rank's own block starts in the side that holds a block of every rank (all_gather, gather,
-// reduce_scatter, scatter and their _v forms); 0 for other kinds.
+// Returns where this rank's own block starts in the buffer that holds a block of every rank (all_gather,
+// gather, reduce_scatter, scatter and their _v forms); 0 for other kinds.
 std::uint64_t own_block_offset(const Problem& problem);
 
 }  // namespace tutti

@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// A `Place` says where a buffer lies in memory that the group has registered: in which allocation (counted
-// from 1; 0: in none), how far from the start of its rank's part, and how long it is.
+// A `Place` is the position of a buffer in memory that the group has registered: the allocation (counted from
+// 1; 0: none), the offset from the start of its rank's part, and the length.
 struct Place {
   std::uint64_t allocation = 0;
   std::uint64_t offset = 0;
@@ -19,20 +19,20 @@ struct Place {
 class Registry {
  public:
   virtual ~Registry() = default;
-  // Where these bytes of this rank lie.
+  // Returns the place of these bytes of this rank.
   virtual Place find(const void* data, std::uint64_t bytes) const = 0;
-  // The address in this process of a place of `rank`'s; null if there is no such place.
+  // Returns the address of a place of `rank` in this process; null if there is no such place.
   virtual std::byte* resolve(int rank, const Place& place) const = 0;
 };
 
-// Which of `rank`'s buffers other ranks read or write in the registered form of a collective.
+// Returns which of `rank`'s buffers other ranks read or write in the registered form of a collective.
 struct Reach {
   bool input = false;
   bool output = false;
 };
 Reach reach(CollectiveKind kind, int root, int rank);
 
-// Whether all ranks vote on a registered form: a function of values that all of them know.
+// Returns whether all ranks vote on a registered form. It is a function of values that all of them know.
 bool has_registered_form(const Problem& problem);
 
 }  // namespace tutti

@@ -9,9 +9,9 @@
 
 namespace tutti {
 
-// A `Schedule` is what one rank does in one collective, as data: a list of steps over slices of buffers. It
-// never holds pointers, which belong to one run of it. Each rank of a group on one host has a `window`, which
-// all of them read.
+// A `Schedule` is the steps of one rank in one collective, as data: a list of steps over slices of buffers.
+// It never holds pointers, which belong to one run of it. Each rank of a group on one host has a `window`,
+// which all of them read.
 enum class BufferId : std::uint8_t { input, output, scratch, window };
 
 inline constexpr std::int32_t own = -1;
@@ -36,8 +36,8 @@ enum class StepKind : std::uint8_t {
   reduce,       // out = left op right
   scale,        // out = left * the operation's factor (premultiplied sum)
   divide,       // out = left / world size (average)
-  signal,       // says that all steps before it are done, as this rank's `index`-th signal
-  await,        // goes on when `peer` has given its `index`-th signal (the 0th: at once)
+  signal,       // publishes that all steps before it are done, as this rank's `index`-th signal
+  await,        // waits until `peer` has given its `index`-th signal (the 0th: at once)
 };
 
 struct Step {
@@ -58,13 +58,13 @@ struct Step {
   std::uint32_t successor_count = 0;
 };
 
-// Immutable once built; concurrent runs share it.
+// A schedule is immutable once built; concurrent runs share it.
 //
-// There are two sorts. Schedules of messages are run in the order of their dependencies. *Shared* schedules,
-// for ranks that share memory, read and write each other's windows, ordered by signals. They are run step by
-// step, in the order of emission: no other processor carries out their steps, so nothing could overlap.
+// There are two sorts. Schedules of messages run in the order of their dependencies. *Shared* schedules, for
+// ranks that share memory, read and write each other's windows, ordered by signals. They run step by step, in
+// the order of emission: one processor executes all of a rank's steps, so none could overlap.
 struct Schedule {
-  // Steps [first, last) of a shared schedule are carried out `times` times; each time, slices of all but
+  // Steps [first, last) of a shared schedule run `times` times; each time, slices of all but
   // windows start `stride` elements further on, and the numbers of signals grow by `signals`. So a
   // schedule stays short however long the vectors are.
   struct Repeat {
@@ -83,11 +83,11 @@ struct Schedule {
   std::uint64_t window_count = 0;  // elements of its window that any rank uses; equal on all ranks
   Repeat repeat = {};
 
-  // The steps that wait for one of this schedule's.
+  // Returns the steps that wait for one of this schedule's.
   std::span<const std::uint32_t> successors_of(const Step& step) const {
     return {successors.data() + step.first_successor, step.successor_count};
   }
-  // One line a step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
+  // One line per step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
   std::string to_string() const;
 };
 

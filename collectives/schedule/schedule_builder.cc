@@ -79,7 +79,7 @@ class ScheduleBuilder::Hazards {
   std::uint64_t begin(const Slice& slice) const { return slice.offset + shift_[index(slice.buffer)]; }
   AccessHistory& history(const Slice& slice) { return histories_[space_[index(slice.buffer)]]; }
 
-  // Whether a later predecessor has after_[i] among its own. Long lists are not searched.
+  // Returns whether a later predecessor has after_[i] among its own. Long lists are not searched.
   bool implied(std::size_t i) const {
     if (after_.size() > 16) return false;
     for (std::size_t j = i + 1; j < after_.size(); ++j) {
@@ -105,7 +105,7 @@ ScheduleBuilder::~ScheduleBuilder() = default;
 
 Slice ScheduleBuilder::scratch(std::uint64_t count) {
   const Slice slice{BufferId::scratch, schedule_.scratch_count, count};
-  // Slices start on cache lines, for the kernels' sake.
+  // Slices start on cache lines, which makes the kernels faster.
   const std::uint64_t line = std::max<std::uint64_t>(64 / element_size_, 1);
   schedule_.scratch_count += (count + line - 1) / line * line;
   return slice;

@@ -47,8 +47,8 @@ class ScheduleBuilder {
   std::uint32_t signal();
   void await(int peer, std::uint32_t signal);
   std::uint32_t signals() const { return signals_; }
-  // The steps emitted between the two are carried out `times` times (see Schedule::Repeat). Once in a
-  // schedule.
+  // The steps emitted between these two calls are carried out `times` times (see Schedule::Repeat). A
+  // schedule has one such part at most.
   void begin_repeat(std::uint64_t times, std::uint64_t stride);
   void end_repeat();
 
@@ -58,15 +58,15 @@ class ScheduleBuilder {
   // From here on a send waits for the send emitted `window` sends before it (0: for none): bounds a rank's
   // messages in flight, and keeps messages that are ready early from delaying those that others wait for.
   void limit_in_flight(std::uint32_t window);
-  // From here on a send waits for every receive emitted so far: for messages without content, which leave no
-  // trace in memory to derive that from.
+  // From here on a send waits for every receive emitted so far: this is for messages without content, whose
+  // dependencies cannot be derived from memory.
   void fence();
   // From here on a send waits for every step emitted so far.
   void settle();
 
-  // While it lives, `input` and `output` are the given slices, in the terms from outside of it, and peer i is
-  // ranks[i]: an algorithm can then be carried out as a part of another, among some of the ranks. A limit of
-  // messages in flight, or an input redirected, ends with it. Parts do not nest.
+  // While it lives, `input` and `output` are the given slices of the outer algorithm, and peer i is ranks[i].
+  // So an algorithm can be a part of another one, among some of the ranks. A limit of messages in flight, or
+  // a redirected input, ends with it. Parts do not nest.
   class Part {
    public:
     Part(ScheduleBuilder& builder, std::span<const int> ranks, Slice input, Slice output);

@@ -125,7 +125,7 @@ Result<Choice> Selector::choose(const Problem& problem, std::uint8_t algorithm_i
   }
   const std::vector<Choice> choices = rank(problem);
   if (choices.empty())
-    return invalid_choice("no algorithm carries out " + std::string(to_string(problem.kind)));
+    return invalid_choice("there is no algorithm for " + std::string(to_string(problem.kind)));
   return choices.front();
 }
 

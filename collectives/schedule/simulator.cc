@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// The way out of a rank or a host, and the way in; each is free from that time on.
+// The outgoing and the incoming port of a rank or a host; each is free from that time on.
 struct Ports {
   double out = 0;
   double in = 0;
@@ -45,7 +45,8 @@ struct Event {
   }
 };
 
-// Where a message stands when one side has come: the receiver waits, or the message has arrived at `time`.
+// The state of a message that only one side has reached: the receiver waits, or the message has arrived at
+// `time`.
 struct Meeting {
   double time;
   std::uint32_t receive;
@@ -135,7 +136,7 @@ class SimulatedRun {
     waiting.erase(meeting);
   }
 
-  // Occupies the rank, and a core of its host, for so many seconds, from `time` on or as soon as both are
+  // Occupies the rank, and a core of its host, for that many seconds, from `time` on or as soon as both are
   // free. Returns when that begins.
   double occupy(std::uint32_t rank, double time, double seconds) {
     Machine& machine = machines_[rank];
@@ -172,8 +173,8 @@ class SimulatedRun {
     if (within) {
       arrival += begin;
     } else {
-      // The bytes of all ranks of a host go one after the other; the other costs of a message are each rank's
-      // own.
+      // The bytes of all ranks of a host go one after the other; other costs of a message are separate for
+      // each rank.
       Ports& host_sender = machines_[from].host->ports;
       Ports& host_receiver = machines_[to].host->ports;
       begin = std::max(begin, host_sender.out);

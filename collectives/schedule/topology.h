@@ -21,14 +21,14 @@ class Topology {
   int size() const { return static_cast<int>(host_of_.size()); }
   int hosts() const { return static_cast<int>(first_.size()) - 1; }
   int host_of(int rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
-  // A rank's place among the ranks of its host.
+  // Returns a rank's place among the ranks of its host.
   int place_of(int rank) const { return place_of_[static_cast<std::size_t>(rank)]; }
   // The ranks of a host, ascending.
   std::span<const int> members(int host) const;
   // Ranks on the host with the fewest, and with the most.
   int fewest() const { return fewest_; }
   int most() const { return most_; }
-  // Whether every host has the same number of ranks, and its ranks follow each other.
+  // Returns whether every host has the same number of ranks, and its ranks follow each other.
   bool regular() const { return regular_; }
 
  private:

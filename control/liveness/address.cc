@@ -19,7 +19,7 @@ bool read(std::string_view text, Number& number, int base = 10) {
   return !text.empty() && error == std::errc() && stopped == end;
 }
 
-// The parts between slashes; false if there are not exactly as many.
+// Splits a text into the parts between slashes. Returns false if there are not exactly N parts.
 template <std::size_t N>
 bool split(std::string_view text, std::array<std::string_view, N>& parts) {
   for (std::size_t i = 0; i < N; ++i) {

@@ -9,20 +9,20 @@
 
 namespace tutti::liveness {
 
-// `Address` is what a rank publishes about its control plane:
+// An `Address` is what a rank publishes about its control plane:
 // "10.0.0.1:4711/8c1f00d2b5a69e37/4026531836/123456".
 struct Address {
-  std::string host;  // a literal address, or a name where a user advertises one
+  std::string host;  // a literal address, or the name that a user advertises
   std::uint16_t port = 0;
-  std::uint64_t nonce = 0;  // random: another process that got an old port is not taken for this one
+  std::uint64_t nonce = 0;  // random, so that another process with an old port is not mistaken for this one
   ProcessIdentity process;
 };
 
 std::string format(const Address& address);
-// Nothing if it is not of that form. Comes from a peer: everything is checked.
+// Returns nothing if the text does not have that form. It comes from a peer, so everything is checked.
 std::optional<Address> parse_address(std::string_view text);
 
-// The name under which the address is found in a PeerInfo.
+// The name of this address in a PeerInfo.
 inline constexpr const char* address_name = "control";
 
 }  // namespace tutti::liveness

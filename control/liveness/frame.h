@@ -9,21 +9,21 @@
 
 #include "control/plane.h"
 
-// A hello and its answer travel over a control connection, and then frames. All are little-endian with fixed
-// headers; every field is judged before it is used, and nothing is allocated by a length that was only
+// A control connection carries a hello, its answer, and then frames. All are little-endian with fixed
+// headers. Every field is checked before it is used, and no memory is allocated for a length that was only
 // announced.
 namespace tutti::liveness {
 
 inline constexpr std::uint8_t protocol_version = 1;
 
-// `Hello` is the first 48 bytes of the side that has connected:
+// A `Hello` is the first 48 bytes that the connecting side sends:
 //   magic 8 | version 4 | from 4 | to 4 | generation 4 | job 8 | from's nonce 8 | to's nonce 8
 struct Hello {
   std::uint32_t version = protocol_version;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   std::uint32_t generation = 0;
-  std::uint64_t job = 0;  // a number made from what all ranks have published
+  std::uint64_t job = 0;  // a number derived from the addresses of all ranks
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
 };
@@ -31,13 +31,13 @@ inline constexpr std::size_t hello_bytes = 48;
 
 enum class Verdict : std::uint32_t {
   welcome = 1,   // frames may follow, from either side
-  stranger = 2,  // of another job, another process, another version, or not meant for this rank
-  fenced = 3,    // this rank has given you up
+  stranger = 2,  // the sender is of another job, process or version, or means another rank
+  fenced = 3,    // this rank has given the sender up
   leaving = 4,   // this rank is about to end
-  crossed = 5,   // its own connection to you is on its way
+  crossed = 5,   // this rank's own connection to the sender is on its way
 };
 
-// `Answer` is the answer to it, 16 bytes: magic 8 | verdict 4 | generation 4
+// An `Answer` is the answer to a hello, of 16 bytes: magic 8 | verdict 4 | generation 4
 struct Answer {
   Verdict verdict = Verdict::welcome;
   std::uint32_t generation = 0;
@@ -46,19 +46,19 @@ inline constexpr std::size_t answer_bytes = 16;
 
 enum class FrameKind : std::uint8_t {
   heartbeat = 1,
-  lost = 2,     // `target` is given up; code and body say why. To all.
-  left = 3,     // `target` has said goodbye. To all.
+  lost = 2,     // to all: `target` is given up; code and body say why
+  left = 3,     // to all: `target` has said goodbye
   publish = 4,  // a note to all
   send = 5,     // a note to `target`
 };
 
-// `Frame` has 40 bytes and a body:
+// A `Frame` has 40 bytes and a body:
 //   magic 4 | version 1 | kind 1 | hops 1 | code 1 | generation 4 | origin 4 | target 4 | topic 4 |
 //   body's length 4 | zero 4 | key 8
 struct Frame {
   FrameKind kind = FrameKind::heartbeat;
-  std::uint8_t hops = 0;  // send: how many more ranks may pass it on
-  Code code = Code::ok;   // lost
+  std::uint8_t hops = 0;  // send: the most further ranks that may pass it on
+  Code code = Code::ok;   // lost: the reason
   std::uint32_t generation = 0;
   std::uint32_t origin = 0;
   std::uint32_t target = 0;
@@ -71,14 +71,15 @@ inline constexpr std::size_t frame_header_bytes = 40;
 std::string encode(const Hello& hello);
 std::string encode(const Answer& answer);
 std::string encode(const Frame& frame);
-// These read as many bytes as they need, and return nothing if the bytes are something else.
+// These decode the first bytes, and return nothing if they are something else.
 std::optional<Hello> decode_hello(std::string_view bytes);
 std::optional<Answer> decode_answer(std::string_view bytes);
-// True if the bytes so far could become a hello: strangers are known by their first bytes.
+// Returns whether the bytes so far could become a hello, so that strangers are recognised by their first
+// bytes.
 bool begins_like_hello(std::string_view bytes);
 
 enum class Parsed : std::uint8_t { whole, incomplete, wrong };
-// Takes the first frame off `bytes` if all of it is there.
+// Removes the first frame from `bytes`, if it is complete.
 Parsed take_frame(std::string_view& bytes, Frame& frame);
 
 }  // namespace tutti::liveness

@@ -44,7 +44,8 @@ Result<std::unique_ptr<Liveness>> Liveness::create(const LivenessOptions& option
   if (!listener.ok()) return listener.status();
   std::unique_ptr<Liveness> made(new Liveness(options, *std::move(listener)));
   if (!made->wake_)
-    return Status(Code::resource_exhausted, "no descriptor for the control thread: " + error_text(errno));
+    return Status(Code::resource_exhausted,
+                  "cannot make a descriptor for the control thread: " + error_text(errno));
   return made;
 }
 
@@ -61,7 +62,7 @@ Liveness::Liveness(LivenessOptions options, Descriptor listener)
 
 Liveness::~Liveness() {
   if (forked()) {
-    // The thread does not exist here, and what it owns may be half changed.
+    // In a forked child the thread does not exist, and its data may be inconsistent.
     static_cast<void>(overlay_.release());
     forget(thread_);
     return;
@@ -81,7 +82,8 @@ void Liveness::start(ControlEvents& events) {
     const SignalsBlocked blocked;
     thread_ = std::thread([this] { run(*overlay_); });
   } catch (const std::system_error& error) {
-    log::warn("no control thread (", error.what(), "): failures of other ranks are noticed late");
+    log::warn("cannot start the control thread (", error.what(),
+              "): failures of other ranks are noticed late");
     overlay_.reset();
   }
 }

@@ -19,27 +19,27 @@ namespace tutti {
 
 struct LivenessOptions {
   std::string bind;       // a literal address of this host
-  std::string advertise;  // what the others are told in its place; empty: the same
+  std::string advertise;  // the address to publish in its place; empty for the same one
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
   std::chrono::nanoseconds limit{std::chrono::seconds(10)};
-  security::SharedCredentials credentials = {};  // null: nothing is proved
+  security::SharedCredentials credentials = {};  // null if connections have no guard
 };
 
-// `Liveness` is the control plane over TCP (docs/protocol.md): a thread of its own around an Overlay.
+// `Liveness` is the control plane over TCP (docs/protocol.md): a thread that runs an Overlay.
 class Liveness final : public ControlPlane {
  public:
-  // The result listens already.
+  // Makes a control plane that listens already.
   static Result<std::unique_ptr<Liveness>> create(const LivenessOptions& options);
   ~Liveness() override;
 
-  // The address that the others need, under `liveness::address_name`.
+  // Returns the address that the other ranks need, under `liveness::address_name`.
   std::string address() const { return liveness::format(address_); }
-  // Called before `start`: says which rank this is, and who the others are.
+  // Sets this rank and the others. It must be called before `start`.
   void meet(int rank, std::vector<PeerInfo> peers);
-  // Waits until this rank is linked with all its neighbours that still live. `timeout`: that did not happen
-  // by the deadline; the text says whom the rank could not reach, where, and why. `resource_exhausted`, at
-  // once: this process lacks the descriptors for it.
+  // Waits until this rank is linked with all its neighbours that still live. It returns `timeout` if that did
+  // not happen by the deadline, with a text that says which rank could not be reached, where, and why. It
+  // returns `resource_exhausted` at once if this process lacks the descriptors.
   Status wait_linked(Deadline deadline);
 
   void start(ControlEvents& events) override;
@@ -64,11 +64,11 @@ class Liveness final : public ControlPlane {
   liveness::Address address_;
   liveness::OverlayOptions overlay_options_;
   const std::uint32_t born_;
-  std::atomic<std::uint32_t> judged_{0};  // 1: `unlinked_` is what `wait_linked` returns at once
+  std::atomic<std::uint32_t> judged_{0};  // 1 if `wait_linked` must return `unlinked_` at once
   std::mutex mutex_;
   std::vector<Command> commands_;
   Status unlinked_{Code::timeout, "the control thread has not run yet"};
-  std::unique_ptr<liveness::Overlay> overlay_;  // the thread's, once it runs
+  std::unique_ptr<liveness::Overlay> overlay_;  // used by the thread alone, once it runs
   std::thread thread_;
 };
 

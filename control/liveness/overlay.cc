@@ -7,21 +7,22 @@
 
 #include "control/liveness/ring.h"
 
-// This file keeps what is known of all ranks, and passes it on.
+// This file keeps the state of all ranks, and passes notes on.
 namespace tutti::liveness {
 namespace {
 
-// A routed note that meets a ring in change could go round: it does not for long.
+// A routed note could circulate while the ring changes. This limits how long.
 constexpr std::uint8_t most_hops = 64;
 constexpr std::size_t most_keys = 4096;
-// A neighbour that we have not got through to, however short the limit: ranks start at different times.
+// A neighbour has at least this long for the first connection, however short the limit is, since ranks start
+// at different times.
 constexpr std::chrono::seconds first_contact{10};
-// One side of a new pair connects; the other one does if nothing has come of that.
+// One side of a new pair connects. The other side connects after this time if there is no connection by then.
 constexpr std::chrono::seconds others_turn{1};
 constexpr std::chrono::milliseconds goodbye_limit{500};
 constexpr int heartbeats_per_limit = 4;
 
-// The finishing steps of splitmix64 (Steele, Lea, Flood, 2014).
+// This is the finaliser of splitmix64 (Steele, Lea, Flood 2014).
 std::uint64_t mix(std::uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
   x = (x ^ x >> 27) * 0x94d049bb133111eb;
@@ -50,7 +51,7 @@ void Overlay::start(Clock::time_point now) {
   mend(now, now);
 }
 
-// The neighbours that the ring has now become contacts. The lower rank of a pair connects.
+// Makes contacts of the present neighbours on the ring. The lower rank of a pair connects.
 void Overlay::mend(Clock::time_point connect_at, Clock::time_point patience_from) {
   for (const int rank : neighbours(here_, options_.rank)) {
     const auto [entry, added] = contacts_.try_emplace(rank);
@@ -96,12 +97,12 @@ Frame Overlay::frame(FrameKind kind) const {
   return made;
 }
 
-// --- what comes in ---
+// --- incoming frames ---
 
 void Overlay::take(int from, Frame& frame) {
   if (frame.kind == FrameKind::heartbeat) return;
   const bool to_somebody = frame.kind != FrameKind::publish;
-  // Nothing that a rank outside has written counts.
+  // Frames of a rank that has been given up are ignored.
   if (!is_rank(frame.origin) || (to_somebody && !is_rank(frame.target)) ||
       presence_[frame.origin] == Presence::lost) {
     return;
@@ -139,7 +140,7 @@ bool Overlay::first_time(std::uint32_t topic, std::uint64_t key) {
   return true;
 }
 
-// --- what goes out ---
+// --- outgoing frames ---
 
 void Overlay::pass_on(const Frame& frame, int except) {
   for (auto& [rank, contact] : contacts_) {
@@ -147,7 +148,7 @@ void Overlay::pass_on(const Frame& frame, int except) {
   }
 }
 
-// Not back to where it came from: while the ring changes that may be the nearest.
+// The frame does not go back to where it came from, which may be the nearest rank while the ring changes.
 void Overlay::route(Frame& frame, int from) {
   const int target = static_cast<int>(frame.target);
   if (frame.hops == 0 || fenced_ || !is_here(target)) return;
@@ -183,7 +184,7 @@ void Overlay::send(int target, std::uint32_t topic, std::string body) {
   route(made, -1);
 }
 
-// --- who is gone ---
+// --- ranks that are gone ---
 
 void Overlay::give_up(int rank, const Status& why) {
   Frame made = frame(FrameKind::lost);
@@ -212,13 +213,14 @@ void Overlay::on_left(int rank, int from) {
   made.target = static_cast<std::uint32_t>(rank);
   pass_on(made, from);
   remove(rank, Presence::left);
-  // When one rank leaves, the others mostly do so, too.
+  // When one rank leaves, the others usually leave as well.
   const auto later = Clock::now() + others_turn;
   if (stop_at_ == never) mend(later, later);
   events_.on_left(rank);
 }
 
-// The others have given this rank up, so nothing that it still says may reach them.
+// Ends all connections, since the others have given this rank up, and none of its frames may reach them any
+// more.
 void Overlay::fence(const std::string& why) {
   fenced_ = true;
   contacts_.clear();

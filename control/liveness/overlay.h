@@ -30,20 +30,22 @@ using Clock = std::chrono::steady_clock;
 struct OverlayOptions {
   int rank = 0;
   std::vector<PeerInfo> peers;
-  std::chrono::nanoseconds limit{std::chrono::seconds(10)};  // without a sign of life: lost
-  std::uint64_t nonce = 0;                                   // published in our address
-  security::SharedCredentials credentials = {};              // null: nothing is proved
-  // Makes connections.
+  std::chrono::nanoseconds limit{
+      std::chrono::seconds(10)};                 // a neighbour that is silent for this long is lost
+  std::uint64_t nonce = 0;                       // the nonce in our published address
+  security::SharedCredentials credentials = {};  // null if connections have no guard
+  // Makes connections; tests replace it.
   std::function<std::unique_ptr<Stream>(const SocketAddress&, security::Guard)> connect = connect_to;
 };
 
-// `Overlay` is the control plane of one rank, as a state machine around poll(): `collect` what to wait for,
-// wait until `next`, `run`. Everything is called by one thread; events come from within.
+// An `Overlay` is the control plane of one rank, as a state machine around poll(): `collect` the descriptors
+// to wait for, wait until `next`, then `run`. Only one thread may call it, and events are called from within.
 //
-// A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected; if
-// nobody says within the grace why that is, it is lost. A neighbour that has been silent for the limit is
-// lost at once. A rank that finds another one lost tells all neighbours, who tell theirs, that rank included:
-// if it lives after all it knows that it is outside. Then the ring is closed anew around the gap.
+// A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected. If
+// no rank reports the reason within the grace period, it is lost. A neighbour that has been silent for the
+// limit is lost at once. A rank that finds another one lost tells all its neighbours, which tell theirs. The
+// lost rank is told too, so that it knows, if it is still alive, that it was given up. Then the ring is
+// closed again around the gap.
 class Overlay {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);
@@ -52,16 +54,16 @@ class Overlay {
   void collect(std::vector<pollfd>& waits);
   Clock::time_point next() const;
   void run(const std::vector<pollfd>& ready, Clock::time_point now);
-  // The reason why a neighbour that is here is not linked: `timeout`, with its address and what the last
-  // attempt ended with; or `resource_exhausted`, if this process lacks the descriptors for it. `ok`: every
-  // neighbour is linked, or gone.
+  // Returns why a neighbour that is not gone is not linked: `timeout`, with its address and the error of the
+  // last attempt; or `resource_exhausted` if this process lacks the descriptors. Returns ok if every
+  // neighbour is linked or gone.
   Status unlinked() const;
 
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int target, std::uint32_t topic, std::string body);
   void give_up(int rank, const Status& why);
   void set_generation(std::uint32_t generation) { generation_ = generation; }
-  // Says goodbye; `over` when all neighbours have heard it, or time is up.
+  // Says goodbye. `over` is true once all neighbours have received it, or time is up.
   void leave(Clock::time_point now);
   bool over(Clock::time_point now) const;
 
@@ -69,41 +71,41 @@ class Overlay {
   enum class Presence : std::uint8_t { here, left, lost };
   enum class Phase : std::uint8_t { absent, connecting, greeting, open, closing };
   static constexpr Clock::time_point never = Clock::time_point::max();
-  // A connection on which nobody has said hello by then is closed.
+  // A connection without a hello is closed after this time.
   static constexpr std::chrono::milliseconds hello_limit{5000};
   static constexpr Backoff between_refusals{std::chrono::milliseconds(10), std::chrono::milliseconds(80)};
 
-  // A rank that we are linked with, or ought to be.
+  // A `Contact` is a rank that we are linked with, or should be.
   struct Contact {
     Phase phase = Phase::absent;
     std::unique_ptr<Stream> stream;
     std::optional<SocketAddress> address;
-    std::optional<Resolution> resolution;  // of its host's name, under way
-    Descriptor process;                    // readable once it has ended
+    std::optional<Resolution> resolution;  // of its host's name, while under way
+    Descriptor process;                    // readable once the process has ended
     Clock::time_point heard = never;       // last sign of life
-    Clock::time_point told = never;        // last sign of ours
-    Clock::time_point due = never;         // to be linked by
+    Clock::time_point told = never;        // our last sign of life to it
+    Clock::time_point due = never;         // the time by which it must be linked
     Clock::time_point next_try = never;
-    Clock::time_point judged = never;  // suspected: lost then
+    Clock::time_point judged = never;  // the time at which it is lost, once it is suspected
     std::string evidence;
-    Status refusal;  // of the last attempt that ended because one side had not the proof
+    Status refusal;  // of the last attempt that failed because one side lacked the proof
     int refusals = 0;
     Backoff backoff = between_refusals;
     int rejections = 0;
-    std::string failed;             // why the last attempt to connect has; empty: nothing answered
-    bool lacks_descriptor = false;  // that was why
+    std::string failed;             // why the last attempt to connect failed; empty if nothing answered
+    bool lacks_descriptor = false;  // whether it failed for lack of a descriptor
   };
   struct Stranger {
     std::unique_ptr<Stream> stream;
     Clock::time_point due;
-    std::uint64_t origin = 0;  // see security::Crowd
+    std::uint64_t origin = 0;  // as in security::Crowd
   };
   struct Lost {
     int rank;
     Frame frame;
   };
 
-  // overlay.cc: what is known, and passing it on
+  // overlay.cc has the functions for the state of all ranks, and for passing notes on.
   bool is_here(int rank) const { return presence_[static_cast<std::size_t>(rank)] == Presence::here; }
   bool is_rank(std::uint32_t number) const { return number < presence_.size(); }
   void take(int from, Frame& frame);
@@ -119,14 +121,15 @@ class Overlay {
   Frame frame(FrameKind kind) const;
   std::string unreached(int rank, const Contact& contact) const;
 
-  // overlay_strangers.cc: connections that others make, until it is known who they are
+  // overlay_strangers.cc has the functions for connections that others make, until they have said who they
+  // are.
   void accept(Clock::time_point now);
   void greet_strangers(Clock::time_point now);
   bool greet(Stranger& stranger, Clock::time_point now);
   bool welcome(Stranger& stranger, const Hello& hello, Clock::time_point now);
   Verdict judge(const Hello& hello) const;
 
-  // overlay_links.cc: connections with neighbours
+  // overlay_links.cc has the functions for connections with neighbours.
   void try_connect(int rank, Contact& contact, Clock::time_point now);
   void locate(int rank, Contact& contact);
   void advance(int rank, Contact& contact, short ready, Clock::time_point now);
@@ -153,14 +156,14 @@ class Overlay {
   std::map<int, Contact> contacts_;
   std::list<Stranger> strangers_;  // oldest first
   security::Refusals refusals_;
-  std::list<Stranger> closing_;  // connections that only have to be written to their end
+  std::list<Stranger> closing_;  // connections whose last bytes are being written
   std::deque<Lost> losses_;      // told to new neighbours
   std::unordered_set<std::uint64_t> known_keys_;
   std::deque<std::uint64_t> key_order_;
-  std::vector<int> waiting_;  // which contact each descriptor of `collect` belongs to
+  std::vector<int> waiting_;  // the rank that each descriptor of `collect` belongs to
   std::size_t closing_at_ = 0;
-  Clock::time_point accept_at_{};      // not before, for lack of descriptors
-  Clock::time_point both_tried_at_{};  // by then either side of each first pair has tried to connect
+  Clock::time_point accept_at_{};      // no connection is accepted before it, for lack of descriptors
+  Clock::time_point both_tried_at_{};  // time by which both sides of each first pair have tried
   Clock::time_point planned_ = never;
   Clock::time_point stop_at_ = never;
   std::uint32_t generation_ = 0;

@@ -8,29 +8,29 @@
 #include "control/liveness/overlay.h"
 #include "core/error_text.h"
 
-// Connections with neighbours: making them, reading them, judging their silence.
+// This file makes and reads the connections with neighbours, and judges their silence.
 namespace tutti::liveness {
 namespace {
 
 using std::chrono::milliseconds;
 
-// The time between a connection's end and the verdict, for a rank that knows a better cause.
+// The time between the end of a connection and the verdict, in which another rank can report a better cause.
 constexpr milliseconds grace{50};
-// After so many refusals a rank counts as gone: it listened before anybody knew its address.
+// A rank counts as gone after this many refusals, since it listened before any rank knew its address.
 constexpr int refusals_until_gone = 5;
 constexpr milliseconds retry_pause{200};
-// The network may say so often that it does not lead there.
+// A rank counts as unreachable after this many rejections by the network.
 constexpr int rejections_until_gone = 10;
 constexpr milliseconds crossed_pause{1000};
-constexpr milliseconds resolve_pause{10};  // between looks whether the name service has answered
-// A neighbour that does not read is sent no more than this: it is frozen, or its host is.
+constexpr milliseconds resolve_pause{10};  // between checks whether the name service has answered
+// At most this much is sent to a neighbour that does not read, which is frozen, or whose host is.
 constexpr std::size_t most_unsent = 1024 * 1024;
-// A connection that is over may take so long to be written to its end.
+// The last bytes of a connection must be written within this time.
 constexpr milliseconds closing_limit{500};
 
 }  // namespace
 
-// --- what to wait for ---
+// --- waiting ---
 
 void Overlay::collect(std::vector<pollfd>& waits) {
   waits.clear();
@@ -90,8 +90,8 @@ void Overlay::run(const std::vector<pollfd>& ready, Clock::time_point now) {
   planned_ = next();
 }
 
-// If we ourselves were stopped, the others' silence means nothing: what they said is still to be read, and
-// then they have their time anew.
+// Gives the neighbours their time again if this process itself was stopped. Then their silence means nothing,
+// since their frames have not been read yet.
 void Overlay::forgive_own_sleep(Clock::time_point now) {
   if (planned_ == never || now < planned_ + options_.limit / 2) return;
   const auto slept = now - planned_;
@@ -107,7 +107,7 @@ void Overlay::check_times(Clock::time_point now) {
   if (now >= accept_at_) accept_at_ = {};
   std::erase_if(closing_, [&](Stranger& stranger) {
     const bool goes_on = stranger.stream->progress(POLLIN | POLLOUT);
-    stranger.stream->received().clear();  // nobody reads it any more
+    stranger.stream->received().clear();  // these bytes are not needed any more
     return now >= stranger.due || !goes_on;
   });
   std::vector<int> ranks;
@@ -139,7 +139,7 @@ void Overlay::check_times(Clock::time_point now) {
   }
 }
 
-// --- whom we go to ---
+// --- connecting ---
 
 void Overlay::try_connect(int rank, Contact& contact, Clock::time_point now) {
   contact.next_try = now + retry_pause;
@@ -160,7 +160,7 @@ void Overlay::try_connect(int rank, Contact& contact, Clock::time_point now) {
   contact.lacks_descriptor = error == EMFILE || error == ENFILE;
 }
 
-// The name service may take its time: heartbeats must not wait for it.
+// The name is resolved on another thread, since heartbeats must not wait for a slow name service.
 void Overlay::locate(int rank, Contact& contact) {
   const auto& published = addresses_[static_cast<std::size_t>(rank)];
   if (!published) return;
@@ -190,7 +190,7 @@ void Overlay::advance(int rank, Contact& contact, short ready, Clock::time_point
   if (contact.phase == Phase::open) {
     const Stream* const read = contact.stream.get();
     read_frames(rank, contact, now);
-    // The frames may have changed everything.
+    // The frames may have changed any contact.
     const auto found = contacts_.find(rank);
     if (found == contacts_.end() || found->second.stream.get() != read || goes_on) return;
     const std::string why = read->why();
@@ -219,11 +219,12 @@ void Overlay::attempt_failed(int rank, Contact& contact, Clock::time_point now) 
   if (!refused) return;
   contact.next_try = now + contact.backoff.next();
   if (++contact.refusals < refusals_until_gone) return;
-  // A firewall may refuse one direction only: the other side has its turn before anybody is given up.
+  // A firewall may refuse one direction only, so the other side has its turn before a rank is given up.
   if (now < both_tried_at_ && losses_.empty() && !any_left_) return;
-  // If ranks have begun to leave, this one will have done so as well, and its goodbye went another way.
+  // If ranks have begun to leave, this one has probably left as well, and its goodbye is on its way over
+  // other ranks.
   if (any_left_) return on_left(rank, -1);
-  unreachable("nobody listens for it any more: ");
+  unreachable("it does not listen any more: ");
 }
 
 void Overlay::read_answer(int rank, Contact& contact, bool goes_on, Clock::time_point now) {
@@ -248,8 +249,8 @@ void Overlay::read_answer(int rank, Contact& contact, bool goes_on, Clock::time_
   }
 }
 
-// The verdict `fenced` is followed by the frame that says why this rank is outside. False: that has still to
-// come.
+// Reads the frame after the verdict `fenced`, which says why this rank was given up. Returns false if it has
+// not come yet.
 bool Overlay::read_reason(Contact& contact, bool goes_on, std::string& why) const {
   std::string_view rest = contact.stream->received();
   rest.remove_prefix(answer_bytes);
@@ -309,8 +310,8 @@ void Overlay::suspect(Contact& contact, const std::string& evidence, Clock::time
   contact.evidence = evidence;
 }
 
-// Lets what was written leave, and waits for the other side's end: closing with something unread would make
-// the kernel drop what the other side has not read yet.
+// Lets the written bytes leave, and waits for the end of the other side. Closing with unread bytes would make
+// the kernel drop the bytes that the other side has not read yet.
 void Overlay::close_after(std::unique_ptr<Stream> stream) {
   stream->finish();
   stream->flush();

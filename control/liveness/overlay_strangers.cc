@@ -5,13 +5,13 @@
 #include "control/liveness/overlay.h"
 #include "core/security/crowd.h"
 
-// Connections that others make to this rank, until it is known who they are.
+// This file handles connections that others make to this rank, until they have said who they are.
 namespace tutti::liveness {
 namespace {
 
-// More strangers than this are not kept; one has to go for the next.
+// At most this many strangers are kept. When there are more, one is closed.
 constexpr std::size_t most_strangers = 64;
-// Few are accepted at a time, so that each has some turns to prove itself before it has to go.
+// Few are accepted at a time, so that each has some turns to prove itself before it may be closed.
 constexpr int accepts_per_turn = 8;
 constexpr std::chrono::milliseconds scarcity_pause{100};
 
@@ -44,7 +44,7 @@ void Overlay::greet_strangers(Clock::time_point now) {
   }
 }
 
-// False once it is a stranger no more, or closed.
+// Returns false once it is not a stranger any more, or was closed.
 bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
   const bool goes_on = stranger.stream->progress(POLLIN | POLLOUT);
   if (const security::Guard* const guard = stranger.stream->refused_by()) {
@@ -52,7 +52,7 @@ bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
     return false;
   }
   const auto close = [](const char* why) {
-    log::debug("control: a connection was closed before it was one of ours: ", why);
+    log::debug("control: dropped an unidentified connection: ", why);
     return false;
   };
   std::string& received = stranger.stream->received();
@@ -61,7 +61,7 @@ bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
   if (received.size() < hello_bytes) return goes_on || close("it ended");
   const auto hello = decode_hello(received);
   if (!hello || hello->from != stranger.stream->proved().value_or(hello->from))
-    return close("it says that it is another than it has proved to be");
+    return close("it claims another rank than the one that it has proved to be");
   received.erase(0, hello_bytes);
   return welcome(stranger, *hello, now);
 }
@@ -70,7 +70,7 @@ bool Overlay::welcome(Stranger& stranger, const Hello& hello, Clock::time_point 
   const Verdict verdict = judge(hello);
   stranger.stream->write(encode(Answer{verdict, generation_}));
   if (verdict != Verdict::welcome) {
-    log::debug("control: turned away what says it is rank ", hello.from);
+    log::debug("control: refused a connection from a process that claims to be rank ", hello.from);
     for (const Lost& loss : losses_) {
       if (verdict == Verdict::fenced && loss.rank == static_cast<int>(hello.from))
         stranger.stream->write(encode(loss.frame));

@@ -11,7 +11,8 @@
 namespace tutti::liveness {
 namespace {
 
-// Field 22 of /proc/PID/stat; the second one is a name in brackets that may hold anything. 0: unknown.
+// Returns field 22 of /proc/PID/stat, or 0 if it is unknown. The second field is a name in brackets that may
+// contain anything.
 std::uint64_t start_time(const std::string& process) {
   std::string text;
   std::getline(std::ifstream("/proc/" + process + "/stat"), text);
@@ -37,7 +38,8 @@ Descriptor watch_process(pid_t pid, const ProcessIdentity& identity) {
   if (identity.start_time == 0 || identity.pid_namespace == 0) return {};
   if (identity.pid_namespace != own_namespace()) return {};
   Descriptor process = Descriptor::guarded(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  // Looked at afterwards: the descriptor keeps to the process that had the number then.
+  // The start time is compared after the descriptor is open, since the descriptor stays with the process that
+  // had the number then.
   if (process && start_time(std::to_string(pid)) != identity.start_time) process.reset();
   return process;
 }

@@ -2,18 +2,18 @@
 
 #include <vector>
 
-// These functions say which ranks are linked on the control plane. The ranks that are there, in ascending
-// order, form a ring; each is linked with those 1, 2, 4, 8 ... places away in either direction. That makes
-// fewer than 2 log2(p) links for each rank, any two ranks are at most half of log2(p) links apart, and as
-// many neighbours must go at once before anybody is cut off. All functions are pure: ranks that know the same
-// know the same links.
+// These functions say which ranks are linked on the control plane. The present ranks, in ascending order,
+// form a ring; each is linked with those 1, 2, 4, 8 ... places away in either direction. That makes fewer
+// than 2 log2(p) links for each rank, and any two ranks are at most half of log2(p) links apart. A rank is
+// cut off only if all its neighbours go at once. All functions are pure: ranks that know the same present
+// ranks compute the same links.
 namespace tutti::liveness {
 
-// The neighbours of `rank`, ascending. `present` is ascending and holds it.
+// Returns the neighbours of `rank`, ascending. `present` is ascending and contains `rank`.
 std::vector<int> neighbours(const std::vector<int>& present, int rank);
 
-// The rank of `linked` that is nearest to `target` on the ring, or -1 if there is none. While all links of
-// the ring are there, it is nearer than `rank` itself.
+// Returns the rank of `linked` that is nearest to `target` on the ring, or -1 if there is none. While all
+// links of the ring exist, it is nearer than `rank` itself.
 int next_hop(const std::vector<int>& present, int target, const std::vector<int>& linked);
 
 }  // namespace tutti::liveness

@@ -17,7 +17,7 @@ namespace tutti::liveness {
 namespace {
 
 constexpr int backlog = 1024;
-// Read in one turn; more is read in the next one.
+// At most this much is read in one turn.
 constexpr std::size_t read_bytes = 64 * 1024;
 
 Descriptor open_socket(int family) {
@@ -50,7 +50,7 @@ bool Stream::progress(short ready) {
   return receive();
 }
 
-// False if it has not let us through, yet or at all; then `why_` says it.
+// Returns false if the guard has not let us through, yet or at all. In the latter case `why_` is the reason.
 bool Stream::pass_guard() {
   using State = security::Guard::State;
   const State state = guard_->advance(socket_.get());
@@ -68,7 +68,7 @@ void Stream::flush() {
   while (connected() && !unsent_.empty()) {
     int error = 0;
     const std::size_t sent = stream_.write(socket_.get(), std::as_bytes(std::span(unsent_)), error);
-    if (sent == 0 && error != EAGAIN) unsent_.clear();  // reading tells why
+    if (sent == 0 && error != EAGAIN) unsent_.clear();  // reading shows the reason
     if (sent == 0) return;
     unsent_.erase(0, sent);
   }
@@ -84,7 +84,7 @@ bool Stream::receive() {
     const std::size_t got = stream_.read(socket_.get(), std::as_writable_bytes(std::span(buffer)), error);
     if (got == 0) return error == EAGAIN || end(error);
     received_.append(buffer.data(), got);
-  } while (stream_.has_pending());  // which the socket will not announce again
+  } while (stream_.has_pending());  // the socket does not announce pending bytes again
   return true;
 }
 
@@ -147,7 +147,7 @@ std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard
   if (!socket) return nullptr;
   set_no_delay(socket.get());
   const bool begun = ::connect(socket.get(), address.raw(), address.length) == 0 || errno == EINPROGRESS ||
-                     errno == EINTR;  // then it goes on by itself
+                     errno == EINTR;  // the kernel continues the connection after a signal
   return std::make_unique<Stream>(std::move(socket), std::move(guard), false, begun ? 0 : errno);
 }
 

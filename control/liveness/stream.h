@@ -14,45 +14,45 @@
 #include "core/security/byte_stream.h"
 #include "core/security/guard.h"
 
-// The one place of the control plane where sockets are made. Nothing here blocks; all sockets are
-// close-on-exec, and a forked child has /dev/null in their place.
+// Only these functions of the control plane make sockets. They never block. All sockets are close-on-exec,
+// and a forked child has /dev/null in their place.
 namespace tutti::liveness {
 
-// `Stream` is a TCP connection, and the bytes on their way in either direction once `guard` has let it
+// A `Stream` is a TCP connection, with the bytes on their way in both directions once `guard` has let it
 // through.
 class Stream {
  public:
-  // `error`: of the attempt to connect, if it has failed already.
+  // `error` is that of the attempt to connect, if it has failed already.
   Stream(Descriptor socket, security::Guard guard, bool connected, int error = 0)
       : socket_(std::move(socket)), guard_(std::move(guard)), connected_(connected), error_(error) {}
 
   int descriptor() const { return socket_.get(); }
-  // The events that poll() has to wait for.
+  // Returns the events that poll() must wait for.
   short events() const;
-  // Called when one of them has happened. False if the connection has ended; `why` says how. The bytes that
-  // had come before are in `received`.
+  // Makes progress when one of these events has happened. Returns false if the connection has ended; `why`
+  // says how. The bytes that came before are in `received`.
   bool progress(short ready);
-  // True once the connection is made and the guard has let it through.
+  // Returns whether the connection is made and the guard has let it through.
   bool connected() const { return connected_ && !guard_; }
-  // The guard that has not let them through; null: none, or not yet.
+  // Returns the guard, if it has refused the connection, and null otherwise.
   const security::Guard* refused_by() const { return refused_by_guard_ ? &*guard_ : nullptr; }
-  // Whether the peer has said something that ranks begin with.
+  // Returns whether the peer has begun as ranks do.
   bool has_begun() const { return !guard_ || guard_->has_begun(); }
-  // The rank that has connected, where that was proved.
+  // Returns the rank that has connected, if it was proved.
   std::optional<std::uint32_t> proved() const { return proved_; }
 
   void write(std::string_view bytes) { unsent_ += bytes; }
   // Writes as much as the kernel takes now. A failure shows in the next `progress`.
   void flush();
   std::size_t unsent() const { return unsent_.size(); }
-  // Nothing will be written any more, once what was has left.
+  // Ends writing once the bytes that were written have left.
   void finish() { finishing_ = true; }
 
   std::string& received() { return received_; }
   const std::string& why() const { return why_; }
-  // Nobody listens there.
+  // Returns whether the connection was refused, since no process listens there.
   bool refused() const { return refused_; }
-  // The network does not lead there, or a firewall says no.
+  // Returns whether the network or a firewall rejected the connection.
   bool rejected() const;
 
  private:
@@ -61,7 +61,7 @@ class Stream {
   bool pass_guard();
 
   Descriptor socket_;
-  std::optional<security::Guard> guard_;  // until it has let us through
+  std::optional<security::Guard> guard_;  // set until it has let us through
   bool guard_writes_ = false;
   bool refused_by_guard_ = false;
   std::optional<std::uint32_t> proved_;
@@ -74,12 +74,14 @@ class Stream {
   std::string unsent_, received_, why_;
 };
 
-// Listens on exactly that address, at the first free port of the range, or at any if `first_port` is zero.
+// Listens on exactly that address, at the first free port of the range, or at any port if `first_port` is
+// zero.
 Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port);
 std::uint16_t port_of(const Descriptor& listener);
-// Accepts the next connection. If there is none, `scarce` is true if descriptors were lacking.
+// Accepts the next connection, and returns null if there is none. `scarce` is set if descriptors were
+// lacking.
 std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard guard, bool& scarce);
-// Begins to connect; null if not even that can be done now.
+// Starts connecting. Returns null if not even that is possible now.
 std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard);
 
 }  // namespace tutti::liveness

@@ -12,7 +12,7 @@
 namespace tutti::security {
 namespace {
 
-// So few bytes are copied into one buffer: the kernel takes longer to read a list of buffers.
+// Up to this many bytes are copied into one buffer, since the kernel takes longer to read a list of buffers.
 constexpr std::size_t gathered_bytes = 512;
 constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
 
@@ -23,7 +23,7 @@ std::size_t bytes_in(const Spans& spans) {
   return bytes;
 }
 
-// The form in which sendmsg() and recvmsg() take places and parts.
+// A `Message` has places or parts in the form that sendmsg() and recvmsg() take.
 class Message {
  public:
   template <class Spans>
@@ -41,7 +41,7 @@ class Message {
   msghdr header_{};
 };
 
-// The result of a system call, which is made again after a signal.
+// Returns the result of a system call, which is repeated after a signal.
 template <class Call>
 std::size_t moved(Call call, int& error) {
   ssize_t result = 0;

@@ -9,31 +9,32 @@
 
 namespace tutti::security {
 
-// A `ByteStream` reads and writes a connected socket, which belongs to its caller: plainly, or through TLS
-// from when it is handed over. It never blocks and never raises SIGPIPE.
+// A `ByteStream` reads and writes a connected socket, which its caller owns: plainly, or through TLS once
+// `encrypt` was called. It never blocks and never raises SIGPIPE.
 //
-// Every call returns how many bytes it moved, and zero with an error: EAGAIN until the socket is ready again,
-// EPIPE from a read if the other side has closed.
+// Every call returns how many bytes it moved, or zero with an error. The error is EAGAIN until the socket is
+// ready again, and EPIPE from a read if the other side has closed.
 class ByteStream {
  public:
   using Places = std::span<const std::span<std::byte>>;
   using Parts = std::span<const std::span<const std::byte>>;
 
-  // Sends everything through `tls` from now on; null: through the socket itself.
+  // Sends everything through `tls` from now on or, if it is null, through the socket itself.
   void encrypt(std::unique_ptr<Tls> tls) { tls_ = std::move(tls); }
   bool is_encrypted() const { return tls_ != nullptr; }
-  // Null: not encrypted.
+  // Returns null if the stream is not encrypted.
   Tls* tls() const { return tls_.get(); }
   std::unique_ptr<Tls> take_tls() { return std::move(tls_); }
-  // Whether it holds bytes that the kernel will not announce again.
+  // Returns whether it holds bytes that the kernel will not announce again.
   bool has_pending() const { return tls_ != nullptr && tls_->has_pending(); }
 
-  // The first of at most two places may be all that is filled although there is more: a record of TLS ends.
+  // Reads into at most two places. It may fill only the first place although there is more, since a TLS
+  // record ends there.
   std::size_t read(int socket, Places places, int& error);
   std::size_t read(int socket, std::span<std::byte> place, int& error) {
     return read(socket, Places(&place, 1), error);
   }
-  // Writes from at most 16 parts. Bytes that could not be written must be offered again.
+  // Writes at most 16 parts. The caller must pass bytes that could not be written again.
   std::size_t write(int socket, Parts parts, int& error);
   std::size_t write(int socket, std::span<const std::byte> part, int& error) {
     return write(socket, Parts(&part, 1), error);

@@ -25,19 +25,20 @@ void warn_once(std::atomic_flag& said, const std::string& text) {
   if (!said.test_and_set()) log::warn(text);
 }
 
-// `gives` completes the warning: what somebody who reads the file can do.
+// `allows` completes the warning: what a user who reads the file can do.
 void warn_if_open(std::atomic_flag& said, const char* variable, const std::string& path, mode_t mode,
-                  const char* gives) {
+                  const char* allows) {
   if ((mode & (S_IRWXG | S_IRWXO)) == 0) return;
   warn_once(said, std::string(variable) + ": " + path +
-                      " is open to other users than its owner (chmod 600 closes it): who reads it " + gives);
+                      " is open to other users than its owner (chmod 600 closes it): any user who reads it " +
+                      allows);
 }
 
 Status bad_file(const std::string& path, const std::string& why) {
   return Status(Code::invalid_argument, "TUTTI_TOKEN_FILE: " + path + ": " + why);
 }
 
-// Its first line, so that a file made with `echo` serves as well.
+// Returns the file's first line, so that a file made with `echo` works too.
 Result<Secret> read_token(const std::string& path) {
   Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file) return bad_file(path, error_text(errno));
@@ -55,7 +56,7 @@ Result<Secret> read_token(const std::string& path) {
   }
   if (all.size() > longest_token)
     return bad_file(path, "it is longer than " + std::to_string(longest_token) + " bytes");
-  warn_if_open(said_token_open, "TUTTI_TOKEN_FILE", path, info.st_mode, "belongs to the job");
+  warn_if_open(said_token_open, "TUTTI_TOKEN_FILE", path, info.st_mode, "can join the job");
   return token;
 }
 
@@ -69,7 +70,7 @@ Result<std::unique_ptr<const TlsContext>> make_tls(const Settings& settings) {
   if (!any && settings.token.empty()) {
     return Status(
         Code::invalid_argument,
-        "TUTTI_TLS needs something to prove: TUTTI_TOKEN, TUTTI_TOKEN_FILE or the certificate files "
+        "TUTTI_TLS needs a token or certificates: TUTTI_TOKEN, TUTTI_TOKEN_FILE or the certificate files "
         "TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA");
   }
   auto made =
@@ -92,8 +93,7 @@ Result<Settings> settings_from(const Config& config) {
   settings.key = config.tls_key;
   settings.authority = config.tls_ca;
   if (!config.token_file.empty() && !config.token.empty()) {
-    return Status(Code::invalid_argument,
-                  "TUTTI_TOKEN and TUTTI_TOKEN_FILE are both set; one of them must go");
+    return Status(Code::invalid_argument, "TUTTI_TOKEN and TUTTI_TOKEN_FILE are both set; unset one of them");
   }
   if (!config.token_file.empty()) {
     Result<Secret> token = read_token(config.token_file);
@@ -101,7 +101,7 @@ Result<Settings> settings_from(const Config& config) {
     settings.token = *std::move(token);
   }
   if (!settings.token.empty() && settings.token.reveal().size() < guessable_token) {
-    warn_once(said_short, "the token has less than " + std::to_string(guessable_token) +
+    warn_once(said_short, "the token has fewer than " + std::to_string(guessable_token) +
                               " bytes and may be guessed; `openssl rand -hex 32` makes one");
   }
   return settings;

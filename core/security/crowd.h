@@ -8,21 +8,21 @@
 
 namespace tutti::security {
 
-// A `Crowd` is strangers of one kind: from one address (of IPv6: from one network, the first 64 bits), and
-// all of them silent, or all of them with a first message of ours behind them.
+// A `Crowd` is a set of strangers of one kind: they come from one address (in IPv6 from one network, which is
+// the first 64 bits), and either all of them are silent, or all of them have begun as ranks do.
 struct Crowd {
   std::uint64_t origin = 0;
   bool has_begun = false;
   friend auto operator<=>(const Crowd&, const Crowd&) = default;
 };
 
-// The origin of a connection, for `Crowd::origin`.
+// Returns the origin of a connection, for `Crowd::origin`.
 std::uint64_t origin_of(int socket);
 
-// Finds the stranger that must go where there are too many: the oldest of the largest crowd. So a crowd
-// displaces itself. A rank of another host, which takes some round trips to say who it is, stays; and so does
-// one of the host that the crowd comes from, unless the crowd begins as ranks do. `oldest_first` is not
-// empty; `crowd_of` says to which crowd one of them belongs.
+// Finds the stranger to close when there are too many: the oldest of the largest crowd. So a crowd displaces
+// only itself. A rank of another host, which takes some round trips to say who it is, stays. So does a rank
+// of the host that the crowd comes from, unless the crowd begins as ranks do. `oldest_first` is not empty;
+// `crowd_of` says to which crowd one of them belongs.
 template <class Strangers, class CrowdOf>
 auto first_to_go(Strangers& oldest_first, CrowdOf crowd_of) {
   std::map<Crowd, std::size_t> sizes;

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-// These are the few primitives that authentication is made of, by OpenSSL's libcrypto.
+// These are the primitives of authentication, implemented by OpenSSL's libcrypto.
 namespace tutti::security {
 
 inline constexpr std::size_t digest_bytes = 32;
@@ -16,14 +16,14 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// HMAC-SHA256 over the parts, one after the other.
+// Returns the HMAC-SHA256 of the parts, one after the other.
 Digest hmac(std::span<const std::byte> key, std::initializer_list<std::span<const std::byte>> parts);
-// Compares in the same time wherever they differ.
+// Compares in a time that does not depend on where the bytes differ.
 bool equal(std::span<const std::byte> a, std::span<const std::byte> b);
-// Overwrites memory, in a way that is not optimised away.
+// Overwrites memory in a manner that the compiler cannot optimise away.
 void wipe(std::span<std::byte> bytes);
 inline void wipe(std::span<char> text) { wipe(std::as_writable_bytes(text)); }
-// False if the system has no random numbers.
+// Returns false if the system has no random numbers.
 bool fill_random(std::span<std::byte> bytes);
 
 }  // namespace tutti::security

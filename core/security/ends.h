@@ -5,12 +5,13 @@
 
 namespace tutti::security {
 
-inline constexpr std::uint32_t nobody = 0xffffffff;  // in place of a rank: a store, a tool
+inline constexpr std::uint32_t nobody = 0xffffffff;  // in place of a rank, for a store or a tool
 
-// The address of a socket's end: "10.0.0.1:4711", "[::1]:4711", or the process behind a local socket.
+// These return the address of one end of a socket, such as "10.0.0.1:4711" or "[::1]:4711", or the process of
+// a local socket.
 std::string own_address(int socket);
 std::string peer_address(int socket);
-// "rank 3 at 10.0.0.1:4711"; without the rank if it is nobody's.
+// Returns a text such as "rank 3 at 10.0.0.1:4711", or the address alone if `rank` is `nobody`.
 std::string describe_end(std::uint32_t rank, const std::string& address);
 
 }  // namespace tutti::security

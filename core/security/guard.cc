@@ -18,14 +18,14 @@ const char* describe(Mode mode) {
     case Mode::challenge:
       return "does not encrypt";
     case Mode::tls_token:
-      return "encrypts by the token";
+      return "encrypts with the token";
     case Mode::tls_files:
-      return "encrypts by certificates";
+      return "encrypts with certificates";
   }
-  return "protects connections in a way that is not known here";
+  return "protects connections by an unknown method";
 }
 
-// Without a token the local sockets have nothing to prove: certificates are for the network.
+// Local sockets have no guard without a token, since certificates are for the network.
 SharedCredentials for_service(SharedCredentials credentials, Service service) {
   const bool none = service == Service::memory && credentials != nullptr && !credentials->keys().has_token();
   return none ? nullptr : std::move(credentials);
@@ -34,14 +34,14 @@ SharedCredentials for_service(SharedCredentials credentials, Service service) {
 }  // namespace
 
 enum class Guard::Verdict : std::uint8_t {
-  proceed = 1,        // prove it
-  welcome = 2,        // and here is our proof
-  denied = 3,         // your proof is none
-  token_needed = 4,   // you do not know that there is a guard
-  no_guard = 5,       // there is none, and you expect one
-  other_version = 6,  // ours is in the notice
-  not_meant = 7,      // you want another rank, or another service
-  other_mode = 8,     // ours is in the notice
+  proceed = 1,        // the connecting side must send its proof
+  welcome = 2,        // carries the accepting side's proof
+  denied = 3,         // the proof is wrong
+  token_needed = 4,   // the connecting side does not expect a guard
+  no_guard = 5,       // the connecting side expects a guard, and there is none
+  other_version = 6,  // the accepting side uses another version, which is in the notice
+  not_meant = 7,      // the opening is for another rank, or another service
+  other_mode = 8,     // the accepting side uses another mode, which is in the notice
 };
 
 Guard::Guard(SharedCredentials credentials, const Parties& parties, bool accepts, Deadline deadline)
@@ -91,7 +91,7 @@ Guard::State Guard::advance(int socket) {
   }
 }
 
-// --- moving bytes; false: nothing to be done now, or the guard is broken ---
+// --- moving bytes; false means that nothing can be done now, or that the guard is broken ---
 
 bool Guard::send_some(int socket) {
   const auto rest = std::span<const std::byte>(out_).subspan(sent_, to_send_ - sent_);
@@ -109,12 +109,12 @@ bool Guard::receive_some(int socket) {
   return error == 0;
 }
 
-// Errors that ask for another try (would block) only count when time is up.
+// Errors that ask for another attempt (would block) count only when time is up.
 void Guard::fail_system(int error) {
   if (error == EINTR || error == EAGAIN || error == EWOULDBLOCK) {
     if (deadline_.expired()) fail(Code::timeout, "the other side did not answer in time");
   } else if (step_ == Step::close) {
-    step_ = Step::broken;  // the last words are lost, but the reason for closing is known
+    step_ = Step::broken;  // the last message is lost, but the reason for closing is known
   } else if (error == EPIPE || error == ECONNRESET) {
     fail(Code::peer_lost, "the connection was closed before both sides had proved who they are");
   } else {
@@ -124,7 +124,7 @@ void Guard::fail_system(int error) {
 
 // --- the side that accepts ---
 
-// Without credentials nothing is taken from the connection that is not meant for a guard.
+// Without credentials, only bytes that are meant for a guard are taken from the connection.
 void Guard::peek(int socket) {
   std::byte first{};
   const ssize_t got = ::recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -133,7 +133,7 @@ void Guard::peek(int socket) {
   step_ = expects_guard ? Step::read_opening : Step::finished;
 }
 
-// Strangers are turned away at the first wrong byte, and hear nothing.
+// Strangers are refused at the first wrong byte, and get no answer.
 void Guard::recognise(int socket) {
   const auto bytes = std::span(in_).first(have_);
   if (step_ == Step::read_opening && !begins_with(bytes, opening_magic)) {
@@ -146,7 +146,7 @@ void Guard::recognise(int socket) {
     }
   } else if ((step_ == Step::read_notice || step_ == Step::read_verdict) &&
              !begins_with(bytes, notice_magic)) {
-    fail(Code::protocol_error, "what answers is not one of ours");
+    fail(Code::protocol_error, "the answer is not one of our protocol");
   }
 }
 
@@ -172,7 +172,7 @@ void Guard::judge_opening(int socket) {
   }
   if (take<std::uint8_t>(opening_, 11) != static_cast<std::uint8_t>(parties_.service) ||
       take<std::uint32_t>(opening_, 16) != parties_.to) {
-    return refuse(Verdict::not_meant, Code::unreachable, them(socket) + " means somebody else");
+    return refuse(Verdict::not_meant, Code::unreachable, them(socket) + " wants to reach another process");
   }
   challenge();
 }
@@ -218,7 +218,7 @@ void Guard::judge_notice(int socket) {
                                              describe(static_cast<Mode>(take<std::uint8_t>(notice_, 10))) +
                                              ", " + us(socket) + " " + describe(mode()) + " (TUTTI_TLS)");
     case Verdict::not_meant:
-      return fail(Code::unreachable, them(socket) + " is not the one that was meant");
+      return fail(Code::unreachable, them(socket) + " is not the process that was meant");
     default:
       return fail(Code::protocol_error, them(socket) + " gives an answer that makes no sense");
   }
@@ -262,13 +262,14 @@ Mode Guard::mode() const {
   return credentials_ == nullptr || on_this_host ? Mode::challenge : credentials_->keys().mode();
 }
 
-// A store may serve many jobs, which tell their keys apart themselves.
+// Returns the job, which is empty for a store, since a store may serve many jobs, whose keys differ.
 std::span<const std::byte> Guard::job() const {
   if (parties_.service == Service::store) return {};
   return credentials_->keys().job();
 }
 
-// Inside of TLS a proof is worth something on that very connection only, or a relay could pass it on.
+// Returns a proof. Inside of TLS it is valid on that very connection only, since a relay could pass it on
+// otherwise.
 Digest Guard::proof(std::string_view role) const {
   const std::span<const std::byte> channel = stream_.is_encrypted()
                                                  ? std::span<const std::byte>(stream_.tls()->channel())
@@ -328,16 +329,17 @@ std::string Guard::us(int socket) const {
   return describe_end(accepts_ ? parties_.to : parties_.from, own_address(socket));
 }
 
-// The side that connects may claim any rank until it has proved one.
+// Describes the other side, which may claim any rank until it has proved one.
 std::string Guard::them(int socket) const {
   const std::string address = peer_address(socket);
   if (!accepts_) return describe_end(parties_.to, address);
-  return (parties_.from == nobody ? "" : "what calls itself ") + describe_end(parties_.from, address);
+  return (parties_.from == nobody ? "" : "a process that calls itself ") +
+         describe_end(parties_.from, address);
 }
 
 std::string Guard::other_token(int socket) const {
   const char* const or_else =
-      mode() == Mode::tls_files ? ", or somebody who has a certificate stands between them" : "";
+      mode() == Mode::tls_files ? ", or another process with a certificate relays between them" : "";
   return them(socket) + " has another token than " + us(socket) + or_else + advice;
 }
 

@@ -18,7 +18,7 @@
 
 namespace tutti::security {
 
-// A `Service` is what a connection is for. A proof for one is worth nothing for another.
+// A `Service` is the purpose of a connection. A proof for one is not valid for another.
 enum class Service : std::uint8_t { store = 1, data = 2, memory = 3, control = 4 };
 
 enum class Mode : std::uint8_t;  // messages.h
@@ -29,50 +29,53 @@ struct Parties {
   std::uint32_t to = nobody;    // the rank that accepts
 };
 
-// A `Guard` stands in front of a connection: it lets nothing through before both sides have proved, by a
-// challenge-response over their roles, ranks, job and two fresh nonces, that they hold the same token
-// (docs/protocol.md), or has TLS prove it. It reads its own messages only, all of fixed size, and not a byte
-// of what follows them; it works on stream and packet sockets, and never blocks. The owner of the socket
+// A `Guard` authenticates a connection. It lets nothing through before both sides have proved, by a
+// challenge-response over their roles, ranks, job and two fresh nonces, that they have the same token
+// (docs/protocol.md), or before TLS has proved it. It reads only its own messages, which have fixed sizes,
+// and no byte after them. It works on stream and packet sockets, and never blocks. The owner of the socket
 // calls `advance` when there is a connection, when the socket is ready, and when time is up:
 //
 //   switch (guard.advance(socket)) {
 //     case Guard::State::reading:     // call again when the socket is readable
 //     case Guard::State::writing:     // ... writable
-//     case Guard::State::done:        // the connection is theirs and ours: go on
+//     case Guard::State::done:        // both sides have proved who they are: continue
 //     case Guard::State::failed:      // close it; status() says why
 //   }
 //
-// Without credentials it lets everything pass at once, except that the side that accepts tells a peer which
-// expects a guard that there is none. One thread at a time.
+// Without credentials it lets everything pass at once, except that the accepting side tells a peer that
+// expects a guard that there is none. Only one thread at a time may call it.
 class Guard {
  public:
   enum class State { reading, writing, done, failed };
-  enum class Verdict : std::uint8_t;  // what the side that accepts has said of the other
+  enum class Verdict : std::uint8_t;  // the accepting side's answer
 
-  // For the side that connects.
+  // Makes the guard of the connecting side.
   static Guard connecting(SharedCredentials credentials, const Parties& parties, Deadline deadline);
-  // For the side that accepts, as `self`. The guard finds out which rank connects.
+  // Makes the guard of the accepting side, which is rank `self`. The guard finds out which rank connects.
   static Guard accepting(SharedCredentials credentials, Service service, std::uint32_t self,
                          Deadline deadline);
 
   State advance(int socket);
 
-  // Once failed. `unauthenticated`, with both addresses: one side asked for a proof that the other one could
-  // not give. `timeout`, `peer_lost`: the connection or the time ended. `protocol_error`: the other side is
-  // something else. `mismatch`: of another version. `unreachable`: the connection was meant for somebody
-  // else.
+  // Returns the reason for a failure. `unauthenticated`, which names both addresses, means that one side
+  // asked for a proof that the other could not give; `timeout` and `peer_lost`, that the time or the
+  // connection ended; `protocol_error`, that the other side speaks another protocol; `mismatch`, that it has
+  // another version; and `unreachable`, that the connection was meant for another process.
   const Status& status() const { return status_; }
-  // The sort of a failure, for the side that accepts: equal for all that lack the same thing.
+  // Returns the kind of a failure on the accepting side, which is equal for all processes that lack the same
+  // thing.
   Verdict verdict() const { return verdict_; }
-  // Whether the other side is one of ours, though not of this job: worth a line in the log.
+  // Returns whether the other side speaks our protocol but is not of this job, which the log should mention.
   bool is_noteworthy() const { return noteworthy_; }
-  // The rank that connected, proved once done; meaningless without credentials.
+  // Returns the rank that connected, which is proved once the guard is done. It is meaningless without
+  // credentials.
   std::uint32_t from() const { return parties_.from; }
   bool is_open() const { return credentials_ == nullptr; }
-  // Whether the other side has said something that ranks begin with: a first message to this guard, or,
-  // without credentials, a first byte. For the side that accepts.
+  // Returns, on the accepting side, whether the other side has begun as ranks do: with a first message to
+  // this guard or, without credentials, a first byte.
   bool has_begun() const { return step_ != Step::peek && step_ != Step::read_opening; }
-  // Once done: the TLS connection that everything goes through from now on; null: the socket itself.
+  // Returns, once the guard is done, the TLS connection for everything that follows, or null if the socket
+  // itself is used.
   std::unique_ptr<Tls> take_tls() { return stream_.take_tls(); }
 
   static constexpr std::size_t message_bytes = 64;
@@ -127,13 +130,13 @@ class Guard {
   std::array<std::byte, message_bytes> notice_{};
   std::array<std::byte, message_bytes> in_{};
   std::array<std::byte, message_bytes> out_{};
-  ByteStream stream_;  // encrypted from when the handshake begins
+  ByteStream stream_;  // encrypted once the handshake begins
   std::size_t wanted_ = 0, have_ = 0;
   std::size_t to_send_ = 0, sent_ = 0;
 };
 
-// A side that connects without credentials may read a guard's notice in place of an answer. If these are a
-// notice's first bytes, returns what it means.
+// Returns the meaning of a guard's notice, which a side that connects without credentials may read in place
+// of an answer. Returns nothing if these are not the first bytes of a notice.
 std::optional<Status> refusal_by_guard(std::span<const std::byte> answer, const std::string& who);
 
 }  // namespace tutti::security

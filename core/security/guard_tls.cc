@@ -6,10 +6,10 @@
 #include "core/security/keys.h"
 #include "core/security/messages.h"
 
-// The part of a guard in which TLS takes over.
+// This file implements the part of a guard that uses TLS.
 namespace tutti::security {
 
-// TLS costs memory before it has read anything, so it begins only after the other side has begun to speak it.
+// TLS takes memory before it has read anything, so it starts only after the other side has begun to speak it.
 bool Guard::hears_tls(int socket) {
   constexpr std::byte handshake_record{22};
   std::byte first{};
@@ -17,12 +17,12 @@ bool Guard::hears_tls(int socket) {
   if (got != 1) {
     fail_system(got == 0 ? EPIPE : errno);
   } else if (first != handshake_record) {
-    fail(Code::protocol_error, "it was to speak TLS, and does not");
+    fail(Code::protocol_error, "it does not speak TLS, as it announced");
   }
   return got == 1 && step_ != Step::broken;
 }
 
-// Goes on with the TLS handshake. Returns nothing if the next step can follow at once.
+// Continues the TLS handshake. Returns nothing if the next step can follow at once.
 std::optional<Guard::State> Guard::shake(int socket) {
   if (!stream_.is_encrypted()) {
     if (accepts_ && !hears_tls(socket)) return step_ == Step::broken ? State::failed : State::reading;
@@ -49,8 +49,8 @@ std::optional<Guard::State> Guard::shake(int socket) {
   }
 }
 
-// With a token, TLS has proved everything by the token's key. With certificates, the ranks and the job are
-// still to be proved.
+// With a token, TLS has proved everything by the token's key. With certificates, the ranks and the job must
+// still be proved.
 void Guard::after_tls() {
   if (mode() == Mode::tls_token) {
     step_ = Step::finished;

@@ -8,10 +8,10 @@
 
 namespace tutti::security {
 
-// `Keys` are derived from Settings, for Guard alone.
+// `Keys` are derived from Settings, and used by Guard only.
 class Keys {
  public:
-  // `tls`: null where connections are not encrypted.
+  // `tls` is null if connections are not encrypted.
   Keys(std::string_view token, std::string_view job, std::unique_ptr<const TlsContext> tls)
       : has_token_(!token.empty()),
         tls_(std::move(tls)),
@@ -25,10 +25,10 @@ class Keys {
     wipe(proof_);
   }
 
-  // The key of the challenge's proofs.
+  // Returns the key for the proofs of the challenge.
   const Digest& proof() const { return proof_; }
   const Digest& job() const { return job_; }
-  // Derives the key of one connection, to be wiped after use.
+  // Derives the key of one connection, which the caller must wipe after use.
   Digest connection_key(std::initializer_list<std::span<const std::byte>> parts) const {
     Digest all = hmac(master_, {bytes_of("connection")});
     const Digest key = hmac(all, parts);

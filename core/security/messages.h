@@ -8,28 +8,28 @@
 #include <span>
 #include <string_view>
 
-// These are the messages that guards exchange. They have fixed sizes and are little-endian, and nothing in
-// them could ask for memory.
+// These are the messages that guards exchange. They have fixed sizes and are little-endian, so that no peer
+// can make us allocate memory.
 //
 //   opening: magic 8 | version 2 | mode 1 | service 1 | from 4 | to 4 | zeros 12 | nonce 32
 //   notice:  magic 8 | version 2 | mode 1 | verdict 1 | zeros 20 | nonce or proof 32
 //   proof:   32
 namespace tutti::security {
 
-// The first byte begins no text and no other protocol of ours, so that one look at it tells.
+// No text and no other protocol of tutti begins with this first byte, so it alone identifies an opening.
 inline constexpr std::array<unsigned char, 8> opening_magic = {0xd7, 't', 'u', 't', 't', 'i', '\r', '\n'};
 inline constexpr std::array<unsigned char, 8> notice_magic = {0xd7, 'T', 'U', 'T', 'T', 'I', '\r', '\n'};
 inline constexpr std::size_t body_offset = 32;
 inline constexpr std::uint16_t guard_version = 2;
 
-// How the connection is protected; both sides must mean the same.
+// A `Mode` is how the connection is protected, which must be the same on both sides.
 enum class Mode : std::uint8_t {
-  challenge = 1,  // the proofs, and then everything, as it is
-  tls_token = 2,  // TLS by a key that both derive from the token and these messages
-  tls_files = 3,  // TLS by certificates, and inside of it the proofs, of this connection alone
+  challenge = 1,  // proofs, and no encryption
+  tls_token = 2,  // TLS with a key that both sides derive from the token and these messages
+  tls_files = 3,  // TLS with certificates, and inside of it proofs for this connection alone
 };
 
-// The side that a proof belongs to.
+// The side that makes a proof.
 inline constexpr std::string_view connector = "connector";
 inline constexpr std::string_view acceptor = "acceptor";
 
@@ -40,7 +40,8 @@ inline bool begins_with(std::span<const std::byte> bytes, std::span<const unsign
   return std::memcmp(bytes.data(), magic.data(), std::min(bytes.size(), magic.size())) == 0;
 }
 
-// How our other protocols begin, in case the other side does not expect a guard here.
+// Returns whether the bytes begin as our other protocols do, in case the other side does not expect a guard
+// here.
 inline bool begins_unguarded(std::span<const std::byte> bytes) {
   constexpr char name[] = {'t', 'u', 't', 't', 'i'};
   const std::size_t count = std::min(bytes.size(), sizeof name);

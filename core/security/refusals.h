@@ -8,21 +8,22 @@
 
 namespace tutti::security {
 
-// `Refusals` takes a listener's guards that have failed: it tells the log, without letting strangers fill it,
-// and remembers the last one that may explain why somebody is missing. Each sort of failure has warnings of
-// its own, so that many processes without a token do not hide the one with another token. Any thread may call
-// it.
+// `Refusals` records a listener's guards that have failed: it writes to the log, without letting strangers
+// fill it, and remembers the last failure that may explain why a rank is missing. Each kind of failure has
+// its own limit of warnings, so that many processes without a token do not hide one with another token. Any
+// thread may call it.
 class Refusals {
  public:
-  // `where`: "tcp", "the store" ...
+  // Records a failure. `where` is "tcp" or "the store", for example.
   void add(const char* where, const Guard& guard);
-  // The reason for the last refusal of a process that speaks our protocol; empty if there was none.
+  // Returns the reason for the last refusal of a process that speaks our protocol, or an empty text if there
+  // was none.
   std::string last() const;
 
  private:
   mutable std::mutex mutex_;
   std::string last_;
-  std::map<Guard::Verdict, int> told_;  // warnings, by sort
+  std::map<Guard::Verdict, int> told_;  // number of warnings, by kind
 };
 
 }  // namespace tutti::security

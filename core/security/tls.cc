@@ -16,7 +16,7 @@ constexpr std::string_view identity = "tutti";
 
 int socket_of(BIO* bio) { return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
 
-// OpenSSL's own socket BIO would raise SIGPIPE.
+// This replaces OpenSSL's own socket BIO, which would raise SIGPIPE.
 int send_bytes(BIO* bio, const char* bytes, std::size_t count, std::size_t* sent) {
   BIO_clear_retry_flags(bio);
   const ssize_t result = ::send(socket_of(bio), bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -88,7 +88,7 @@ Tls::Tls(const TlsContext& context, int socket, const Digest& key, bool accepts)
   if (!context.has_certificate() && accepts) SSL_set_psk_find_session_callback(ssl_, &TlsCallbacks::find_key);
   if (!context.has_certificate() && !accepts) {
     SSL_set_psk_use_session_callback(ssl_, &TlsCallbacks::use_key);
-    SSL_set_verify(ssl_, SSL_VERIFY_PEER, nullptr);  // which the context does by refusing
+    SSL_set_verify(ssl_, SSL_VERIFY_PEER, nullptr);  // the context's callback refuses every certificate
   }
   if (accepts) {
     SSL_set_accept_state(ssl_);
@@ -125,7 +125,7 @@ Tls::State Tls::handshake(int& error) {
   return writes ? State::writing : State::reading;
 }
 
-// TLS lets the accepting side ignore the key that is offered. Then nothing is proved.
+// TLS lets the accepting side ignore the key that is offered, and then nothing is proved.
 Tls::State Tls::judge(int& error) {
   constexpr std::string_view label = "EXPORTER-Channel-Binding";
   const bool proved = context_.has_certificate() || SSL_session_reused(ssl_) == 1;
@@ -138,7 +138,8 @@ Tls::State Tls::judge(int& error) {
   return State::failed;
 }
 
-// The errno for what a call has returned; keeps the reason, and leaves no error behind in the thread's queue.
+// Returns the errno value for the result of a call. It keeps the reason, and clears the thread's queue of
+// errors.
 int Tls::error_of(int result) {
   const int system = errno;
   const int kind = SSL_get_error(ssl_, result);
@@ -152,7 +153,7 @@ int Tls::error_of(int result) {
     reason_ = std::generic_category().message(system);
     return system == 0 ? EPIPE : system;
   }
-  reason_ = text == nullptr ? "it is no TLS" : text;
+  reason_ = text == nullptr ? "the bytes are not TLS" : text;
   return EPROTO;
 }
 
@@ -168,7 +169,7 @@ std::size_t Tls::write(std::span<const std::span<const std::byte>> parts, int& e
   std::size_t total = 0, skip = 0;
   error = 0;
   while (!parts.empty() || in_record_ > 0) {
-    // A record that was begun is the beginning of what is offered now.
+    // The bytes of a record that was begun are the first bytes of the parts.
     const bool begun = in_record_ > 0;
     std::size_t filled = 0;
     const std::size_t most = begun ? in_record_ : record_bytes;
@@ -191,7 +192,7 @@ std::size_t Tls::write(std::span<const std::span<const std::byte>> parts, int& e
   return total;
 }
 
-// All of the record, or an error.
+// Writes all of the record, or returns an error.
 std::size_t Tls::write_record(int& error) {
   std::size_t written = 0;
   ERR_clear_error();

@@ -16,20 +16,20 @@ struct ssl_ctx_st;
 
 namespace tutti::security {
 
-// A `TlsContext` is what all encrypted connections of a process share: TLS 1.3 and nothing older, by
-// certificates or by keys that both sides derive for each connection.
+// A `TlsContext` is what all encrypted connections of a process share: TLS 1.3 and nothing older, with
+// certificates or with keys that both sides derive for each connection.
 class TlsContext {
  public:
   struct Options {
-    // PEM files: ours (with its chain), its key, and those that the other side's must be signed by. Empty: a
-    // key for each connection.
+    // These name PEM files: our certificate (with its chain), its key, and the authorities that must have
+    // signed the other side's certificate. If they are empty, each connection has a key.
     std::string certificate, key, authority;
-    // A connection's keys are renewed after so many bytes: an AES-GCM key must not protect more than some 300
-    // GiB.
+    // A connection's keys are renewed after this many bytes, since an AES-GCM key must not protect more than
+    // some 300 GiB.
     std::uint64_t rekey_bytes = std::uint64_t{1} << 36;
   };
 
-  // `invalid_argument` names the file that cannot be used.
+  // Makes a context. The error `invalid_argument` names the file that cannot be used.
   static Result<std::unique_ptr<const TlsContext>> create(const Options& options);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
@@ -47,13 +47,14 @@ class TlsContext {
 };
 
 // A `Tls` is one encrypted connection over a non-blocking stream socket, which it does not own. It never
-// blocks and never raises SIGPIPE. One thread at a time. Errors are errno values: EAGAIN; EPIPE, the other
-// side has closed; EPROTO, the bytes that came are not those that the other side had sent; or the socket's.
+// blocks and never raises SIGPIPE. Only one thread at a time may call it. Errors are errno values: EAGAIN;
+// EPIPE if the other side has closed; EPROTO if the bytes that came are not those that the other side sent;
+// or the socket's.
 class Tls {
  public:
   enum class State { reading, writing, done, failed };
 
-  // `key`: of this connection alone, known to both sides; unless there are certificates.
+  // `key` is the key of this connection alone, which both sides know. It is not used with certificates.
   static std::unique_ptr<Tls> connecting(const TlsContext& context, int socket, const Digest& key);
   static std::unique_ptr<Tls> accepting(const TlsContext& context, int socket, const Digest& key);
   ~Tls();
@@ -61,18 +62,18 @@ class Tls {
   Tls& operator=(const Tls&) = delete;
 
   State handshake(int& error);
-  // Once the handshake is done: bytes that the two ends of this very connection have in common. A process
-  // that ends TLS between them has others in common with each (RFC 9266).
+  // Returns, once the handshake is done, bytes that only the two ends of this very connection share. A
+  // process that terminates TLS between them shares other bytes with each (RFC 9266).
   const Digest& channel() const { return channel_; }
-  // The reason why the last call failed.
+  // Returns the reason why the last call failed.
   const std::string& reason() const { return reason_; }
 
-  // Both return how many bytes they moved, and zero with an error.
+  // Both return how many bytes they moved, or zero with an error.
   std::size_t read(std::span<std::byte> place, int& error);
-  // Takes from the parts, one after the other. Bytes that it reports as written have left; after EAGAIN it
-  // must be offered at least the same bytes again.
+  // Writes the parts, one after the other. Bytes that it reports as written have left. After EAGAIN the
+  // caller must pass at least the same bytes again.
   std::size_t write(std::span<const std::span<const std::byte>> parts, int& error);
-  // Whether it holds bytes that have been read from the socket, which will not announce them again.
+  // Returns whether it holds bytes that it has read from the socket, which will not announce them again.
   bool has_pending() const;
 
  private:
@@ -89,8 +90,8 @@ class Tls {
   Digest key_;
   Digest channel_{};
   std::string reason_;
-  std::uint64_t written_ = 0;  // since the keys were renewed
-  // Plaintext of the record that is being written: small parts share one.
+  std::uint64_t written_ = 0;  // bytes since the keys were renewed
+  // The plaintext of the record that is being written. Small parts share a record.
   static constexpr std::size_t record_bytes = 16 * 1024;
   std::array<std::byte, record_bytes> record_;
   std::size_t in_record_ = 0;

@@ -18,7 +18,8 @@ std::string last_reason() {
   return text == nullptr ? "unknown reason" : text;
 }
 
-// OpenSSL's own reasons ("system lib", "PEM lib") help nobody. `thing` is what the file should hold.
+// Explains why a file cannot be used, since OpenSSL's own reasons ("system lib", "PEM lib") are of no use.
+// `thing` is what the file should hold.
 Status bad_file(const char* variable, const std::string& path, const char* thing) {
   const bool readable = access(path.c_str(), R_OK) == 0;
   const std::string unreadable = readable ? "" : error_text(errno);
@@ -46,7 +47,7 @@ Status load_files(SSL_CTX* context, const TlsContext::Options& options) {
   return {};
 }
 
-// Where the token's key proves everything, certificates are refused, whatever authority has signed them.
+// Refuses every certificate, whatever authority has signed it, since the token's key proves everything.
 int refuse_certificate(X509_STORE_CTX* chain, void*) {
   X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
   return 0;
@@ -59,13 +60,13 @@ TlsContext::TlsContext(const Options& options) : options_(options) {}
 TlsContext::~TlsContext() { SSL_CTX_free(context_); }
 
 Result<std::unique_ptr<const TlsContext>> TlsContext::create(const Options& options) {
-  // Our threads may still run when the process exits.
+  // NO_ATEXIT is set because our threads may still run when the process exits.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   std::unique_ptr<TlsContext> made(new TlsContext(options));
   made->context_ = SSL_CTX_new(TLS_method());
   SSL_CTX* const context = made->context_;
   if (context == nullptr) return Status(Code::internal, "TLS: " + last_reason());
-  // The hash of a key that both derive must be that of the cipher, hence SHA-256 only.
+  // The hash of the derived key must be that of the cipher, so only SHA-256 is allowed.
   const bool set =
       SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
       SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1 &&

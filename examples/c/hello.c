@@ -1,5 +1,5 @@
-/* The greeting that every tutorial on message passing begins with, in C: all ranks but rank 0 send it a line of
- * text, and rank 0 prints its own and theirs, in the order of ranks.
+/* The first example of every tutorial on message passing, in C: each rank sends a line of text to rank 0,
+ * which prints all lines in rank order.
  *
  *   tutti run -n 4 -- hello_c
  *
@@ -14,7 +14,7 @@
 
 enum { LONGEST_GREETING = 100 };
 
-/* What a call returned: TUTTI_OK, or the end of the program. */
+/* Ends the program if a call failed. */
 static void check(int code) {
   if (code == TUTTI_OK) return;
   fprintf(stderr, "hello_c: %s\n", tutti_error_message());
@@ -25,13 +25,13 @@ int main(void) {
   char greeting[LONGEST_GREETING];
   tutti_comm* comm;
 
-  /* Waits until all ranks are here; the environment says who this one is. */
+  /* Blocks until all ranks have arrived; the environment gives this process its rank. */
   check(tutti_init(NULL, &comm));
   const int rank = tutti_comm_rank(comm);
   const int size = tutti_comm_size(comm);
   snprintf(greeting, sizeof greeting, "Greetings from process %d of %d!", rank, size);
 
-  /* With NULL for the work, a call returns when it is over. */
+  /* With NULL for the work, a call blocks until the operation is over. */
   if (rank != 0) {
     check(tutti_send(comm, greeting, strlen(greeting) + 1, TUTTI_UINT8, 0, 0, NULL, NULL));
   } else {

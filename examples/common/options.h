@@ -13,10 +13,10 @@
 
 // The command line of every example, as PyTorch programs spell it; "--rank 0" and "--rank=0" are the same:
 //   --rank R --world-size N --init-method URL --backend tcp
-// Options that are left out come from the environment, which is how `tutti run` and other launchers tell it.
+// Missing options come from the environment, where `tutti run` and other launchers set them.
 class Options {
  public:
-  // `extra` are the options that one example has besides these, by name.
+  // `extra` are the names of further options of one example.
   Options(int argc, char** argv, const std::vector<std::string>& extra = {}) {
     std::vector<std::string> known{"rank", "world-size", "init-method", "backend"};
     known.insert(known.end(), extra.begin(), extra.end());
@@ -34,7 +34,7 @@ class Options {
   std::string text(const std::string& name, const std::string& otherwise) const {
     return has(name) ? values_.at(name) : otherwise;
   }
-  // As `otherwise` is: an int or a double.
+  // Returns an int or a double, the type of `otherwise`.
   template <class Number>
   Number number(const std::string& name, Number otherwise) const {
     if (!has(name)) return otherwise;
@@ -42,7 +42,7 @@ class Options {
     Number result{};
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
     if (error == std::errc() && end == value.data() + value.size()) return result;
-    throw std::invalid_argument("--" + name + ": \"" + value + "\" is not a number that fits");
+    throw std::invalid_argument("--" + name + ": \"" + value + "\" is not a valid number, or out of range");
   }
 
  private:

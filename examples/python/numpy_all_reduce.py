@@ -1,4 +1,4 @@
-"""Every process has some numbers; afterwards all of them have the sums, the largest, and everybody's.
+"""Every process has some numbers; afterwards each has the sums, the maxima, and the numbers of all processes.
 
     tutti run -n 4 -- python numpy_all_reduce.py
 
@@ -11,15 +11,15 @@ import numpy
 
 import tutti
 
-# Waits until all processes are here.
+# Blocks until all processes have arrived.
 with tutti.init() as comm:
     mine = numpy.array([1, comm.rank, 10 * comm.rank], dtype="float32")
 
-    # In place: the sums replace what was there.
+    # In place: the sums replace the input.
     sums = mine.copy()
     comm.all_reduce(sums).wait()
 
-    # Out of place, and not waited for at once: something else can be computed meanwhile.
+    # Out of place. The wait comes later, so the program can compute meanwhile.
     largest = numpy.empty_like(mine)
     work = comm.all_reduce(mine, largest, op="max")
 

@@ -1,11 +1,11 @@
-"""Teaches a small neural network to read handwritten digits, on all ranks at once, in NumPy.
+"""Trains a small neural network to read handwritten digits, on all ranks together, in NumPy.
 
     tutti run -n 4 -- python train_digits.py
 
-Every rank holds the whole network. Of every batch of images each rank takes its share and computes how the weights
-should change for those, from the top layer down; a GradientReducer adds up what all ranks found while the layers
-below are still at it. Then all ranks take the same step, so that their networks stay the same, to the last bit.
-The same data and network as in 05_train_digits, which is in C++.
+Every rank holds the whole network. Each rank takes its share of every batch of images and computes the gradients for
+it, from the top layer down. A GradientReducer adds up the gradients of all ranks while those of the layers below are
+still being computed. Then all ranks take the same step, so their networks stay equal, to the last bit.
+Data and network are those of 05_train_digits, which is in C++.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def share(count, comm):
 
 class Network:
     """Layers of units, each a weighted sum of the layer below plus a bias, cut off below zero; softmax and cross
-    entropy at the top. `parameters` are weights and biases by turns."""
+    entropy at the top. `parameters` are weights and biases in turn."""
 
     def __init__(self, units, seed):
         random = numpy.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""What the examples share: the handwritten digits of examples/data as tensors, a network, and how it learns."""
+"""The examples share this module: the handwritten digits of examples/data as tensors, a network, and its training."""
 import argparse
 from pathlib import Path
 
@@ -32,8 +32,8 @@ def network():
 
 
 def train(model, epochs):
-    """The mean loss of the last epoch over all ranks, and the accuracy on images never seen before. How gradients get from
-    rank to rank is the model's affair."""
+    """Returns the mean loss of the last epoch over all ranks, and the accuracy on new images. The model exchanges the
+    gradients."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     (images, labels), (test_images, test_labels) = load()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)

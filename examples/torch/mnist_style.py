@@ -1,5 +1,5 @@
-"""A convolutional network in the style of every MNIST tutorial, its gradients averaged by hand. Written for Gloo; the
-line that names the backend, and the import that makes the name known, are all that is different.
+"""A convolutional network in the style of every MNIST tutorial, its gradients averaged by hand. It was written for
+Gloo; only the line that names the backend, and the import that makes the name known, are different.
 
     tutti run -n 2 -- python mnist_style.py
 """

@@ -17,22 +17,21 @@ struct Image {
   int digit;
 };
 
-// The images of data/digits.csv: those to learn from, and those that are only looked at to see what was
-// learnt.
+// The images of data/digits.csv: the training images, and the test images, which measure the accuracy only.
 struct Digits {
   std::vector<Image> train;
   std::vector<Image> test;
 };
 
-// From `first` up to, but not including, `last`.
+// The indices from `first` up to, but not including, `last`.
 struct Slice {
   std::size_t first;
   std::size_t last;
   std::size_t size() const { return last - first; }
 };
 
-// The part of `count` things that belongs to `rank`: all parts together are everything, and no two differ in
-// size by more than one.
+// Returns the slice of `count` items that belongs to `rank`. The slices of all ranks are disjoint, cover all
+// items, and differ in size by at most one.
 inline Slice share(std::size_t count, int rank, int ranks) {
   return {count * rank / ranks, count * (rank + 1) / ranks};
 }
@@ -51,7 +50,7 @@ inline Image parse_image(const std::string& line) {
   return image;
 }
 
-// Every fifth image is for the test. `paths` are tried in turn.
+// Reads the first of `paths` that exists. Every fifth image is a test image.
 inline Digits load_digits(std::initializer_list<std::string> paths) {
   std::string tried;
   for (const std::string& path : paths) {

@@ -6,11 +6,11 @@
 
 #include <tutti/tutti.h>
 
-// Adds up the gradients of all ranks while the backward pass is still at work on the layers below.
+// Adds up the gradients of all ranks while the backward pass still computes those of the layers below.
 //
-// Layers come from the top down, and lie in memory from the bottom up. Neighbours are gathered into buckets,
-// so that few larger messages travel in place of many small ones; a bucket leaves as soon as it is large
-// enough.
+// The backward pass completes layers from the top down; in memory they lie from the bottom up. Neighbouring
+// layers are collected in buckets, so that few large messages replace many small ones. The all_reduce of a
+// bucket starts as soon as the bucket is large enough.
 class GradientSum {
  public:
   GradientSum(tutti::Communicator& comm, std::size_t bucket_size) : comm_(comm), bucket_size_(bucket_size) {}

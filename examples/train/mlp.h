@@ -10,12 +10,12 @@
 #include "data.h"
 #include "random.h"
 
-// A multi-layer perceptron: layers of units, each unit a weighted sum of the layer below plus a bias, cut off
-// below zero (ReLU); softmax and cross entropy at the top. Plain loops over float32, the same result on every
-// run.
+// A multi-layer perceptron. Each unit of a layer is a weighted sum of the layer below plus a bias, cut off
+// below zero (ReLU). The top has softmax and cross entropy. It uses plain loops over float32, so each run
+// gives the same result.
 //
-// All parameters lie in one vector, layer after layer, and so do their gradients: any run of layers is one
-// piece of memory, which can be sent as it is.
+// All parameters lie in one vector, layer after layer, and so do their gradients. So consecutive layers are
+// one piece of memory, which can be sent as it is.
 class Mlp {
  public:
   // `units[0]` inputs, ..., `units.back()` classes. All parameters are zero.
@@ -60,8 +60,8 @@ class Mlp {
     return softmax(images);
   }
 
-  // After `forward` of the same images. Computes the gradients of their loss times `scale`, from the top
-  // layer down, and calls `layer_done` with the gradients of each layer as soon as those are final.
+  // Computes the gradients of the images' loss times `scale`, from the top layer down, and calls `layer_done`
+  // with the gradients of each layer as soon as those are final. Call `forward` with the same images first.
   void backward(std::span<const Image* const> images, float scale,
                 const std::function<void(std::span<float>)>& layer_done) {
     std::vector<float> delta = probabilities_;  // of the loss by each unit's weighted sum
@@ -106,7 +106,7 @@ class Mlp {
     }
   }
 
-  // The probability that the network gives to each digit, and how well that fits.
+  // Computes the probability of each digit, and the loss.
   Score softmax(std::span<const Image* const> images) {
     Score score;
     probabilities_ = outputs_.back();

@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
-// The same numbers from the same seed on every machine, which std::shuffle and std::uniform_real_distribution
-// do not promise.
+// A generator that gives the same numbers from the same seed on every machine, which std::shuffle and
+// std::uniform_real_distribution do not guarantee.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
 
-  // Between -limit and limit.
+  // Returns a number between -limit and limit.
   float uniform(float limit) { return limit * (2 * (static_cast<float>(engine_() >> 40) * 0x1p-24f) - 1); }
 
   template <class T>

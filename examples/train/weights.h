@@ -11,7 +11,7 @@
 
 #include "../common/print.h"
 
-// FNV-1a over the bits of all weights.
+// Returns the FNV-1a hash of the bits of all weights.
 inline std::uint64_t hash(const std::vector<float>& weights) {
   std::uint64_t result = 0xcbf29ce484222325;
   for (const std::byte byte : std::as_bytes(std::span(weights))) {
@@ -20,7 +20,7 @@ inline std::uint64_t hash(const std::vector<float>& weights) {
   return result;
 }
 
-// Whether the weights are the same on all ranks; says so.
+// Returns whether the weights are equal on all ranks, and prints the result.
 inline bool compare_weights(tutti::Communicator& comm, const std::vector<float>& weights) {
   const std::array<std::uint64_t, 1> mine{hash(weights)};
   std::vector<std::uint64_t> hashes(comm.size());

@@ -23,25 +23,27 @@ struct TUTTI_API SocketAddress {
   int family() const { return storage.ss_family; }
   std::uint16_t port() const;
   void set_port(std::uint16_t port);
-  // The address alone: "10.0.0.1", "fe80::1%eth0".
+  // Returns the address without the port: "10.0.0.1", "fe80::1%eth0".
   std::string host() const;
-  // "10.0.0.1:29500", "[::1]:29500".
+  // Returns address and port: "10.0.0.1:29500", "[::1]:29500".
   std::string text() const;
   bool is_loopback() const;
 };
 
-// From a literal address ("10.0.0.1", "::1", "[::1]", "fe80::1%eth0"); none for a name.
+// Parses a literal address ("10.0.0.1", "::1", "[::1]", "fe80::1%eth0"). Returns nothing for a name.
 TUTTI_API std::optional<SocketAddress> parse_address(const std::string& literal, std::uint16_t port);
 
-// A `Resolution` looks a name or a literal address up, on a thread of its own: no caller has to wait for the
-// answer. The best addresses come first. `unreachable` names the host and what the name service said.
+// A `Resolution` looks up a name or a literal address on a thread of its own, so that no caller has to wait
+// for the answer. The best addresses come first. `unreachable` names the host and the name service's error.
+// Any thread may call it.
 class TUTTI_API Resolution {
  public:
   using Answer = Result<std::vector<SocketAddress>>;
 
   Resolution(std::string host, std::uint16_t port);
-  // Returns nothing while the name service is at work.
+  // Returns nothing while the name service has not answered.
   std::optional<Answer> answer() const;
+  // Blocks until there is an answer; `unreachable` if there is none by the deadline.
   Answer wait(Deadline deadline) const;
 
  private:
@@ -53,19 +55,20 @@ class TUTTI_API Resolution {
   std::shared_ptr<Lookup> lookup_;
 };
 
-// Returns the addresses of a literal or of a name, best first. It blocks up to the deadline at most, however
-// long the name service takes. `unreachable` names the host and what the name service said.
+// Returns the addresses of a literal or of a name, best first. It blocks until the deadline at most, however
+// long the name service takes. `unreachable` names the host and the name service's error. Any thread may call
+// it.
 TUTTI_API Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port,
                                                      Deadline deadline);
 
-// Returns the local address of packets to `target`, by the routing table, without sending any. Returns
+// Returns the local address that the routing table chooses for packets to `target`; sends none. Returns
 // nothing if there is no route.
 TUTTI_API std::optional<SocketAddress> route_source(const SocketAddress& target);
 
-// A literal loopback address, "localhost", or a name under it.
+// Returns whether `host` is a literal loopback address, "localhost", or a name under it.
 TUTTI_API bool names_loopback(const std::string& host);
 
-// "host:port", with brackets around an IPv6 address.
+// Returns "host:port", with brackets around an IPv6 address.
 TUTTI_API std::string format_endpoint(const std::string& host, std::uint16_t port);
 
 }  // namespace tutti

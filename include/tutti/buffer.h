@@ -10,6 +10,7 @@
 
 namespace tutti {
 
+// `DataTypeOf` maps an element type of C++ to its `DataType`; <tutti/float16.h> adds the narrow floats.
 template <class T>
 struct DataTypeOf;
 template <>
@@ -65,12 +66,14 @@ struct DataTypeOf<bool> {
   static constexpr DataType value = DataType::boolean;
 };
 
+// An `ElementRange` is a contiguous range of such elements: std::vector, std::array, std::span.
 template <class R>
 concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && requires {
   DataTypeOf<std::remove_cv_t<std::ranges::range_value_t<R>>>::value;
 };
 
-// `count` elements of `type` that an operation may write. Not owned; must outlive the operation.
+// A `Buffer` is memory of `count` elements of `type` that an operation may write. It does not own the memory,
+// which must outlive the operation. It converts from every range of elements.
 struct Buffer {
   void* data = nullptr;
   std::size_t count = 0;
@@ -88,7 +91,8 @@ struct Buffer {
   std::size_t bytes() const { return count * size_of(type); }
 };
 
-// `count` elements of `type` that an operation only reads. Not owned; must stay unchanged until completion.
+// A `ConstBuffer` is memory of `count` elements of `type` that an operation only reads. It does not own the
+// memory, which must stay unchanged until the operation is over.
 struct ConstBuffer {
   const void* data = nullptr;
   std::size_t count = 0;

@@ -1,30 +1,35 @@
 /* This is the C interface: everything of Communicator and Work, for C11 and for languages that call C. It is
- * included as <tutti/c.h>, and needs libtutti and no C++.
+ * included as <tutti/c.h>, and needs libtutti but no C++ compiler.
  *
- * Results. A function that can fail returns a code: TUTTI_OK, or a TUTTI_ERROR_*, after which
- * tutti_error_message() says what happened, on the same thread, until the next call that fails there. A
- * result that a function hands out through a pointer is null or zero if the function fails. A null handle is
- * TUTTI_ERROR_INVALID_ARGUMENT, but functions that return no code (tutti_comm_rank, ...) need a handle that
- * is not null.
+ * Results. A function that can fail returns a code: TUTTI_OK or a TUTTI_ERROR_*. After an error,
+ * tutti_error_message() returns the reason on the same thread, until the next call that fails on that thread.
+ * If a function fails, it sets its results (through pointers) to null or zero. A null handle is
+ * TUTTI_ERROR_INVALID_ARGUMENT; functions that return no code (tutti_comm_rank, ...) must not be given one.
  *
- * Operations. A call issues an operation, which starts at once, and hands out a `tutti_work`. With a null
- * `work` it returns when the operation is over, with its code. Every rank calls the same collectives in the
- * same order with the same count, type, operation and root; ranks that disagree get TUTTI_ERROR_MISMATCH.
- * Buffers are neither copied nor owned: an input must not change and an output not be read until the
- * operation is over; after that they are never touched again, also if it failed. In and out must be apart or,
- * with TUTTI_IN_PLACE, one. Counts are elements, never bytes. A count of zero is fine, with any pointer. A
- * failed collective, a timeout or a lost peer fails the whole communicator: everything pending and everything
- * later ends with that first cause.
+ * Operations. A call issues an operation, which starts at once, and returns a `tutti_work` through its last
+ * argument. If that argument is null, the call blocks until the operation is over, and returns its code.
+ * Every rank calls the same collectives in the same order with the same count, type, operation and root. If
+ * calls differ, all ranks get TUTTI_ERROR_MISMATCH. Counts are in elements, never bytes. A count of zero is
+ * valid, with any pointer.
  *
- * Threads. Any thread may call anything, but threads that issue collectives on one communicator must order
- * themselves, since operations match by order of issue. Handles are freed once, by one thread, when no other
- * thread is inside a call on them. Nothing here may be called in a forked child but freeing, and a new
- * tutti_init.
+ * Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
+ * operation is over. After that the library does not touch them, even if the operation failed (one exception:
+ * memory from tutti_allocate). Input and output must be disjoint or, with TUTTI_IN_PLACE, the same.
  *
- * Times. They are nanoseconds. INT64_MAX means no end; negative ones are TUTTI_ERROR_INVALID_ARGUMENT.
+ * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means wrong counts, types, roots or overlaps, and
+ * TUTTI_ERROR_UNSUPPORTED a reduction that is not defined on the type; such a call counts as no operation. A
+ * failed collective, a timeout or a lost peer fails the whole communicator: every pending and later operation
+ * ends with that first cause.
  *
- * Structures that may grow begin with their size: fill them with the macro beside them, then set members. The
- * interface only grows: a program that was compiled against an older tutti.h runs with a newer library. */
+ * Threads. Any thread may call any function, but threads that issue collectives on one communicator must
+ * order themselves, since collectives match by order of issue. Free each handle once, when no other thread is
+ * inside a call on it. A forked child may only free handles of its parent and call tutti_init again.
+ *
+ * Times are in nanoseconds. INT64_MAX means no limit; negative times are TUTTI_ERROR_INVALID_ARGUMENT.
+ *
+ * Structures that may grow begin with their size: initialize them with the macro beside them, then set
+ * members. The interface only grows: a program that was compiled against an older header runs with a newer
+ * library. Each algorithm names its source in collectives/schedule/algorithms/. */
 #ifndef TUTTI_C_H_
 #define TUTTI_C_H_
 
@@ -54,15 +59,13 @@ enum {
   TUTTI_ERROR_INTERNAL = 11
 };
 
-/* "timeout", "peer_lost", ...; "ok"; "unknown". Static. */
+/* Returns a code's name: "timeout", "peer_lost", ...; "ok"; "unknown" for other numbers. Static text. */
 TUTTI_C_API const char* tutti_code_name(int code);
-/* The reason of the last failed call on this thread: "peer_lost: rank 0 (host b, pid 4711): ...". Never
- * null; valid until the next call that fails on this thread. */
+/* Returns the reason of this thread's last failed call. Never null; valid until its next failed call. */
 TUTTI_C_API const char* tutti_error_message(void);
-/* The world rank that this reason blames, or -1. */
+/* Returns the world rank that this reason blames, or -1. */
 TUTTI_C_API int tutti_error_peer(void);
-/* Makes `message` (null: none) the thread's last error and returns `code`: how callbacks say what went wrong.
- */
+/* Makes `message` (may be null) this thread's last error, and returns `code`: how callbacks report errors. */
 TUTTI_C_API int tutti_error_set(int code, const char* message);
 
 /* "0.1.0" */
@@ -87,9 +90,9 @@ enum {
   TUTTI_FLOAT8_E5M2 = 12
 };
 
-/* Bytes of one element; 0 for a number that is no type. */
+/* Returns the bytes of one element; 0 for a number that is no type. */
 TUTTI_C_API size_t tutti_data_type_size(tutti_data_type type);
-/* "int8", "bfloat16", "bool", ...; "unknown". Static. */
+/* Returns a type's name: "int8", "bfloat16", "bool", ...; "unknown" for other numbers. The text is static. */
 TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
 
 typedef struct tutti_comm tutti_comm;             /* a group of ranks that compute together */
@@ -98,8 +101,8 @@ typedef struct tutti_allocation tutti_allocation; /* memory that the ranks of a 
 
 /* ---- How elements are combined ---- */
 
-/* On TUTTI_BOOL sum and max are OR, product and min are AND, the bit operations are logical, avg is invalid.
- * Avg divides the sum by the number of ranks (integers: towards zero). Bit operations: integers or bool. */
+/* On TUTTI_BOOL, sum and max are OR, product and min AND, bit operations logical, avg unsupported. Avg
+ * divides the sum by the number of ranks (integers: towards zero). Bit operations need integers or bool. */
 typedef const struct tutti_op_object* tutti_op;
 #define TUTTI_SUM ((tutti_op)1)
 #define TUTTI_PRODUCT ((tutti_op)2)
@@ -110,21 +113,21 @@ typedef const struct tutti_op_object* tutti_op;
 #define TUTTI_BIT_OR ((tutti_op)7)
 #define TUTTI_BIT_XOR ((tutti_op)8)
 
-/* Each rank's input times its factor, then summed. Ranks may have different factors. */
+/* Makes an operation that multiplies each rank's input by that rank's factor, and adds the products. */
 TUTTI_C_API int tutti_op_create_premultiplied_sum(double factor, tutti_op* op);
 
-/* Writes out[i] = left[i] combined with right[i] for `count` elements; `out` may be `left` or `right`. Must
- * be deterministic and associative. Called on any thread, on several at once for several operations. Returns
- * TUTTI_OK; or, if it cannot combine them, another code, with the reason told by tutti_error_set: then the
- * collective fails with TUTTI_ERROR_ABORTED on all ranks, which are told the reason and the rank. */
+/* Writes out[i] = left[i] combined with right[i] for `count` elements; `out` may be `left` or `right`. It
+ * must be deterministic and associative. The library calls it on any thread, and on several threads at once
+ * for several operations. It returns TUTTI_OK, or another code after setting the reason with tutti_error_set:
+ * then the collective fails with TUTTI_ERROR_ABORTED on all ranks, with the reason and the rank. */
 typedef int (*tutti_op_function)(const void* left, const void* right, void* out, size_t count,
                                  tutti_data_type type, void* state);
-/* Every rank must create the same function under the same name. One that is not commutative is applied in the
- * order of ranks. */
+/* Makes an operation of a function. Every rank must pass the same function under the same name. A function
+ * that is not commutative is applied in rank order. */
 TUTTI_C_API int tutti_op_create_user(const char* name, tutti_op_function function, int commutative,
                                      void* state, tutti_op* op);
-/* A user operation must live until all operations that use it are over; a premultiplied sum may be freed once
- * they are issued. Does nothing to null and to the built-in ones. */
+/* Frees an operation. A user operation must live until all collectives that use it are over; a premultiplied
+ * sum may be freed once they are issued. Null and the built-in operations are ignored. */
 TUTTI_C_API void tutti_op_free(tutti_op op);
 
 /* ---- Meeting ---- */
@@ -137,93 +140,93 @@ typedef struct tutti_init_options {
   int64_t timeout_ns; /* for meeting all ranks; 0: TUTTI_INIT_TIMEOUT */
   const char* transports; /* "shm,tcp", in order of preference; "auto": all that work; null: TUTTI_TRANSPORTS,
                              else all that work */
-  /* Asked several times a second while the ranks meet, on the thread that is inside tutti_init: other than
-   * zero ends it with TUTTI_ERROR_ABORTED, here and on the other ranks. May be null. */
+  /* tutti_init calls this several times a second while the ranks meet, on its own thread. A result other than
+   * zero ends tutti_init with TUTTI_ERROR_ABORTED, here and on the other ranks. May be null. */
   int (*interrupted)(void* interrupted_state);
   void* interrupted_state;
 } tutti_init_options;
 #define TUTTI_INIT_OPTIONS_INIT \
   { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL, NULL, NULL }
 
-/* Meets the other ranks and hands out the communicator of all of them. Blocks until every rank has come;
- * TUTTI_ERROR_TIMEOUT names those who have not. `options` may be null. Without any launcher, URL or variable
- * this is a world of one rank. */
+/* Meets the other ranks and returns the communicator of all of them. Blocks until every rank has arrived, or
+ * TUTTI_ERROR_TIMEOUT names those missing. `options` may be null. By default this is a world of one rank. */
 TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm);
 
-/* Hands out the rank that tutti_init would give this process, by `options` (may be null) and the environment.
- * It meets nobody. */
+/* Returns the rank and the world size that tutti_init would use, without meeting. `options` may be null. */
 TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* world_size);
 
-/* The answer of a store's callback. tutti_bytes_set copies the bytes. */
+/* The result of a store's callback. tutti_bytes_set copies the bytes into it. */
 typedef struct tutti_bytes tutti_bytes;
 TUTTI_C_API int tutti_bytes_set(tutti_bytes* bytes, const void* data, size_t size);
 
-/* A key-value table that all ranks reach, as functions of the caller (those of c10d's Store, in effect): how
- * ranks meet over a store that is there already. Keys are text, values are any bytes. Each function returns
- * TUTTI_OK or a code, best by way of tutti_error_set; one that waits does so for `timeout_ns` at most, then
- * returns TUTTI_ERROR_TIMEOUT; zero or less means: only look. Called on the thread that is inside
- * tutti_init_store, and not after that has returned. None may be null but `exists`. */
+/* A key-value store that all ranks reach, as callbacks of the caller, so that ranks can meet over an existing
+ * store. The callbacks correspond to c10d's Store. Keys are text, values are any bytes. Each callback returns
+ * TUTTI_OK or a code, preferably through tutti_error_set. A callback that waits does so for at most
+ * `timeout_ns`, then returns TUTTI_ERROR_TIMEOUT; with zero or less it does not wait. They are called on the
+ * thread that is inside tutti_init_store, and not after it has returned. Only `exists` may be null. */
 typedef struct tutti_store {
   size_t struct_size;
-  void* state; /* handed to each function */
+  void* state; /* passed to each callback */
   int (*set)(void* state, const char* key, const void* value, size_t size, int64_t timeout_ns);
   /* Waits for the key to exist. */
   int (*get)(void* state, const char* key, int64_t timeout_ns, tutti_bytes* value);
   /* Waits until all keys exist. */
   int (*wait)(void* state, const char* const* keys, size_t count, int64_t timeout_ns);
-  /* Adds to the number that the key holds as decimal text (0 if there is none); hands out the sum. */
+  /* Adds to the number that the key holds as decimal text (0 if the key is missing); returns the sum. */
   int (*add)(void* state, const char* key, int64_t delta, int64_t timeout_ns, int64_t* sum);
-  /* Sets the key to `desired` if it holds `expected`, or if there is none and `expected` is empty. Hands out
-   * what the key holds afterwards; for a missing key that was not set, `expected`. */
+  /* Sets the key to `desired` if it holds `expected`, or if it is missing and `expected` is empty. Returns
+   * the key's value afterwards; for a missing key that was not set, `expected`. */
   int (*compare_set)(void* state, const char* key, const void* expected, size_t expected_size,
                      const void* desired, size_t desired_size, int64_t timeout_ns, tutti_bytes* value);
-  /* Hands out whether there was such a key. */
+  /* Deletes the key; returns whether it existed. */
   int (*delete_key)(void* state, const char* key, int64_t timeout_ns, int* existed);
-  /* Hands out whether there is such a key, without waiting for it. Null: `wait` without time is asked. */
+  /* Returns whether the key exists, without waiting. If null, `wait` with zero time replaces it. */
   int (*exists)(void* state, const char* key, int64_t timeout_ns, int* there);
 } tutti_store;
 #define TUTTI_STORE_INIT \
   { sizeof(tutti_store), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
-/* As tutti_init, over a store of the caller, under keys of its own that begin with "tutti/" and TUTTI_JOB_ID.
- * Of `options` (may be null) url, rank and world_size are not looked at. A store serves one such meeting at a
- * time; a program that makes several over one store gives each a prefix. */
+/* Like tutti_init, over a store of the caller. Its keys begin with "tutti/" and TUTTI_JOB_ID. `options` may
+ * be null; its url, rank and world_size are ignored. A store serves one such meeting at a time; a program
+ * that makes several over one store must give each a prefix. */
 TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_size,
                                  const tutti_init_options* options, tutti_comm** comm);
 
 /* ---- Communicators ---- */
 
-/* Operations still in flight end with TUTTI_ERROR_ABORTED; never hangs. Null is fine. Works and allocations
- * may outlive it; while an allocation does, the group behind it lives on: what is in flight is not ended, and
- * the other ranks are told that this one has left once the last allocation is freed. */
+/* Frees a communicator (null is ignored), in two seconds at most. Operations in flight end with
+ * TUTTI_ERROR_ABORTED. Works and allocations may outlive it: while an allocation does, operations in flight
+ * continue, and the other ranks learn that this one has left only when the last allocation is freed. */
 TUTTI_C_API void tutti_comm_free(tutti_comm* comm);
+/* Return this rank's number, from 0, and the number of ranks. */
 TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_size(const tutti_comm* comm);
-/* TUTTI_OK, or the first cause of failure. */
+/* Returns TUTTI_OK, or the code of the first cause of failure. */
 TUTTI_C_API int tutti_comm_status(const tutti_comm* comm);
-/* Ends everything pending and later on this communicator with TUTTI_ERROR_ABORTED, here and on all ranks that
- * can be reached. Returns at once. */
+/* Ends all operations, pending and later, with TUTTI_ERROR_ABORTED on all ranks in reach. Returns at once. */
 TUTTI_C_API int tutti_comm_abort(tutti_comm* comm, const char* reason);
-/* "rank 3 (host b, pid 4711)" into `text`, cut to `size` bytes with its NUL. Returns its whole length. */
+/* Writes a rank's name ("rank 3 (host b, pid 4711)") into `text`, cut to `size` bytes with its NUL. Returns
+ * the length of the whole name, without the NUL; 0 if there is no such rank. */
 TUTTI_C_API size_t tutti_comm_describe(const tutti_comm* comm, int rank, char* text, size_t size);
 
-/* The colour of a rank that joins no group. */
+/* The color of a rank that joins no group. */
 #define TUTTI_NO_COLOR (-1)
-/* Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, then by rank.
- * Connections are shared. Hands out null to ranks that pass TUTTI_NO_COLOR. */
+/* Makes one communicator for each color: the ranks with equal `color`, ordered by `key`, then by rank.
+ * Connections are shared. Ranks that pass TUTTI_NO_COLOR get null. Collective and blocking. */
 TUTTI_C_API int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
-/* After a rank was lost: the communicator of the survivors, in the same order. Every survivor calls it; the
- * old one is of no use afterwards. `completed` (may be null): of the old one's collectives so many, counted
- * from the first, were completed by every survivor. TUTTI_ERROR_PEER_LOST if no more than half of the ranks
- * are left, or, if `min_size` is not 0, less than so many. Collective and blocking. */
+/* Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
+ * it; the old communicator cannot be used afterwards. `completed` (may be null) is the number of its first
+ * collectives that every survivor has completed. TUTTI_ERROR_PEER_LOST if at most half of the ranks are left
+ * or, if `min_size` is not 0, fewer than that; TUTTI_ERROR_ABORTED if the others continue without this rank;
+ * TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
 TUTTI_C_API int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors,
                                   uint64_t* completed);
 
 typedef struct tutti_statistics {
   size_t struct_size;
-  uint64_t operations;
-  uint64_t registered_operations; /* that worked in place on memory from tutti_allocate */
-  uint64_t messages_sent;         /* of the whole process, as are all figures below */
+  uint64_t operations;            /* collectives and messages of this communicator */
+  uint64_t registered_operations; /* those that worked in place on memory from tutti_allocate */
+  uint64_t messages_sent;         /* this and all that follow: of the whole tutti_init */
   uint64_t messages_received;
   uint64_t frames_sent;
   uint64_t bytes_sent;
@@ -232,40 +235,43 @@ typedef struct tutti_statistics {
 } tutti_statistics;
 #define TUTTI_STATISTICS_INIT \
   { sizeof(tutti_statistics), 0, 0, 0, 0, 0, 0, 0, 0 }
+/* Returns counts since the beginning. */
 TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* statistics);
 
-/* For hosts with an event loop of their own: a descriptor that is readable when there is something to do (not
- * to be read, written or closed), and what then does it, which returns 1 if it did something and 0 if not. */
+/* For event loops: the descriptor is readable when there is something to do; do not read, write or close it.
+ * Then call tutti_comm_progress, which returns 1 if it did something and 0 if not. */
 TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
 
-/* Zeroed, page aligned memory that the transports between the ranks know: collectives of this communicator
- * whose buffers lie in such memory on all ranks copy nothing in or out; other ranks then write into it while
- * the operation runs. Collective and blocking; sizes may differ. */
+/* Returns zeroed, page aligned memory that the ranks share where they can. On one host, collectives with 128
+ * KiB or more per rank whose buffers lie in it on all ranks copy nothing in or out (see
+ * Communicator::allocate). Other ranks then write into it while the operation runs, and after a failure may
+ * finish a piece of 32 KiB. TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host cannot have so much.
+ * Collective and blocking; sizes may differ. */
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
 TUTTI_C_API void* tutti_allocation_data(const tutti_allocation* allocation);
 TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
-/* 1 if other ranks reach it directly; 0 if it is ordinary memory. */
+/* Returns 1 if other ranks can access the memory directly, and 0 if it is ordinary memory. */
 TUTTI_C_API int tutti_allocation_registered(const tutti_allocation* allocation);
-/* Of one rank's handle; the memory goes when all ranks have freed theirs. Null is fine. */
+/* Frees this rank's handle. The memory is freed soon after all ranks have freed theirs. Null is ignored. */
 TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
 
 /* ---- Operations in flight ---- */
 
-/* Returns when the operation is over, with its code. TUTTI_ERROR_INVALID_ARGUMENT inside a tutti_work_then
- * callback. A thread that waits makes progress for all operations of the process while it does. */
+/* Blocks until the operation is over, and returns its code. TUTTI_ERROR_INVALID_ARGUMENT inside a
+ * tutti_work_then callback. A waiting thread makes progress for all operations of its tutti_init. */
 TUTTI_C_API int tutti_work_wait(tutti_work* work);
-/* As tutti_work_wait, for at most `timeout_ns`. `done` becomes 0 if it is still running, which does not
- * disturb it and returns TUTTI_OK; else 1. */
+/* Like tutti_work_wait, for at most `timeout_ns`. If the operation still runs then, it continues, `done`
+ * becomes 0 and the result is TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
-/* 1 when over, successfully or not, else 0. Makes no progress by itself; a thread of the library does. */
+/* Returns 1 when the operation is over, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
-/* TUTTI_OK while running and after success, else why it failed. */
+/* Returns TUTTI_OK while the operation runs and after success, else the code of its failure. */
 TUTTI_C_API int tutti_work_status(const tutti_work* work);
-/* Calls `callback` once when the operation is over, on the thread that finds out: one that waits, one that
- * issues, or the library's own; at once, on this one, if it is over already. `message` and `peer` are those
- * of tutti_error_message and tutti_error_peer, valid during the call. Callbacks must be short and must not
- * wait; issuing operations, and freeing this work, is fine. */
+/* Calls `callback` once when the operation is over, on the thread that notices it: a waiting thread, an
+ * issuing thread, or the library's own. If the operation is over already, it calls it at once, on this
+ * thread. `message` and `peer` are those of tutti_error_message and tutti_error_peer, valid during the
+ * callback. A callback must be short and must not wait. It may issue operations and free this work. */
 typedef void (*tutti_callback)(void* state, int code, const char* message, int peer);
 TUTTI_C_API int tutti_work_then(tutti_work* work, tutti_callback callback, void* state);
 
@@ -277,87 +283,85 @@ typedef struct tutti_received {
 } tutti_received;
 #define TUTTI_RECEIVED_INIT \
   { sizeof(tutti_received), -1, 0, 0 }
-/* Hands out what has arrived, after a successful tutti_recv. */
+/* Returns the source, the tag and the bytes of the message, after a successful tutti_recv. */
 TUTTI_C_API int tutti_work_received(const tutti_work* work, tutti_received* received);
-/* Another handle to the same operation. */
+/* Returns another handle to the same operation. */
 TUTTI_C_API tutti_work* tutti_work_copy(const tutti_work* work);
-/* Does not cancel the operation: it runs to its end, and its buffers must live that long. Null is fine. */
+/* Frees a handle (null is ignored). The operation runs to its end, and its buffers must live that long. */
 TUTTI_C_API void tutti_work_free(tutti_work* work);
 
 /* ---- Collectives ---- */
 
 typedef struct tutti_call_options {
   size_t struct_size;
-  /* If the operation is not over by then it fails with TUTTI_ERROR_TIMEOUT, and the communicator with it.
-   * 0: TUTTI_TIMEOUT. */
+  /* The time limit, counted from the call. When it expires, the operation and its communicator fail with
+   * TUTTI_ERROR_TIMEOUT. 0: TUTTI_TIMEOUT. */
   int64_t timeout_ns;
-  /* By name ("ring"), the same on all ranks; null: chosen by size. `tutti explain` lists them. */
+  /* The algorithm's name, equal on all ranks (`tutti explain` lists them); null: by estimated cost. */
   const char* algorithm;
 } tutti_call_options;
 #define TUTTI_CALL_OPTIONS_INIT \
   { sizeof(tutti_call_options), 0, NULL }
 
-/* In an input's place: the input is in `out`, and is replaced. */
+/* Passed as `in`: the input is in `out`, and is replaced. Not for gather, scatter and the _v functions. */
 #define TUTTI_IN_PLACE ((const void*)UINTPTR_MAX)
 
-/* Every rank: out[i] = in[i] of rank 0 op ... op in[i] of the last rank, with the same bits on all ranks. */
+/* Reduces to all ranks: out[i] = in[i] of rank 0 op ... op in[i] of the last rank, with equal bits on all. */
 TUTTI_C_API int tutti_all_reduce(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                  tutti_work** work);
-/* As tutti_all_reduce, on `root` only; elsewhere `out` is ignored, in place left as it was. */
+/* Like tutti_all_reduce, on `root` only. Other ranks ignore `out`; in place it is unchanged. */
 TUTTI_C_API int tutti_reduce(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, int root, const tutti_call_options* options, tutti_work** work);
-/* Every rank's buffer becomes the root's. */
+/* Copies the root's `count` elements to all ranks. */
 TUTTI_C_API int tutti_broadcast(tutti_comm* comm, void* in_out, size_t count, tutti_data_type type, int root,
                                 const tutti_call_options* options, tutti_work** work);
-/* out = the `count` elements of rank 0, those of rank 1, ...: size * count in all. In place: a rank's own
- * block of `out` holds its input. */
+/* Concatenates the inputs, of `count` elements each, in rank order on all ranks; `out` holds size * count. In
+ * place: a rank's own block of `out` holds its input. */
 TUTTI_C_API int tutti_all_gather(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, const tutti_call_options* options, tutti_work** work);
-/* counts[r] elements come from rank r; the same `size` counts on all ranks. Not with TUTTI_IN_PLACE. */
+/* Like tutti_all_gather, with counts[r] elements from rank r: `size` counts, the same on all ranks. */
 TUTTI_C_API int tutti_all_gather_v(tutti_comm* comm, const void* in, void* out, const uint64_t* counts,
                                    tutti_data_type type, const tutti_call_options* options,
                                    tutti_work** work);
-/* Block r, of `count` elements, of the reduced vector goes to rank r; `in` holds size * count. In place:
- * `out` holds as many, the result replaces the rank's own block, the other blocks are undefined afterwards.
- */
+/* Reduces, then gives block r, of `count` elements, to rank r; `in` holds size * count. In place: `out` holds
+ * as many, the result replaces the rank's own block, and the others are undefined afterwards. */
 TUTTI_C_API int tutti_reduce_scatter(tutti_comm* comm, const void* in, void* out, size_t count,
                                      tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                      tutti_work** work);
-/* The same with counts[r] elements for rank r. Not with TUTTI_IN_PLACE. */
+/* Like tutti_reduce_scatter, with counts[r] elements for rank r: `size` counts, the same on all ranks. */
 TUTTI_C_API int tutti_reduce_scatter_v(tutti_comm* comm, const void* in, void* out, const uint64_t* counts,
                                        tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                        tutti_work** work);
-/* Block r, of `count` elements, of `in` goes to rank r, block r of `out` comes from it. */
+/* Sends block r of `in`, of `count` elements, to rank r, and receives block r of `out` from it. */
 TUTTI_C_API int tutti_all_to_all(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, const tutti_call_options* options, tutti_work** work);
-/* in_counts[r] elements go to rank r, out_counts[r] come from it; what one side sends the other must expect.
- * Not with TUTTI_IN_PLACE. */
+/* Sends in_counts[r] elements to rank r, and receives out_counts[r] from it; blocks lie in rank order. If a
+ * receiver's count differs from the sender's, all ranks get TUTTI_ERROR_MISMATCH. */
 TUTTI_C_API int tutti_all_to_all_v(tutti_comm* comm, const void* in, const uint64_t* in_counts, void* out,
                                    const uint64_t* out_counts, tutti_data_type type,
                                    const tutti_call_options* options, tutti_work** work);
-/* As tutti_all_gather, on `root` only; elsewhere `out` is ignored. Not with TUTTI_IN_PLACE: a root's `in` may
- * be its own block of `out`. */
+/* Like tutti_all_gather, on `root` only; others ignore `out`. The root's `in` may be its block of `out`. */
 TUTTI_C_API int tutti_gather(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              int root, const tutti_call_options* options, tutti_work** work);
-/* `in` holds in_count elements; counts[r] come from rank r, which only the root must know. */
+/* Like tutti_gather, with counts[r] elements from rank r; `in` has in_count. Only the root needs counts. */
 TUTTI_C_API int tutti_gather_v(tutti_comm* comm, const void* in, size_t in_count, void* out,
                                const uint64_t* counts, tutti_data_type type, int root,
                                const tutti_call_options* options, tutti_work** work);
-/* Block r, of `count` elements, of the root's `in` goes to rank r; elsewhere `in` is ignored. Not with
- * TUTTI_IN_PLACE: a root's `out` may be its own block of `in`. */
+/* Sends block r, of `count` elements, of the root's `in` to rank r. Other ranks ignore `in`. The root's `out`
+ * may be its own block of `in`. */
 TUTTI_C_API int tutti_scatter(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                               int root, const tutti_call_options* options, tutti_work** work);
-/* counts[r] elements go to rank r, which only the root must know; `out` holds out_count. */
+/* Like tutti_scatter, with counts[r] elements for rank r; `out` has out_count. Only the root needs counts. */
 TUTTI_C_API int tutti_scatter_v(tutti_comm* comm, const void* in, const uint64_t* counts, void* out,
                                 size_t out_count, tutti_data_type type, int root,
                                 const tutti_call_options* options, tutti_work** work);
-/* Rank r: the reduction over ranks 0..r; exscan: 0..r-1, and rank 0's output is left as it was. */
+/* Give rank r the reduction over ranks 0..r (scan) or 0..r-1 (exscan; rank 0's output stays as it was). */
 TUTTI_C_API int tutti_scan(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                            tutti_op op, const tutti_call_options* options, tutti_work** work);
 TUTTI_C_API int tutti_exscan(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, const tutti_call_options* options, tutti_work** work);
-/* The operation is over when every rank has called it. */
+/* Waits for all ranks: the operation is over when every rank has called it. */
 TUTTI_C_API int tutti_barrier(tutti_comm* comm, const tutti_call_options* options, tutti_work** work);
 
 /* ---- Point to point ---- */
@@ -365,18 +369,18 @@ TUTTI_C_API int tutti_barrier(tutti_comm* comm, const tutti_call_options* option
 #define TUTTI_ANY_RANK (-1)
 #define TUTTI_ANY_TAG UINT64_MAX
 
-/* Outside of the order of collectives. Messages from one rank with equal tags arrive in order of sending. A
- * send is over when its buffer may be reused. The receive's buffer may be larger than the message
- * (tutti_work_received tells); if it is smaller the receive fails with TUTTI_ERROR_MISMATCH. Tags below 2^63.
- * A receive from TUTTI_ANY_RANK or with TUTTI_ANY_TAG takes the earliest that fits. `peer` is a rank of this
- * communicator. Of the options, `algorithm` is not looked at. */
+/* Send and receive one message, independently of the order of collectives. Messages from one rank with equal
+ * tags arrive in the order of sending. A send is over when its buffer may be reused. The receive's buffer may
+ * be larger than the message (see tutti_work_received); if it is smaller, that receive alone fails with
+ * TUTTI_ERROR_MISMATCH. `peer` is a rank of this communicator; tags are below 2^63. A receive from
+ * TUTTI_ANY_RANK or with TUTTI_ANY_TAG takes the earliest message that fits. `algorithm` is ignored. */
 TUTTI_C_API int tutti_send(tutti_comm* comm, const void* data, size_t count, tutti_data_type type, int peer,
                            uint64_t tag, const tutti_call_options* options, tutti_work** work);
 TUTTI_C_API int tutti_recv(tutti_comm* comm, void* data, size_t count, tutti_data_type type, int peer,
                            uint64_t tag, const tutti_call_options* options, tutti_work** work);
 
 enum { TUTTI_SEND = 0, TUTTI_RECV = 1 };
-/* One leg of a batch; this structure does not grow. */
+/* One message of a batch; this structure does not grow. */
 typedef struct tutti_transfer {
   int direction; /* TUTTI_SEND or TUTTI_RECV */
   tutti_data_type type;
@@ -385,7 +389,7 @@ typedef struct tutti_transfer {
   uint64_t tag;
   int peer;
 } tutti_transfer;
-/* Starts all transfers together; over when the last is, failed if one fails. The array is copied. */
+/* Starts all transfers together. It is over when all are, and fails if one fails. The array is copied. */
 TUTTI_C_API int tutti_batch(tutti_comm* comm, const tutti_transfer* transfers, size_t count,
                             const tutti_call_options* options, tutti_work** work);
 

@@ -18,6 +18,7 @@
 #include <tutti/work.h>
 
 // A `Communicator` is a group of ranks that compute together: it issues their collectives and messages.
+// Algorithms name their sources where they are written (collectives/schedule/algorithms/).
 namespace tutti {
 
 class Group;
@@ -26,22 +27,22 @@ struct Shrunk;
 struct CostModel;
 struct World;
 
-// `CallOptions` are what a single call may ask for.
+// `CallOptions` are the options of a single call.
 struct CallOptions {
-  // The operation fails with `timeout`, and the communicator with it, if it is not over by then. Zero means
-  // the communicator's default (TUTTI_TIMEOUT).
+  // The time limit, counted from the call. When it expires, the operation and its communicator fail with
+  // `timeout`. Zero means the default, TUTTI_TIMEOUT.
   std::chrono::nanoseconds timeout{0};
-  // An algorithm by name ("ring"), the same on all ranks. If it is empty, one is chosen by size. `tutti
-  // explain` lists them.
+  // The name of an algorithm ("ring"), equal on all ranks. If it is empty, the library chooses by estimated
+  // cost. `tutti explain` lists the algorithms. `send`, `recv` and `batch` ignore it.
   std::string_view algorithm = {};
 };
 
-// Wildcards of `recv`, and the colour that joins no group in `split`.
+// Wildcards of `recv`, and the color of a rank that joins no group in `split`.
 inline constexpr int any_rank = -1;
 inline constexpr std::uint64_t any_tag = std::numeric_limits<std::uint64_t>::max();
 inline constexpr int no_color = -1;
 
-// A `Transfer` is one message of a batch.
+// A `Transfer` is one message of a batch; `peer` and `tag` are as in `send` and `recv`.
 struct Transfer {
   enum class Direction : std::uint8_t { send, recv };
   Direction direction = Direction::send;
@@ -50,9 +51,11 @@ struct Transfer {
   std::uint64_t tag = 0;
 };
 
-// An `Allocation` is memory from `Communicator::allocate`. It is freed soon after all ranks have destroyed
-// theirs. It keeps alive what it needs of the communicator: while it lives, the end of the last
-// `Communicator` neither ends operations in flight nor tells the other ranks that this one has left.
+// An `Allocation` is memory from `Communicator::allocate`. The memory is freed soon after all ranks have
+// destroyed their `Allocation`. While an `Allocation` lives, destroying the last `Communicator` neither ends
+// operations in flight nor tells the other ranks that this one has left.
+//
+// Thread rule: any thread may destroy it, when no other thread uses it.
 class TUTTI_API Allocation {
  public:
   Allocation() = default;
@@ -60,13 +63,15 @@ class TUTTI_API Allocation {
   Allocation& operator=(Allocation&& other) noexcept;
   ~Allocation();
 
+  // Return the address, page aligned, and the size in bytes; null and 0 if it is empty or was moved from.
   void* data() const;
   std::size_t bytes() const;
+  // Returns the memory as elements of type T; remaining bytes at the end are left out.
   template <class T>
   std::span<T> as() const {
     return {static_cast<T*>(data()), bytes() / sizeof(T)};
   }
-  // Tells whether other ranks reach it directly. If not, it is ordinary memory.
+  // Returns whether other ranks can access the memory directly. If not, it is ordinary memory.
   bool registered() const;
 
  private:
@@ -79,135 +84,154 @@ class TUTTI_API Allocation {
 
 // A `Communicator` is a group of ranks that compute together.
 //
-// Every rank calls the same collectives in the same order with the same count, type, operation and root;
-// ranks that disagree get `mismatch`, on both sides, with both calls in words. Operations start at once and
-// run concurrently; each returns a `Work`. Buffers are neither copied nor owned: an input must not change and
-// an output not be read until the operation is over; after that they are never touched again, also if it
-// failed. In and out must be disjoint or exactly the same (in place), else `invalid_argument`. Counts are
-// elements. A count of zero is fine.
+// Every rank calls the same collectives in the same order with the same count, type, operation and root. If
+// calls differ, all ranks get `mismatch`, with both calls in words. Operations start at once and run
+// concurrently; each returns a `Work`. Counts are in elements, and may be zero.
 //
-// Errors never throw here: they come out of `Work::wait`. A failed collective, a timeout or a lost peer fails
-// the whole communicator: everything pending and everything later ends with that first cause.
+// Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
+// operation is over. After that the library does not touch them, even if the operation failed (one
+// exception: memory from `allocate`). Input and output must be disjoint or the same memory (in place); an
+// input or output that is one rank's block is in place at that rank's own block of the other buffer.
 //
-// Thread rule: any thread may issue, but threads that issue on one communicator must order themselves, since
-// operations match by order of issue. `send` and `recv` match by tag and may be issued concurrently.
+// Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots or
+// overlaps, and `unsupported` a reduction that is not defined on the type; such a call counts as no
+// operation. A failed collective, a timeout or a lost peer fails the whole communicator: every pending and
+// later operation ends with that first cause. `split`, `allocate` and `shrink` block, and throw `Error`.
+//
+// Thread rule: any thread may call, but threads that issue collectives on one communicator must order
+// themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in
+// this sense. `send` and `recv` match by tag and may be issued concurrently.
 class TUTTI_API Communicator {
  public:
-  // An empty communicator, as is one that was moved from: every call throws `Error`, invalid_argument, until
-  // another communicator is assigned to it.
+  // Makes an empty communicator; one that was moved from is empty, too. Every call on it throws `Error`
+  // (invalid_argument) until another communicator is assigned to it.
   Communicator() = default;
   Communicator(Communicator&&) noexcept = default;
   Communicator& operator=(Communicator&&) noexcept = default;
-  // Operations still in flight end with `aborted`. The destructor never hangs. Inside a `then` callback the
-  // operations end soon after the callback.
+  // Ends operations still in flight with `aborted`, and takes two seconds at most. Inside a `then` callback
+  // they end soon after the callback.
   ~Communicator();
 
+  // Return this rank's number, from 0, and the number of ranks.
   int rank() const;
   int size() const;
   explicit operator bool() const { return group_ != nullptr; }
 
-  // Every rank: out[i] = in[i] of rank 0 op ... op in[i] of rank size-1. The result has the same bits on all
-  // ranks.
+  // Reduces element by element to all ranks: out[i] = in[i] of rank 0 op ... op in[i] of rank size-1.
+  // in.count = out.count. The result has the same bits on all ranks.
   Work all_reduce(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
   Work all_reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                   const CallOptions& options = {});
-  // Works as all_reduce, with the result on `root` only. Elsewhere `out` is ignored, and in the in-place form
-  // it stays as it was.
+  // Like all_reduce, with the result on `root` only. Other ranks ignore `out`; in place their buffer stays as
+  // it was.
   Work reduce(const Buffer& in_out, const ReduceOp& op, int root, const CallOptions& options = {});
   Work reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, int root,
               const CallOptions& options = {});
-  // Every rank's buffer becomes the root's.
+  // Copies the root's buffer to all ranks; equal counts.
   Work broadcast(const Buffer& in_out, int root, const CallOptions& options = {});
-  // out = in of rank 0, in of rank 1, ...; out.count = size * in.count. In place: a rank's own block of
-  // `in_out` holds its input.
+  // Concatenates the inputs in rank order on all ranks; out.count = size * in.count. In place: a rank's own
+  // block of `in_out` holds its input.
   Work all_gather(const ConstBuffer& in, const Buffer& out, const CallOptions& options = {});
   Work all_gather(const Buffer& in_out, const CallOptions& options = {});
-  // counts[r] elements come from rank r. All ranks pass the same counts.
+  // Like all_gather, with counts[r] elements from rank r. All ranks pass the same `size` counts; in.count is
+  // the rank's own, and out.count is their sum.
   Work all_gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts,
                     const CallOptions& options = {});
-  // Block r of the reduced vector goes to rank r; in.count = size * out.count. In place: the result replaces
-  // a rank's own block of `in_out`, the other blocks are undefined afterwards.
+  // Reduces, then gives block r of the result to rank r; in.count = size * out.count. In place: the result
+  // replaces a rank's own block of `in_out`, and the other blocks are undefined afterwards. The _v form gives
+  // counts[r] elements to rank r; all ranks pass the same `size` counts, whose sum is in.count.
   Work reduce_scatter(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                       const CallOptions& options = {});
   Work reduce_scatter(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
   Work reduce_scatter_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts,
                         const ReduceOp& op, const CallOptions& options = {});
-  // Block r of `in` goes to rank r, block r of `out` comes from it; both hold size equal blocks.
+  // Sends block r of `in` to rank r, and receives block r of `out` from it. Both buffers hold `size` equal
+  // blocks; in.count = out.count, equal on all ranks.
   Work all_to_all(const ConstBuffer& in, const Buffer& out, const CallOptions& options = {});
   Work all_to_all(const Buffer& in_out, const CallOptions& options = {});
-  // in_counts[r] elements go to rank r, out_counts[r] come from it; what one side sends the other must
-  // expect.
+  // Sends in_counts[r] elements to rank r, and receives out_counts[r] from it. Blocks lie one after the
+  // other, in rank order. If a receiver's count differs from the sender's, all ranks get `mismatch`.
   Work all_to_all_v(const ConstBuffer& in, std::span<const std::uint64_t> in_counts, const Buffer& out,
                     std::span<const std::uint64_t> out_counts, const CallOptions& options = {});
-  // Works as all_gather, with the result on `root` only. Elsewhere `out` and `counts` are ignored.
+  // Like all_gather, with the result on `root` only. Other ranks ignore `out` and `counts`. In place: the
+  // root's `in` is its own block of `out`.
   Work gather(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options = {});
   Work gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts, int root,
                 const CallOptions& options = {});
-  // Block r of the root's `in` goes to rank r; elsewhere `in` and `counts` are ignored.
+  // Sends block r of the root's `in` to rank r; the root's in.count = size * out.count, or the sum of the
+  // counts. Other ranks ignore `in` and `counts`. In place: the root's `out` is its own block of `in`.
   Work scatter(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options = {});
   Work scatter_v(const ConstBuffer& in, std::span<const std::uint64_t> counts, const Buffer& out, int root,
                  const CallOptions& options = {});
-  // Rank r: the reduction over ranks 0..r (scan) or 0..r-1 (exscan; rank 0's output is left as it was).
+  // Give rank r the reduction over ranks 0..r (scan) or 0..r-1 (exscan; rank 0's output stays as it was).
+  // in.count = out.count.
   Work scan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
   Work scan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, const CallOptions& options = {});
   Work exscan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
   Work exscan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, const CallOptions& options = {});
-  // The operation is over when every rank has called it.
+  // Waits for all ranks: the operation is over when every rank has called it.
   Work barrier(const CallOptions& options = {});
 
-  // Messages between two ranks are outside of the order of collectives. Messages from one rank with equal
-  // tags arrive in order of sending. A send is over when its buffer may be reused. The receive's buffer may
-  // be larger than the message (Work::received tells); if it is smaller the receive fails with `mismatch`.
-  // Tags are below 2^63. No message can be received twice, and a receive from `any_rank` or with `any_tag`
-  // takes the earliest that fits.
+  // Send and receive one message. Messages are independent of the order of collectives. Messages from one
+  // rank with equal tags arrive in the order of sending. A send is over when its buffer may be reused. The
+  // receive's buffer may be larger than the message (`Work::received` returns the message's size); if it is
+  // smaller, that receive alone fails with `mismatch`. `peer` is a rank of this communicator; tags are below
+  // 2^63. A receive from `any_rank` or with `any_tag` takes the earliest message that fits.
   Work send(const ConstBuffer& buffer, int peer, std::uint64_t tag = 0, const CallOptions& options = {});
   Work recv(const Buffer& buffer, int peer = any_rank, std::uint64_t tag = any_tag,
             const CallOptions& options = {});
-  // Starts all transfers together. The operation is over when the last one is, and fails if one fails.
+  // Starts all transfers together. The operation is over when the last transfer is, and fails if one fails.
+  // The array is copied; the buffers are not.
   Work batch(std::span<const Transfer> transfers, const CallOptions& options = {});
 
-  // The ranks with equal `color` form a communicator, ordered by `key`, then by rank. Connections are shared
-  // with this one. Ranks that pass `no_color` get no value. The call is collective and blocks; it throws
-  // `Error`.
+  // Makes one communicator for each color: the ranks with equal `color`, ordered by `key`, then by rank. It
+  // shares the connections of this one. Ranks that pass `no_color` get no value. The call is collective and
+  // blocks; it throws `Error`.
   std::optional<Communicator> split(int color, int key = 0);
 
   // Returns memory that is registered with the transports between the ranks, zeroed and page aligned.
-  // Collectives of this communicator whose buffers lie in such memory on all ranks copy nothing in or out (on
-  // one host: all_reduce, reduce, broadcast, all_gather, reduce_scatter, gather, scatter; not for averages
-  // and scaled sums); other ranks then write into it while the operation runs. Any part of it may be a buffer
-  // of anything. The call is collective and blocks; sizes may differ. It throws `Error`: resource_exhausted
-  // on all ranks if a host cannot have so much memory.
+  //
+  // On one host, collectives of this communicator whose buffers lie in such memory on all ranks copy nothing
+  // in or out, if each rank's share is 128 KiB or more: all_reduce, reduce, broadcast, all_gather,
+  // reduce_scatter, gather and scatter (not averages in all_reduce and reduce, and not scaled sums). Other
+  // ranks then write into the memory while the operation runs, and after a failure may finish a piece of 32
+  // KiB. Any part of the memory may be a buffer of any operation.
+  //
+  // The call is collective and blocks; sizes may differ. It throws `Error`: resource_exhausted on all ranks
+  // if a host cannot have so much memory.
   Allocation allocate(std::size_t bytes);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can
   // be reached. Any thread may call it; it returns at once.
   void abort(const std::string& reason);
-  // Returns ok, or the first cause of failure.
+  // Returns ok, or the first cause of failure. Any thread may call it.
   Status status() const;
   // Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
-  // it, and gets the same one. The old communicator is of no use afterwards (and fails now, if it has not
-  // yet). The call blocks. It throws `Error`: peer_lost if no more than half of the ranks are left, or, if
-  // `min_size` is given, fewer than that; aborted if the others go on without this rank; timeout if a
+  // it, and gets the same one. The old communicator cannot be used afterwards: it fails now, if it has not
+  // yet. The call blocks. It throws `Error`: peer_lost if at most half of the ranks are left, or, if
+  // `min_size` is given, fewer than that; aborted if the others continue without this rank; timeout if a
   // survivor does not call it within TUTTI_TIMEOUT.
   Shrunk shrink(int min_size = 0);
 
-  // "rank 3 (host b, pid 4711)".
+  // Returns a rank's name for messages: "rank 3 (host b, pid 4711)".
   std::string describe(int rank) const;
 
   struct Statistics {
-    std::uint64_t operations = 0;
-    std::uint64_t registered_operations = 0;  // that worked in place on memory from `allocate`
-    std::uint64_t messages_sent = 0;          // of the whole process, as are all figures below
+    std::uint64_t operations = 0;             // collectives and messages of this communicator
+    std::uint64_t registered_operations = 0;  // those that worked in place on memory from `allocate`
+    std::uint64_t messages_sent = 0;          // this and all that follow: of the whole `init`
     std::uint64_t messages_received = 0;
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;
     std::uint64_t bytes_received = 0;
     int connections = 0;
   };
+  // Returns counts since the beginning. Any thread may call it, also inside a `then` callback.
   Statistics statistics() const;
 
-  // A descriptor for programs with an event loop of their own: when it is readable, call `progress`, which
-  // returns true if it did anything.
+  // For programs with an event loop of their own: `descriptor` is readable when there is something to do.
+  // Then call `progress`, which returns true if it did anything. The program must not read, write or close
+  // the descriptor.
   int descriptor() const;
   bool progress();
 
@@ -219,6 +243,7 @@ class TUTTI_API Communicator {
   std::shared_ptr<Group> group_;
 };
 
+// `Shrunk` is the result of `Communicator::shrink`.
 struct Shrunk {
   Communicator communicator;
   // Every survivor has completed this many of the old communicator's collectives, counted from the first one

@@ -19,8 +19,9 @@
 
 namespace tutti {
 
-// Every setting that can be made by a `TUTTI_*` variable, with its type. Names, defaults and meanings are in
-// the one table that `variables()` returns; the members start with that table's defaults.
+// A `Config` holds every setting that a `TUTTI_*` variable can make, with its type. `variables()` returns the
+// table of names, defaults and meanings; the members start with that table's defaults. Different threads may
+// use different objects.
 struct TUTTI_API Config {
   std::optional<int> rank;
   std::optional<int> world_size;
@@ -65,41 +66,41 @@ struct TUTTI_API Config {
                               std::vector<std::string> Config::*, std::optional<PortRange> Config::*,
                               log::Level Config::*, std::vector<AlgorithmChoice> Config::*>;
 
-  // A row of the table.
+  // A `Variable` is a row of the table.
   struct Variable {
     std::string_view name;
     Member member;
-    std::string_view default_value;  // as one would write it; empty: not set
+    std::string_view default_value;  // as in the environment; empty: not set
     std::string_view meaning;
     std::uint64_t least = 0;  // bounds of integers, sizes and (in nanoseconds) durations
     std::uint64_t most = UINT64_MAX;
-    bool shapes_wire = false;  // must be equal on all ranks; see wire_digest()
+    bool shapes_wire = false;  // must be equal on all ranks; see `wire_digest`
 
+    // Returns "integer", "duration", "size", ...
     std::string_view type_name() const;
   };
 
-  // A row of the table, with what it is now; a secret only shows that it is set.
+  // A `Setting` is a row of the table with its present value; a secret only shows that it is set.
   struct Setting {
     const Variable* variable;
     std::string value;
     bool from_environment;
   };
 
-  // All defaults.
+  // Makes a `Config` with all defaults.
   Config();
-  // From the process's environment. An empty value counts as not set, but for a token, where it is an
-  // error. A value that does not fit is invalid_argument, naming the variable, the value and what is
-  // expected.
+  // Reads the process's environment. An empty value counts as not set, except for a token, where it is an
+  // error. A wrong value is `invalid_argument`, which names the variable, the value and the expected form.
   static Result<Config> from_environment();
-  // The same from given names and values.
+  // Reads the given names and values in the same way.
   static Result<Config> from_values(const std::map<std::string, std::string>& values);
 
   static std::span<const Variable> variables();
   std::vector<Setting> settings() const;
-  // One line for each `TUTTI_*` name that is not in the table, with the nearest one that is.
+  // Returns a line for each `TUTTI_*` name that is not in the table, with the nearest name that is.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // What ranks compare when they meet: "NAME=value;" of every variable that shapes the wire, in canonical
-  // form.
+  // Returns the text that ranks compare when they meet: "NAME=value;" of every variable that shapes the wire,
+  // in canonical form.
   std::string wire_digest() const;
 
  private:
@@ -107,9 +108,9 @@ struct TUTTI_API Config {
   std::vector<std::string> warnings_;
 };
 
-// The table as text for a terminal, with the values of `config` and where each came from.
+// Returns the table as text for a terminal, with the values of `config` and their origins.
 TUTTI_API std::string describe(const Config& config);
-// The table as Markdown, with defaults: what the documentation shows.
+// Returns the table as Markdown, with defaults: docs/variables.md.
 TUTTI_API std::string variables_markdown();
 
 }  // namespace tutti

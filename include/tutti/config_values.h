@@ -10,39 +10,40 @@
 #include <tutti/export.h>
 #include <tutti/types.h>
 
-// How the values of settings are written, wherever a person writes them: variables, URLs, command lines.
+// Parsers and formatters of the values of settings, in variables, URLs and command lines. Any thread may call
+// them.
 namespace tutti {
 
-// Ports first..last, both included.
+// A `PortRange` is the ports first..last, both included.
 struct PortRange {
   std::uint16_t first = 0;
   std::uint16_t last = 0;
   friend bool operator==(const PortRange&, const PortRange&) = default;
 };
 
-// "all_reduce:ring": use that algorithm wherever the call does not name one.
+// An `AlgorithmChoice` ("all_reduce:ring") names the algorithm for all calls that do not name one.
 struct AlgorithmChoice {
   CollectiveKind kind;
   std::string algorithm;
   friend bool operator==(const AlgorithmChoice&, const AlgorithmChoice&) = default;
 };
 
-// Each gives nothing if the text is not such a value. Surrounding blanks are not removed.
+// Each parser returns nothing if the text is not such a value. It does not remove surrounding blanks.
 TUTTI_API std::optional<std::int64_t> parse_integer(std::string_view text);
 // "1" "0" "true" "false" "yes" "no" "on" "off", in any case.
 TUTTI_API std::optional<bool> parse_boolean(std::string_view text);
-// "10s" "500ms" "2m" "50us" "1.5h" "100ns"; a bare number is seconds. Never negative.
+// "10s" "500ms" "2m" "50us" "1.5h" "100ns"; a bare number is in seconds. Negative values are refused.
 TUTTI_API std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
-// "4096" "64K" "1M" "2GiB"; units are powers of 1024.
+// A number of bytes: "4096" "64K" "1M" "2GiB"; units are powers of 1024.
 TUTTI_API std::optional<std::uint64_t> parse_size(std::string_view text);
-// Split at commas; blanks around items and empty items vanish.
+// Splits at commas, and drops blanks around items and empty items.
 TUTTI_API std::vector<std::string> parse_list(std::string_view text);
 // "20000-21000" or "20000".
 TUTTI_API std::optional<PortRange> parse_port_range(std::string_view text);
-// "all_reduce:ring,broadcast:binomial"; no collective twice. Sorted by collective.
+// "all_reduce:ring,broadcast:binomial", each collective at most once. The result is sorted by collective.
 TUTTI_API std::optional<std::vector<AlgorithmChoice>> parse_algorithm_choices(std::string_view text);
 
-// The shortest exact form that the parser reads back: "500ms", "64K", ...
+// Each formatter returns the shortest exact text that the parser reads back: "500ms", "64K", ...
 TUTTI_API std::string format_duration(std::chrono::nanoseconds duration);
 TUTTI_API std::string format_size(std::uint64_t bytes);
 TUTTI_API std::string format_list(const std::vector<std::string>& items);

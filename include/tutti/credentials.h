@@ -13,26 +13,27 @@ namespace tutti::security {
 
 class Keys;
 
-// `Settings` are what a process uses to prove that it belongs to the job.
+// `Settings` are the secrets and files by which a process proves that it belongs to the job.
 struct Settings {
   Secret token;
-  std::string job;  // its name: proofs for one job are worth nothing in another with the same token
+  std::string job;  // the job's name: a proof for one job is invalid in another with the same token
   bool tls = false;
-  std::string certificate, key, authority;  // for TLS: PEM files; all or none, then the token has to do
-  std::uint64_t rekey_bytes = std::uint64_t{1} << 36;  // how much one TLS key protects
+  std::string certificate, key, authority;  // PEM files for TLS: all or none; without them TLS uses the token
+  std::uint64_t rekey_bytes = std::uint64_t{1} << 36;  // the bytes that one TLS key encrypts
 };
 
-// Makes them of TUTTI_TOKEN, or of the file TUTTI_TOKEN_FILE, and of TUTTI_TLS*; the job is TUTTI_JOB_ID.
-// `invalid_argument` says what is wrong with them, and never shows the token. Once in the life of a process
-// the log warns of a token that is short, and of a token file that others can read.
+// Makes settings from TUTTI_TOKEN, or from the file TUTTI_TOKEN_FILE, and from TUTTI_TLS*; the job is
+// TUTTI_JOB_ID. `invalid_argument` says what is wrong with a variable, and never shows the token. The log
+// warns, once per process, of a short token and of a token file that others can read. Any thread may call it.
 TUTTI_API Result<Settings> settings_from(const Config& config);
 
-// `Credentials` are made once, shared by all connections of a process, and never changed.
+// `Credentials` are the keys made from `Settings`. They are made once and never changed, so all connections
+// and threads of a process share them.
 class TUTTI_API Credentials {
  public:
-  // Returns null if there is nothing to prove: then every connection is accepted. `invalid_argument` means
-  // TLS without a token and without certificates, or with files that are none. Once in the life of a process
-  // the log warns of a key file that others can read.
+  // Returns null if the settings contain neither token nor TLS: then every connection is accepted.
+  // `invalid_argument` means TLS without a token and without certificates, or with files that are not valid
+  // PEM files. The log warns, once per process, of a key file that others can read.
   static Result<std::shared_ptr<const Credentials>> create(const Settings& settings);
   explicit Credentials(std::unique_ptr<const Keys> keys);
   Credentials(const Credentials&) = delete;

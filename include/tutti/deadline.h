@@ -5,8 +5,9 @@
 
 namespace tutti {
 
-// A point on the monotonic clock by which something must be over. A timeout becomes a Deadline once, where a
-// call enters the library, and is handed down unchanged: it is end-to-end, not per step.
+// A `Deadline` is a point on the monotonic clock by which a call must be over. A timeout becomes a `Deadline`
+// once, where a call enters the library, and is passed down unchanged: it limits the whole call, not each
+// step.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -15,7 +16,7 @@ class Deadline {
   static Deadline at(Clock::time_point when) { return Deadline(when); }
   // Durations too long for the clock mean `never`; negative ones are already over.
   static Deadline after(std::chrono::nanoseconds timeout) { return after(timeout, Clock::now()); }
-  // For who has looked at the clock already.
+  // Does the same for a caller that has read the clock already.
   static Deadline after(std::chrono::nanoseconds timeout, Clock::time_point now) {
     return timeout >= Clock::time_point::max() - now ? never() : Deadline(now + timeout);
   }
@@ -23,7 +24,7 @@ class Deadline {
   bool is_never() const { return when_ == Clock::time_point::max(); }
   bool expired() const { return !is_never() && Clock::now() >= when_; }
   Clock::time_point when() const { return when_; }
-  // Zero if expired; a year if never.
+  // Returns the time that is left: zero if expired, a year if `never`.
   std::chrono::nanoseconds remaining() const {
     if (is_never()) return std::chrono::hours(24 * 365);
     return std::max(std::chrono::nanoseconds(0), std::chrono::nanoseconds(when_ - Clock::now()));

@@ -1,5 +1,5 @@
 #pragma once
 
-// Marks what the shared library exports; everything else is hidden, so that tutti and what it links
-// never collide with the symbols of a host program.
+// TUTTI_API marks the symbols that the shared library exports. All others are hidden, so that tutti and the
+// libraries that are linked into it never collide with symbols of the program.
 #define TUTTI_API [[gnu::visibility("default")]]

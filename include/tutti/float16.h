@@ -7,13 +7,13 @@
 
 namespace tutti {
 
-// Floating-point numbers narrower than float32: a sign bit, `Exponent` bits, `Mantissa` bits. With `Infinity`
-// the largest exponent is kept for infinities and NaN, as in IEEE 754; without it only the pattern of all
-// ones is NaN.
+// A `FloatFormat` is a floating-point format narrower than float32: a sign bit, `Exponent` bits and
+// `Mantissa` bits. With `Infinity` the largest exponent is reserved for infinities and NaN, as in IEEE 754;
+// without it only the pattern of all ones is NaN.
 //
-// Conversions round to nearest even, keep denormals, and turn what is too large into infinity, or into NaN
-// where there is none (they never saturate). NaN stays NaN, quieted, with its sign and what fits of its
-// payload.
+// Conversions round to nearest even and keep denormals. Values that are too large become infinity, or NaN in
+// a format without infinity (they never saturate). NaN stays NaN: it becomes quiet, and keeps its sign and as
+// much of its payload as fits.
 template <int Exponent, int Mantissa, bool Infinity>
 struct FloatFormat {
   static constexpr int exponent_bits = Exponent;
@@ -26,10 +26,10 @@ struct FloatFormat {
     using F = float;
   };
 
-  // float32 pattern to narrow pattern. `Lanes` names the types of the lanes (unsigned, signed, float): plain
-  // numbers or vectors of them. Always inlined: the kernels compile it for instruction sets that a caller may
-  // lack. With `canonical_nan` the caller promises that the only NaN is the positive quiet one without
-  // payload.
+  // Converts a float32 pattern to a narrow pattern. `Lanes` names the types of the lanes (unsigned, signed,
+  // float): plain numbers or vectors of them. It is always inlined, since the kernels compile it for
+  // instruction sets that a caller may lack. With `canonical_nan` the caller promises that the only NaN is
+  // the positive quiet one without payload.
   template <class Lanes, bool canonical_nan = false>
   [[gnu::always_inline]] static constexpr typename Lanes::U narrow(typename Lanes::U value) {
     using U = typename Lanes::U;
@@ -37,15 +37,16 @@ struct FloatFormat {
     using F = typename Lanes::F;
     const U odd = (value >> shift) & 1u;
     if constexpr (Exponent == 8 && canonical_nan) {
-      // The same exponents: rounding the whole pattern carries as it should, and leaves that NaN alone.
+      // Both formats have the same exponents, so rounding the whole pattern carries into the exponent
+      // correctly. The canonical NaN does not change.
       return (value + ((1u << (shift - 1)) - 1u) + odd) >> shift;
     } else {
       const U sign = value & 0x80000000u;
       const U size = value ^ sign;
       U result = (size - rebias + ((1u << (shift - 1)) - 1u) + odd) >> shift;
       if constexpr (Exponent < 8) {
-        // Below the smallest normal number: adding a power of two whose last place is the narrow format's
-        // makes the hardware round there.
+        // For values below the smallest normal number, `magic` is a power of two whose last place is that of
+        // the narrow format, so adding it makes the hardware round there.
         const F sum = __builtin_bit_cast(F, size) + __builtin_bit_cast(float, magic);
         result = (I)size < (I)(U{} + smallest_normal) ? __builtin_bit_cast(U, sum) - magic : result;
         const U limit = U{} + largest;
@@ -60,7 +61,7 @@ struct FloatFormat {
     }
   }
 
-  // Narrow pattern (in the low bits) to float32 pattern; exact.
+  // Converts a narrow pattern (in the low bits) to a float32 pattern, exactly.
   template <class Lanes>
   [[gnu::always_inline]] static constexpr typename Lanes::U widen(typename Lanes::U value) {
     using U = typename Lanes::U;
@@ -99,7 +100,7 @@ struct FloatFormat {
       Infinity ? ((1u << Exponent) - 1u) << Mantissa : (1u << (Exponent + Mantissa)) - 1u;
 };
 
-// One number of such a format, for storage: compute in float.
+// A `NarrowFloat` stores one number of such a format. It converts to float for computing.
 template <class Format>
 class NarrowFloat {
  public:

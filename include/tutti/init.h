@@ -16,37 +16,42 @@ namespace tutti {
 
 class Store;
 
-// `InitOptions` are what `init` may be told. Members that are left empty come from the URL, then from the
+// `InitOptions` are the options of `init`. `init` takes empty members from the URL, then from the
 // environment.
 struct InitOptions {
-  std::string url =
-      {};  // "env://", "tcp://host:port?rank=0&world_size=2", "file:///path?rank=0&world_size=2"
+  // "env://", "tcp://host:port?rank=0&world_size=2" or "file:///path?rank=0&world_size=2". If it is empty,
+  // TUTTI_INIT_METHOD applies, or else the launcher's variables.
+  std::string url = {};
   std::optional<int> rank = {};
   std::optional<int> world_size = {};
   // The time for meeting all ranks. Zero means TUTTI_INIT_TIMEOUT.
   std::chrono::nanoseconds timeout{0};
-  // The transports to use, in order of preference. "auto", by itself, means all that work here. If it is
-  // empty, TUTTI_TRANSPORTS says, or else all that work here are used.
+  // The transports to use, in order of preference. {"auto"} means all that work on this host. If it is empty,
+  // TUTTI_TRANSPORTS applies, and without that all that work.
   std::vector<std::string> transports = {};
-  // `init` calls this several times a second while the ranks meet, on the thread that is inside `init`. Once
-  // it returns true, `init` ends with `aborted`, and so it does on the other ranks, naming this one. It also
-  // ends a request to a store or a name service that does not answer; a store of the user's own is left
-  // only between two requests.
+  // `init` calls this several times a second while the ranks meet, on its own thread. Once it returns true,
+  // `init` ends with `aborted`, here and on the other ranks, naming this rank. This also ends a request to a
+  // store or a name service that does not answer, but a request to a store of the caller's own is not
+  // interrupted.
   std::function<bool()> interrupted = {};
 };
 
-// Meets the other ranks and returns the communicator of all of them. It blocks until every rank has come, and
-// throws `Error` (timeout names the ranks that have not). Without any launcher, URL or variable this is a
-// world of one rank.
+// Meets the other ranks and returns the communicator of all of them. It blocks until every rank has arrived,
+// and throws `Error`: timeout names the ranks that have not arrived; peer_lost a rank that died meanwhile;
+// mismatch contradictions between ranks; unauthenticated another token; unreachable an address that cannot be
+// connected to; invalid_argument wrong options or variables. Without a launcher, URL or variables this is a
+// world of one rank. Any thread may call it.
 TUTTI_API Communicator init(const InitOptions& options = {});
 TUTTI_API Communicator init(std::string_view url);
 
-// Does the same over a store that the caller already has, under keys of its own; for embedding.
+// Does the same over an existing store of the caller, under keys of its own. `options.url`, `rank` and
+// `world_size` are ignored.
 TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_size,
                             const InitOptions& options = {});
 
-// `Placement` is the rank that `init` would give this process, by its options and the environment.
-// `placement` meets nobody, and throws `Error` where `init` would for want of rank or size.
+// A `Placement` is the rank and the world size that `init` would give this process, from the options and the
+// environment. `placement` communicates with no other rank. It throws `Error` if rank or world size are
+// missing or wrong.
 struct Placement {
   int rank = 0;
   int world_size = 1;

@@ -8,9 +8,10 @@
 
 #include <tutti/status.h>
 
-// Lines for whoever runs the program: "2025-01-31T12:00:00.123456 warn [tutti 3/8 node7:4711] text". They go
-// to stderr, or are appended to a file, whole lines at a time. All of it may be called from any thread at any
-// time, also while the process exits; nothing here throws, ends the process or installs a handler.
+// The library's log: lines like "2025-01-31T12:00:00.123456 warn [tutti 3/8 node7:4711] text". They go to
+// stderr, or are appended to a file, whole lines at a time. Any thread may call these functions at any time,
+// also while the process exits. They never throw, end the process or install a handler. The shared library
+// does not export them: programs set the log by TUTTI_LOG_LEVEL and TUTTI_LOG_FILE.
 namespace tutti::log {
 
 enum class Level : std::uint8_t { off, error, warn, info, debug, trace };
@@ -18,13 +19,13 @@ enum class Level : std::uint8_t { off, error, warn, info, debug, trace };
 std::string_view to_string(Level level);
 std::optional<Level> parse_level(std::string_view name);
 
-// From now on lines up to `level` go to `file`, or to stderr if that is empty. Before the first call:
-// warnings and errors, to stderr. On failure (invalid_argument, naming the file) nothing changes.
+// Sends lines up to `level` to `file` from now on, or to stderr if `file` is empty. Before the first call,
+// warnings and errors go to stderr. On failure (invalid_argument, naming the file) nothing changes.
 Status configure(Level level, const std::string& file = {});
-// From now on the lines of this process carry "rank/size".
+// Adds "rank/size" to the lines of this process from now on.
 void set_rank(int rank, int size);
 
-// One relaxed load.
+// Returns whether lines of `level` are written; costs one relaxed load.
 bool enabled(Level level);
 void write(Level level, std::string_view text);
 
@@ -55,7 +56,7 @@ void write_parts(Level level, const Parts&... parts) {
 
 }  // namespace detail
 
-// The parts (text, numbers, a Status) put together; costs one load if the level is off.
+// Each writes one line made of the parts (text, numbers, a Status); costs one load if the level is off.
 template <class... Parts>
 void error(const Parts&... parts) {
   detail::write_parts(Level::error, parts...);

@@ -12,15 +12,16 @@
 
 namespace tutti {
 
-// How elements are combined. A small value: compare with `kind()`, copy freely.
+// A `ReduceOp` says how elements are combined. It is a small value that any thread may copy.
 //
 //   ReduceOp::sum product min max avg bit_and bit_or bit_xor
-//   ReduceOp::premultiplied_sum(0.5)      every rank's input times its factor, then summed
+//   ReduceOp::premultiplied_sum(0.5)      the sum of every rank's input times its factor
 //   ReduceOp::user("name", function, commutative)
 //
-// On `boolean`: sum and max are OR, product and min are AND, the bit operations are logical, avg is invalid.
-// `avg` divides the sum by the world size (integers: towards zero). Bit operations need an integer or boolean
-// type.
+// On `boolean`: sum and max are OR, product and min are AND, and the bit operations are logical. `avg`
+// divides the sum by the number of ranks (integers: towards zero). `supports` returns whether an operation is
+// defined on a type; if it is not, the call is `unsupported`. 16- and 8-bit floats are computed in float32
+// and rounded once per combination.
 class TUTTI_API ReduceOp {
  public:
   enum class Kind : std::uint8_t {
@@ -37,8 +38,9 @@ class TUTTI_API ReduceOp {
   };
 
   // Writes out[i] = left[i] combined with right[i] for `count` elements. `out` may be `left` or `right`.
-  // Must be deterministic. If it throws, the collective fails with `aborted` on all ranks, which read the
-  // exception's text and the name of the rank. `state` is what was handed to `user`.
+  // It must be deterministic. The library calls it on any thread, and on several threads at once for several
+  // operations. If it throws, the collective fails with `aborted` on all ranks, with the exception's text and
+  // the rank. `state` is the argument of `user`.
   using Function = void (*)(const void* left, const void* right, void* out, std::size_t count, DataType type,
                             void* state);
   struct User {
@@ -49,18 +51,22 @@ class TUTTI_API ReduceOp {
   };
 
   static const ReduceOp sum, product, min, max, avg, bit_and, bit_or, bit_xor;
+  // Multiplies each rank's input by that rank's factor, and adds the products. Integer products are truncated
+  // towards zero and clamped to the type's range.
   static ReduceOp premultiplied_sum(double factor);
-  // Every rank must pass the same function under the same name. Operations must be associative; those that
-  // are not commutative are combined in rank order. Such a collective is over once all ranks have combined
-  // what is theirs: one more round of small messages.
+  // Makes an operation of a function. Every rank must pass the same function under the same name. It must be
+  // associative; a function that is not commutative is applied in rank order. Such a collective takes one
+  // more round of small messages: it is over once all ranks have combined their elements. `state` must live
+  // until all operations that use it are over.
   static ReduceOp user(std::string name, Function function, bool commutative, void* state = nullptr);
 
   Kind kind() const { return kind_; }
   double factor() const { return factor_; }
   const User* user_function() const { return user_.get(); }
   bool commutative() const { return !user_ || user_->commutative; }
-  // Whether this operation is defined on `type`.
+  // Returns whether this operation is defined on `type`.
   bool supports(DataType type) const;
+  // Returns the name for messages: "sum", "premultiplied_sum(0.5)", "user(longest)".
   std::string name() const;
 
   friend bool operator==(const ReduceOp& a, const ReduceOp& b) {
@@ -75,7 +81,7 @@ class TUTTI_API ReduceOp {
 };
 
 TUTTI_API std::string_view to_string(ReduceOp::Kind kind);
-// The built-in operations without parameters, by name.
+// Returns the built-in operation without parameters of that name, or nothing if there is none.
 TUTTI_API std::optional<ReduceOp> parse_reduce_op(std::string_view name);
 
 }  // namespace tutti

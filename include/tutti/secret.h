@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// A text that must not be printed, logged or left behind in memory: there is no conversion to a string, and
-// the bytes are overwritten when it goes.
+// A `Secret` is a text that must not be printed, logged or left behind in memory. It does not convert to a
+// string, and its bytes are overwritten when it is destroyed.
 class TUTTI_API Secret {
  public:
   Secret() = default;
@@ -23,13 +23,13 @@ class TUTTI_API Secret {
   }
   ~Secret();
 
-  // The parts one after the other.
+  // Returns the parts, one after the other.
   static Secret joined(std::initializer_list<std::string_view> parts);
-  // Holds what can be read there from now on, but no more than `most` bytes. 0 or an errno.
+  // Replaces the text by the bytes that can be read from `descriptor`, at most `most`. Returns 0 or an errno.
   int read_from(int descriptor, std::size_t most);
 
   bool empty() const { return bytes_.empty(); }
-  // For deriving keys and for handing it on to another process; nowhere else.
+  // Returns the text. Use it only to derive keys and to pass the secret to another process.
   std::string_view reveal() const { return {bytes_.data(), bytes_.size()}; }
 
  private:

@@ -14,36 +14,42 @@ namespace tutti {
 
 enum class Code : std::uint8_t {
   ok,
-  timeout,
-  peer_lost,
-  aborted,
-  mismatch,
-  unauthenticated,
-  unreachable,
-  invalid_argument,
-  unsupported,
-  resource_exhausted,
-  protocol_error,
-  internal,
+  timeout,             // a time limit has expired
+  peer_lost,           // a rank has died, or cannot be reached any more
+  aborted,             // a rank has called `abort`, has left, or has failed
+  mismatch,            // ranks have called different things, or a message does not fit its receive
+  unauthenticated,     // a process could not prove that it belongs to the job
+  unreachable,         // a name or an address cannot be resolved or connected to
+  invalid_argument,    // the caller's mistake
+  unsupported,         // not defined or not possible for these arguments, or in this process
+  resource_exhausted,  // no memory, descriptors, ports or disk space
+  protocol_error,      // a peer has sent bytes that break the protocol
+  internal,            // a bug in tutti, or an unexpected error of the system
 };
 
+// Returns the name, as in the list above.
 TUTTI_API std::string_view to_string(Code code);
 
-// The outcome of something that can fail. Success costs one null pointer; copies share the text.
-// Used everywhere inside the library; only `init` and `Work::wait` turn it into an exception.
+// A `Status` is the outcome of a function that can fail: `ok`, or a code with a message. Success costs one
+// null pointer; copies share the text. The functions that block (`init`, `Work::wait`, `Communicator::split`,
+// `allocate` and `shrink`) throw it as an `Error`.
+//
+// Thread rule: any thread may use its own copy.
 class [[nodiscard]] TUTTI_API Status {
  public:
+  // Makes `ok`.
   Status() = default;
-  // `peer` is the world rank to blame, or -1 if the failure is nobody's or ours.
+  // `peer` is the world rank to blame, or -1 if no rank or this one is.
   Status(Code code, std::string message, int peer = -1);
 
   bool ok() const { return detail_ == nullptr; }
   Code code() const { return ok() ? Code::ok : detail_->code; }
   int peer() const { return ok() ? -1 : detail_->peer; }
+  // Returns the message; it is empty for `ok`.
   const std::string& message() const;
-  // "peer_lost: rank 3 on host b ...", or "ok".
+  // Returns "peer_lost: rank 3 on host b ...", or "ok".
   std::string to_string() const;
-  // The same code and peer with `prefix` in front of the message; `ok` stays `ok`.
+  // Returns the same code and peer with `prefix` in front of the message; `ok` stays `ok`.
   Status with_context(std::string_view prefix) const;
 
  private:
@@ -55,7 +61,7 @@ class [[nodiscard]] TUTTI_API Status {
   std::shared_ptr<const Detail> detail_;
 };
 
-// What users catch: a Status thrown by `init` and `Work::wait`.
+// An `Error` is the exception that users catch: a `Status` that a blocking function throws.
 class TUTTI_API Error : public std::runtime_error {
  public:
   explicit Error(Status status);
@@ -66,7 +72,8 @@ class TUTTI_API Error : public std::runtime_error {
   Status status_;
 };
 
-// A value or the Status that says why there is none (never `ok`).
+// A `Result` is a value, or the `Status` that says why there is none (never `ok`). Reading the value of a
+// failed `Result` with `*` or `->` is undefined.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -80,7 +87,7 @@ class [[nodiscard]] Result {
   T&& operator*() && { return *std::move(value_); }
   T* operator->() { return &*value_; }
   const T* operator->() const { return &*value_; }
-  // The value; throws `Error` if there is none. For callers above the API line only.
+  // Returns the value, or throws `Error` if there is none. Code inside the library must not use it.
   T take() && {
     if (!ok()) throw Error(status_);
     return *std::move(value_);

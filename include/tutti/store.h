@@ -16,17 +16,15 @@ namespace tutti {
 inline constexpr std::size_t max_store_key_bytes = 1024;
 inline constexpr std::size_t max_store_value_bytes = std::size_t{8} << 20;
 
-// A `Store` is a small key-value table that all ranks of a job reach: through it they meet before they are
-// connected. It is never used to move data.
+// A `Store` is a small key-value table that all ranks of a job reach. Ranks use it to meet before they are
+// connected. It never carries the program's data.
 //
-// Every call may be made from any thread. A call that has to wait for a key waits until its deadline and then
-// fails with `timeout`, naming keys that are missing; a deadline that is already over makes it a poll, which
-// still answers when everything is there. `peer_lost` means that the store is gone, and that it is not known
-// whether the call took effect. `invalid_argument` means a key or value over the limits above, or an empty
-// key.
+// Any thread may call it. A call that waits for a key waits until its deadline, and then fails with
+// `timeout`, which names missing keys. A deadline that is already over makes the call a poll, which still
+// succeeds if all keys exist. `peer_lost` means that the store is gone; the call may or may not have taken
+// effect. `invalid_argument` means a key or value over the limits above, or an empty key.
 //
-// Values are arbitrary bytes. The operations are those of c10d's Store, so that one can stand in for the
-// other.
+// Values are arbitrary bytes. The operations are those of c10d's Store, so one can replace the other.
 class TUTTI_API Store {
  public:
   Store() = default;
@@ -34,9 +32,10 @@ class TUTTI_API Store {
   Store& operator=(const Store&) = delete;
   virtual ~Store() = default;
 
+  // Sets the key to `value`, whether or not it exists.
   virtual Status set(std::string_view key, std::string_view value, Deadline deadline) = 0;
 
-  // Waits for the key to exist.
+  // Waits for the key to exist, and returns its value.
   virtual Result<std::string> get(std::string_view key, Deadline deadline) = 0;
 
   // Waits until all keys exist at the same time.
@@ -47,7 +46,7 @@ class TUTTI_API Store {
   virtual Result<std::int64_t> add(std::string_view key, std::int64_t delta, Deadline deadline) = 0;
 
   // Sets the key to `desired` if it holds `expected`, or if it is missing and `expected` is empty. Returns
-  // what the key holds afterwards; for a missing key that was not set, `expected`.
+  // the key's value afterwards; for a missing key that was not set, `expected`.
   virtual Result<std::string> compare_set(std::string_view key, std::string_view expected,
                                           std::string_view desired, Deadline deadline) = 0;
 
@@ -57,27 +56,28 @@ class TUTTI_API Store {
   // Returns whether the key exists now, without waiting for it.
   virtual Result<bool> exists(std::string_view key, Deadline deadline) = 0;
 
-  // From now on the keys below `prefix` (it, a slash, and more) go when the last connection that holds them
-  // is gone, so a client that dies leaves nothing behind. Each connection has one prefix at most. Stores that
-  // do not know who is connected ignore this.
+  // Holds the keys below `prefix` (the prefix, a slash, and more) from now on: the store deletes them when
+  // the last connection that holds them ends, so a client that dies leaves nothing behind. Each connection
+  // has at most one prefix. Stores that do not track connections ignore this.
   virtual Status hold(std::string_view prefix, Deadline deadline);
-  // Ends the hold of this connection, as if the connection had ended.
+  // This connection no longer holds its prefix, as if the connection had ended.
   virtual Status release(Deadline deadline);
 
-  // Sets the will of this connection: if it ends, each of the keys that does not exist then gets `value`. The
-  // last will counts; one without keys takes it back. Stores that do not know who is connected ignore this.
+  // Sets the will of this connection: when the connection ends, the store sets each of the keys that does not
+  // exist then to `value`. A later will replaces it, and one without keys cancels it. Stores that do not
+  // track connections ignore this.
   virtual Status set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline);
 
-  // Waits for all keys and returns their values in the same order. Stores that can do it in fewer round trips
-  // than one per key do so.
+  // Waits for all keys and returns their values in the same order, if possible in fewer round trips than one
+  // per key.
   virtual Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline);
 };
 
-// Every store checks keys and values by these before it looks at its table.
+// Check a key, and a value, against the limits above. Every store calls them first.
 TUTTI_API Status check_store_key(std::string_view key);
 TUTTI_API Status check_store_value(std::string_view key, std::string_view value);
 
-// Makes the `timeout` of a wait, which names the first few of the missing keys.
+// Returns the `timeout` of a wait, which names the first few of the missing keys.
 TUTTI_API Status missing_keys(std::span<const std::string> missing);
 
 }  // namespace tutti

@@ -13,42 +13,43 @@
 
 namespace tutti::tcp {
 
+// `StoreServerOptions` are the options of `StoreServer::create`.
 struct StoreServerOptions {
-  // Literal addresses of this host to listen on; an empty one means all of them, IPv4 and IPv6.
+  // Literal addresses of this host to listen on; an empty text means all addresses, IPv4 and IPv6.
   std::vector<std::string> addresses = {"127.0.0.1"};
   // 0: any free port. With `last_port`, the first free one of port..last_port.
   std::uint16_t port = 0;
   std::uint16_t last_port = 0;
 
-  // A client that cannot prove that it has the same token is turned away. Null lets in every client that
-  // reaches the port.
+  // Clients must prove that they have the same token. Null accepts every client that reaches the port.
   security::SharedCredentials credentials = {};
 
   std::size_t max_connections = 16384;
-  // At most this many of them are strangers: connections that have not made a valid request. When there are
-  // more, the oldest is closed among those from the address that most come from. A process that may have few
-  // descriptors gives strangers a quarter of them at most. Where all connections together have three quarters
-  // of them, strangers, and clients that hold nothing and have been idle for a second, make room for new
-  // ones: the rest is for ranks.
+  // The largest number of strangers: connections that have not made a valid request. If there are more, the
+  // server closes the oldest one from the address with the most strangers. Strangers get at most a quarter of
+  // the descriptors that this process may open. When all connections together use three quarters of these
+  // descriptors, the server closes strangers, and clients that hold no keys and have been idle for a second,
+  // for new connections: the rest is for ranks.
   std::size_t max_strangers = 512;
-  // Says that ranks hold their keys here, as they do at a store that outlives them. Where nothing else makes
-  // room, clients are closed that wait for a key and hold none.
+  // Whether ranks hold their keys here (`Store::hold`), as they do at a store that outlives them. Then the
+  // server also closes clients that wait for a key and hold none, if nothing else makes room.
   bool ranks_hold = false;
   std::size_t max_bytes = std::size_t{1} << 30;  // of keys and values
-  // Limits the bytes of requests and responses under way, and of the keys that requests wait for. Small ones
-  // pass all the same.
+  // Limits the bytes of requests and responses in progress, and of the keys that requests wait for. Small
+  // requests are accepted beyond it.
   std::size_t max_buffered_bytes = std::size_t{1} << 29;
-  // A stranger may take `greeting_timeout` for its greeting and its first request. A client may take
-  // `frame_timeout` for the next part of a request that it began, or for taking the next part of a response.
+  // `greeting_timeout` limits a stranger's greeting and first request. `frame_timeout` limits the wait for
+  // the next part of a request that a client has begun, or for the client to read the next part of a
+  // response.
   std::chrono::milliseconds greeting_timeout{10'000};
   std::chrono::milliseconds frame_timeout{30'000};
 };
 
 // A `StoreServer` serves a store to `StoreClient`s, on one thread of its own. A client that sends garbage,
-// stops in the middle or dies loses its connection; no other client notices.
+// stops in the middle or dies loses its connection; other clients do not notice. Any thread may call it.
 //
-// Destruction closes all connections and joins the thread. In a forked child a server does nothing, and its
-// destruction leaves the parent's sockets alone.
+// Its destructor closes all connections and joins the thread. In a forked child a server does nothing, and
+// its destructor leaves the parent's sockets alone.
 class TUTTI_API StoreServer {
  public:
   struct Endpoint {
@@ -56,21 +57,22 @@ class TUTTI_API StoreServer {
     std::uint16_t port;
   };
 
-  // `resource_exhausted` if the port is in use; `invalid_argument` if it cannot be listened on at all.
+  // Starts a server. Errors: `resource_exhausted` if the port is in use; `invalid_argument` if this host
+  // cannot listen on the address or the port at all.
   static Result<std::unique_ptr<StoreServer>> create(const StoreServerOptions& options);
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
   ~StoreServer();
 
-  // The first endpoint's address and port.
+  // Return the first endpoint's address and port, and all endpoints.
   const std::string& address() const { return endpoints_.front().address; }
   std::uint16_t port() const { return endpoints_.front().port; }
   const std::vector<Endpoint>& endpoints() const { return endpoints_; }
-  // A random number of this server's, in hex, which `StoreClient::nonce` returns.
+  // Returns a random number of this server, in hex; `StoreClient::nonce` returns it to clients.
   const std::string& nonce() const { return nonce_; }
-  // The number of connections at this moment, strangers included.
+  // Returns the number of connections at this moment, strangers included.
   std::size_t connections() const;
-  // Says why the last rank that was turned away was: it had another token, or none. Empty if there was none.
+  // Returns why the last rank was refused: it had another token, or none. Empty if no rank was refused.
   std::string last_refusal() const;
 
  private:

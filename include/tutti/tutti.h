@@ -1,6 +1,7 @@
 #pragma once
 
-// Everything a program needs: tutti::init, Communicator, Work, Buffer, ReduceOp, Status.
+// This header includes everything that a program needs: tutti::init, Communicator, Work, Buffer, ReduceOp,
+// Status.
 #include <tutti/buffer.h>
 #include <tutti/communicator.h>
 #include <tutti/float16.h>

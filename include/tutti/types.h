@@ -9,10 +9,11 @@
 
 namespace tutti {
 
-// The largest world: a number that no typing error reaches unnoticed, and that tables of ranks fit into
-// memory for.
+// The largest world size. It is small enough that tables of ranks fit into memory, and that a typing error in
+// a world size is noticed.
 inline constexpr int max_ranks = 1 << 20;
 
+// A `DataType` is the type of a buffer's elements; `boolean` is one byte, and any value but 0 is true.
 enum class DataType : std::uint8_t {
   int8,
   uint8,
@@ -68,13 +69,15 @@ constexpr bool is_floating(DataType type) {
   }
 }
 
-// Whether it is one of them, and not a number that was made one.
+// Returns whether `type` is one of the enumerators, and not another number that was cast to the type.
 constexpr bool is_data_type(DataType type) { return static_cast<int>(type) < data_type_count; }
 
-// "int8" ... "float64", "bool", "float8_e4m3", "float8_e5m2".
+// Return the name of a type ("int8" ... "float64", "bool", "float8_e4m3", "float8_e5m2"), and the type of a
+// name, or nothing if there is no such type.
 TUTTI_API std::string_view to_string(DataType type);
 TUTTI_API std::optional<DataType> parse_data_type(std::string_view name);
 
+// A `CollectiveKind` names an operation of `Communicator`: a collective, or `send` or `recv`.
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
   reduce,
@@ -97,9 +100,10 @@ enum class CollectiveKind : std::uint8_t {
 };
 inline constexpr int collective_kind_count = 18;
 
-// Whether ranks combine elements, and whether one rank is apart from the others.
+// Return whether the collective reduces elements, and whether it has a root.
 TUTTI_API bool is_reduction(CollectiveKind kind);
 TUTTI_API bool has_root(CollectiveKind kind);
+// Return the name of a kind ("all_reduce"), and the kind of a name, or nothing if there is no such kind.
 TUTTI_API std::string_view to_string(CollectiveKind kind);
 TUTTI_API std::optional<CollectiveKind> parse_collective_kind(std::string_view name);
 

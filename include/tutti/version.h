@@ -6,10 +6,10 @@
 
 namespace tutti {
 
-// "0.1.0"
+// Returns "0.1.0".
 TUTTI_API std::string_view version();
-// Tells this library's sources from any others, in a few digits: builds of one version may differ in what
-// they say to each other, down to the layout of memory that they share, so `init` compares this, too.
+// Returns a short digest of this library's sources. Builds of one version may differ in their protocol and in
+// the layout of shared memory, so `init` compares the digests of all ranks.
 TUTTI_API std::string_view build();
 
 }  // namespace tutti

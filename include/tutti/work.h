@@ -12,10 +12,10 @@ namespace tutti {
 
 class Operation;
 
-// A `Work` is a handle to one operation in flight. Copies share it. Dropping every handle does not cancel the
-// operation: it runs to its end, and its buffers must live that long.
+// A `Work` is a handle to one operation in flight. Copies share the operation. Destroying every handle does
+// not cancel the operation: it runs to its end, and its buffers must live that long.
 //
-// Any thread may use it. A thread that waits makes progress for all operations of the process while it does.
+// Thread rule: any thread may use it. A waiting thread makes progress for all operations of its `init`.
 class TUTTI_API Work {
  public:
   Work() = default;  // already done, successfully
@@ -27,26 +27,28 @@ class TUTTI_API Work {
   }
   ~Work();
 
-  // Returns when the operation is over; throws `Error` if it failed, and invalid_argument inside a `then`
-  // callback.
+  // Blocks until the operation is over. Throws `Error` if it failed, or if this is called inside a `then`
+  // callback (invalid_argument).
   void wait();
-  // Waits for at most that long. Returns false if the operation is still running, which does not disturb it.
+  // Waits for at most `timeout`. Returns false if the operation still runs then; the operation continues.
+  // Throws like `wait`.
   bool wait_for(std::chrono::nanoseconds timeout);
   // Returns true once the operation is over, successfully or not. This makes no progress by itself.
   bool done() const;
-  // Returns `ok` while the operation runs and after success, else why it failed.
+  // Returns `ok` while the operation runs and after success, else the failure.
   Status status() const;
-  // Calls `callback` once when the operation is over, on the thread that finds out; at once if it is over
-  // already. Callbacks must be short and must not wait; issuing operations is fine. An exception that one
-  // throws is logged as an error and dropped: it disturbs neither this operation nor others.
+  // Calls `callback` once when the operation is over, on the thread that notices it; at once, on this thread,
+  // if it is over already. A callback must be short and must not wait; it may issue operations. An exception
+  // from a callback is logged as an error and dropped.
   void then(std::function<void(const Status&)> callback);
 
-  // Says what has arrived, after a successful `recv`.
+  // `Received` describes the message of a successful `recv`: `source` is a rank of the communicator.
   struct Received {
     int source = -1;
     std::uint64_t tag = 0;
     std::uint64_t bytes = 0;
   };
+  // Returns the defaults if the operation was no `recv`, still runs or has failed.
   Received received() const;
 
  private:

@@ -20,7 +20,7 @@ using launch::Source;
 
 Status invalid(const std::string& message) { return Status(Code::invalid_argument, message); }
 
-// `Explicit` is what the arguments, the URL and TUTTI_* say together: each thing once, whichever says it.
+// `Explicit` is what the arguments, the URL and TUTTI_* say together. Each setting may come from any of them.
 class Explicit {
  public:
   Status say_rank(const std::optional<Found>& found) { return say("rank", rank_, found); }
@@ -53,7 +53,7 @@ Status Explicit::say_store(const StoreLocation& location, const std::string& fro
     store_from_ = from;
     return {};
   }
-  // If one of the two says that somebody serves the store, that is so.
+  // If either of the two says that the store is already served, that counts.
   const bool served = store_.served || location.served;
   StoreLocation known = store_, said = location;
   known.served = said.served = served;
@@ -162,7 +162,7 @@ Result<Launch> finish(Assembly assembly, const Explicit& known, Reader& reader) 
   return launch;
 }
 
-// One and the same source has to say all that `known` leaves open.
+// Returns whether this source alone provides everything that `known` leaves open.
 bool can_complete(const Explicit& known, const Source& source) {
   const bool identity = known.rank_.has_value() || (source.rank && source.world_size);
   const std::optional<Found>& size = known.rank_ ? known.world_size_ : source.world_size;
@@ -210,7 +210,8 @@ Status check_halves(const Explicit& known) {
   return {};
 }
 
-// The rank is known, but not the place to meet; `master` is what MASTER_* say, which is not enough.
+// The error if the rank is known but the place to meet is not. `master` is what MASTER_* say, which is
+// incomplete.
 Status no_place(const Explicit& known, const Source& master) {
   const std::string set = launch::list_names(master.names);
   return invalid("cannot tell where the ranks meet (the rank comes from " + known.rank_->from +
@@ -284,7 +285,7 @@ Result<Launch> discover(const LaunchArguments& arguments) {
     }
   }
   Environment environment = environment_of_process();
-  // No launch is found by the token, so no copy of it is left in memory.
+  // Finding a launch does not need the token, so this copy of it is wiped.
   if (const auto token = environment.find("TUTTI_TOKEN"); token != environment.end())
     security::wipe(token->second);
   return discover(arguments, environment, own);

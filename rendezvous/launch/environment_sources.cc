@@ -27,7 +27,7 @@ void note_missing(Source& source, const std::string& what) {
   source.missing += (source.missing.empty() ? "" : word) + what;
 }
 
-// Rank and size under the given names; a half is reported as missing the other.
+// Reads rank and size under the given names. If only one of them is set, the other is reported as missing.
 Source read_identity(Reader& reader, const std::string& rank, const std::string& size,
                      const std::string& local_rank, const std::string& local_size) {
   Source source;
@@ -49,7 +49,7 @@ Source read_plain(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// The file at which the ranks of a job meet that are all on one host. Other users' files are not believed.
+// The session file for the ranks of a job that are all on one host. Other users' files are not believed.
 std::string meeting_file(Reader& reader, std::string job) {
   std::ranges::replace_if(
       job, [](unsigned char letter) { return std::isalnum(letter) == 0; }, '_');
@@ -83,7 +83,8 @@ Source read_pmi(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// Only in a step: a batch script and `salloc`'s shell have SLURM_PROCID too, but are not what was launched.
+// These variables only count in a step: a batch script and `salloc`'s shell have SLURM_PROCID too, but are
+// not ranks.
 Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   const std::optional<std::string> step = reader.text("SLURM_STEP_ID");
   if (!step) return {};
@@ -97,7 +98,8 @@ Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// An Indexed Job says who we are but not how many; WORLD_SIZE and MASTER_ADDR are the user's to set.
+// An Indexed Job sets this rank but not the number of ranks; WORLD_SIZE and MASTER_ADDR are the user's to
+// set.
 Source read_kubernetes(Reader& reader, const std::vector<std::string>&) {
   Source source;
   source.rank = reader.number("JOB_COMPLETION_INDEX", 0);
@@ -189,10 +191,10 @@ void read_master(Reader& reader, Source& source, const std::string& fallback_hos
   if (port) source.names.push_back("MASTER_PORT");
   const std::string chosen_host = host.value_or(fallback_host);
   std::uint16_t chosen_port = port.value_or(fallback_port);
-  // On the port itself torchrun serves a store of PyTorch's; ours takes the next one on rank 0's host.
+  // torchrun serves PyTorch's store on the port itself; ours uses the next port on rank 0's host.
   const bool taken = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (port && taken) chosen_port = static_cast<std::uint16_t>(*port < 65535 ? *port + 1 : *port - 1);
-  // A world of one meets nobody.
+  // A world of one rank has no other ranks to meet.
   const bool needed = !source.world_size || source.world_size->value > 1;
   if (chosen_host.empty() && needed) note_missing(source, "MASTER_ADDR");
   if (chosen_port == 0 && needed) note_missing(source, "MASTER_PORT");

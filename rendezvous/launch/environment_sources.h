@@ -11,13 +11,13 @@
 
 namespace tutti::launch {
 
-// `Found` is a number and where it was said.
+// `Found` is a number and its source.
 struct Found {
   int value;
   std::string from;  // "RANK", "the URL tcp://..."
 };
 
-// `Source` is what one launcher's variables say, which may be incomplete or nothing at all.
+// `Source` is what one launcher's variables say, which may be incomplete or empty.
 struct Source {
   std::optional<Found> rank;
   std::optional<Found> world_size;
@@ -31,13 +31,13 @@ struct Source {
   bool is_present() const { return !names.empty(); }
 };
 
-// `Reader` reads variables, and remembers the first one whose value cannot be.
+// `Reader` reads variables, and remembers the first one that has a wrong value.
 class Reader {
  public:
   explicit Reader(const Environment& environment) : environment_(environment) {}
 
   std::optional<std::string> text(const std::string& name);
-  // An integer from `least` on.
+  // Reads an integer that is at least `least`.
   std::optional<Found> number(const std::string& name, int least);
   std::optional<std::uint16_t> port(const std::string& name);
   void fail(const std::string& message);
@@ -48,8 +48,8 @@ class Reader {
   Status status_;
 };
 
-// MASTER_ADDR and MASTER_PORT; `fallback_host` and `fallback_port` stand in for what is not set. Adds names,
-// and what is missing, to the source.
+// MASTER_ADDR and MASTER_PORT; `fallback_host` and `fallback_port` replace what is not set. Adds names, and
+// what is missing, to the source.
 void read_master(Reader& reader, Source& source, const std::string& fallback_host = {},
                  std::uint16_t fallback_port = 0);
 

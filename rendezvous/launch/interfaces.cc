@@ -93,7 +93,7 @@ Status no_match(std::span<const Interface> all, const InterfaceFilter& filter) {
                                             there);
 }
 
-// The interface with those of its addresses that `takes` accepts.
+// Appends the interface with only those addresses that `takes` accepts, if there are any.
 template <class Takes>
 void append_matching(const Interface& interface, Takes takes, std::vector<Interface>& chosen) {
   Interface part{interface.name, interface.loopback, {}};

@@ -19,7 +19,7 @@ struct StoreLocation {
   Kind kind = Kind::none;
   std::string host;
   std::uint16_t port = 0;
-  bool served = false;  // tcp: somebody (a launcher) serves already; otherwise rank 0 does
+  bool served = false;  // tcp: another process (a launcher) serves the store; otherwise rank 0 does
   std::string path;
   friend bool operator==(const StoreLocation&, const StoreLocation&) = default;
 };
@@ -38,7 +38,7 @@ struct Launch {
   std::string source;  // for people: "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
 };
 
-// `LaunchArguments` is what the program itself says. Everything may be left out.
+// `LaunchArguments` are what the program itself passes. All of them may be left out.
 struct LaunchArguments {
   std::string url;
   std::optional<int> rank;

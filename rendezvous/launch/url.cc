@@ -36,7 +36,7 @@ std::optional<std::string> percent_decoded(std::string_view text) {
   return decoded;
 }
 
-// "host:port", "[v6]:port". Empty: fine; otherwise what is wrong.
+// Parses "host:port" or "[v6]:port". Returns what is wrong, or an empty text.
 std::string parse_authority(std::string_view authority, InitUrl& parsed) {
   if (authority.find('@') != authority.npos) return "nothing may stand before the host and an '@'";
   std::string_view host, port;

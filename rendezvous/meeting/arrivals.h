@@ -10,7 +10,7 @@
 
 #include "rendezvous/meeting/introduction.h"
 
-// These functions find out which ranks have come to a meeting and which have not.
+// These functions find out which ranks have arrived at a meeting and which have not.
 namespace tutti::rendezvous {
 
 inline constexpr std::size_t ranks_per_request = 256;
@@ -21,12 +21,12 @@ std::string rank_key(int rank);
 // "rank 3", "ranks 3, 5", with "and more" after some.
 std::string list_ranks(const std::vector<int>& ranks);
 
-// The other ranks whose keys are missing, in ascending order, or the first of very many. A store that does
-// not answer within the limit is an error if nothing is known by then.
+// The other ranks whose keys are missing, in ascending order, or the first of very many. If the store does
+// not answer within the limit, that is an error only if nothing is known by then.
 Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit);
 
-// Fails if the ranks that have come cannot be one world with `self`. `encoded` holds their introductions by
-// rank.
+// Fails if the ranks that have arrived cannot be one world with `self`. `encoded` holds their introductions
+// by rank.
 Status check_gathered(const Introduction& self, const std::vector<std::string>& encoded);
 
 // Describes a rank that was started as another program than `self`, and says what to do if it belongs to
@@ -36,7 +36,7 @@ std::string other_program(const Introduction& self, const std::vector<std::strin
 // The `mismatch` of two processes of one rank number.
 Status taken_twice(const Introduction& holder, const Introduction& self);
 
-// True if `other` is another process of this host and still runs.
+// Returns whether `other` is another process of this host that still runs.
 bool is_alive_beside(const Introduction& self, const Introduction& other);
 
 // The `timeout` of a meeting that `self` has waited for.

@@ -21,7 +21,7 @@ bool is_over(const Status& status) {
   return status.peer() < 0 && (status.code() == Code::peer_lost || status.code() == Code::unreachable);
 }
 
-// The process that was turned away may be the one that is missing.
+// The refused process may be the missing rank.
 Status with_refusal(const Status& failure, const Session& session) {
   const std::string refusal = session.last_refusal();
   if (failure.code() != Code::timeout || refusal.empty()) return failure;

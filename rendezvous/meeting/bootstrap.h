@@ -17,7 +17,7 @@ namespace tutti {
 
 struct JoinOptions {
   SessionOptions session;
-  // Keeps apart the meetings in a store that outlives them: the name of the job, say.
+  // A prefix, such as the job's name, that separates the meetings in a store that outlives them.
   std::string prefix = "tutti/0";
   std::string wire_digest;  // "NAME=value;" of each setting that must be equal on all ranks
   std::string version;
@@ -34,8 +34,8 @@ struct Joined {
   Session session;              // may be dropped at once
 };
 
-// Goes the whole way from a launch to knowing all ranks: serves or connects, and exchanges. Starts over,
-// until the deadline, when the store turns out to belong to a session that is over or ending.
+// Meets the other ranks of a launch: serves the store or connects to it, and exchanges introductions. If the
+// store belongs to a session that is over or ending, it starts again, until the deadline.
 Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline deadline);
 
 }  // namespace tutti

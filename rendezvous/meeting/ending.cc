@@ -15,7 +15,7 @@ using Phase = Meeting::Phase;
 // Ranks that have not come yet can learn of a failure, or of a death, for so long.
 constexpr milliseconds told_within{2000};
 constexpr milliseconds death_told_within{800};
-// Rank 0, when it is done, waits for so long for those that are still connecting.
+// When rank 0 is done, it waits this long for ranks that are still connecting.
 constexpr milliseconds others_limit{10'000};
 
 // The key `done` holds this if nothing went wrong.
@@ -46,7 +46,7 @@ Status Ending::settle(const Status& failure) {
     return own || failure.peer() == 0 || cause.peer() != 0 ? failure : cause;
   }
   meeting_.failure_stands = true;
-  // A damaged key says nothing about what happened.
+  // A damaged key does not tell what happened.
   return published_failure(*held).value_or(failure);
 }
 
@@ -58,7 +58,7 @@ Status Ending::first_cause(const Status& failure) const {
 
 void Ending::take_leave(const Status& outcome) {
   const bool failed = !outcome.ok();
-  // A timeout is about ranks that are late, and nobody can tell those in time; unless all have met.
+  // A timeout is about ranks that are late, and those cannot be told in time, unless all ranks have met.
   const bool connecting = meeting_.phase == Phase::connecting;
   const bool lingers = failed && meeting_.failure_stands && (connecting || outcome.code() != Code::timeout);
   if (lingers) linger(outcome, 1);
@@ -66,8 +66,8 @@ void Ending::take_leave(const Status& outcome) {
 }
 
 // Ranks that are only just starting should learn of a failure too, and not wait in vain. So the rank that
-// keeps the store, or all ranks, stay for a moment, unless everybody knows. The last to leave takes the
-// failure along.
+// keeps the store, or all ranks, stay for a moment, unless every rank knows. The last to leave removes the
+// failure.
 void Ending::linger(const Status& failure, int counted) {
   MeetingStore& store = meeting_.store;
   const bool connecting = meeting_.phase == Phase::connecting;
@@ -85,8 +85,8 @@ void Ending::linger(const Status& failure, int counted) {
 }
 
 // A failure changes nothing any more: the outcome is known already, and with `single_use` rank 0 may have
-// stopped serving. Rank 0 does not before all have left or one has failed, of which a world that is connected
-// learns by itself.
+// stopped serving. Rank 0 serves until all have left or one has failed, which a connected world notices by
+// itself.
 void Ending::leave(bool failed, bool awaits_others) {
   MeetingStore& store = meeting_.store;
   const Introduction& self = meeting_.self;

@@ -7,8 +7,8 @@
 
 namespace tutti::rendezvous {
 
-// `Ending` is how one rank's part in a meeting ends: ranks agree on the first failure, give the others time
-// to hear of it, and take leave.
+// `Ending` ends one rank's part in a meeting: ranks agree on the first failure, give the others time to hear
+// of it, and leave the store.
 class Ending {
  public:
   explicit Ending(Meeting& meeting) : meeting_(meeting) {}
@@ -16,12 +16,11 @@ class Ending {
   // Puts a failure in the table's place. Returns the failure that all ranks will see, which is the first one
   // published. If all ranks have met just now, this is `settle`.
   Status publish(const Status& failure);
-  // Does the same once the ranks have met: the others may have noticed something that came of this failure.
+  // Does the same once the ranks have met. The others may have noticed a consequence of this failure first.
   Status settle(const Status& failure);
-  // The failure with its cause, if that is rank 0: where rank 0 serves the store, both end together.
+  // Returns the failure with its cause, if that is rank 0: a store that rank 0 serves ends with it.
   Status first_cause(const Status& failure) const;
-  // Takes leave of the store with what came of the round. The counter `present` must be right also after a
-  // failure.
+  // Leaves the store with the result of the round. The counter `present` must be right even after a failure.
   void take_leave(const Status& outcome);
 
  private:

@@ -39,8 +39,7 @@ Result<Entry> Entrance::take_seat() {
   return seat;
 }
 
-// The addresses must be known before this rank is among those that have come: the table might be made of them
-// at once.
+// The addresses must be known before this rank counts as arrived: the table might be made of them at once.
 Status Entrance::introduce() {
   if (!meeting_.options.addresses || introduced_) return {};
   Result<std::map<std::string, std::string>> addresses = meeting_.options.addresses();
@@ -73,7 +72,7 @@ Status Entrance::duplicate(const Introduction& holder) const { return taken_twic
 Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
   MeetingStore& store = meeting_.store;
   const bool is_seat = key != session_key;
-  // Where rank 0 serves the store it is the first to come.
+  // If rank 0 serves the store, it is the first to arrive.
   const bool waits = meeting_.follows() && !is_seat;
   const std::string own = meeting_.own();
   std::string seen;
@@ -101,15 +100,15 @@ Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
     if (refusal.ok()) return Entry::entered;
     const Result<Entry> other = look_for_table();
     if (!other.ok() || *other == Entry::stale) return other;
-    // Another job is not to be disturbed by this one.
+    // This job must not disturb another one.
     if (seen == *held) return stranger.ok() ? ending_.publish(refusal) : stranger;
     seen = *held;
   }
 }
 
-// The holder of a key may belong to a meeting that is over. The table of such a meeting goes after its other
-// keys. So if there is no table, and the same holder is still there at a second look, then it is of this
-// meeting.
+// The holder of a key may belong to a meeting that is over. The table of such a meeting is deleted after its
+// other keys. So if there is no table, and the same holder is still there at a second look, then it is of
+// this meeting.
 Result<Entry> Entrance::look_for_table() {
   const Result<std::string> table = meeting_.current_table(meeting_.deadline);
   if (!table.ok()) return table.status();

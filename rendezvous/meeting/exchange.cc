@@ -27,7 +27,7 @@ constexpr milliseconds poll_interval{50};
 constexpr milliseconds first_pause{20};
 constexpr milliseconds longest_pause{300};
 
-// Carries out rounds until one is not stale: enter, learn of the others, connect, take leave.
+// Carries out rounds until one is not stale: enter, learn of the others, connect, leave.
 class Exchange {
  public:
   Exchange(Store& store, const Introduction& self, const ExchangeOptions& options, Deadline deadline)
@@ -62,9 +62,9 @@ Result<std::vector<PeerInfo>> Exchange::run() {
     if (!round.ok()) return round.status();
     if (!round->stale) return std::move(round->peers);
     if (meeting_.options.single_use) {
-      return Status(Code::unreachable,
-                    "the ranks of the session in this store have already come together, without " +
-                        meeting_.self.describe() + (taken_by_.empty() ? "" : " but with " + taken_by_));
+      return Status(Code::unreachable, "the ranks of the session in this store have already met, without " +
+                                           meeting_.self.describe() +
+                                           (taken_by_.empty() ? "" : " but with " + taken_by_));
     }
     if (meeting_.deadline.remaining() <= backoff.pause()) {
       return Status(Code::timeout,
@@ -76,10 +76,10 @@ Result<std::vector<PeerInfo>> Exchange::run() {
   }
 }
 
-// Enters, meets, and leaves whatever came of it.
+// Enters, meets, and leaves, whatever the result.
 Result<Exchange::Round> Exchange::one_round() {
-  // A store that goes on must not keep what ranks leave behind that die while they meet: `present` counts
-  // them for ever.
+  // A store that outlives the meeting must not keep the keys of ranks that die while they meet: `present`
+  // counts them for ever.
   if (!meeting_.options.single_use && !meeting_.store.hold("", meeting_.deadline).ok())
     log::debug("the store cannot forget dead ranks");
   const Result<std::int64_t> present = meeting_.store.add("present", 1, meeting_.deadline);
@@ -163,7 +163,7 @@ Result<std::string> Exchange::make_table() {
 }
 
 // Appends what ranks first..last-1 published, however long they take. Ends early with the table if there
-// already is one: somebody's failure, or that of an earlier meeting.
+// already is one: another rank's failure, or the table of an earlier meeting.
 Result<std::string> Exchange::gather(int first, int last, std::vector<std::string>& encoded) {
   std::vector<std::string> keys;
   for (int rank = first; rank < last; ++rank) keys.push_back(rank_key(rank));
@@ -186,11 +186,11 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
 }
 
 // A rank whose time is over ends the meeting for all: without it they cannot meet any more, and once it has
-// taken leave they would take it for one that never came.
+// left, they would take it for a rank that never arrived.
 Result<std::string> Exchange::await_table() {
   Result<std::string> table = meeting_.await_key("table");
   if (table.ok() || table.status().code() != Code::timeout) return table;
-  // Rank 0's time may be up at this moment too; then it says for all who is missing.
+  // Rank 0 may time out at this moment, too; then it tells all ranks which ones are missing.
   table = meeting_.store.get("table", meeting_.deadline);
   if (table.ok() || table.status().code() != Code::timeout) return table;
   return ending_.publish(meeting_.not_arrived());

@@ -20,7 +20,7 @@ constexpr const char* own_job_variable = "TUTTI_JOB_ID";
 constexpr const char* job_variables[] = {own_job_variable, "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID",
                                          "PMIX_NAMESPACE", "LSB_JOBID",           "PBS_JOBID"};
 
-// "NAME=value;NAME=value;" as a map.
+// Parses "NAME=value;NAME=value;" into a map.
 std::map<std::string_view, std::string_view> settings_of(std::string_view digest) {
   std::map<std::string_view, std::string_view> settings;
   while (!digest.empty()) {

@@ -12,8 +12,8 @@
 
 namespace tutti {
 
-// `Introduction` is what a rank says about itself when the ranks meet: what the others will know of it, and
-// what only has to agree.
+// `Introduction` is what a rank says about itself when the ranks meet: facts that the others will use, and
+// facts that only have to agree.
 struct Introduction : PeerInfo {
   int world_size = 1;
   std::string wire_digest;                 // "NAME=value;" of each setting that must be equal everywhere
@@ -30,17 +30,17 @@ Introduction describe_this_process();
 std::string boot_id();
 
 std::string encode_introduction(const Introduction& rank);
-// `protocol_error` if the text is no introduction.
+// `protocol_error` if the text is not an introduction.
 Result<Introduction> decode_introduction(std::string_view text);
 
 // The `mismatch` says why these two ranks cannot be in one world, and names both.
 Status check_compatible(const Introduction& a, const Introduction& b);
 
-// `mismatch` if the two ranks are known to be of two jobs, which have to meet apart. A variable counts if
-// both ranks have it; if both have TUTTI_JOB_ID, no other one counts.
+// `mismatch` if the two ranks are known to belong to two jobs, which must meet separately. A variable counts
+// if both ranks have it; if both have TUTTI_JOB_ID, no other one counts.
 Status check_same_job(const Introduction& a, const Introduction& b);
 
-// Rank 0 publishes one of these in the end: the table of all ranks, or why there is none.
+// Rank 0 finally publishes one of these: the table of all ranks, or the reason why there is none.
 std::string encode_table(const std::vector<std::string>& encoded_introductions);
 std::string encode_failure(const Status& failure);
 // The failure that `text` publishes; none if it is a table, or damaged.

@@ -17,9 +17,9 @@ constexpr milliseconds table_interval{50};
 constexpr milliseconds interrupt_interval{200};
 // A store that stalls for so long is asked once more, after a look whether this rank is interrupted.
 constexpr milliseconds stall_limit{3000};
-// This much of the time given is kept for finding out who has not come.
+// This part of the given time is reserved for finding out which ranks are missing.
 constexpr milliseconds most_reserved{500};
-// A log line about a long wait may take so long to find out who is missing.
+// A log line about a long wait may take this long to find out which ranks are missing.
 constexpr milliseconds look_limit{2000};
 
 Deadline without_reserve(Deadline deadline) {
@@ -71,8 +71,8 @@ Deadline Meeting::patience() const {
   return options.interrupted ? earlier(deadline, Deadline::after(stall_limit)) : deadline;
 }
 
-// The wait is cut into requests. Between them the rank looks whether it is interrupted, and whether the store
-// is still there, since not every store tells an error from a time that is over.
+// The wait is cut into requests. Between them the rank checks whether it is interrupted, and whether the
+// store still exists, since not every store distinguishes an error from a timeout.
 Result<std::string> Meeting::await_key(const std::string& key) {
   while (!waiting.expired()) {
     Deadline piece = earlier(waiting, wait_.next());
@@ -85,7 +85,7 @@ Result<std::string> Meeting::await_key(const std::string& key) {
     if (!there.ok() && there.status().code() != Code::timeout) return there.status();
     if (!piece.expired()) std::this_thread::sleep_for(short_pause);
   }
-  return Status(Code::timeout, "nobody has set '" + key + "'");
+  return Status(Code::timeout, "no rank has set '" + key + "'");
 }
 
 void Meeting::speak_of_wait() {

@@ -21,7 +21,7 @@ inline constexpr std::chrono::milliseconds short_pause{20};
 // come.
 class Meeting {
  public:
-  // `Phase` is how far this rank has come in the present round. Each state includes those before it.
+  // `Phase` is how far this rank is in the current round. Each state includes those before it.
   enum class Phase {
     outside,     // the store does not know this rank
     present,     // the rank is counted in the key `present`
@@ -36,32 +36,33 @@ class Meeting {
   bool follows() const { return options.single_use && self.rank != 0; }
   // The encoded `self`.
   std::string own() const { return encode_introduction(self); }
-  // The table is of this meeting.
+  // Returns whether the table is of this meeting.
   bool knows_us(const std::vector<Introduction>& table) const;
   // Reads the key `table`; empty if there is none. (No table is empty itself.)
   Result<std::string> current_table(Deadline limit);
 
-  // The user wants to go: true from the first time on that the user's function has said so.
+  // Returns whether the user has interrupted the meeting. Once the user's function has returned true, this
+  // stays true.
   bool is_interrupted();
   Status interruption() const;
 
-  // Waits for a key of the store until `waiting`: `timeout` if it does not come, `aborted` if this rank is
+  // Waits for a key of the store until `waiting`: `timeout` if it does not appear, `aborted` if this rank is
   // interrupted.
   Result<std::string> await_key(const std::string& key);
-  // Called between the requests of a long wait: logs, at growing intervals, whom this rank waits for.
+  // Called between the requests of a long wait. Logs, at growing intervals, which ranks this one waits for.
   void speak_of_wait();
-  // The limit of a question that every store answers at once unless it stalls.
+  // The limit of a request that every store answers at once unless it stalls.
   Deadline patience() const;
-  // The `timeout` that names the ranks that have not come.
+  // The `timeout` that names the ranks that have not arrived.
   Status not_arrived();
 
   MeetingStore store;
   Introduction self;
   const ExchangeOptions& options;
   const Deadline deadline;
-  const Deadline waiting;  // earlier than `deadline`: the rest is for finding out who has not come
+  const Deadline waiting;  // earlier than `deadline`: the rest is for finding out which ranks are missing
   Phase phase = Phase::outside;
-  bool failure_stands = false;  // in the store, for all to see
+  bool failure_stands = false;  // a failure is in the store
   std::string server;           // describes rank 0 if it serves the store and the store ends with it
 
  private:

@@ -5,9 +5,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A closing request may take this long while there is time.
+// A closing request may take this long before the deadline.
 constexpr milliseconds longest_request{2000};
-// Closing requests may begin for this long when there is no time left.
+// Closing requests may begin until this long after the deadline.
 constexpr milliseconds closing_window{300};
 
 Deadline end_after(Deadline deadline) {

@@ -7,9 +7,9 @@
 
 namespace tutti::rendezvous {
 
-// `MeetingStore` is the store as a meeting asks it: once the time for the meeting is over, requests may still
-// begin for a moment, and after that none does. So a store that answers slowly delays the end of a meeting by
-// one answer only, however many requests were to follow.
+// `MeetingStore` is the store with a meeting's time limit: when the deadline has passed, requests may still
+// begin for a moment, and then no more. So a slow store delays the end of a meeting by one answer only,
+// however many requests would follow.
 class MeetingStore final : public ForwardingStore {
  public:
   MeetingStore(Store& store, Deadline deadline) : ForwardingStore(store), deadline_(deadline) {}

@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// An earlier session of the same job may take a moment to let go of its port.
+// An earlier session of the same job may take a moment to release its port.
 constexpr milliseconds port_patience{1500};
 constexpr milliseconds first_look_pause{20};
 constexpr milliseconds longest_look_pause{250};
@@ -42,10 +42,10 @@ bool is_own(const std::string& address, const std::vector<Interface>& interfaces
   });
 }
 
-// The places on which this process would serve so that others find it at `host`.
+// Returns the addresses on which this process would serve so that others find it at `host`.
 Result<Places> places_to_serve(const std::string& host, const SessionOptions& options, Deadline deadline) {
   if (!options.bind_address.empty()) return Places{{options.bind_address}, {}};
-  // A name that does not resolve here may still do so for the others (a Service that waits for us to be up).
+  // A name that does not resolve here may still do so for the others (a Service that waits for this rank).
   Result<std::vector<SocketAddress>> resolved = tcp::look_up(host, 0, deadline, options.interrupted);
   if (!resolved.ok()) return resolved.status();
   Result<std::vector<Interface>> interfaces = list_interfaces();
@@ -59,7 +59,7 @@ Result<Places> places_to_serve(const std::string& host, const SessionOptions& op
     return address.is_loopback() || is_own(address.host(), *interfaces);
   });
   const std::string doubt =
-      ", which is no address of rank 0's host (it means " + resolved->front().host() + " there)";
+      ", which is not an address of rank 0's host (it means " + resolved->front().host() + " there)";
   return Places{std::move(addresses), own ? "" : doubt};
 }
 
@@ -74,7 +74,7 @@ Result<std::unique_ptr<tcp::StoreServer>> serve_on(const tcp::StoreServerOptions
   }
 }
 
-// The first of the server's endpoints that one can connect to from here.
+// Returns the first of the server's endpoints that this host can connect to.
 Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer& server,
                                                          const security::SharedCredentials& credentials,
                                                          Deadline deadline) {
@@ -82,7 +82,7 @@ Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer&
   std::string address = endpoint.address;
   if (address == "::") address = "::1";
   if (address == "0.0.0.0") address = "127.0.0.1";
-  // Without descriptors the server lets nobody in, and waiting does not help.
+  // Without descriptors the server accepts no connection, and waiting does not help.
   const std::uint64_t shortages = descriptor_shortages();
   const auto lacks_descriptors = [shortages] { return descriptor_shortages() != shortages; };
   Result<std::shared_ptr<tcp::StoreClient>> client = tcp::connect_store(
@@ -104,7 +104,7 @@ std::string session_error(const std::string& path, const Status& last) {
 }  // namespace
 
 struct Session::Serving {
-  // The file goes before the server: nobody should find a file that leads nowhere.
+  // The file is removed before the server ends, so that no rank finds a file that leads nowhere.
   std::unique_ptr<tcp::StoreServer> server;
   std::optional<file::PublishedSession> file;
 };
@@ -138,7 +138,7 @@ std::vector<std::string> listen_addresses(const std::string& host, const std::ve
   return exact ? addresses : std::vector<std::string>{""};
 }
 
-// `SessionMaker` makes the session that a launch asks for.
+// A `SessionMaker` makes the session that a launch asks for.
 class SessionMaker {
  public:
   SessionMaker(const Launch& launch, const SessionOptions& options, Deadline deadline)
@@ -180,7 +180,7 @@ class SessionMaker {
   const Deadline deadline_;
 };
 
-// A world of one rank listens too, though nobody has to reach it.
+// A world of one rank listens too, although no rank has to reach it.
 Result<Session> SessionMaker::alone() const {
   Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
   if (!credentials.ok()) return credentials.status();
@@ -264,7 +264,7 @@ Result<std::vector<std::string>> SessionMaker::file_addresses() const {
   return addresses;
 }
 
-// Fills in all that the file says, except for the token.
+// Fills in the contents of the file, except for the token.
 void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& text) const {
   text.nonce = server.nonce();
   text.boot_id = boot_id();
@@ -276,7 +276,7 @@ void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& t
   }
 }
 
-// A process that can read the file belongs to us, if it also has the token that the user may have given.
+// A process that can read the file belongs to the job, if it also has the user's token, if there is one.
 Result<security::SharedCredentials> SessionMaker::file_credentials(const file::SessionText& text) const {
   security::Settings settings = options_.security;
   settings.token = Secret::joined({settings.token.reveal(), "/", text.token.reveal()});

@@ -23,12 +23,12 @@ struct SessionOptions {
   std::uint16_t first_port = 0, last_port = 0;  // for ports that we may choose; 0: any
   InterfaceFilter interfaces;                   // file sessions: where to listen besides loopback
   security::Settings security = {};             // file sessions add a token of their own
-  // Asked again and again while the store is looked for: true ends that with `aborted`.
+  // Called repeatedly while the store is looked for. If it returns true, that ends with `aborted`.
   std::function<bool()> interrupted = {};
 };
 
 // `Session` is the store of one meeting, and what rank 0 needs to serve it. On destruction the server stops
-// and the session file goes: destroy it only after `exchange`, or the others lose the store.
+// and the session file is removed. Destroy it only after `exchange`, or the others lose the store.
 class Session {
  public:
   Session();
@@ -39,19 +39,19 @@ class Session {
   std::shared_ptr<Store> store;
   // The store exists for this meeting only; see ExchangeOptions.
   bool single_use = false;
-  // By these this process proves to the others that it belongs to them; null: it proves nothing.
+  // The credentials prove to the others that this process belongs to the job; null: it proves nothing.
   security::SharedCredentials credentials;
-  // The local address of packets to the store, where that says something about which interface reaches the
-  // others: on rank 0, and where a host name means loopback on its own host (Debian's 127.0.1.1), it may not.
+  // The local address of packets to the store, if that shows which interface reaches the others. It may not
+  // on rank 0, or if a host's name means loopback on the host itself (Debian's 127.0.1.1).
   std::optional<SocketAddress> route;
 
   // Set on the rank that serves the store, if the others may not find it: the reason.
   std::string doubt;
 
-  // On the rank that serves the store: why the last process of ours that wanted to meet here was turned away.
-  // Empty if there was none.
+  // On the rank that serves the store: why it refused the last tutti process that wanted to meet here. Empty
+  // if there was none.
   std::string last_refusal() const;
-  // Rank 0, while it waits: puts a vanished session file back.
+  // Rank 0 calls this while it waits. It restores a session file that has vanished.
   void keep_alive() const;
 
  private:
@@ -60,14 +60,14 @@ class Session {
   std::unique_ptr<Serving> serving_;
 };
 
-// Rank 0 serves the store, unless somebody does; everybody connects to it. Retries until the deadline.
+// Rank 0 serves the store, unless another process does. All ranks connect to it. Retries until the deadline.
 // A world of one rank gets a store in memory.
 Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline);
 
 // The addresses that rank 0 listens on, given the host at which the others will look for it and what that
 // resolves to: a literal or "localhost" loopback, or the one address of this host; otherwise all (returned as
-// ""), because the name means something else elsewhere (127.0.1.1, several addresses) or is not ours at all
-// (NAT, a Service).
+// ""), because the name means something else elsewhere (127.0.1.1, several addresses) or does not belong to
+// this host (NAT, a Service).
 std::vector<std::string> listen_addresses(const std::string& host, const std::vector<SocketAddress>& resolved,
                                           const std::vector<Interface>& interfaces);
 

@@ -29,7 +29,7 @@ class ForwardingStore : public Store {
   Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline) final;
 
  protected:
-  // The name of `key` in the other store.
+  // Returns the name of `key` in the other store.
   virtual std::string name_below(std::string_view key) const { return std::string(key); }
   // The prefix there whose keys are held when `prefix` is held here.
   virtual std::string prefix_below(std::string_view prefix) const { return name_below(prefix); }

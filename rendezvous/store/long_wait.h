@@ -12,7 +12,7 @@ namespace tutti {
 // times.
 class LongWait {
  public:
-  // True each time that a line is due.
+  // Returns true each time that a line is due.
   bool is_due() {
     if (Deadline::Clock::now() < next_) return false;
     next_ = start_ + 4 * (Deadline::Clock::now() - start_);

@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// `PrefixStore` is a store of its own inside another one: every key gets `prefix` and a slash in front. Two
-// users of one store do not see each other if neither prefix contains the other.
+// `PrefixStore` is a separate store inside another one: it puts `prefix` and a slash in front of every key.
+// Two users of one store do not see each other's keys if neither prefix begins with the other.
 class PrefixStore final : public ForwardingStore {
  public:
   PrefixStore(const std::string& prefix, std::shared_ptr<Store> store)

@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// `told_failure` is a failure that somebody else has put into words, read from a store: the text is cut to
-// what people may want to read, and a code that is no failure's becomes `internal`.
+// `told_failure` is a failure that another process described, read from a store: the text is cut to a
+// readable length, and a code that is not a failure's becomes `internal`.
 Status told_failure(std::uint32_t code, std::string_view message, int peer = -1);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Promises of the C interface besides right answers: errors, structures, times, groups.
+// Tests promises of the C interface besides correct results: errors, structures, times, groups.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -61,7 +61,7 @@ TEST(CInterface, WrongArgumentsAreToldApart) {
     float value = 1;
     tutti_work* work = nullptr;
     EXPECT_EQ(tutti_broadcast(alone, &value, 1, 77, 0, nullptr, &work), TUTTI_ERROR_INVALID_ARGUMENT);
-    EXPECT_THAT(tutti_error_message(), HasSubstr("77 is no data type"));
+    EXPECT_THAT(tutti_error_message(), HasSubstr("77 is not a data type"));
     EXPECT_EQ(work, nullptr);
     EXPECT_EQ(tutti_all_reduce(alone, &value, &value, 1, TUTTI_FLOAT32, nullptr, nullptr, nullptr),
               TUTTI_ERROR_INVALID_ARGUMENT);
@@ -133,7 +133,7 @@ TEST(CInterface, TimeoutsNameWhoIsLate) {
   });
 }
 
-// Long enough for what is late to be noticed and spoken about among the ranks.
+// This is long enough for the ranks to notice that one is late and to exchange notes about it.
 constexpr std::chrono::milliseconds noticed{300};
 
 TEST(CInterface, TimesThatTheClockCannotCountHaveNoEnd) {

@@ -57,7 +57,7 @@ TEST_P(ChannelConformance, AllToAllStorms) {
   }
 }
 
-// Both sides' first messages, at once: one connection comes of it, and nothing is lost.
+// Both sides send their first message at once. That makes one connection, and nothing is lost.
 TEST_P(ChannelConformance, SimultaneousFirstSends) {
   for (int round = 0; round < 20; ++round) {
     World world(GetParam(), 2);
@@ -153,7 +153,8 @@ TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
   std::deque<Send> sends;
   for (std::size_t i = 0; i < count; ++i)
     world[0].post(1, sends.emplace_back(200, collective(i), static_cast<int>(i)));
-  // A message of another rank's own proves that what could arrive has: it was sent last and needs no credit.
+  // A message in the other direction proves that everything that could arrive has arrived, since it is sent
+  // last and needs no credit.
   Send back(0, collective(0), 0);
   Recv back_recv(0, 1, collective(0));
   world[0].post(back_recv);
@@ -173,7 +174,7 @@ TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
 }
 
 // Two operations with large payloads whose receives come in the opposite order, over small buffers: the
-// second is received while nobody wants the first. Neither payload blocks the other.
+// second is received before the first is claimed. Neither payload blocks the other.
 TEST_P(ChannelConformance, NoPayloadBlocksAnother) {
   World world(GetParam(), 2, {.small_buffers = true});
   constexpr std::size_t bytes = 4'000'000;

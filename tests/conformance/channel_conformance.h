@@ -4,7 +4,8 @@
 
 namespace tutti::conformance {
 
-// The promises of every transport, tested in channel_conformance*.cc. A transport joins with a fixture and
+// The tests in channel_conformance*.cc check the promises that every transport makes. To test a transport,
+// write a fixture and add
 //   INSTANTIATE_TEST_SUITE_P(Tcp, ChannelConformance, ::testing::Values(&make_tcp_fixture));
 //   INSTANTIATE_TEST_SUITE_P(Tcp, ChannelFailures, ::testing::Values(&make_tcp_fixture));
 class ChannelConformance : public ::testing::TestWithParam<MakeFixture> {};

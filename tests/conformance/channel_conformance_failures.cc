@@ -22,8 +22,8 @@ void expect_alive(World& world, std::uint64_t sequence) {
   }
 }
 
-// Sends taken back after more and more of them has moved. Whatever comes of each receive, memory that was
-// given back is not looked at any more, and other messages arrive.
+// Sends are cancelled after more and more of their data has moved. Whatever the result of each receive,
+// returned memory is not read any more, and other messages arrive.
 TEST_P(ChannelFailures, CancelledSends) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   std::uint64_t sequence = 0;
@@ -47,7 +47,7 @@ TEST_P(ChannelFailures, CancelledSends) {
       EXPECT_EQ(send.status.code(), taken_back ? Code::timeout : Code::ok);
       ASSERT_TRUE(beside_recv.wait().ok() && beside.wait().ok());
       EXPECT_TRUE(beside_recv.holds(2));
-      // It may never have been announced; then the receive is still there.
+      // The message may never have been announced; then the receive is still posted.
       world[1].drive([&] {
         if (recv.over.load() == 0) world[1].mesh.cancel(recv, gave_up);
       });
@@ -82,7 +82,7 @@ TEST_P(ChannelFailures, CancelledReceives) {
       EXPECT_EQ(recv.completions, 1);
       const std::vector<std::byte> before = recv.memory;
       ASSERT_TRUE(beside_recv.wait().ok() && beside.wait().ok());
-      // If the receive was gone before the message came, that waits for a receive still.
+      // If the receive was cancelled before the message arrived, the message still waits for a receive.
       world[0].drive([&] {
         if (send.over.load() == 0 && recv.channel == nullptr) world[0].mesh.cancel(send, 1, gave_up);
       });
@@ -98,7 +98,7 @@ TEST_P(ChannelFailures, CancelledReceives) {
 TEST_P(ChannelFailures, AnotherCallIsAMismatch) {
   for (const bool early : {true, false}) {
     World world(GetParam(), 2);
-    // Rank 0 calls a broadcast; rank 1, which finds out, an all_reduce.
+    // Rank 0 calls a broadcast; rank 1, which notices, an all_reduce.
     const Fingerprint broadcast{
         .kind = CollectiveKind::broadcast, .type = DataType::float32, .root = 1, .count = 2};
     world[1].context.issued = false;
@@ -189,7 +189,7 @@ TEST_P(ChannelFailures, Truncation) {
 TEST_P(ChannelFailures, AbortIsTold) {
   World world(GetParam(), 3);
   expect_alive(world, 0);
-  // Rank 2 has no connection yet: aborts go where there is one.
+  // Rank 2 has no connection yet. Aborts only go to connected ranks.
   world[0].drive([&] {
     world[0].mesh.abort(test_context, {0, 1, 2}, Status(Code::timeout, "rank 2 is late", 2));
   });
@@ -246,7 +246,7 @@ TEST_P(ChannelFailures, LostPeer) {
   world[0].post(later_recv);
   EXPECT_EQ(later.wait().code(), Code::peer_lost);
   EXPECT_EQ(later_recv.wait().code(), Code::peer_lost);
-  EXPECT_EQ(any.over.load(), 0u) << "somebody else may still send";
+  EXPECT_EQ(any.over.load(), 0u) << "another peer may still send";
   Send other(8, user(2), 1);
   world[2].post(0, other);
   EXPECT_TRUE(any.wait().ok() && other.wait().ok());
@@ -272,7 +272,7 @@ TEST_P(ChannelFailures, Goodbye) {
   world[1].drive([&] { EXPECT_EQ(world[1].context.downs[0].code(), Code::aborted); });
 }
 
-// Everything is in flight when everybody leaves: each operation ends exactly once, nobody waits for long.
+// Messages are in flight when all ranks leave. Each operation ends exactly once, and no rank waits long.
 TEST_P(ChannelFailures, ShutdownWithThingsInFlight) {
   for (int round = 0; round < 5; ++round) {
     World world(GetParam(), 4, {.small_buffers = true, .limits = tiny});
@@ -287,14 +287,16 @@ TEST_P(ChannelFailures, ShutdownWithThingsInFlight) {
           if (i != 3) node.post(peer, sends[me].emplace_back(bytes, collective(i), 1));
         }
       }
-      node.shut_down();
+      const Deadline limit = Deadline::after(std::chrono::minutes(1));
+      node.mesh.shutdown(limit);
+      EXPECT_FALSE(limit.expired()) << "a peer waits for an answer that never comes";
       for (Send& send : sends[me]) EXPECT_EQ(send.completions, 1);
       for (Recv& recv : recvs[me]) EXPECT_EQ(recv.completions, 1);
     });
   }
 }
 
-// Only ranks of the job are let in, and only while we are there.
+// Only ranks of the job are accepted, and only while this rank runs.
 TEST_P(ChannelFailures, StrangersAreRefused) {
   World world(GetParam(), 2);
   expect_alive(world, 0);

@@ -34,8 +34,8 @@ std::unique_ptr<TransportFixture> make_encrypted() { return std::make_unique<Tcp
 
 INSTANTIATE_TEST_SUITE_P(Tcp, ChannelConformance, ::testing::Values(&make_tcp_fixture));
 INSTANTIATE_TEST_SUITE_P(Tcp, ChannelFailures, ::testing::Values(&make_tcp_fixture));
-INSTANTIATE_TEST_SUITE_P(TcpSides, ChannelConformance, ::testing::Values(&make_several));
-INSTANTIATE_TEST_SUITE_P(TcpSides, ChannelFailures, ::testing::Values(&make_several));
+INSTANTIATE_TEST_SUITE_P(TcpStripes, ChannelConformance, ::testing::Values(&make_several));
+INSTANTIATE_TEST_SUITE_P(TcpStripes, ChannelFailures, ::testing::Values(&make_several));
 INSTANTIATE_TEST_SUITE_P(TcpEncrypted, ChannelConformance, ::testing::Values(&make_encrypted));
 INSTANTIATE_TEST_SUITE_P(TcpEncrypted, ChannelFailures, ::testing::Values(&make_encrypted));
 

@@ -19,10 +19,10 @@ namespace tutti::conformance {
 
 inline constexpr std::uint32_t test_context = 1;
 inline constexpr MessageLimits tiny{.eager = 256, .credit = 8192, .fragment = 1024};
-// So that nothing here can hang; never reached by a healthy transport.
+// A limit so that no test can hang. A healthy transport never reaches it.
 inline Deadline patience() { return Deadline::after(std::chrono::seconds(60)); }
 
-// The few lines that a transport brings to be tested.
+// A `TransportFixture` is what a transport must provide to be tested.
 class TransportFixture {
  public:
   virtual ~TransportFixture() = default;
@@ -37,7 +37,7 @@ using MakeFixture = std::unique_ptr<TransportFixture> (*)();
 // The call that all collective messages here belong to, unless the test says otherwise.
 inline Fingerprint usual_call() { return {.kind = CollectiveKind::all_reduce, .count = 64}; }
 
-// Remembers what the mesh says. Operations count as issued unless the test says otherwise.
+// Records the events of the mesh. Operations count as issued unless the test says otherwise.
 class TestContext final : public ContextEvents {
  public:
   Known operation(std::uint64_t sequence) const override {
@@ -88,7 +88,7 @@ struct Waitable : Op {
       ++self.completions;
       self.status = why;
       Driver& waker = *self.driver;
-      self.over.store(1);  // whoever waits may be through with it at once
+      self.over.store(1);  // the waiting thread may destroy it at once
       waker.notify(self.over);
     };
   }
@@ -160,7 +160,7 @@ class Node {
     DriverGuard guard(driver);
     mesh.recv(op);
   }
-  // Until the condition, which is looked at while driving, holds.
+  // Drives until the condition, which is checked while driving, holds.
   template <class Condition>
   bool until(Condition condition) {
     const Deadline deadline = patience();
@@ -178,7 +178,7 @@ class Node {
     DriverGuard guard(driver);
     return mesh.counters();
   }
-  // Lets go of all connections without a word, as a process that dies.
+  // Drops all connections without a goodbye, like a process that dies.
   void crash() {
     DriverGuard guard(driver);
     for (int peer = 0; peer < mesh.size(); ++peer) {
@@ -232,7 +232,7 @@ class World {
 
   int size() const { return static_cast<int>(nodes_.size()); }
   Node& operator[](int rank) { return *nodes_[static_cast<std::size_t>(rank)]; }
-  // Each rank in a thread of its own; returns when all are through.
+  // Runs each rank in its own thread; returns when all are done.
   template <class Work>
   void each(Work work) {
     std::vector<std::thread> threads;

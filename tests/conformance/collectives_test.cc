@@ -1,4 +1,4 @@
-// Every collective, type and operation over every transport, against a plain computation of the answer.
+// Tests every collective, type and operation over every transport against a plain computation of the answer.
 
 #include <algorithm>
 #include <string>
@@ -17,7 +17,7 @@ class Collectives : public testing::TestWithParam<std::tuple<std::string, int>> 
  protected:
   std::string transport() const { return std::get<0>(GetParam()); }
   int size() const { return std::get<1>(GetParam()); }
-  // Whether it can be asked for by name here, for four-byte elements.
+  // Returns whether it can be asked for by name here, for four-byte elements.
   bool applies(const Algorithm& algorithm, std::uint64_t count) const {
     Problem problem;
     problem.kind = algorithm.kind;
@@ -43,7 +43,8 @@ TEST_P(Collectives, EveryKindTypeAndOperation) {
   run_all(ranks, tested_matrix(size()));
 }
 
-// Smaller by this where only covering pairs are tested: vectors, and with them what they are cut into.
+// If only covering pairs are tested, vectors and the pieces that they are cut into are smaller by this
+// factor.
 std::uint64_t shrunk_by() { return test_all() ? 1 : 4; }
 
 TEST_P(Collectives, EveryAlgorithm) {
@@ -101,7 +102,7 @@ TEST_P(Collectives, ManyInFlightMatchByOrderOfIssue) {
       data[i].assign(i * 97 % 5000 + 1, static_cast<std::int64_t>(i) + comm.rank());
       works.push_back(comm.all_reduce(data[i], ReduceOp::sum));
     }
-    // Waiting in another order than that of issue, and not at all for some.
+    // Waits in another order than that of issue, and does not wait for some.
     for (std::size_t i = operations; i-- > 0;) works[i].wait();
     const std::int64_t ranks_sum = comm.size() * (comm.size() - 1) / 2;
     for (std::size_t i = 0; i < operations; ++i) {
@@ -132,7 +133,7 @@ TEST_P(Collectives, BitwiseEqualResults) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Collectives,
-                         testing::Combine(testing::Values("inproc", "tcp", "shared", "shm"),
+                         testing::Combine(testing::ValuesIn(all_connections()),
                                           testing::Values(1, 2, 3, 4, 7, 8)),
                          [](const auto& parameter) {
                            return std::get<0>(parameter.param) + "_" +

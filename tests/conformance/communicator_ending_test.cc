@@ -1,4 +1,4 @@
-// How a communicator ends, and what its other ranks see.
+// Tests how a communicator ends, and what its other ranks see.
 
 #include <atomic>
 #include <stdexcept>
@@ -16,7 +16,7 @@ TEST_P(CommunicatorEnding, AbortEndsEveryWait) {
   Cluster ranks(3, options());
   ranks.run([](Communicator& comm) {
     comm.barrier().wait();
-    // Over everywhere before anybody aborts.
+    // It is over on every rank before any rank aborts.
     std::vector<std::int32_t> there(2);
     if (comm.rank() == 2) {
       comm.recv(std::span(there).first(1), 0).wait();
@@ -89,7 +89,7 @@ TEST_P(CommunicatorEnding, DestroyedInsideACallback) {
   });
 }
 
-// Nothing was ever sent between the two: whoever only waits must notice all the same.
+// Nothing was ever sent between the two ranks, so a rank that only waits must notice by other means.
 TEST(CommunicatorTcp, APeerThatLeftBeforeItConnectedIsMissed) {
   Cluster ranks(2, {.transport = "tcp"});
   ranks.run([](Communicator& comm) {
@@ -105,8 +105,7 @@ TEST(CommunicatorTcp, APeerThatLeftBeforeItConnectedIsMissed) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorEnding, testing::Values("inproc", "tcp", "shared", "shm"),
-                         name_of_transport);
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorEnding, testing::ValuesIn(all_connections()), name_of_transport);
 
 }  // namespace
 }  // namespace tutti::test

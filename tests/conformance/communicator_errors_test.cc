@@ -1,4 +1,4 @@
-// What ranks are told that call different things, call wrongly, or fail.
+// Tests the errors of ranks that make different calls, make wrong calls, or fail.
 
 #include <array>
 #include <functional>
@@ -42,8 +42,8 @@ TEST_P(CommunicatorErrors, DifferentCallsAreAMismatchOnBothSides) {
     ranks.run([&](Communicator& comm) {
       std::vector<float> data(4, 1.0f);
       Status status = outcome(variant.call(comm, data, comm.rank() == 1));
-      // A side that needs nothing from the other may have finished before it could know; then its next call
-      // tells.
+      // A side that needs nothing from the other may have finished before it could notice; then its next call
+      // reports the error.
       if (status.ok()) status = outcome(comm.barrier());
       EXPECT_EQ(status.code(), Code::mismatch) << variant.name << ": " << status.to_string();
       EXPECT_EQ(comm.status().code(), Code::mismatch);
@@ -51,7 +51,7 @@ TEST_P(CommunicatorErrors, DifferentCallsAreAMismatchOnBothSides) {
   }
 }
 
-// Without a control plane nobody can be asked: both sides are named, the odd one among them.
+// Without a control plane no rank can be asked, so the error names both sides, one of which is wrong.
 TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
   using Variant = std::function<Work(Communicator&, std::vector<float>&, bool)>;
   const auto type = [](bool odd) { return odd ? DataType::int32 : DataType::float32; };
@@ -67,7 +67,7 @@ TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
       },
       [](Communicator& c, auto& v, bool odd) { return c.all_reduce(v, odd ? ReduceOp::max : ReduceOp::min); },
   };
-  // By messages, two roots may each wait for the other's, which only a control plane can tell.
+  // With messages, two roots may each wait for the other, which only a control plane can notice.
   if (GetParam() == "shared" || GetParam() == "shm") {
     variants.push_back(
         [](Communicator& c, auto& v, bool odd) { return c.reduce(v, ReduceOp::sum, odd ? 1 : 0); });
@@ -91,7 +91,7 @@ TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
   }
 }
 
-// What one rank's function throws fails the collective on all, also on those that have their result.
+// If one rank's function throws, the collective fails on all ranks, even on those that have their result.
 TEST_P(CommunicatorErrors, AUsersOperationThatThrowsFailsOnAllRanks) {
   struct Thrower {
     bool throws = false;
@@ -171,7 +171,7 @@ TEST_P(CommunicatorErrors, ATypeThatIsNoneIsRefused) {
     for (const auto& call : calls) {
       const Status status = outcome(call());
       EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
-      EXPECT_TRUE(contains(status.message(), "99 is no data type")) << status.message();
+      EXPECT_TRUE(contains(status.message(), "99 is not a data type")) << status.message();
     }
     comm.barrier().wait();
   });
@@ -241,8 +241,7 @@ TEST_P(CommunicatorErrors, AnEmptyOneThrows) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorErrors, testing::Values("inproc", "tcp", "shared", "shm"),
-                         name_of_transport);
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorErrors, testing::ValuesIn(all_connections()), name_of_transport);
 
 }  // namespace
 }  // namespace tutti::test

@@ -1,4 +1,4 @@
-// Messages between two ranks, and what they and collectives cost.
+// Tests messages between two ranks, and the costs of messages and collectives.
 
 #include <vector>
 
@@ -20,7 +20,7 @@ TEST_P(CommunicatorMessages, SmallAllReduceOnTwoRanksIsOneFrameEachWay) {
     constexpr int rounds = 10;
     for (int i = 0; i < rounds; ++i) comm.all_reduce(std::span(&value, 1), ReduceOp::sum).wait();
     const auto after = comm.statistics();
-    if (shared) {  // nor a message at all
+    if (shared) {  // and no message at all
       EXPECT_EQ(after.messages_sent, 0u);
       EXPECT_EQ(after.connections, 0);
       return;
@@ -48,7 +48,7 @@ TEST_P(CommunicatorMessages, PointToPoint) {
     EXPECT_EQ(receive.received().source, previous);
     EXPECT_EQ(receive.received().tag, 7u);
     EXPECT_EQ(receive.received().bytes, 4000u);
-    // Any source, any tag, to oneself too.
+    // Receives from any source, with any tag, and from oneself.
     for (int peer = 0; peer < comm.size(); ++peer) comm.send(std::span(out).first(1), peer, 100 + peer);
     int sum = 0;
     for (int i = 0; i < comm.size(); ++i) {
@@ -68,7 +68,7 @@ TEST_P(CommunicatorMessages, ATooSmallReceiveFailsAlone) {
   ranks.run([](Communicator& comm) {
     std::vector<char> data(comm.rank() == 0 ? 100 : 10);
     if (comm.rank() == 0) {
-      EXPECT_TRUE(outcome(comm.send(data, 1)).ok());  // the message is lost at its receiver alone
+      EXPECT_TRUE(outcome(comm.send(data, 1)).ok());  // the message is lost only at its receiver
     } else {
       EXPECT_EQ(outcome(comm.recv(data, 0)).code(), Code::mismatch);
     }
@@ -92,8 +92,7 @@ TEST_P(CommunicatorMessages, BatchExchangesWithEverybody) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorMessages, testing::Values("inproc", "tcp", "shared", "shm"),
-                         name_of_transport);
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorMessages, testing::ValuesIn(all_connections()), name_of_transport);
 
 }  // namespace
 }  // namespace tutti::test

@@ -1,4 +1,4 @@
-// Communicators that are made of others.
+// Tests communicators that are split from others.
 
 #include <chrono>
 #include <optional>
@@ -34,7 +34,7 @@ TEST_P(CommunicatorSplitting, SplitSharesConnections) {
   });
 }
 
-// Some ranks have the new communicator already when the old one fails, others will never have it.
+// When the old communicator fails, some ranks already have the new one, and others will never get it.
 class SplittingByMessages : public OnEachTransport {};
 
 TEST_P(SplittingByMessages, ASplitThatFailsOnSomeRanksLeavesNobodyWaiting) {
@@ -62,8 +62,7 @@ TEST_P(SplittingByMessages, ASplitThatFailsOnSomeRanksLeavesNobodyWaiting) {
 
 INSTANTIATE_TEST_SUITE_P(, SplittingByMessages, testing::Values("inproc", "tcp"), name_of_transport);
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorSplitting, testing::Values("inproc", "tcp", "shared", "shm"),
-                         name_of_transport);
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorSplitting, testing::ValuesIn(all_connections()), name_of_transport);
 
 }  // namespace
 }  // namespace tutti::test

@@ -1,4 +1,4 @@
-// How operations are waited for: deadlines, callbacks, progress.
+// Tests how operations are waited for: deadlines, callbacks, progress.
 
 #include <atomic>
 #include <chrono>
@@ -133,8 +133,7 @@ TEST_P(CommunicatorWaiting, NobodyWaitsAndItStillProgresses) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorWaiting, testing::Values("inproc", "tcp", "shared", "shm"),
-                         name_of_transport);
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorWaiting, testing::ValuesIn(all_connections()), name_of_transport);
 
 }  // namespace
 }  // namespace tutti::test

@@ -8,7 +8,8 @@
 
 namespace tutti::test {
 
-// `OnEachTransport` is what the tests of a communicator's promises stand on: each runs over each transport.
+// `OnEachTransport` is the fixture of the tests of a communicator's promises: each test runs over each
+// transport.
 class OnEachTransport : public testing::TestWithParam<std::string> {
  protected:
   ClusterOptions options() const { return {.transport = GetParam()}; }

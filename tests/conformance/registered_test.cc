@@ -1,5 +1,5 @@
-// Communicator::allocate, and collectives on its memory: in place where all ranks can, staged and right where
-// not.
+// Tests Communicator::allocate and collectives on its memory. They work in place if all ranks can, and
+// otherwise on copies.
 
 #include "collectives/schedule/registered.h"
 
@@ -25,7 +25,7 @@ using Kind = CollectiveKind;
 
 constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce, Kind::broadcast, Kind::all_gather,
                           Kind::reduce_scatter, Kind::gather, Kind::scatter};
-// Of which a vote is worth it.
+// A count for which a vote is worthwhile.
 constexpr std::uint64_t count = 33'001;
 
 // An allocation, cut in two for input and output, each with room for a block of every rank. Ranks' parts
@@ -105,7 +105,7 @@ TEST_P(Registered, BytesAtOddAddresses) {
   });
 }
 
-// One rank after the other has one of its buffers elsewhere; where others need it, all must notice.
+// One rank after the other has one of its buffers elsewhere. If others need that buffer, all must notice.
 TEST_P(Registered, OneRankIsNot) {
   on_each([this](Communicator& comm) {
     const Parts parts(comm, sizeof(std::int32_t));
@@ -203,7 +203,7 @@ TEST_P(Registered, SeveralAndFreedByAndBy) {
       run(comm, test, {live.front()->all().input, live.back()->all().output}, true);
       if (comm.rank() % 2 == 0 && live.size() > 2) live.erase(live.begin() + 1);
     }
-    // This rank's first is not the one that others have first; all are of the same group.
+    // This rank's first allocation is not that of other ranks, but all belong to the same group.
     if (comm.rank() == 0) live.erase(live.begin());
     run(comm, test, live.front()->all(), true);
     if (comm.rank() == 0) live.clear();
@@ -228,21 +228,22 @@ TEST_P(Registered, OutlivesTheHandle) {
   });
 }
 
-// Until the condition holds; not for ever.
+// Waits until the condition holds, with a time limit.
 void wait_until(const std::function<bool()>& condition) {
   for (int i = 0; i < 60'000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// An operation that one rank is slow in: on how many others it has failed meanwhile, and whether it is over.
+// The state of an operation in which one rank is slow: on how many others it has failed, and whether it is
+// over.
 struct Slowness {
   const int others;
   std::atomic<int> failed{0};
   std::atomic<bool> over{false};
 };
 
-// Adds, but where there is a `state`, not before the operation has failed on all other ranks. After that it
-// may read what another rank has got back by then: its own result is lost anyway, and only ranks that are
-// threads of one process let a sanitizer see that.
+// Adds. If there is a `state`, it first waits until the operation has failed on all other ranks. Then it may
+// read memory that another rank has got back. Its own result is lost anyway, and a sanitizer only sees that
+// because the ranks are threads of one process.
 __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const void* right, void* out,
                                                        std::size_t elements, DataType, void* state) {
   if (const auto* const slow = static_cast<const Slowness*>(state))
@@ -253,7 +254,7 @@ __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const v
   }
 }
 
-// A rank is in the middle of an operation that has failed for the others: their buffers are theirs again.
+// A rank is in the middle of an operation that has failed for the others, which may use their buffers again.
 TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
   Slowness slow{size() - 1};
   on_each([&slow](Communicator& comm) {
@@ -279,7 +280,7 @@ TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
   });
 }
 
-// One rank fails where the others wait for it: they hear of it, long before their time is over.
+// One rank fails while the others wait for it. They hear of it long before their deadline.
 TEST_P(Registered, AllocateEndsWithTheCommunicator) {
   for (const std::string transport : {"shared", "shm"}) {
     // All calls count as parts of `allocate`, so that the last rank can carry out its first step, and no
@@ -308,7 +309,7 @@ TEST_P(Registered, AllocateEndsWithTheCommunicator) {
 
 TEST_P(Registered, MoreThanThereCanBeIsRefusedOnAllRanks) {
   on_each([](Communicator& comm) {
-    // The last is what addresses could still hold, but no machine.
+    // The last size fits addresses, but no machine.
     for (const std::size_t bytes :
          {std::numeric_limits<std::size_t>::max(), std::size_t{1} << 62, std::size_t{1} << 46}) {
       try {
@@ -325,7 +326,7 @@ TEST_P(Registered, MoreThanThereCanBeIsRefusedOnAllRanks) {
   });
 }
 
-// Registered with the communicator that it came from: to another one it is memory like any other.
+// Memory is registered with the communicator that allocated it. To another one it is ordinary memory.
 TEST_P(Registered, OrdinaryMemoryToOtherCommunicators) {
   on_each([](Communicator& comm) {
     const Parts parts(comm, sizeof(std::int32_t));
@@ -338,7 +339,7 @@ TEST_P(Registered, OrdinaryMemoryToOtherCommunicators) {
   });
 }
 
-// So much that outputs are written past the caches, in the registered form and through windows.
+// This is so much data that outputs are written past the caches, in the registered form and through windows.
 TEST_P(Registered, MoreThanTheCachesHold) {
   const std::uint64_t large =
       (std::uint64_t{64} << 20) / sizeof(std::int32_t) / 2 / static_cast<std::uint64_t>(size()) + 1'001;
@@ -347,7 +348,7 @@ TEST_P(Registered, MoreThanTheCachesHold) {
     const auto bytes = memory.as<std::byte>().subspan(sizeof(std::int32_t));
     const CaseMemory halves{bytes.first(bytes.size() / 2), bytes.last(bytes.size() / 2)};
     std::vector<Kind> kinds = {Kind::all_reduce, Kind::reduce, Kind::broadcast};
-    // One for each size, all by all sizes: it takes a sanitizer seconds.
+    // There is one case for each size, and each case runs at all sizes, which takes a sanitizer seconds.
     if (!test_all()) kinds = {kinds[static_cast<std::size_t>(comm.size()) % kinds.size()]};
     for (const Kind kind : kinds) {
       CollectiveCase test;

@@ -1,4 +1,4 @@
-// Ranks that share memory: sleepers are woken, and ranks that call different things are told.
+// Tests ranks that share memory: sleepers are woken, and ranks that make different calls get an error.
 
 #include <atomic>
 #include <functional>
@@ -19,8 +19,8 @@ using testing::HasSubstr;
 
 class SharedMemory : public testing::TestWithParam<int> {};
 
-// Nobody polls: every rank sleeps whenever it has to wait, at a different place each time. A call that is
-// missed shows as a timeout.
+// No rank polls: every rank sleeps whenever it has to wait, at a different place each time. A missed wake-up
+// shows as a timeout.
 TEST_P(SharedMemory, SleepersAreWoken) {
   Cluster ranks(GetParam(), {.transport = "shared", .driver = {.spin = std::chrono::nanoseconds(0)}});
   ranks.run([](Communicator& comm) {
@@ -47,7 +47,7 @@ TEST_P(SharedMemory, SleepersAreWoken) {
   });
 }
 
-// Whatever TUTTI_SHM_WINDOW says; elements lie where they may in all of them.
+// Any TUTTI_SHM_WINDOW works: elements are aligned in windows of any size.
 TEST_P(SharedMemory, WindowsOfAnySize) {
   for (const std::uint64_t bytes : {1u, 700u, 1001u, 4097u, 50'001u}) {
     Cluster ranks(GetParam(), {.transport = "shared", .window_bytes = bytes});
@@ -69,8 +69,8 @@ Status ending(Work work) {
   }
 }
 
-// One rank calls something else than the others. Some notice only when they are some operations further on,
-// but all of them do, and hear of both calls.
+// One rank makes another call than the others. Some only notice some operations later, but all of them
+// notice, and learn of both calls.
 TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
   struct Variant {
     const char* name;
@@ -120,7 +120,7 @@ TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
 }
 
 // A call that asks for an algorithm leaves nothing behind for those that do not: what a rank keeps of its
-// last call depends on who drives at that moment, and ranks may keep different things.
+// last call depends on which thread drives at that moment, and ranks may keep different things.
 TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   Cluster ranks(GetParam(), {.transport = "shared", .timeout = std::chrono::seconds(20)});
   ranks.run([](Communicator& comm) {
@@ -155,7 +155,7 @@ TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   });
 }
 
-// Also a rank that does nothing hears of a failure.
+// A rank that does nothing hears of a failure, too.
 TEST_P(SharedMemory, ATimeoutNamesAllWhoAreMissingAndTheyLearnOfIt) {
   Cluster ranks(GetParam(), {.transport = "shared"});
   std::atomic<int> together{0};

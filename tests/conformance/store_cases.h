@@ -8,8 +8,8 @@
 
 namespace tutti::test {
 
-// A kind of store, as the conformance suite uses it: each call of `open` gives a handle of its own on the
-// same store, as another rank would have it.
+// A kind of store, as the conformance suite uses it. Each call of `open` returns a new handle to the same
+// store, like that of another rank.
 class StoreUnderTest {
  public:
   virtual ~StoreUnderTest() = default;

@@ -1,4 +1,4 @@
-// Stores and clients that have a token.
+// Tests stores and clients that have a token.
 #include <chrono>
 #include <string>
 
@@ -62,7 +62,7 @@ TEST(StoreGuard, NothingIsParsedBeforeTheProof) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const SocketAddress address = *parse_address(server->address(), server->port());
   ASSERT_EQ(::connect(fd, address.raw(), address.length), 0);
-  // A request that would set a key, behind an opening that is all right.
+  // A request that would set a key, after a valid opening.
   auto guard = guard_of("guess", {security::Service::store, 0, security::nobody});
   guard.advance(fd);
   const store_wire::ClientHello hello;
@@ -94,7 +94,7 @@ TEST(StoreGuard, HalfOpenConnectionsAreBoundedAndTheOldestGoes) {
   for (const int fd : strangers) close(fd);
 }
 
-// Some round trips lie between the words of a client far away.
+// The messages of a distant client are some round trips apart.
 TEST(StoreGuard, ACrowdFromOneAddressDisplacesItselfOnly) {
   tcp::StoreServerOptions options;
   options.credentials = holder_of("secret");
@@ -120,7 +120,7 @@ TEST(StoreGuard, ACrowdFromOneAddressDisplacesItselfOnly) {
   for (const int fd : crowd) close(fd);
 }
 
-// A client on the host that the crowd comes from, and so slow that the crowd overtakes it.
+// A client on the crowd's own host, so slow that the crowd overtakes it.
 TEST(StoreGuard, ASilentCrowdDisplacesNoClientOfItsHostThatHasBegun) {
   tcp::StoreServerOptions options;
   options.credentials = holder_of("secret");

@@ -17,7 +17,7 @@
 #include "rendezvous/store/tcp/store_client.h"
 #include "rendezvous/store/tcp/wire.h"
 
-// A store's server, its clients, and those who are none.
+// A store's server, its clients, and processes that are not clients.
 namespace tutti::test {
 
 inline Deadline ample() { return Deadline::after(std::chrono::seconds(60)); }
@@ -30,7 +30,7 @@ inline std::shared_ptr<Store> client_of(const tcp::StoreServer& server) {
   return tcp::connect_store(server.address(), server.port(), ample()).take();
 }
 
-// A connection that says what it likes.
+// A `Stranger` is a connection that can send anything.
 class Stranger {
  public:
   explicit Stranger(const tcp::StoreServer& server) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -53,7 +53,7 @@ class Stranger {
     char answer[sizeof(store_wire::ServerHello)];
     EXPECT_EQ(::recv(fd_, answer, sizeof(answer), MSG_WAITALL), static_cast<ssize_t>(sizeof(answer)));
   }
-  // True once the server has closed; what it says before is ignored.
+  // Returns true once the server has closed; what the server sends before is ignored.
   bool is_dropped() {
     const timeval limit = {60, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

@@ -1,4 +1,4 @@
-// Connections that say a hello as clients do, and then little or nothing.
+// Tests connections that send a hello as clients do, and then little or nothing.
 #include <array>
 #include <future>
 #include <vector>
@@ -80,7 +80,7 @@ TEST(StoreStrangers, WhoIsIdleMakesRoomAndWhoHoldsKeysDoesNot) {
   for (const auto& client : more) EXPECT_EQ(client->get("k", ample()).take(), "v");
 }
 
-// As ranks do where the store is for one meeting only; also while they wait.
+// Talks as ranks do with a store that serves one meeting only, also while they wait.
 TEST(StoreStrangers, WhoHasLeftAWillStays) {
   tcp::StoreServerOptions options;
   options.max_connections = 4;
@@ -98,7 +98,7 @@ TEST(StoreStrangers, WhoHasLeftAWillStays) {
   EXPECT_EQ(*read, "v");
 }
 
-// Waits for many long keys that never come: what they take is counted, and ranks are served all the same.
+// Waits for many long keys that never come: their memory is counted, and ranks are still served.
 TEST(StoreStrangers, WhoWaitForALotAreBounded) {
   tcp::StoreServerOptions options;
   options.max_buffered_bytes = std::size_t{2} << 20;
@@ -122,7 +122,7 @@ TEST(StoreStrangers, WhoWaitForALotAreBounded) {
   EXPECT_TRUE(rank->set("k", std::string(std::size_t{1} << 20, 'v'), ample()).ok());
 }
 
-// 10 s is what a stranger has by default.
+// A stranger has 10 s by default.
 TEST(StoreStrangers, AClientThatTakesItsTimeIsNone) {
   tcp::StoreServerOptions options;
   options.greeting_timeout = seconds(3);

@@ -1,4 +1,4 @@
-// Troubles that only the TCP store has: strangers, garbage, clients and servers that die.
+// Tests problems that only the TCP store has: strangers, garbage, clients and servers that die.
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -175,7 +175,7 @@ TEST(TcpStore, AServerThatGoesIsPeerLost) {
   server = nullptr;
   waiter.join();
   EXPECT_EQ(idle->set("k", "v", ample()).code(), Code::peer_lost);
-  // Another server in the same place does not bring the keys back.
+  // Another server at the same address does not bring the keys back.
   tcp::StoreServerOptions options;
   options.port = port;
   server = serve(options);
@@ -194,7 +194,7 @@ int listen_somewhere(SocketAddress& address) {
   return listener;
 }
 
-// A server that accepts and greets but never answers: the request fails, and only it.
+// A server accepts and greets but never answers. Only that request fails.
 TEST(TcpStore, ASilentServerIsATimeout) {
   SocketAddress address;
   const int listener = listen_somewhere(address);
@@ -205,7 +205,7 @@ TEST(TcpStore, ASilentServerIsATimeout) {
       const store_wire::ServerHello hello;
       EXPECT_EQ(send(accepted.back(), &hello, sizeof(hello), MSG_NOSIGNAL),
                 static_cast<ssize_t>(sizeof(hello)));
-      // One answer, to the question whether there is one.
+      // Only the first connection gets an answer.
       if (i > 0) continue;
       EXPECT_EQ(send(accepted.back(), "\0\0\0\0", 4, MSG_NOSIGNAL), 4);
     }
@@ -257,7 +257,7 @@ TEST(TcpStore, ConnectErrorsSayWhatIsWrong) {
       tcp::connect_store(server->address(), server->port(), ample(), {.nonce = server->nonce()}).ok());
 }
 
-// The first attempt is answered, by another session's store; those that follow are not.
+// Another session's store answers the first attempt; later ones get no answer.
 TEST(TcpStore, AnAttemptThatRunsOutOfTimeDoesNotHideWhatIsWrong) {
   SocketAddress address;
   const int listener = listen_somewhere(address);
@@ -290,7 +290,7 @@ TEST(TcpStore, PortInUseIsNamed) {
       << status.to_string();
   options.addresses = {""};
   EXPECT_NE(tcp::StoreServer::create(options).status().message().find("is in use"), std::string::npos);
-  // A range goes on to the next one.
+  // If a port is taken, the next port of the range is tried.
   options.addresses = {"127.0.0.1"};
   options.last_port = static_cast<std::uint16_t>(std::min(65535, server->port() + 200));
   EXPECT_GT(serve(options)->port(), server->port());
@@ -346,7 +346,7 @@ TEST(TcpStore, MemoryIsCapped) {
   EXPECT_TRUE(client->set("b", std::string(9000, 'b'), ample()).ok());
 }
 
-// While the process has no descriptors left, the server neither spins nor forgets who waits in line.
+// While the process has no descriptors left, the server neither spins nor forgets clients that wait in line.
 TEST(TcpStore, SurvivesRunningOutOfDescriptors) {
   const auto server = serve();
   const auto client = client_of(*server);

@@ -173,7 +173,7 @@ TEST_P(StoreConformance, ConcurrentCompareSetsHaveOneWinner) {
   EXPECT_EQ(wins, rounds);
 }
 
-// A counter made of compare_set alone loses no increment.
+// A counter that only uses compare_set loses no increment.
 TEST_P(StoreConformance, ConcurrentCompareSetsChain) {
   constexpr int threads = 6, each = 25;
   ASSERT_TRUE(open()->set("chain", "0", ample()).ok());

@@ -23,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A store in a process of its own, which can be stopped.
+// A store in its own process, which can be stopped.
 class StoreProcess {
  public:
   StoreProcess() {
@@ -119,7 +119,7 @@ TEST(StoreWills, AWillIsDoneWhenItsConnectionEnds) {
   EXPECT_EQ(watcher->set_will(keys, std::string(5000, 'x'), ample()).code(), Code::invalid_argument);
 }
 
-// Nobody has died if the store goes. Each waits for the will of the other: one of them ends first.
+// No client has died if the store goes away. Each waits for the other's will, and one of them ends first.
 TEST(StoreWills, NoWillIsDoneByAStoreThatEnds) {
   auto server = serve();
   const std::array clients = {client_of(*server), client_of(*server)};
@@ -134,7 +134,7 @@ TEST(StoreWills, NoWillIsDoneByAStoreThatEnds) {
   for (auto& wait : waits) EXPECT_EQ(wait.get().status().code(), Code::peer_lost);
 }
 
-// A client that gives up waiting for an answer connects anew for its next call.
+// A client that gives up waiting for an answer connects again for its next call.
 TEST(StoreWills, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   const StoreProcess store;
   const auto client = store.client();
@@ -163,7 +163,7 @@ class Meeting {
           return exchange(keys, introduction(rank), options, ample()).status();
         })) {}
 
-  // It waits for the other rank, or for the store: so many times more than it has.
+  // It waits for the other rank, or for the store, many times longer than it has.
   bool goes_on_waiting(int times) {
     return eventually([this, until = asked_ + times] { return asked_ >= until; });
   }
@@ -176,7 +176,7 @@ class Meeting {
   std::future<Status> outcome_;
 };
 
-// Longer than a rank waits for an answer, and than it then tries to connect anew.
+// This is longer than a rank waits for an answer plus the time in which it then tries to connect again.
 TEST(StoreWills, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
   const std::array<StoreProcess, 2> stores;
   Meeting first[] = {{stores[0], 0}, {stores[1], 1}};

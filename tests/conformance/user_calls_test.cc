@@ -1,5 +1,5 @@
-// Errors speak of what the user has called: `split`, `allocate` and `init` are carried out by collectives
-// that nobody has called, and algorithms have names.
+// Errors name the user's call: `split`, `allocate` and `init` use collectives that the program has not
+// called. Algorithms have names.
 
 #include <array>
 #include <functional>
@@ -36,7 +36,7 @@ class UserCalls : public testing::TestWithParam<std::string> {
  protected:
   using Call = std::function<void(Communicator&)>;
 
-  // Rank 1 of two makes another call than rank 0: what both are told.
+  // Rank 1 of two makes another call than rank 0. Returns the errors of both.
   std::array<std::string, 2> mismatch_of(const Call& usual, const Call& odd) {
     Cluster ranks(2, {.transport = GetParam()});
     std::array<std::string, 2> texts;
@@ -49,7 +49,7 @@ class UserCalls : public testing::TestWithParam<std::string> {
     return texts;
   }
 
-  // Rank `who` of two makes a call to which the other one never comes: what it is told.
+  // Rank `who` of two makes a call that the other rank never makes. Returns its error.
   std::string timeout_of(int who, const Call& call, Composite part_of = Composite::none) {
     Cluster ranks(2,
                   {.transport = GetParam(), .timeout = std::chrono::milliseconds(300), .part_of = part_of});
@@ -108,7 +108,7 @@ TEST_P(UserCalls, ATimeoutSaysWhatTheUserWaitsIn) {
   for (const std::string& text : {split, allocate}) EXPECT_THAT(text, Not(speaks_of_our_collectives()));
 }
 
-// What is measured while the ranks meet, and what they agree on then.
+// Measuring and agreeing on costs while the ranks meet are called `init` in errors.
 TEST_P(UserCalls, WhatInitDoesReadsAsInit) {
   const Topology one_host(std::array{0, 0});
   for (const bool measuring : {false, true}) {
@@ -120,7 +120,7 @@ TEST_P(UserCalls, WhatInitDoesReadsAsInit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, UserCalls, testing::Values("inproc", "tcp", "shared", "shm"),
+INSTANTIATE_TEST_SUITE_P(All, UserCalls, testing::ValuesIn(all_connections()),
                          [](const auto& parameter) { return parameter.param; });
 
 }  // namespace

@@ -90,7 +90,7 @@ int times(const std::string& text, const std::string& part) {
   return count;
 }
 
-// What the two ranks of a job say about ports that others can reach, each.
+// Returns how often each of the two ranks of a job warns of a port that others can reach.
 int open_port_warnings(const Process::Environment& variables, bool reachable = true) {
   Job job(2, variables, 0);
   if (reachable) {
@@ -100,7 +100,7 @@ int open_port_warnings(const Process::Environment& variables, bool reachable = t
   for (int rank = 0; rank < 2; ++rank) job.start(rank);
   EXPECT_TRUE(job.are_ready()) << job[0].report() << job[1].report();
   job.expect_good_end();
-  const std::string text = "without a token, so that everybody who reaches the port may connect";
+  const std::string text = "without a token, so that any process that reaches the port may connect";
   EXPECT_EQ(times(job[0].err(), text), times(job[1].err(), text));
   return times(job[0].err(), text);
 }
@@ -121,7 +121,7 @@ TEST(Authentication, OpenPortsAreWarnedOfOnce) {
   EXPECT_THAT(info.out() + info.err(), Not(HasSubstr("without a token")));
 }
 
-// Where there is another interface, listening there would be warned of.
+// If there is another interface, the log would warn of listening there.
 TEST(Authentication, AWorldOfOneListensOnLoopbackOnly) {
   Job alone(1, {{"TUTTI_INIT_METHOD", std::nullopt}});
   ASSERT_TRUE(alone.are_ready()) << alone[0].report();
@@ -137,7 +137,7 @@ TEST(Authentication, WeakTokensAreWarnedOfOnce) {
     job.expect_good_end();
     return job[0].err();
   };
-  EXPECT_EQ(times(err_of({{"TUTTI_TOKEN", "fifteen bytes.."}}), "the token has less than 16 bytes"), 1);
+  EXPECT_EQ(times(err_of({{"TUTTI_TOKEN", "fifteen bytes.."}}), "the token has fewer than 16 bytes"), 1);
   EXPECT_THAT(err_of({{"TUTTI_TOKEN", token}}), Not(HasSubstr("warn")));
   std::ofstream(folder / "token") << token << "\n";
   for (const mode_t mode : {0644, 0640}) {
@@ -165,7 +165,7 @@ TEST(Authentication, AnEmptyTokenIsAnErrorAndNotOpen) {
   }
 }
 
-// Of a process and what is below it.
+// Returns the processes that have `needle` on their command line.
 std::string command_lines(const std::string& needle) {
   std::string found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

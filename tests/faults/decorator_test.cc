@@ -40,7 +40,7 @@ std::vector<CollectiveCase> cases() {
 
 class Decorator : public testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
-  // All collectives, one after the other, until one fails, with this fault at the culprit's.
+  // Runs all collectives, one after the other, until one fails. One rank has this fault.
   std::vector<Outcome> run(const TransportFault& fault, std::chrono::milliseconds timeout) {
     ClusterOptions options;
     options.transport = std::get<0>(GetParam());
@@ -67,10 +67,10 @@ class Decorator : public testing::TestWithParam<std::tuple<std::string, int>> {
     });
     return outcomes;
   }
-  // Of an operation that nobody can complete; otherwise never reached.
+  // The deadline of an operation that cannot complete; others never reach it.
   static constexpr std::chrono::milliseconds short_time{400};
   static constexpr std::chrono::milliseconds long_time{60'000};
-  // At the beginning, and in the middle of this and that; of two ranks none sends more than nine messages.
+  // Returns messages at the beginning and later. With two ranks, no rank sends more than nine messages.
   static std::vector<std::uint64_t> points() {
     return std::get<1>(GetParam()) == 2 ? std::vector<std::uint64_t>{0, 1, 2, 5, 7}
                                         : std::vector<std::uint64_t>{0, 1, 2, 5, 11, 17};
@@ -84,8 +84,8 @@ TEST_P(Decorator, LateMessagesDoNoHarm) {
   }
 }
 
-// Only the time that is over shows it. The leader of the question who is late is told by control connections,
-// which these ranks do not have; each says whom it waits for.
+// Only the timeout shows the loss. These ranks have no control connections over which the leader could ask
+// which rank is late, so each error names the rank that it waits for.
 TEST_P(Decorator, ALostMessageIsATimeout) {
   for (const std::uint64_t at : {0, 3}) {
     for (const Outcome& outcome :

@@ -1,4 +1,4 @@
-// Ranks that do not call the same, or do not come at all.
+// Ranks that make different calls, or none at all.
 
 #include <csignal>
 #include <cstdio>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 class Differ : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-// Whatever it is that differs: all ranks get `mismatch`, and read both calls.
+// Whatever differs, all ranks get `mismatch`, and the error shows both calls.
 TEST_P(Differ, IsAMismatchOnAllRanks) {
   const auto& [size, transport] = GetParam();
   for (const std::string what : {"kind", "size", "type", "op", "root", "order", "way"}) {
@@ -48,8 +48,8 @@ struct Pair {
   std::string what, odd, usual;
 };
 
-// Whom each of three ranks blames where one of them calls something else: that one, or nobody (-1). All are
-// told of it in words that mean the same on every rank.
+// Returns the rank that each of three ranks blames if one of them makes another call: that one, or none (-1).
+// All get an error that means the same on every rank.
 std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
   std::vector<int> blamed;
   for (int rank = 0; rank < world.size(); ++rank) {
@@ -73,8 +73,8 @@ std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
   return blamed;
 }
 
-// Each of three ranks in turn: where all have called in good time the majority is known, and all blame that
-// one. On a busy machine it takes some runs until they do.
+// Each of three ranks in turn: if all have called in time, the majority is known, and all blame that rank. On
+// a busy machine that may take several runs.
 TEST_P(OddOne, IsBlamedByAllRanks) {
   const std::vector<Pair> pairs = {
       {"kind", "broadcast(count=3000, float32, root=0)", "all_reduce(count=3000, float32, sum)"},
@@ -132,7 +132,7 @@ TEST_P(Late, IsNamedByTheTimeout) {
   }
 }
 
-// It cannot even say that it is late. The heartbeat limit is far away.
+// A stopped rank cannot even say that it is late. The heartbeat limit is far away.
 TEST_P(Late, IsNamedAlsoWhenStopped) {
   const auto& [size, transport] = GetParam();
   for (const int who : {0, size - 1}) {
@@ -149,7 +149,7 @@ TEST_P(Late, IsNamedAlsoWhenStopped) {
   }
 }
 
-// The communicator fails while it is still being asked who is late.
+// The communicator fails while the leader is still asking which rank is late.
 TEST_P(Late, LeavesNothingToDoBehind) {
   const auto& [size, transport] = GetParam();
   FaultWorld world(size, {"hasty", std::to_string(size - 1)}, {.transport = transport});

@@ -1,4 +1,4 @@
-// Nothing readable is on the wire, and only the ranks of the job are at its ends.
+// Packets contain no readable data, and only the ranks of the job take part.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 constexpr const char* token = "4d7c1f0a93b25e68";
 const std::string pattern = "a known pattern.";  // as often as it fits into a packet
 
-// Everything that goes over the interfaces of this thread's network namespace.
+// Captures all packets on the interfaces of this thread's network namespace.
 class Capture {
  public:
   Capture() : socket_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, htons(ETH_P_ALL))) {
@@ -41,7 +41,7 @@ class Capture {
     over_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  // Packets that hold the text.
+  // Returns the number of packets that contain the text.
   int count(const std::string& text) const {
     return static_cast<int>(std::ranges::count_if(
         packets_, [&](const std::string& packet) { return packet.find(text) != packet.npos; }));
@@ -74,7 +74,7 @@ struct Found {
   std::size_t packets = 0;
 };
 
-// Of what a job of three ranks says while it meets and works.
+// Captures the packets of a job of three ranks while it meets and works.
 Found capture(const Process::Environment& environment) {
   Found found;
   std::thread([&] {

@@ -11,7 +11,7 @@
 
 namespace tutti::test {
 
-// How a rank told of a failure.
+// A `Failure` is a rank's report of a failure.
 struct Failure {
   std::int64_t when = 0;  // monotonic nanoseconds
   std::string code;
@@ -20,7 +20,7 @@ struct Failure {
 
 std::int64_t monotonic_now();
 
-// Ranks that run fault_rank, to whom something is about to happen.
+// Ranks that run fault_rank, to which the test does something.
 class FaultWorld {
  public:
   struct Options {
@@ -32,11 +32,11 @@ class FaultWorld {
 
   int size() const { return static_cast<int>(ranks_.size()); }
   Process& rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
-  // All have met and are at it. Otherwise a test failure.
+  // Waits until all ranks have met and are working. Anything else is a test failure.
   bool ready();
-  // A rank's report of its failure; none if it says nothing in good time.
+  // Returns a rank's report of its failure, or nothing if it does not report in time.
   std::optional<Failure> failure(int number);
-  // Waits until a rank goes on in a world of that size; the milliseconds that the agreement took it.
+  // Waits until a rank goes on in a world of that size. Returns the milliseconds that the agreement took.
   std::optional<double> shrunk(int number, int size);
   // "rank 2 (host h, pid 4711)" without the host.
   bool names(const std::string& message, int number);
@@ -50,7 +50,7 @@ class FaultWorld {
 // The options of the command line: `--runs N`, `--seed S`.
 std::uint64_t argument(const std::string& name, std::uint64_t otherwise);
 
-// The value below which so many of a hundred lie.
+// Returns the given percentile.
 double percentile(std::vector<double> values, double percent);
 
 }  // namespace tutti::test

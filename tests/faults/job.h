@@ -19,19 +19,19 @@ struct Job {
   std::uint16_t port = unused_port();
   int size;
   Process::Environment environment;
-  std::string text;  // that the ranks send each other
+  std::string text;  // the text that the ranks send each other
   std::vector<std::unique_ptr<Process>> ranks;
 
-  // Over TCP, and from `variables`; starts those below `started`.
+  // Ranks use TCP and `variables`. Those below `started` are started at once.
   Job(int world_size, Process::Environment variables, int started);
   explicit Job(int world_size, Process::Environment variables = {})
       : Job(world_size, std::move(variables), world_size) {}
 
   Process& operator[](int rank) { return *ranks[static_cast<std::size_t>(rank)]; }
-  // One more, with other settings perhaps.
+  // Starts one more rank, possibly with other settings.
   Process& start(int rank, const Process::Environment& changes = {});
   bool are_ready();
-  // All end, and none has noticed anything.
+  // Expects that all end and none has noticed anything.
   void expect_good_end();
 };
 

@@ -1,4 +1,4 @@
-// SIGKILL of any rank during any collective: all others learn who it was, and go on without it.
+// SIGKILL of any rank during any collective: all others learn which rank it was, and go on without it.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*Kill*' --runs 50 --seed 7
 
@@ -23,8 +23,8 @@ const std::vector<std::string> kinds = {"all_reduce", "reduce",  "broadcast", "a
 
 class Kill : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-// One run: a victim, a collective, a size and a moment drawn from the generator. The times, in milliseconds,
-// after which the others knew, and that it took them to shrink.
+// Runs once with a random victim, collective, size and moment. Returns the times in milliseconds until the
+// others knew, and that they took to shrink.
 struct Times {
   std::vector<double> noticed, shrunk;
 };
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(, Kill, testing::Combine(testing::Values(2, 5, 16), tes
                            return std::get<1>(each.param) + std::to_string(std::get<0>(each.param));
                          });
 
-// Nobody calls anything, so nobody waits for the victim either.
+// No rank calls anything, so no rank waits for the victim either.
 TEST(KillIdle, IsNoticedByAll) {
   for (const int size : {2, 3, 16}) {
     FaultWorld world(size, {"idle"}, {});
@@ -96,7 +96,7 @@ TEST(KillIdle, IsNoticedByAll) {
   }
 }
 
-// The victim is in another communicator than half of those who are told.
+// The victim is in another communicator than half of the ranks that are told.
 TEST(KillSplit, IsNoticedInAllCommunicators) {
   for (const std::string transport : {"tcp", "shm"}) {
     FaultWorld world(6, {"split", "all_reduce", "1000"}, {.transport = transport});

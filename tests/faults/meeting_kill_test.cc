@@ -1,5 +1,5 @@
 // SIGKILL of any rank at any time from the moment at which the store knows it until all ranks have met: all
-// others learn who it was, long before their time is over.
+// others learn which rank it was, long before their deadline.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*MeetingKill*' --runs 200 --seed 7
 
@@ -26,7 +26,7 @@ struct Start {
   int size;
   std::string transport;
   int absent;         // a rank that is stopped before it can come; -1: none
-  std::string store;  // of somebody; empty: rank 0 serves one
+  std::string store;  // of another process; empty: rank 0 serves one
 };
 
 FaultWorld::Options options_of(const Start& start) {
@@ -46,7 +46,7 @@ bool is_known(Process& rank) {
   return true;
 }
 
-// How long a start takes in which nothing happens, from there on.
+// Returns how long an undisturbed start takes from that moment on.
 microseconds undisturbed(const Start& start) {
   FaultWorld world(start.size, {"idle"}, options_of(start));
   for (int rank = 0; rank < start.size; ++rank) EXPECT_TRUE(is_known(world.rank(rank)));

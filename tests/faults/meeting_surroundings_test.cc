@@ -1,4 +1,4 @@
-// Ranks that cannot meet for lack of what a host usually has say what it is.
+// Ranks that cannot meet because the host lacks something say what it lacks.
 #include <chrono>
 #include <csignal>
 #include <deque>
@@ -27,7 +27,7 @@ Process rank_of_two(int rank, const std::vector<std::string>& command, const std
                            {"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(unused_port())}});
 }
 
-// Enough for a store to listen, but not for anybody to come in.
+// Enough for a store to listen, but not to accept a connection.
 TEST(MeetingWithFewDescriptors, SaysSo) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";
@@ -58,12 +58,11 @@ TEST(MeetingWithoutLoopback, SaysSo) {
   EXPECT_EQ(job.wait(), 1) << job.report();
   EXPECT_NE(job.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
       << job.report();
-  // Nobody has waited for what cannot come.
+  // No rank has waited for something that cannot happen.
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(100));
 }
 
-// The ranks meet, and then nothing leads from one to the other: what they do by themselves in `init` has no
-// other name than that.
+// The ranks meet, and then there is no path between them. The errors name `init` as the call.
 TEST(MeetingWithoutAWay, SpeaksOfInit) {
   FaultWorld world(
       2, {"idle"},
@@ -73,13 +72,13 @@ TEST(MeetingWithoutAWay, SpeaksOfInit) {
     const auto failure = world.failure(rank);
     ASSERT_TRUE(failure) << world.report();
     EXPECT_EQ(failure->code, "peer_lost") << failure->message;
-    // All show what the first of them has noticed.
+    // All ranks show the error that the first of them noticed.
     EXPECT_TRUE(failure->message.starts_with("rank ")) << failure->message;
     EXPECT_NE(failure->message.find(": init() "), std::string::npos) << failure->message;
   }
 }
 
-// Two ranks in a network of their own, in which a firewall does something to the ports of each of `blocked`.
+// Two ranks in a separate network, in which a firewall blocks the ports of each rank in `blocked`.
 class BehindAFirewall {
  public:
   BehindAFirewall(const std::string& verdict, const std::vector<int>& blocked, const std::string& limit) {
@@ -114,7 +113,7 @@ class BehindAFirewall {
   std::deque<Process> ranks_;
 };
 
-// The thread's network is that of the processes that it starts.
+// Processes inherit the network of the thread that starts them.
 void behind_a_firewall(const std::string& verdict, const std::vector<int>& blocked, const std::string& limit,
                        const std::function<void(std::deque<Process>&)>& check) {
   std::string why_not;
@@ -167,7 +166,7 @@ TEST(MeetingWithAStoppedRank, KeepsTheLimit) {
     world.rank(victim).signal(SIGSTOP);
     for (int rank = 0; rank < world.size(); ++rank) {
       if (rank == victim) continue;
-      // It may have come in time all the same.
+      // It may have arrived in time anyway.
       const bool ended = world.rank(rank).wait_for_output("failed ") || world.rank(rank).out() == "ready\n";
       EXPECT_TRUE(ended) << world.report();
     }

@@ -1,4 +1,5 @@
-// Ranks that wait in vain say where and for whom; ranks of one host meet under mpirun by themselves.
+// Ranks that wait in vain say where and for which ranks. Ranks of one host meet under mpirun without
+// settings.
 #include <chrono>
 #include <string>
 #include <thread>
@@ -38,7 +39,7 @@ TEST(MeetingWait, IsSpokenOf) {
     EXPECT_TRUE(says(*rank, "has waited for 1")) << rank->report();
   }
   EXPECT_TRUE(says(alone, "for a store at 127.0.0.1:" + other)) << alone.report();
-  EXPECT_TRUE(says(misled, "at " + far + ", which is no address of rank 0's host")) << misled.report();
+  EXPECT_TRUE(says(misled, "at " + far + ", which is not an address of rank 0's host")) << misled.report();
 }
 
 TEST(MeetingUnderMpirun, OnOneHostNeedsNoPlace) {

@@ -1,5 +1,5 @@
-// Ranks between which somebody stands: slow and lossy paths, a path that ends, and one who listens and says
-// it all again.
+// Ranks with a process between them: slow and lossy paths, a path that ends, and an eavesdropper that says it
+// all again.
 #include <map>
 #include <numeric>
 #include <optional>
@@ -21,9 +21,9 @@ using testing::HasSubstr;
 
 constexpr const char* listened_on = "127.0.0.2";
 constexpr const char* advertised = "127.0.0.3";
-constexpr int ports_each = 4;  // data, control, a store; and one in case
+constexpr int ports_each = 4;  // data, control, a store, and a spare one
 
-// A job whose connections all lead through a proxy; the store's too, but for rank 0's own.
+// A job whose connections all lead through a proxy, including those to the store, except for rank 0's.
 class Proxied : public testing::Test {
  protected:
   void start(int size, Process::Environment variables, int started) {
@@ -80,10 +80,10 @@ TEST_F(Proxied, ACutIsALostPeerAfterTheLimit) {
   }
 }
 
-// The answer of a port to bytes that were sent to it once before.
+// Returns the answer of a port to bytes that are sent to it a second time.
 std::string replay(const TcpProxy::Record& record) {
   const int descriptor = connect_to(listened_on, record.port);
-  if (descriptor < 0) return "nobody there";
+  if (descriptor < 0) return "nothing listens";
   send(descriptor, record.said.data(), record.said.size(), MSG_NOSIGNAL);
   std::string answer;
   for (;;) {
@@ -109,7 +109,7 @@ void expect_refused(const TcpProxy::Record& record) {
   ASSERT_GE(record.answered.size(), 2 * notice);
   ASSERT_EQ(record.answered[notice + verdict], 2);  // it was accepted then
   const std::string answer = replay(record);
-  // Another nonce, then that the proof is none, and nothing else.
+  // The port sends another nonce, then a refusal of the proof, and nothing else.
   ASSERT_LE(answer.size(), 2 * notice);
   ASSERT_GE(answer.size(), notice);
   EXPECT_EQ(answer[verdict], 1);
@@ -120,7 +120,7 @@ void expect_refused(const TcpProxy::Record& record) {
 
 TEST_F(Proxied, ARecordedHandshakeIsWorthNothing) {
   start(3, {{"TUTTI_TOKEN", "4d7c1f0a93b25e68"}}, 2);
-  // The store's, while it serves.
+  // The store's port, while it serves.
   const auto to_the_store = [&] {
     for (const TcpProxy::Record& record : proxy_->records()) {
       if (record.port == first_port_ && record.answered.size() > 2 * notice) return record;
@@ -132,7 +132,7 @@ TEST_F(Proxied, ARecordedHandshakeIsWorthNothing) {
   expect_refused(to_the_store());
   start_rank(2);
   ASSERT_TRUE(job_->are_ready()) << reports();
-  // Everybody's data and control ports.
+  // The data and control ports of all ranks.
   std::map<std::uint16_t, TcpProxy::Record> by_port;
   for (const TcpProxy::Record& record : proxy_->records()) {
     if (record.port != first_port_ && record.answered.size() >= 2 * notice) by_port[record.port] = record;

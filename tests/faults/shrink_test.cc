@@ -1,4 +1,4 @@
-// Survivors agree on who is left, also when several ranks die, at any moment.
+// Survivors agree on which ranks are left, also when several ranks die, at any moment.
 
 #include <csignal>
 #include <random>
@@ -60,7 +60,7 @@ TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   }
 }
 
-// One comes when the others have given up once, or more often: they meet all the same.
+// One rank calls after the others have given up at least once. They still meet.
 TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   for (const int who : {0, 2}) {
     FaultWorld world(3, {"again", std::to_string(who)},
@@ -70,7 +70,7 @@ TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   }
 }
 
-// The leader, too, but not before all know what has been decided: none is left alone.
+// The leader ends, too, but not before all know the decision, so none is left alone.
 TEST_P(Shrink, AllMayLeaveAtOnceAfterwards) {
   for (std::uint64_t run = 0; run < argument("runs", 20); ++run) {
     FaultWorld world(6, {"part"}, {.transport = GetParam()});
@@ -95,7 +95,7 @@ TEST_P(Shrink, HalfOrLessIsRefused) {
   }
 }
 
-// Stopped for longer than the limit, the others gone on: it does not disturb them.
+// A rank is stopped for longer than the limit, and the others go on. It does not disturb them.
 TEST_P(Shrink, AStoppedRankIsLeftBehindAndStaysOutside) {
   FaultWorld world(4, looping("1", "0"), {.transport = GetParam(), .heartbeat = "3s"});
   ASSERT_TRUE(world.ready());
@@ -108,7 +108,7 @@ TEST_P(Shrink, AStoppedRankIsLeftBehindAndStaysOutside) {
   EXPECT_THAT(failure->message, HasSubstr("stays outside"));
   EXPECT_EQ(world.rank(0).wait(), 0) << world.report();
   EXPECT_FALSE(world.rank(1).wait(std::chrono::milliseconds(500))) << world.report();
-  // They are still at it.
+  // They are still working.
   world.rank(3).signal(SIGKILL);
   for (const int rank : {1, 2}) ASSERT_TRUE(world.shrunk(rank, 2)) << world.report();
 }

@@ -1,4 +1,4 @@
-// Ranks of which nothing is heard: stopped, or busy.
+// Tests ranks that are silent because they are stopped, or busy.
 
 #include <csignal>
 #include <cstdio>
@@ -36,7 +36,7 @@ TEST_P(Stopped, IsLostOnAllRanksAfterTheLimitAndStaysOutside) {
 INSTANTIATE_TEST_SUITE_P(, Stopped, testing::Values("tcp", "shm"),
                          [](const auto& each) { return each.param; });
 
-// Every rank was stopped for longer than the limit, as with a suspended job: nobody is lost.
+// Every rank was stopped for longer than the limit, as with a suspended job. No rank is lost.
 TEST(Silence, OfAllRanksAtOnceIsForgiven) {
   FaultWorld world(3, {"idle"}, {.heartbeat = "3s"});
   ASSERT_TRUE(world.ready());

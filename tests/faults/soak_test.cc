@@ -1,4 +1,4 @@
-// The soak (soak/main.cc) for a short while, and that what it does depends on nothing but its seed.
+// Runs the soak (soak/main.cc) for a short while, and checks that its actions depend only on its seed.
 #include <fstream>
 #include <random>
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 
 class Soak : public testing::Test {
  protected:
-  // The log of a run; everything in it went as planned.
+  // Returns the log of a run, in which everything must have gone as planned.
   std::string log_of(const std::string& name, std::vector<std::string> options) {
     const std::string log = folder_ / name;
     options.insert(options.begin(), {std::string(TUTTI_BIN_DIR) + "/tests/soak", "--log", log});

@@ -1,4 +1,4 @@
-// Processes that are none of the job's: they neither disturb it nor make it grow.
+// Processes that do not belong to the job neither disturb it nor make its memory grow.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-// As many descriptors as this process may have.
+// Raises the limit of descriptors as far as this process may.
 void allow_many_descriptors() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -51,7 +51,7 @@ std::vector<std::string> greetings() {
   return all;
 }
 
-// Says all of that; half of them stay, and every fifth ends like a port scan.
+// Opens connections that send all of this. Half of them stay, and every fifth ends like a port scan.
 std::vector<LoopbackSocket> bother(std::uint16_t port) {
   std::vector<LoopbackSocket> kept;
   int number = 0;
@@ -97,7 +97,7 @@ TEST_P(Strangers, AtThePortsOfARunningJob) {
   job.expect_good_end();
 }
 
-// They have been answered that they are not welcome, and do not stop talking.
+// They have been told that they are not welcome, but do not stop sending.
 TEST_P(Strangers, WhoTalkOnAfterTheyHaveBeenTurnedAway) {
   Job job(2, environment());
   ASSERT_TRUE(job.are_ready()) << job[0].report();
@@ -170,11 +170,11 @@ TEST_P(Strangers, AtTheStoreBeforeTheRanksHaveMet) {
   job.expect_good_end();
 }
 
-// One each is enough to break a job of Gloo's.
+// One stranger at each port is enough to break a Gloo job.
 TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   Job job(2, environment(), 1);
-  // Both know only the way to the store; whatever port the first listens on is visited before the second is
-  // there.
+  // Both ranks only know the store. Strangers connect to every port of the first rank before the second
+  // arrives.
   std::vector<LoopbackSocket> kept;
   for (int attempt = 0; attempt < 6000 && kept.empty(); ++attempt) {
     for (const std::uint16_t port : listening_ports(job[0].pid())) kept.emplace_back(port);
@@ -186,8 +186,7 @@ TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   job.expect_good_end();
 }
 
-// Connections to every port that the ranks listen on, as fast as they come, from before the ranks meet until
-// they work.
+// Connects to every port of the ranks as fast as possible, from before the ranks meet until they work.
 TEST_P(Strangers, AFloodWhileTheRanksMeet) {
   allow_many_descriptors();
   Job job(3, environment(), 1);
@@ -223,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Open, Strangers, ::testing::Values(""));
 INSTANTIATE_TEST_SUITE_P(Token, Strangers, ::testing::Values("a token for this test"));
 
 TEST(Descriptors, RunOutAndComeBack) {
-  // So few that strangers can take them all.
+  // The process has so few descriptors that strangers can take them all.
   Job job(2, {{"TUTTI_LOG_LEVEL", "error"}}, 0);
   const std::vector<std::string> words = {
       "sh", "-c",
@@ -257,7 +256,7 @@ void expect_ranks_to_meet_among(const std::string& what_strangers_say) {
   for (int i = 0; i < 200; ++i) {
     strangers.emplace_back(port);
     strangers.back().say(what_strangers_say);
-    // So that it is answered before others come in its place.
+    // This gives the server time to answer before other connections displace the stranger.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   Job job(3, {{"TUTTI_INIT_METHOD", std::nullopt}, {"TUTTI_STORE", "127.0.0.1:" + std::to_string(port)}});

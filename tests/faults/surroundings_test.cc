@@ -1,4 +1,4 @@
-// Trouble that the machine, or the program around it, makes for a rank.
+// Tests ranks in a difficult environment: the machine, or the program around them.
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -61,7 +61,7 @@ TEST_P(Interrupted, ByAlarmsAllTheTime) {
   Process::Environment variables = {{"TUTTI_TRANSPORTS", encrypted ? "tcp" : GetParam()}};
   if (encrypted) variables.insert({{"TUTTI_TOKEN", "of this test"}, {"TUTTI_TLS", "1"}});
   Ranks ranks(3, {"alarms", "1"}, variables);
-  // The first come long before the one that serves the store.
+  // The first ranks start long before the one that serves the store.
   for (const int rank : {2, 1}) ranks.start(rank);
   EXPECT_FALSE(ranks.all().front().wait(std::chrono::milliseconds(300)));
   ranks.start(0);
@@ -83,7 +83,7 @@ TEST_P(Forked, ChildrenAreRefusedAndParentsGoOn) {
   ranks.expect_good_end();
 }
 
-// A data loader's workers, which inherit all that there is and know nothing of it.
+// These are like a data loader's workers, which inherit everything and do not know of it.
 TEST_P(Forked, ChildrenOfABusyParentEndAndDisturbNobody) {
   Ranks ranks(2, {"workers"}, {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.start_all();
@@ -106,8 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
     , Destroyed, testing::Combine(testing::Values("main", "then", "abort"), testing::Values("tcp", "shm")),
     [](const auto& each) { return std::get<0>(each.param) + "_" + std::get<1>(each.param); });
 
-// Whatever it is that cannot be opened: it is said, in time, by the rank that lacks it or by who waits for
-// it.
+// The rank that cannot open something, or a rank that waits for it, reports that in time.
 TEST(FewDescriptors, AreAClearError) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";
@@ -129,7 +128,8 @@ TEST(FewDescriptors, AreAClearError) {
         told |= rank.err().find(words) != std::string::npos;
       report += rank.report();
     }
-    // With enough to begin with, but not for all connections, others may be the first to give it up.
+    // If a rank has enough descriptors to begin with, but not for all connections, others may give it up
+    // first.
     EXPECT_EQ(report.find(": :"), std::string::npos) << report;
     EXPECT_TRUE(told || !failed || report.find("peer_lost: ") != std::string::npos) << report;
     refused += told ? 1 : 0;
@@ -160,7 +160,7 @@ std::string faketime_library() {
   return {};
 }
 
-// By hours, forth and back, while the ranks meet and while they compute; limits are in seconds.
+// The clock jumps by hours, forward and back, while the ranks meet and compute. Their limits are seconds.
 TEST(WallClock, MayJump) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's runtime must be loaded before libfaketime";
@@ -194,7 +194,7 @@ TEST(WallClock, MayJump) {
     int jumps = 0;
     for (const std::string offset : {"+100h", "-200h", "+1h"}) {
       set_clock(offset);
-      // What the first ones have seen of the jumps before depends on when they looked.
+      // How much the first ranks have seen of the earlier jumps depends on when they looked.
       ++jumps;
       for (Process& rank : ranks.all())
         ASSERT_TRUE(rank.wait_for_output("jump " + std::to_string(jumps) + "\n")) << rank.report();

@@ -1,4 +1,4 @@
-// Attackers in the path of ranks that encrypt. What a rank says inside of TLS must never reach them.
+// Attackers in the path of ranks that encrypt. What a rank says inside TLS must never reach them.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -26,7 +26,7 @@ constexpr const char* advertised = "127.0.0.3";
 constexpr int ports_each = 4;
 constexpr const char* token = "4d7c1f0a93b25e68";
 
-// Two ranks that reach each other, and rank 1 the store, by way of the attacker.
+// Two ranks that reach each other, and rank 1 the store, through the attacker.
 class TlsAttacks : public ::testing::TestWithParam<Service> {
  protected:
   bool make_certificates() const {
@@ -72,7 +72,7 @@ class TlsAttacks : public ::testing::TestWithParam<Service> {
     }
     EXPECT_GT(attacker_->attacks(), 0);
     EXPECT_THAT(errors, HasSubstr("unauthenticated")) << errors;
-    // The beginnings of everything that is said behind a guard.
+    // The first bytes of every protocol that a guard protects.
     for (const char* greeting : {"TUTTIST", "tutti?", "tuttic"}) {
       EXPECT_THAT(attacker_->heard(), Not(HasSubstr(greeting)));
     }
@@ -110,7 +110,7 @@ TEST(TlsStrangers, CostLittleBeforeTheySpeakTls) {
   settings.token = Secret("a guess");
   settings.tls = true;
   const auto credentials = security::Credentials::create(settings).take();
-  // Rank 0 goes on with those at its data port, and turns the others away.
+  // Rank 0 goes on with those at its data port, and refuses the others.
   constexpr int most = 200;
   std::vector<LoopbackSocket> strangers;
   for (const std::uint16_t port : listening_ports(job[0].pid())) {

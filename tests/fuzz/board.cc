@@ -1,6 +1,5 @@
-// Collectives over shared memory into which another rank writes what it should not, anywhere and at any
-// moment. The results are worth nothing then; but nothing outside of that memory and of our buffers may be
-// touched.
+// Fuzzes collectives over shared memory into which another rank writes anything, anywhere, at any moment. The
+// results are then undefined, but no memory outside it and our buffers may be touched.
 #include <memory>
 #include <vector>
 
@@ -40,7 +39,7 @@ void corrupt(Input& input, std::span<std::byte> memory) {
   std::ranges::copy(bytes, memory.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-// As if all buffers of all ranks were registered, which none is.
+// Forges votes that claim that all buffers of all ranks are registered, although none is.
 void forge_votes(Input& input, test::BoardWorld& world) {
   const Place places[] = {{1, input.byte(), voted}, {1, input.number<std::uint16_t>(), voted}};
   const std::uint64_t number = input.byte();
@@ -80,7 +79,7 @@ void collectives(Input& input) {
   }
 }
 
-// Where another rank says that its buffers lie.
+// Fuzzes the places at which another rank says that its buffers are.
 void places(Input& input) {
   const std::vector<std::uint64_t> parts = {input.number<std::uint16_t>(), input.number<std::uint16_t>()};
   const auto memory =

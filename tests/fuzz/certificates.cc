@@ -1,6 +1,6 @@
-// Guards of connections that TLS protects by certificates: one that hears whatever the input says, one that
-// hears it from somebody whose certificate is good, or of another authority, inside TLS, and two that hear
-// each other through somebody who changes, drops and adds what he likes.
+// Fuzzes guards of connections that TLS protects by certificates: one that receives the input, one that hears
+// it inside TLS from a peer whose certificate is good, or of another authority, and two that are connected
+// through a process that changes, drops and adds bytes.
 #include "tests/support/certificates.h"
 
 #include <array>
@@ -22,7 +22,7 @@ using security::Service;
 using security::Tls;
 using State = Guard::State;
 
-// The credentials of the job, and the TLS of two processes that do not play by the guards' rules.
+// The credentials of the job, and the TLS of two processes that break the guards' rules.
 struct Holders {
   security::SharedCredentials credentials;
   std::unique_ptr<const security::TlsContext> insider, outsider;
@@ -89,7 +89,7 @@ void inside(Input& input, const security::TlsContext& context) {
   Connection connection, apart;
   State state = State::reading;
   for (int turn = 0; turn < 2; ++turn) {
-    const bool speaks = (turn == 0) != accepts;  // who connects speaks first
+    const bool speaks = (turn == 0) != accepts;  // the connecting side speaks first
     if (speaks) state = guard.advance(connection.guarded);
     std::string bytes(Guard::message_bytes, '\0');
     if (speaks) {

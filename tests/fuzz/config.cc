@@ -1,4 +1,4 @@
-// Values of TUTTI_* variables, one NAME=VALUE a line, and lists of interfaces.
+// Fuzzes values of TUTTI_* variables, one NAME=VALUE per line, and lists of interfaces.
 #include <array>
 
 #include <tutti/config.h>

@@ -13,7 +13,7 @@
 
 namespace tutti::fuzz {
 
-// A stream socket that something is guarded on, and its other end, which says what it likes.
+// A stream socket with a guard, and its other end, which can send anything.
 struct Connection {
   int guarded = -1, other = -1;
   Connection() {
@@ -67,7 +67,7 @@ inline bool goes_on(security::Guard::State state) {
   return state == security::Guard::State::reading || state == security::Guard::State::writing;
 }
 
-// How two guards part that hear each other through somebody who meddles.
+// The outcomes of two guards that are connected through a process that changes bytes.
 struct Meeting {
   security::Guard::State left = security::Guard::State::reading;
   security::Guard::State right = security::Guard::State::reading;
@@ -90,7 +90,7 @@ inline Meeting meet(Input& input, security::Guard& left, security::Guard& right)
   }
   return meeting;
 }
-// Whether right was told what left has said, as far as it is judged: in the clear, whatever follows.
+// Returns whether the right side received what the left side sent, as far as the guards check it.
 inline bool told_the_truth(const Meeting& meeting) {
   constexpr std::size_t judged = security::Guard::message_bytes;
   return meeting.heard.substr(0, judged) == meeting.said.substr(0, judged);

@@ -1,6 +1,6 @@
-// One rank's control plane (liveness::Overlay) among peers and strangers that say what they like at any
-// time: half greetings, frames that lie about everything, silence, ends. The other ends of all its
-// connections are here, and so is its clock.
+// Fuzzes the control plane of one rank (liveness::Overlay). Peers and strangers send anything at any time:
+// half greetings, frames with false contents, nothing at all, or the end of the connection. This file holds
+// the other ends of all connections and the clock of the control plane.
 #include <array>
 #include <map>
 #include <memory>
@@ -48,11 +48,11 @@ class Events final : public ControlEvents {
   bool fenced_ = false;
 };
 
-// The end of a connection that is not the plane's.
+// The end of a connection that the fuzzer holds.
 struct End {
   Descriptor socket;
-  bool dialled = false;  // by us
-  bool greeted = false;  // it has said its part of the greeting
+  bool dialled = false;  // by the fuzzer
+  bool greeted = false;  // the overlay has sent its part of the greeting
   std::string heard = {};
 };
 
@@ -60,7 +60,7 @@ std::vector<PeerInfo> peers(int size) {
   std::vector<PeerInfo> all(static_cast<std::size_t>(size));
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].rank = static_cast<int>(i);
-    // The last one says nothing of its address.
+    // The last peer has not published its address.
     if (i == most_ranks - 1) continue;
     all[i].addresses[address_name] = format(Address{"127.0.0.1", 1, 100 + i, {}});
   }
@@ -74,7 +74,7 @@ class World {
     name.sun_family = AF_UNIX;
     listener_length_ = sizeof name;
     Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    // An abstract name of the kernel's choice: no ports are used up.
+    // The kernel chooses an abstract name, so that no ports are used up.
     require(bind(listener.get(), reinterpret_cast<sockaddr*>(&name), sizeof name.sun_family) == 0 &&
             listen(listener.get(), 64) == 0);
     getsockname(listener.get(), reinterpret_cast<sockaddr*>(&listener_name_), &listener_length_);
@@ -116,7 +116,7 @@ class World {
   void hang_up(std::size_t which) {
     if (!ends_.empty()) ends_.erase(ends_.begin() + static_cast<std::ptrdiff_t>(which % ends_.size()));
   }
-  // As each rank of this world would say it.
+  // Returns the hello that rank `from` of this world would send.
   Hello hello(int from, std::uint64_t job) const {
     Hello made;
     made.from = static_cast<std::uint32_t>(from);
@@ -141,7 +141,7 @@ class World {
     keep({Descriptor(both[1])});
     return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false);
   }
-  // Whatever it was told, what it says itself is right.
+  // The overlay's own messages must be valid, whatever it has received.
   void listen_to(End& end) {
     std::array<char, 16 * 1024> buffer;
     for (ssize_t got; (got = recv(end.socket.get(), buffer.data(), buffer.size(), 0)) > 0;)
@@ -153,7 +153,7 @@ class World {
       end.heard.erase(0, hello_bytes);
       end.greeted = true;
     }
-    // A peer that expects a guard is told in its protocol that there is none.
+    // A peer whose greeting asks for a guard is refused in the guard's protocol, without an `Answer`.
     const bool by_guard = end.heard.starts_with('\xd7');
     if (!end.greeted && end.dialled && !by_guard && end.heard.size() >= answer_bytes) {
       require(decode_answer(end.heard).has_value());
@@ -177,10 +177,10 @@ class World {
   socklen_t listener_length_ = 0;
   std::uint64_t job_ = 0;
   std::vector<End> ends_;
-  std::unique_ptr<Overlay> overlay_;  // goes first
+  std::unique_ptr<Overlay> overlay_;  // destroyed first
 };
 
-// The number of a world of that size: whoever connects says it.
+// Returns the job number of a world of that size, which every connecting rank must send.
 std::uint64_t job_of(int size) {
   static std::map<int, std::uint64_t> known;
   if (const auto found = known.find(size); found != known.end()) return found->second;
@@ -191,7 +191,7 @@ std::uint64_t job_of(int size) {
   return known[size] = world.job();
 }
 
-// All neighbours are there, and linked.
+// Connects and greets all neighbours, so that every link is up.
 void link_all(World& world) {
   world.turn();
   for (std::size_t i = 0, outgoing = world.ends(); i < outgoing; ++i) world.say(i, encode(Answer{}));

@@ -1,4 +1,4 @@
-// Dumps of ranks, one a line, as `tutti debug --merge` reads them.
+// Fuzzes dumps of ranks, one per line, as `tutti debug --merge` reads them.
 #include <vector>
 
 #include "tests/fuzz/input.h"

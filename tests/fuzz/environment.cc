@@ -1,4 +1,4 @@
-// Variables of launchers, one NAME=VALUE a line: ranks, ports, lists of hosts and of nodes.
+// Fuzzes variables of launchers, one NAME=VALUE per line: ranks, ports, lists of hosts and of nodes.
 #include "rendezvous/launch/environment.h"
 
 #include "rendezvous/launch/slurm.h"

@@ -1,5 +1,5 @@
-// The message protocol (StreamChannel), as a faulty peer may speak it, while this side sends, receives and
-// takes back. The first bytes choose what happens; whole frames are made up so that most get past the first
+// Fuzzes the message protocol (StreamChannel) as a faulty peer may speak it, while this side sends, receives
+// and cancels. The first bytes choose what happens; whole frames are made up so that most get past the first
 // checks.
 #include <deque>
 #include <vector>
@@ -12,7 +12,7 @@ namespace tutti::fuzz {
 namespace {
 
 constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
-constexpr std::size_t most_bytes = 70'000;  // of a message: more than the least payload of a side connection
+constexpr std::size_t most_bytes = 70'000;  // of a message: more than the least payload of a stripe
 
 struct Send : SendOp {
   std::vector<std::byte> memory;
@@ -82,7 +82,7 @@ class Owner final : public TransportOwner {
 
 class Pipe final : public StreamChannel {
  public:
-  explicit Pipe(Owner& owner) : StreamChannel(0, owner, small_limits) {}
+  explicit Pipe(Owner& owner) : StreamChannel(0, owner, small_limits) { accept_stripes(); }
 
   bool closed = false;
   bool blocked = false;  // the peer reads nothing
@@ -101,7 +101,7 @@ class Pipe final : public StreamChannel {
   void feed(const FrameHeader& header, std::span<const std::byte> payload) {
     if (!begin_frame(header).ok()) return;
     while (!closed && payload_left() > 0) {
-      // In two pieces, neither of which ends where an element ends.
+      // The payload arrives in two pieces, neither of which ends at the end of an element.
       const std::size_t piece = payload.size() > 7 ? payload.size() / 2 + 1 : payload.size();
       std::size_t taken = 0;
       if (const auto place = direct(); !place.empty()) {
@@ -117,16 +117,16 @@ class Pipe final : public StreamChannel {
       payload = payload.subspan(taken);
     }
   }
-  void feed_side(std::uint8_t side, std::span<const std::byte> payload) {
-    while (!closed && !payload.empty() && side_left(side) > 0) {
-      const std::size_t most = std::min(payload.size(), side_left(side));
+  void feed_stripe(std::uint8_t stripe, std::span<const std::byte> payload) {
+    while (!closed && !payload.empty() && stripe_left(stripe) > 0) {
+      const std::size_t most = std::min(payload.size(), stripe_left(stripe));
       std::size_t taken = 0;
-      if (const auto place = side_direct(side); !place.empty()) {
+      if (const auto place = stripe_direct(stripe); !place.empty()) {
         taken = std::min(place.size(), most);
         std::memcpy(place.data(), payload.data(), taken);
-        side_filled(side, taken);
+        stripe_filled(stripe, taken);
       } else {
-        taken = side_consume(side, payload.first(most));
+        taken = stripe_consume(stripe, payload.first(most));
       }
       if (taken == 0) return;
       payload = payload.subspan(taken);
@@ -176,7 +176,8 @@ class Session {
       case 6:
         return take_back();
       case 7:
-        return pipe_.feed_side(static_cast<std::uint8_t>(1 + input_.byte() % max_sides), payload(length()));
+        return pipe_.feed_stripe(static_cast<std::uint8_t>(1 + input_.byte() % max_stripes),
+                                 payload(length()));
       default:
         return switch_something();
     }
@@ -202,7 +203,7 @@ class Session {
     header.type = static_cast<FrameType>(1 + input_.byte() % 9);
     header.code = static_cast<Code>(input_.byte() % 12);
     const std::uint8_t shape = input_.byte();
-    header.side = header.type == FrameType::data && (shape & 1) != 0 ? 1 + input_.byte() % max_sides : 0;
+    header.stripe = header.type == FrameType::data && (shape & 1) != 0 ? 1 + input_.byte() % max_stripes : 0;
     header.id = (shape & 2) != 0 ? input_.number<std::uint32_t>() : input_.byte() % 4;
     header.payload = static_cast<std::uint32_t>((shape & 4) != 0 ? length() : small_limits.fragment);
     header.message.bytes = (shape & 8) != 0 ? input_.number<std::uint64_t>() : length();
@@ -210,7 +211,7 @@ class Session {
     if (header.type == FrameType::eager && (shape & 32) == 0) header.message.bytes = header.payload;
     if (header.type == FrameType::request && (shape & 32) == 0) header.payload = 0;
     header.message.tag = tag();
-    pipe_.feed(header, payload(header.side == 0 ? header.payload : 0));
+    pipe_.feed(header, payload(header.stripe == 0 ? header.payload : 0));
   }
   void post_recv() {
     Recv& op = recvs_.emplace_back();

@@ -1,5 +1,5 @@
-// What strangers and peers say before there are frames: greetings of tcp and shm, and the addresses that
-// ranks publish.
+// Fuzzes what strangers and peers send before the first frame: greetings of tcp and shm, and the addresses
+// that ranks publish.
 #include <array>
 #include <span>
 

@@ -11,7 +11,7 @@
 
 namespace tutti::fuzz {
 
-// The bytes that a fuzzer has made up, taken from the front; zeros once they are used up.
+// An `Input` hands out the fuzzer's bytes from the front, and zeros once they are used up.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : rest_(reinterpret_cast<const std::byte*>(data), size) {}
@@ -26,7 +26,7 @@ class Input {
     if (!taken.empty()) std::memcpy(&value, taken.data(), taken.size());
     return value;
   }
-  // At most so many.
+  // Takes at most that many bytes.
   std::span<const std::byte> bytes(std::size_t most) {
     const auto taken = rest_.first(std::min(most, rest_.size()));
     rest_ = rest_.subspan(taken.size());
@@ -37,7 +37,7 @@ class Input {
     return {reinterpret_cast<const char*>(taken.data()), taken.size()};
   }
   std::string_view rest() { return text(rest_.size()); }
-  // Up to the next line feed.
+  // Takes the bytes up to the next line feed.
   std::string_view line() {
     const std::string_view all(reinterpret_cast<const char*>(rest_.data()), rest_.size());
     const std::string_view found = text(std::min(all.find('\n'), all.size()));

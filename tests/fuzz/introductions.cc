@@ -1,4 +1,4 @@
-// The introductions that ranks publish, and the table that rank 0 makes of it.
+// Fuzzes the introductions that ranks publish, and the table that rank 0 makes of them.
 #include "rendezvous/meeting/introduction.h"
 #include "tests/fuzz/input.h"
 

@@ -1,6 +1,6 @@
-// Runs a fuzz target on the inputs of a corpus: on all of each, and on each of its beginnings, since what
-// comes from outside may end anywhere. Each file is an input, but `found` holds one on each line, in
-// hexadecimal digits. Where there is libFuzzer, its main() takes the place of this one.
+// Runs a fuzz target on the inputs of a corpus: on all of each, and on each of its beginnings, since outside
+// input may end anywhere. Each file is an input, but `found` holds one on each line, in hexadecimal digits.
+// Where there is libFuzzer, its main() takes the place of this one.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

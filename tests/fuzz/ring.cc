@@ -1,4 +1,4 @@
-// Both ends of a ring in shared memory whose other end writes whatever it likes into the words it owns.
+// Fuzzes both ends of a ring in shared memory. The other end writes anything into its words.
 #include "transport/shm/ring.h"
 
 #include <memory>
@@ -32,7 +32,7 @@ std::uint64_t position(Input& input, std::uint64_t near) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tutti::fuzz;
   Input input(data, size);
-  // Exactly as long, so that each access outside is seen.
+  // The copy has exactly this length, so that every access outside is noticed.
   const auto memory = std::make_unique<std::byte[]>(ring_bytes);
   const std::span<std::byte> bytes(memory.get(), ring_bytes);
   tutti::shm::Lane lane{};

@@ -1,4 +1,4 @@
-// A session file, which anybody may have written who can write into that folder.
+// Fuzzes a session file. Any process that can write into its folder may have written it.
 #include "rendezvous/store/file/session_file.h"
 #include "tests/fuzz/input.h"
 

@@ -1,4 +1,4 @@
-// Requests of a few clients to the store, each a client's number, a length and a message.
+// Fuzzes requests of a few clients to the store. Each request is a client's number, a length and a message.
 #include <array>
 #include <string>
 

@@ -1,5 +1,5 @@
-// What whoever answers at the store's address may say to its client: a greeting, and then an answer to each
-// call, all of which lies in the socket before the client asks.
+// Fuzzes the answers that any process at the store's address may give to a client: a greeting, and then an
+// answer to each call, all of which lies in the socket before the client asks.
 #include "rendezvous/store/tcp/store_client.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Init URLs and literal addresses.
+// Fuzzes init URLs and literal addresses.
 #include "rendezvous/launch/url.h"
 
 #include <tutti/address.h>

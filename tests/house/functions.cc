@@ -53,7 +53,7 @@ class Blanked {
       }
     }
   }
-  // Behind the next `mark`; beyond the end of the line if there is none.
+  // Returns the position after the next `mark`; beyond the end of the line if there is none.
   static std::size_t end_of(std::string_view line, std::size_t from, std::string_view mark) {
     const std::size_t found = line.find(mark, from);
     return found == line.npos ? line.size() + 1 : found + mark.size();
@@ -69,7 +69,7 @@ class Blanked {
   std::string raw_end_;  // empty: not in a raw string
 };
 
-// Without a leading `template <...>`.
+// Removes a leading `template <...>`.
 std::string_view without_template(std::string_view head) {
   while (head.starts_with("template <")) {
     std::size_t i = head.find('<');
@@ -83,7 +83,7 @@ std::string_view without_template(std::string_view head) {
   return head;
 }
 
-// Whether an '=' stands outside of parentheses: then braces behind it initialise something. That of an
+// Returns whether an '=' stands outside parentheses: then braces behind it initialise something. That of an
 // operator's name does not count.
 bool is_assigned(std::string_view head) {
   int depth = 0;
@@ -108,7 +108,7 @@ Brace brace_behind(std::string_view head, bool after_space) {
   return Brace::function;
 }
 
-// Reads from brace to brace.
+// Reads the source from brace to brace.
 class Reader {
  public:
   std::vector<Function> read(const std::string& text) {
@@ -144,7 +144,7 @@ class Reader {
     if (kind == Brace::function) found_.push_back({head_, begin_, 0});
     braces_.push_back(kind);
     inside_ += kind == Brace::container ? 0 : 1;
-    // What stands before a brace initialiser goes on behind it: a constructor's body may follow.
+    // A declaration continues after a brace initialiser: a constructor's body may follow.
     if (kind != Brace::other || inside_ > 1) head_.clear();
   }
   void close() {

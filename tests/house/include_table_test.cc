@@ -31,7 +31,8 @@ std::string_view floor_of(std::string_view public_header) {
   return listed == floors.end() ? "core" : listed->second;
 }
 
-// Where a file lives: "transport" is the seam and what the ways share; "transport/tcp" is one of the ways.
+// Returns the area of a file: "transport" is the interface and what the transports share, "transport/tcp" is
+// one transport.
 std::string area_of(std::string_view path) {
   if (is_public(path)) return std::string(floor_of(path));
   const std::size_t slash = path.find('/');
@@ -50,7 +51,7 @@ bool is_in_the_house(const std::string& area) {
 }
 
 // The command explains how the library decides, so beside the public headers it may read how ranks are found
-// and how algorithms are chosen; what moves the bytes it only knows through the API.
+// and how algorithms are chosen; it uses the code that moves bytes only through the API.
 bool shows_the_insides(const std::string& header) {
   constexpr std::array<std::string_view, 7> rooms = {"core/",
                                                      "rendezvous/launch/",
@@ -91,7 +92,7 @@ TEST(IncludeTable, IsKept) {
   }
 }
 
-// The rules above, on cases that a wrong rule would let through.
+// Tests the rules above on cases that a wrong rule would allow.
 TEST(IncludeTable, KnowsRightFromWrong) {
   EXPECT_TRUE(may_include(area_of("transport/tcp/transport.cc"), "transport/channel.h"));
   EXPECT_TRUE(may_include(area_of("bindings/cpp/init.cc"), "transport/tcp/factory.h"));
@@ -143,7 +144,7 @@ TEST(IncludeTable, EveryIncludeNamesAFileOfTheTree) {
   }
 }
 
-// Whether the source beside `header` that has its name includes it before anything else.
+// Returns whether the source beside `header` that has its name includes it before anything else.
 bool is_included_first_by_its_source(const std::string& header) {
   const std::string source = header.substr(0, header.size() - 1) + "cc";
   for (const SourceFile& file : source_tree()) {

@@ -1,4 +1,4 @@
-// The paths, links and headings that the pages name exist.
+// Tests that the paths, links and headings that the pages name exist.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -29,7 +29,7 @@ struct Exception {
   std::string_view reason;
 };
 
-// Words in code font that look like paths of the tree and are none.
+// Words in code font that look like paths of the tree but are not.
 constexpr std::array exceptions = {
     Exception{"GB/s", "a unit"},
     Exception{"bin/", "in an install"},
@@ -94,7 +94,7 @@ const std::vector<Page>& pages() {
   return all;
 }
 
-// The words of `block` between backticks, or with `inside` false what stands outside of them.
+// The words of `block` between backticks, or with `inside` false what stands outside them.
 std::string in_code_font(std::string_view block, bool inside = true) {
   std::string text;
   bool code = false;

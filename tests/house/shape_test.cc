@@ -1,4 +1,5 @@
-// The shape of the library: no circles among its units, files of at most 400 lines, functions of at most 40.
+// Tests the shape of the library: no cycles among its units, files of at most 400 lines, functions of at most
+// 40.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -57,7 +58,7 @@ std::set<std::string> reached_from(const std::string& start, const Units& units)
   return reached;
 }
 
-// Each circle as the names of its units: sets of units that reach each other.
+// Returns each cycle as the names of its units: sets of units that reach each other.
 std::set<std::set<std::string>> circles_among(const Units& units) {
   Units reached;
   for (const auto& [unit, included] : units) reached[unit] = reached_from(unit, units);
@@ -79,7 +80,7 @@ std::string joined(const std::set<std::string>& names) {
   return text;
 }
 
-// A reader who wants to understand one unit of a circle has to read all of it.
+// A reader who wants to understand one unit of a cycle has to read the whole cycle.
 TEST(Circles, NoUnitsIncludeEachOther) {
   // A class and the header of its private state, which several sources of that class share.
   const std::set<std::set<std::string>> allowed = {

@@ -66,7 +66,8 @@ std::vector<std::string> promised_functions() {
   return names;
 }
 
-// All of them, and no C function besides. `nm` without -C: a C name is its own symbol.
+// The library exports exactly the functions of the C header. `nm` runs without -C, since C names are not
+// mangled.
 TEST(SharedLibrary, ExportsTheCInterface) {
   std::vector<std::string> exported;
   for (const std::string& line : lines_of("nm -D --defined-only '" SHARED_LIBRARY "'")) {
@@ -78,14 +79,14 @@ TEST(SharedLibrary, ExportsTheCInterface) {
   EXPECT_EQ(exported, promised_functions());
 }
 
-// How the C interface is made is nobody's business.
+// The C interface's implementation must not be exported.
 TEST(SharedLibrary, HidesWhatTheCInterfaceIsMadeOf) {
   for (const std::string& line : lines_of("nm -DC --defined-only '" SHARED_LIBRARY "'")) {
     EXPECT_EQ(line.find("tutti::c::"), std::string::npos) << line;
   }
 }
 
-// A name that we take from libspdlog could as well come from the host's own, other, libspdlog.
+// An undefined spdlog symbol could be resolved by the host program's libspdlog, which may be another version.
 TEST(SharedLibrary, CarriesItsOwnLogger) {
   for (const std::string& line : lines_of("nm -DC --undefined-only '" SHARED_LIBRARY "'")) {
     EXPECT_EQ(line.find(" spdlog::"), std::string::npos) << line;

@@ -11,13 +11,13 @@ struct SourceFile {
   std::vector<std::string> lines;
 };
 
-// All .h and .cc files of the house's folders, read once, by path.
+// Returns all .h and .cc files of the tree, read once, sorted by path.
 const std::vector<SourceFile>& source_tree();
 
 // The paths from the root that a file's `#include <tutti/...>` and `#include "..."` lines stand for.
 std::vector<std::string> includes_of(const SourceFile& file);
 
-// Whether `path`, from the root, is a file.
+// Returns whether `path`, from the root, is a file.
 bool is_in_the_tree(const std::string& path);
 
 // The lines of "compiled_headers.txt", which the build wrote.

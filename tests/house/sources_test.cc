@@ -84,7 +84,7 @@ TEST(Sources, EveryVariableIsInTheTable) {
   }
 }
 
-// docs/security.md states each promise in a row of a table, with the tests that hold it.
+// docs/security.md states each promise in a row of a table, with the tests that check it.
 TEST(Sources, EveryPromiseNamesATestThatExists) {
   std::string all;
   for (const SourceFile& file : source_tree()) {
@@ -99,7 +99,7 @@ TEST(Sources, EveryPromiseNamesATestThatExists) {
     if (!in_table || line.starts_with("| promise |") || line.starts_with("|---")) continue;
     ++promises;
     const std::string tests = line.substr(line.rfind(" | "));
-    EXPECT_NE(tests.find('`'), tests.npos) << "no test holds: " << line;
+    EXPECT_NE(tests.find('`'), tests.npos) << "no test checks: " << line;
     for (std::size_t at = tests.find('`'); at != tests.npos; at = tests.find('`', at + 1)) {
       const std::size_t end = tests.find('`', at + 1);
       std::string name = tests.substr(at + 1, end - at - 1);

@@ -53,7 +53,7 @@ class Ranks {
     for (const auto& process : processes_) all.push_back(std::to_string(process->pid()));
     return all;
   }
-  // Each has come to where it stays.
+  // Each rank has reached the place where it stays.
   void wait_until_stuck() {
     for (const auto& process : processes_)
       ASSERT_TRUE(process->wait_for_output("stuck")) << process->report();
@@ -77,7 +77,8 @@ std::string merged(Ranks& ranks) {
   return debug(arguments);
 }
 
-// Asks again until the answer says `expected`: who waits for a moment only is not told from who is stuck.
+// Asks again until the answer contains `expected`, since one answer cannot tell a rank that waits for a
+// moment from one that is stuck.
 std::string merged(Ranks& ranks, const std::string& expected) {
   std::string text;
   for (int i = 0; i < 600; ++i) {
@@ -96,7 +97,7 @@ TEST_P(DebugOver, TheRankThatDoesNotComeIsNamed) {
   const std::string text = merged(ranks, "ranks 0, 1 wait");
   EXPECT_THAT(text, HasSubstr("pid " + ranks.pid(2) +
                               ") is BEHIND: ranks 0, 1 wait for it in #21 "
-                              "all_reduce(count=100, float32, sum); the last it did was #20 barrier()"));
+                              "all_reduce(count=100, float32, sum); its last call was #20 barrier()"));
 }
 
 TEST_P(DebugOver, ASplitReadsAsSplit) {
@@ -137,11 +138,11 @@ TEST_P(DebugOver, ARankThatIsStoppedIsNamed) {
   EXPECT_THAT(text, HasSubstr("pid " + ranks.pid(1) + ") is BEHIND: rank 0 waits for it in #21"));
 }
 
-// A rank is asked after the other, and they do not stand still meanwhile.
+// The ranks are asked one after the other, and go on meanwhile.
 TEST_P(DebugOver, WhoIsAtWorkIsNotCalledBehind) {
   Ranks ranks(3, "busy", {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.wait_until_stuck();
-  const std::string moments = "nobody is seen to be stuck: the ranks were seen at different moments";
+  const std::string moments = "no rank seems to be stuck: the ranks were asked at different moments";
   const std::string text = merged(ranks, moments);
   EXPECT_THAT(text, HasSubstr(moments));
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
@@ -160,7 +161,7 @@ TEST_P(DebugOver, ADeathLeavesDumpsThatTellWhoIsMissing) {
   EXPECT_THAT(text, HasSubstr("no dump of"));
   EXPECT_THAT(text, HasSubstr("ranks 0, 1"));
   EXPECT_THAT(text, HasSubstr("in #21 all_reduce(count=100, float32, sum)"));
-  EXPECT_THAT(text, Not(HasSubstr("nobody")));
+  EXPECT_THAT(text, Not(HasSubstr("no rank is")));
 }
 
 TEST_P(DebugOver, AFailureLeavesDumpsThatTellTheMismatch) {
@@ -229,8 +230,8 @@ TEST(Debug, ARankMayRefuseToAnswer) {
   EXPECT_THAT(debug({ranks.pid(0)}, 1), HasSubstr("does not use tutti"));
 }
 
-// A child that was forked has none of the parent's threads: it ends all the same. What they would free stays,
-// which a leak checker need not tell.
+// A forked child has none of the parent's threads, but still ends. Memory that they would free stays, which a
+// leak checker need not report.
 TEST(Debug, AForkedChildEnds) {
   Ranks ranks(1, "child", {{"ASAN_OPTIONS", "detect_leaks=0"}});
   EXPECT_EQ(ranks.at(0).wait(), 0) << ranks.at(0).report();
@@ -238,10 +239,10 @@ TEST(Debug, AForkedChildEnds) {
 }
 
 TEST(Debug, WrongArgumentsAreRefused) {
-  EXPECT_THAT(debug({"12x"}, 2), HasSubstr("`12x` is no process"));
+  EXPECT_THAT(debug({"12x"}, 2), HasSubstr("`12x` is not a process"));
   EXPECT_THAT(debug({"--merge", "/etc"}, 1), HasSubstr("/etc: is a folder; name the files in it"));
   EXPECT_THAT(debug({"--merge", "/no/such/file"}, 1), HasSubstr("/no/such/file: cannot be read"));
-  EXPECT_THAT(debug({"--merge", "/etc/passwd"}, 1), HasSubstr("/etc/passwd: is no dump of a rank: "));
+  EXPECT_THAT(debug({"--merge", "/etc/passwd"}, 1), HasSubstr("/etc/passwd: is not a dump of a rank: "));
   EXPECT_THAT(debug({"--merge", "named by\x1b[31mothers"}, 1), HasSubstr("named by\\x1b[31mothers: "));
 }
 
@@ -257,7 +258,7 @@ TEST(Debug, JobsAreToldApartAndWhatIsNoDumpIsNamed) {
   const std::size_t second = text.find("job two of 2 ranks\ncommunicator ");
   ASSERT_LT(first, second) << text;
   ASSERT_LT(second, text.size()) << text;
-  EXPECT_THAT(text, HasSubstr("/etc/passwd: is no dump of a rank: "));
+  EXPECT_THAT(text, HasSubstr("/etc/passwd: is not a dump of a rank: "));
   EXPECT_THAT(text, HasSubstr("/no/such/file: cannot be read"));
 }
 

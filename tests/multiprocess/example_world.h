@@ -11,7 +11,7 @@ namespace tutti::test {
 
 using Arguments = std::vector<std::string>;
 
-// The ranks of an example: several processes, each ended or killed with the test.
+// The ranks of an example are several processes, each of which ends or is killed with the test.
 class ExampleWorld {
  public:
   Process& start(const std::string& example, const Arguments& arguments,

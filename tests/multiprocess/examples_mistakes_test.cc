@@ -1,4 +1,4 @@
-// The examples started wrongly: each process says in one line what is wrong.
+// If the examples are started wrongly, each process says in one line what is wrong.
 #include <algorithm>
 #include <ostream>
 #include <string>
@@ -140,7 +140,8 @@ TEST(WrongWorld, PortInUse) {
   ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
   const std::uint16_t port = ntohs(address.sin_port);
   {
-    // Both ends of it: who serves cannot, and who joins meets somebody who does not speak our language.
+    // Both sides fail: the serving rank cannot listen, and the joining rank meets a process that does not
+    // speak the protocol.
     ExampleWorld world;
     for (int rank = 0; rank < 2; ++rank) {
       world.start("01_hello", by_url(tcp_url(port), rank, 2), {{"TUTTI_INIT_TIMEOUT", "6s"}});

@@ -54,7 +54,7 @@ TEST(Training, ReadsDigitsAndReportsProgress) {
   EXPECT_THAT(result.out, HasSubstr(" samples/s\n"));
 }
 
-// Early on the loss is large, so that what only the order of additions may differ in shows best.
+// Early on the loss is large, so that differences from the order of additions show best.
 TEST(Training, LearnsTheSameOnAnyNumberOfRanks) {
   const Arguments short_run{"--epochs", "12"};
   const Training alone = train(1, short_run);
@@ -62,7 +62,7 @@ TEST(Training, LearnsTheSameOnAnyNumberOfRanks) {
     const Training together = train(size, short_run);
     EXPECT_NEAR(together.loss, alone.loss, 1e-3) << size << " ranks\n" << together.out << alone.out;
   }
-  // The comparison can tell: another seed, another loss.
+  // The comparison notices differences: another seed gives another loss.
   const Training other = train(1, {"--epochs", "12", "--seed", "2"});
   EXPECT_GT(std::abs(other.loss - alone.loss), 1e-3) << other.out << alone.out;
 }
@@ -108,7 +108,7 @@ TEST(Survive, UnderTheLauncher) {
                     TUTTI_BIN_DIR "/06_survive", "--victim", "1", "--at", "30"});
   EXPECT_EQ(launcher.wait(minutes(10)), 0) << launcher.report();
   EXPECT_THAT(launcher.err(),
-              AllOf(HasSubstr("was ended by signal 9 (Killed)"), HasSubstr("; the others go on")));
+              AllOf(HasSubstr("was ended by signal 9 (Killed)"), HasSubstr("; the others continue")));
   EXPECT_THAT(launcher.out(), HasSubstr("all 3 ranks hold bitwise equal weights"));
 }
 

@@ -1,4 +1,4 @@
-// Files that ranks and the launcher write: what somebody has put there before, and a limit on their size.
+// Files that ranks and the launcher write: files that are already there, and a limit on their size.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,7 +27,7 @@ std::string content_of(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Two ranks that call different things, so that they leave dumps.
+// Two ranks make different calls, so that they leave dumps.
 std::string words_of_failing_ranks(const Process::Environment& environment) {
   Process job({tutti_program, "run", "-n", "2", rank_program, "mismatch"}, environment);
   EXPECT_EQ(job.wait(), 0) << job.report();
@@ -51,7 +51,7 @@ TEST(PlantedFiles, NoLinkIsFollowedAndNothingWaitedFor) {
   EXPECT_EQ(content_of(folder / "victim"), "weeks of work");
 }
 
-// Where the kernel lets others link what they cannot write (fs.protected_hardlinks).
+// This attack needs a kernel that lets users link files that they cannot write (fs.protected_hardlinks).
 TEST(PlantedFiles, NoFileWithOtherNamesIsOverwritten) {
   const ScratchFolder folder;
   std::ofstream(folder / "victim") << "weeks of work";
@@ -142,7 +142,7 @@ TEST_F(FileSizeLimit, IsAnErrorAndNoSignal) {
     const std::string too_large = "File too large for this process (RLIMIT_FSIZE, ulimit -f)";
     EXPECT_THAT(words, AllOf(HasSubstr(too_large), HasSubstr("status "))) << transports;
     EXPECT_THAT(words, AllOf(Not(HasSubstr("signal 25")), Not(HasSubstr("status 153")))) << transports;
-    // Without shared memory, which needs files, the ranks meet all the same, unless it is asked for.
+    // Without shared memory, which needs files, the ranks still meet, unless shared memory was requested.
     EXPECT_THAT(words,
                 HasSubstr(std::string(transports) == "shm,tcp" ? "transport shm" : "failed: mismatch"));
   }

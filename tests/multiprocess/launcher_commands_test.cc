@@ -5,7 +5,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// The commands besides `run`: that they work as a whole, and say what they should.
+// Tests the commands other than `run` as a whole, including their output.
 namespace tutti::launcher_test {
 namespace {
 
@@ -15,7 +15,7 @@ using testing::Not;
 constexpr const char* csv_header =
     "peer,collective,bytes,ranks,lat_us_median,lat_us_p99,algbw_GBps,busbw_GBps";
 
-// Few rounds: what is tested is not the time.
+// A few rounds suffice, since the times are not tested.
 Words bench(const Words& more) {
   Words result = {"bench", "--iterations", "2",   "--warmup", "1",  "--batch", "2", "--min-bytes",
                   "4",     "--max-bytes",  "64K", "--factor", "128"};
@@ -31,7 +31,7 @@ TEST(LauncherBench, EverythingByItself) {
     const auto rows = lines_of(read_file(folder / "out.csv"));
     ASSERT_FALSE(rows.empty());
     EXPECT_EQ(rows[0], csv_header);
-    // Sizes 4, 512 and 64K of 11 things, one of barrier, and pingpong where there are two.
+    // There are sizes 4, 512 and 64K of 11 collectives, one barrier, and pingpong if there are two ranks.
     EXPECT_EQ(rows.size(), 1u + 3 * 11 + 1 + (std::string(ranks) == "2" ? 3 : 0));
     const std::string figure = "[0-9]+[.][0-9]+";
     const std::string row = std::string("tutti,[a-z_]+,[0-9]+,") + ranks + "(," + figure + "){4}";
@@ -155,7 +155,7 @@ TEST(LauncherExplain, SeveralHosts) {
   EXPECT_EQ(result.status, 0) << result.err;
   for (const char* part :
        {"on 8 ranks of 2 hosts",
-        "costs: shipped, for shm, which ranks of a host use unless told otherwise, changed as asked for",
+        "costs: shipped, for shm, which ranks of a host use unless told otherwise, changed by options",
         "  within a host: alpha ", "  between hosts: alpha 100.00 us", "chosen: two_level",
         "simulated on 8 ranks: two_level"}) {
     EXPECT_THAT(result.out, HasSubstr(part));
@@ -204,7 +204,7 @@ TEST(LauncherExplain, SimulatesManyRanks) {
   EXPECT_THAT(too_much.err, HasSubstr("too many to simulate"));
 }
 
-// To whole cache lines.
+// Windows are rounded to whole cache lines.
 TEST(LauncherExplain, RoundsWindowsAsTheLibraryDoes) {
   const Words question = {"explain", "all_reduce", "--ranks", "3", "--transport", "shm", "--bytes", "1M"};
   const Ended odd = tutti(question, "", {"TUTTI_SHM_WINDOW=65537"});
@@ -218,7 +218,7 @@ TEST(LauncherExplain, OverrideAndModel) {
                                  {"TUTTI_ALGORITHM=all_reduce:ring"});
   EXPECT_THAT(overridden.out, HasSubstr("chosen: ring"));
   EXPECT_THAT(overridden.out, HasSubstr("asked for by TUTTI_ALGORITHM"));
-  // With messages for nothing the fewest bytes win, with bytes for nothing the fewest messages.
+  // If messages cost nothing, the fewest bytes win; if bytes cost nothing, the fewest messages.
   const Words question = {"explain", "all_reduce", "--ranks", "8",      "--transport",
                           "tcp",     "--bytes",    "64K",     "--alpha"};
   Words bytes_cost = question;
@@ -249,7 +249,7 @@ TEST(LauncherExplain, SaysWhatIsMoved) {
   EXPECT_THAT(tutti({"explain", "barrier", "--ranks", "4"}).out, HasSubstr("barrier on 4 ranks\n"));
   EXPECT_THAT(tutti({"explain", "broadcast", "--ranks", "1"}).out,
               HasSubstr("broadcast of 1M (262144 float32) on 1 rank\n"));
-  // In whole blocks.
+  // The size is rounded to whole blocks.
   EXPECT_THAT(tutti({"explain", "all_gather", "--ranks", "3", "--bytes", "4K"}).out,
               HasSubstr("all_gather of 4092 (341 float32 a block) on 3 ranks\n"));
 }
@@ -284,7 +284,7 @@ TEST(LauncherExplain, UnknownNamesGetTheKnownOnes) {
   EXPECT_THAT(error({"all_reduce", "--algorithm", "magic"}), HasSubstr("has no algorithm magic; it has "));
   EXPECT_THAT(error({"all_reduce", "--transport", "magic"}), HasSubstr("tcp"));
   EXPECT_THAT(error({"all_reduce", "--bytes", "1001"}),
-              HasSubstr("--bytes 1001 is no whole number of float32s, of 4 bytes each"));
+              HasSubstr("--bytes 1001 is not a whole number of float32s, of 4 bytes each"));
 }
 
 TEST(LauncherExplain, Mistakes) {

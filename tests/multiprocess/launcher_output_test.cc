@@ -8,7 +8,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Where the launcher writes the output of its ranks.
+// Tests where the launcher writes the output of its ranks.
 namespace tutti::launcher_test {
 namespace {
 
@@ -132,7 +132,7 @@ TEST(LauncherOutput, EndlessLinesPass) {
 }
 
 TEST(LauncherOutput, UnfinishedLinesAreShownWhenTheirRankWaits) {
-  // The rank only goes on when somebody has seen its prompt.
+  // The rank only goes on when the test has seen its prompt.
   test::ScratchFolder folder;
   Command command({"run", "-n", "1", "sh", "-c",
                    "printf 'ready? '; while [ ! -e " + (folder / "go") +
@@ -174,21 +174,21 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
   const Ended result =
       run_by_shell("tutti run -n 2 -- sh -c 'seq 100000 && touch " + (folder / "$RANK") + "' > /dev/full");
   EXPECT_THAT(result.err,
-              HasSubstr("cannot write stdout (/dev/full): No space left on device; the ranks go on"));
+              HasSubstr("cannot write stdout (/dev/full): No space left on device; the ranks continue"));
   EXPECT_THAT(result.err, HasSubstr("status 74\n"));
   EXPECT_THAT(result.err, Not(HasSubstr("rank 0")));
   for (const char* rank : {"0", "1"}) EXPECT_EQ(access((folder / rank).c_str(), F_OK), 0) << rank;
   // A rank's own exit status counts more.
   EXPECT_THAT(run_by_shell("tutti run -n 1 -- sh -c 'echo lost; exit 3' > /dev/full").err,
               HasSubstr("status 3\n"));
-  // Nobody can be told, but for the status.
+  // The lost output only shows in the exit status.
   EXPECT_EQ(run_by_shell("tutti run -n 1 -- echo lost > /dev/full 2>&1").err, "status 74\n");
 }
 
 TEST(LauncherOutput, FullDiskAtOneStreamIsSeenWhereTheReaderOfTheOtherHasLeft) {
   test::ScratchFolder folder;
   const std::string logs = " tutti run -n 1 --output-filename " + (folder / "logs") + " -- sh -c ";
-  // More than a pipe takes, so that the reader is known to have left before the last words come.
+  // This is more than a pipe takes, so that the reader has surely left before the last output arrives.
   const std::string script = "'yes | head -c 1000000; echo lost >&2'";
   EXPECT_THAT(run_by_shell("{" + logs + script + " 2> /dev/full; echo status $? >&2; } | true").err,
               HasSubstr("status 74\n"));
@@ -230,7 +230,7 @@ TEST(LauncherOutput, ReaderThatGoesAwayEndsTheWriters) {
 }
 
 TEST(LauncherOutput, SlowReaderHoldsNobodyUp) {
-  // Nobody reads while rank 1 fails: the world must end nevertheless.
+  // The output is not read while rank 1 fails, but the world must end nevertheless.
   test::ScratchFolder folder;
   Command command(
       {"run", "-n", "2", "sh", "-c",

@@ -61,7 +61,7 @@ std::vector<char*> pointers(Words& words) {
   _exit(99);
 }
 
-// Appends what is there; false at the end.
+// Appends the available output; returns false at the end.
 bool take(int& fd, std::string& text) {
   char bytes[65536];
   const ssize_t got = read(fd, bytes, sizeof bytes);

@@ -16,8 +16,9 @@ struct Ended {
   std::string err;
 };
 
-// `tutti` with some arguments, in the background, in a process group of its own. Everything descended from it
-// carries a mark in its environment by which it is found again. Whatever is left at the end is killed.
+// A `Command` is `tutti` with some arguments, in the background, in its own process group. All its
+// descendants carry a mark in their environment by which they are found again. Whatever is left at the end is
+// killed.
 class Command {
  public:
   // `variables`: "NAME=VALUE" on top of our environment.
@@ -31,9 +32,9 @@ class Command {
   // Waits until its stdout holds `text` `times` times; false if it has not after a minute, or has ended
   // without.
   bool wait_for_output(const std::string& text, int times = 1);
-  // Waits for the end, a minute at most: then it is killed, and the status is -1.
+  // Waits for the end, a minute at most. After that the command is killed, and the status is -1.
   Ended wait();
-  // All processes that carry the mark now and have not ended, the command itself included.
+  // Returns all running processes that carry the mark, including the command itself.
   std::vector<pid_t> marked() const;
   // Waits until none is left, at most half a minute.
   bool wait_until_gone() const;

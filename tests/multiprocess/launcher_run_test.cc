@@ -9,7 +9,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Which ranks are started, what they are given, and what the exit status says about them.
+// Tests which ranks are started, with which settings, and with which exit status the job ends.
 namespace tutti::launcher_test {
 namespace {
 
@@ -86,13 +86,13 @@ TEST(LauncherRun, WithRecoveryTheOthersGoOn) {
   Ended result = run_with_recovery("echo went on");
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(count(result.out, "went on"), 2);
-  EXPECT_THAT(result.err, HasSubstr("was ended by signal 9 (Killed); the others go on. Its last lines"));
+  EXPECT_THAT(result.err, HasSubstr("was ended by signal 9 (Killed); the others continue. Its last lines"));
   EXPECT_THAT(result.err, HasSubstr("  rank 1| last words\n"));
-  // Nobody outlives the last ones to fail.
+  // No process outlives the last ones to fail.
   result = run_with_recovery("exit 3");
   EXPECT_EQ(result.status, 128 + 9) << result.err;
   EXPECT_EQ(count(result.err, "exited with status 3"), 2) << result.err;
-  // A rank that fails after another has ended well was not outlived by it.
+  // A rank that ended well earlier did not outlive a rank that fails later.
   result = run_with_recovery("[ $RANK = 0 ] || { gone 0; exit 4; }");
   EXPECT_EQ(result.status, 4) << result.err;
 }
@@ -155,7 +155,8 @@ TEST(LauncherRun, ProgramThatIsNotThere) {
   EXPECT_EQ(lines_of(folder.err).size(), 1u) << folder.err;
 }
 
-// As mpirun: in PATH first, and then here. The shell that starts the launcher changes to the folder.
+// Programs are found as by mpirun: in PATH first, and then in the current folder. The shell that starts the
+// launcher changes to the folder.
 Ended run_in(const test::ScratchFolder& folder, const std::string& words, const std::string& path = "") {
   return tutti(
       {"run", "-n", "1", "sh", "-c",
@@ -205,8 +206,8 @@ TEST(LauncherRun, FileThatCannotBeExecutedGetsARemedy) {
   const std::pair<const char*, const char*> expected[] = {
       {"hello.py",
        "cannot start hello.py: it may not be executed; try python[3]? hello.py, or chmod \\+x ./hello.py"},
-      {"./bare.py", "cannot start ./bare.py: it is no program, .*; try python[3]? ./bare.py"},
-      {"words", "cannot start words: it is no program, and its first line names none .*; try sh words"},
+      {"./bare.py", "cannot start ./bare.py: it is not a program, .*; try python[3]? ./bare.py"},
+      {"words", "cannot start words: it is not a program, and its first line names none .*; try sh words"},
       {"./plain", "cannot start ./plain: it may not be executed; try chmod \\+x ./plain"},
       {"./lost", "cannot start ./lost: it needs a file that is not there: .* #!/no/such/python"},
       {"other", "cannot start other: it is built for another kind of machine"},

@@ -1,4 +1,4 @@
-// Whatever a command, a rank or a file of theirs says: a secret is not in it.
+// Nothing that a command or a rank prints or writes to a file contains a secret.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -16,7 +16,8 @@ using testing::Not;
 const std::string secret = "a-token-that-nobody-may-see-4c0b7e";
 const std::string rank_program = TUTTI_BIN_DIR "/tests/debug_rank";
 
-// Also in what other launchers set, in a name that is misspelt, and with all that the log can say.
+// The secret is also in variables of other launchers and in a misspelt name, and the log is at its most
+// detailed.
 Words secretive(Words more = {}) {
   for (const char* name : {"TUTTI_TOKEN", "PMI_SHARED_SECRET", "SLURM_JWT", "RANK_KEY", "TUTTI_TOKN"}) {
     more.push_back(name + ("=" + secret));

@@ -8,7 +8,7 @@
 
 #include "tests/multiprocess/launcher_process.h"
 
-// Signals to the launcher, and that nothing stays behind however it ends.
+// Tests signals to the launcher, and that no process stays behind, however it ends.
 namespace tutti::launcher_test {
 namespace {
 
@@ -24,7 +24,7 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-// A grandchild in a session of its own that ignores what it can, beside a child in the rank's group.
+// A grandchild in its own session that ignores signals, and a child in the rank's group.
 constexpr const char* family =
     "setsid sh -c 'trap \"\" TERM INT HUP; echo ready; sleep 1000 & while :; do sleep 1000; done' & "
     "sleep 1000 & echo ready; ";
@@ -91,8 +91,8 @@ TEST(LauncherSignals, StopAndContinue) {
   Command command(run(2, "echo $$; echo ready; while :; do sleep 0.05; done"));
   ASSERT_TRUE(command.wait_for_output("ready\n", 2));
   command.signal(SIGTSTP);
-  // The launcher and the ranks with what they have started ("D": a shell whose child was stopped on its way
-  // to exec); only the process that watches the ranks stays awake.
+  // The launcher and the ranks with what they have started ("D": a shell whose child was stopped before
+  // exec); only the process that watches the ranks stays awake.
   EXPECT_TRUE(eventually([&] {
     int awake = 0;
     for (const pid_t pid : command.marked()) {
@@ -156,7 +156,7 @@ TEST(LauncherSignals, GrandchildrenDieWithASuccessfulWorld) {
 }
 
 TEST(LauncherSignals, IgnoredSignalsStayIgnored) {
-  // As under nohup.
+  // This is what nohup does.
   signal(SIGHUP, SIG_IGN);
   Command command(run(1, "echo ready; sleep 600"));
   signal(SIGHUP, SIG_DFL);

@@ -59,7 +59,8 @@ TEST(ManyRanks, SocketsAndThreadsAreBounded) {
   // A few peers per doubling of the world, not one per rank: for messages, and for the control plane.
   // A bell of each rank of the host is a socket, too.
   EXPECT_LE(most_sockets, ranks + 6 * doublings + 7);
-  EXPECT_LE(sockets_of_leader, 2 * ranks + 6 * doublings + 7);  // the others' connections for what all share
+  EXPECT_LE(sockets_of_leader,
+            2 * ranks + 6 * doublings + 7);  // and one connection of each other rank for the shared segment
   // A descriptor of each neighbour's process.
   EXPECT_LE(most_descriptors, 2 * doublings + 18);
 }

@@ -61,7 +61,7 @@ TEST(SeveralHosts, TheLeastPossibleGoesOverTheWire) {
   EXPECT_LT(three.two_level, 4.0 / 3 * 1.1);
 }
 
-// Bytes sent through a card, from the kernel's table of them.
+// Returns the bytes sent through a card, from the kernel's table of cards.
 double sent_through(const std::string& table, const std::string& card) {
   const std::size_t at = table.find(card + ":");
   std::array<double, 9> columns{};

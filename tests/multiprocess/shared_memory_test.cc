@@ -1,4 +1,4 @@
-// Shared memory between real processes: death, containers, namespaces, forks.
+// Tests shared memory between real processes: deaths, containers, namespaces, forks.
 
 #include <csignal>
 #include <deque>
@@ -66,8 +66,8 @@ TEST(SharedMemory, CarriesEverything) {
   }
 }
 
-// Each communicator that shares memory costs descriptors: where they run out the members agree beforehand to
-// go on by messages. One that tries and fails costs ten seconds, so that 300 of them would never end.
+// Each communicator that shares memory costs descriptors: if they run out, the members agree beforehand to
+// use messages. An attempt that fails costs ten seconds, so 300 of them would never end.
 TEST(SharedMemory, CommunicatorsBeyondTheDescriptorsExchangeMessages) {
   Ranks ranks(4, "splits", {{"TUTTI_LOG_LEVEL", "warn"}});
   for (Process& process : ranks.processes) {
@@ -79,7 +79,7 @@ TEST(SharedMemory, CommunicatorsBeyondTheDescriptorsExchangeMessages) {
   }
 }
 
-// Nobody misses what could not be had with any number of descriptors.
+// There is no warning about something that more descriptors would not provide either.
 TEST(SharedMemory, ScarceDescriptorsAreOnlySpokenOfWhereMemoryCouldBeShared) {
   for (const std::string transports : {"tcp", "shm,tcp"}) {
     Ranks ranks(4, "scarce", {{"TUTTI_LOG_LEVEL", "warn"}, {"TUTTI_TRANSPORTS", transports}});
@@ -110,7 +110,7 @@ TEST(SharedMemory, AKilledRankIsNamedToAllInACollective) {
   ranks.expect_lost(3);
 }
 
-// The one who leads the segments.
+// The rank that leads the segments.
 TEST(SharedMemory, AKilledLeaderIsNamedToAllInACollective) {
   Ranks ranks(4, "all");
   ASSERT_TRUE(ranks.are_ready());
@@ -159,7 +159,7 @@ TEST(SharedMemory, WorksAcrossIpcNamespaces) {
   for (Process& rank : ranks) EXPECT_EQ(rank.wait(), 0) << rank.report();
 }
 
-// Two network namespaces and a cable between them; gone with this.
+// Two network namespaces and a cable between them, which the destructor removes.
 class Cable {
  public:
   Cable() : prefix_("tt" + std::to_string(getpid() % 100000)) {

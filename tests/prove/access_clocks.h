@@ -6,10 +6,10 @@
 
 namespace tutti::test {
 
-// Vector clocks over the signals of ranks that share memory: who can know of what. Only what a signal
-// promises counts, not what happens to be so: who awaits the third signal knows what was done before the
-// third, though the fifth has been given. So whether there is a race does not depend on the order in which
-// the ranks happen to run.
+// `Clocks` are vector clocks over the signals of ranks that share memory: they say what each rank can know of
+// the others. Only what a signal promises counts. A rank that awaits the third signal knows what was done
+// before the third, even if the fifth has been given already. So whether there is a race does not depend on
+// the order in which the ranks happen to run.
 class Clocks {
  public:
   explicit Clocks(std::size_t ranks);
@@ -20,11 +20,11 @@ class Clocks {
   void signal(std::size_t rank);
   // `peer` must have given that many signals.
   void await(std::size_t rank, std::size_t peer, std::uint32_t signals);
-  // Whether what `peer` did at `when` is over, as far as `rank` can know.
+  // Returns whether what `peer` did at `when` is over, as far as `rank` can know.
   bool knows(std::size_t rank, std::size_t peer, std::uint32_t when) const {
     return rank == peer || known_[rank][peer] >= when;
   }
-  // Whether `rank` has heard of any signal of `peer`.
+  // Returns whether `rank` has heard of any signal of `peer`.
   bool has_heard_of(std::size_t rank, std::size_t peer) const { return known_[rank][peer] != 0; }
 
  private:
@@ -36,12 +36,12 @@ class Clocks {
 // A step that has touched a cell.
 struct Access {
   std::size_t rank = 0;
-  std::uint32_t when = 0;  // Clocks::now; 0: nobody has
+  std::uint32_t when = 0;  // Clocks::now; 0: no rank has touched the cell
   std::uint32_t step = 0;
 };
 
-// Who touched the cells of a memory last. Two accesses to a cell, at least one of them a write, must be
-// ordered by signals; the one that an access races with is returned.
+// An `AccessLog` knows which ranks touched the cells of a memory last. Two accesses to a cell, at least one
+// of them a write, must be ordered by signals. If they are not, `read` and `write` return the earlier one.
 class AccessLog {
  public:
   AccessLog(const Clocks& clocks, std::size_t cells) : clocks_(clocks), cells_(cells) {}

@@ -6,14 +6,15 @@
 
 namespace tutti::test {
 
-// Expression trees over contributions, shared: equal trees have equal ids, so comparing ids compares trees.
+// `Expressions` are shared expression trees over contributions. Equal trees have equal ids, so comparing ids
+// compares trees.
 class Expressions {
  public:
   using Id = std::uint32_t;
   static constexpr Id undefined = 0;  // never written
   static constexpr Id wrong = 1;      // combines what does not belong together
 
-  // Facts about a tree that need no walk over it.
+  // A `Summary` contains facts about a tree that need no walk over it.
   struct Summary {
     std::uint64_t element = 0;  // that all contributions are of
     std::uint64_t ranks = 0;    // sum of one random number per contributing rank

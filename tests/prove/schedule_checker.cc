@@ -15,7 +15,7 @@ namespace {
 
 using Id = Expressions::Id;
 
-// All ranks together, with synchronous sends: a message moves when both sides have reached it, not before.
+// Executes all ranks together, with synchronous sends: a message only moves when both sides have reached it.
 class Execution {
  public:
   Execution(const std::vector<Schedule>& schedules, const ScheduleCase& test, std::uint32_t seed)
@@ -153,7 +153,7 @@ class Execution {
   std::unordered_map<std::uint64_t, Ref> posted_;  // sides of messages that wait for the other
   std::size_t total_ = 0;
   std::size_t done_ = 0;
-  std::vector<std::vector<std::vector<bool>>> heard_;  // barrier: whom a step knows to have come
+  std::vector<std::vector<std::vector<bool>>> heard_;  // barrier: the ranks that a step knows to have arrived
 };
 
 std::string Execution::check_barrier() const {

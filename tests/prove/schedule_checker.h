@@ -14,7 +14,7 @@ class ScheduleCase {
   // `count`: as in Problem; for the _v kinds blocks are of 0 to 2 * count elements.
   ScheduleCase(CollectiveKind kind, int size, std::uint64_t count, int root, bool in_place);
 
-  Problem base;  // may be changed, but for kind, size and counts; `rank` is ignored
+  Problem base;  // may be changed, except for kind, size and counts; `rank` is ignored
 
   Problem at(int rank) const;
   // "all_reduce p=3 count=7 root=0 in place".
@@ -52,7 +52,8 @@ std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test
 std::string check_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test, bool rank_order,
                             std::uint32_t seed);
 
-// Whether two schedules exchange the same messages in the same numbering (shared ones: the same signals).
+// Returns whether two schedules exchange the same messages in the same numbering (shared ones: the same
+// signals).
 bool same_messages(const Schedule& a, const Schedule& b);
 
 }  // namespace tutti::test

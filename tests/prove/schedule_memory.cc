@@ -23,7 +23,7 @@ bool overlap_badly(const Range& a, const Range& b) {
 
 namespace {
 
-// Whether slices lie in their buffers and overlap exactly or not at all.
+// Returns whether slices lie in their buffers and overlap exactly or not at all.
 std::string check_slices(const Schedule& schedule, const Memory& memory, int rank) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
@@ -43,7 +43,7 @@ std::string check_slices(const Schedule& schedule, const Memory& memory, int ran
   return {};
 }
 
-// For every step the set of steps that complete before it may start, as rows of bits.
+// For every step, this has the set of steps that complete before it may start, as rows of bits.
 class Order {
  public:
   explicit Order(const Schedule& schedule)

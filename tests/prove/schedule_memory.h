@@ -17,7 +17,7 @@ struct Range {
   std::size_t end = 0;
 };
 
-// Whether two ranges overlap, but are not the same.
+// Returns whether two ranges overlap, but are not the same.
 bool overlap_badly(const Range& a, const Range& b);
 
 // `Memory` is one rank's memory as one array of cells: input and output (which may lie in each other), then
@@ -26,7 +26,7 @@ class Memory {
  public:
   Memory(const ScheduleCase& test, const Schedule& schedule, int rank, Expressions& expressions);
 
-  // The cells of a slice, whichever rank owns it; nothing if it leaves its buffer.
+  // Returns the cells of a slice, whichever rank owns it; nothing if it leaves its buffer.
   std::optional<Range> range(const Slice& slice) const;
 
   Expressions::Id& operator[](std::size_t cell) { return cells_[cell]; }
@@ -35,7 +35,7 @@ class Memory {
   const Range& output() const { return ranges_[1]; }
   Expressions::Id initial(std::size_t cell) const { return initial_[cell]; }
 
-  // Whether the caller's memory is unchanged, except for the output.
+  // Returns whether the caller's memory is unchanged, except for the output.
   bool rest_unchanged() const;
 
  private:
@@ -49,10 +49,11 @@ class Memory {
 // Returns "rank 3 step 12: " and `what`.
 std::string at(int rank, std::size_t step, const std::string& what);
 
-// The value that a step makes of an element of its operands, or of `message`, an element that it receives.
+// Returns the value that a step computes from an element of its operands, or from `message`, an element that
+// it receives.
 Expressions::Id value_of(const Step& step, Expressions::Id left, Expressions::Id right,
                          Expressions::Id message, Expressions& expressions);
-// Says what is wrong with such a value, if it is `undefined` or `wrong`.
+// Says what is wrong with a value that is `undefined` or `wrong`.
 std::string fault(Expressions::Id value, std::size_t element);
 
 // Returns what is wrong with one rank's schedule by itself, or nothing: slices outside their buffers or

@@ -5,7 +5,7 @@ namespace {
 
 using Id = Expressions::Id;
 
-// `Results` is what one rank's output must be.
+// `Results` computes what one rank's output must be.
 class Results {
  public:
   Results(const ScheduleCase& test, Memory& memory, Expressions& expressions, bool rank_order, int rank)
@@ -36,7 +36,7 @@ class Results {
   const std::uint64_t own_offset_;
 };
 
-// Whether `id` is the combination of element `element` of the first `ranks` ranks.
+// Returns whether `id` is the combination of element `element` of the first `ranks` ranks.
 bool Results::combines(Id id, std::uint64_t element, int ranks) const {
   if (id <= Expressions::wrong) return false;
   std::uint64_t marks = 0;
@@ -47,14 +47,15 @@ bool Results::combines(Id id, std::uint64_t element, int ranks) const {
          summary.divided == test_.base.average && (!rank_order_ || summary.first == 0);
 }
 
-// Where this rank's block starts in the input that holds a block of every rank. Only the root may know.
+// Returns the offset of this rank's block in the input that holds a block of every rank. Only the root may
+// know it.
 std::uint64_t Results::own_offset() const {
   Problem known_to_root = test_.at(problem_.root);
   known_to_root.rank = rank_;
   return own_block_offset(known_to_root);
 }
 
-// Where the block for this rank starts in the input of rank `from`, for an all_to_all.
+// Returns the offset of the block for this rank in the input of rank `from`, for an all_to_all.
 std::uint64_t Results::sent_before(int from) const {
   if (problem_.output_counts.empty()) return problem_.count * static_cast<std::uint64_t>(rank_);
   std::uint64_t sum = 0;
@@ -75,7 +76,7 @@ Id Results::block_leaf(std::uint64_t element) const {
   return expressions_.leaf(block, element + (exchanges ? sent_before(block) : 0));
 }
 
-// Whether `id` is the right value of element `element` of the output.
+// Returns whether `id` is the right value of element `element` of the output.
 bool Results::is_right(Id id, std::uint64_t element) const {
   switch (problem_.kind) {
     case CollectiveKind::all_reduce:

@@ -15,7 +15,7 @@ namespace {
 
 using Id = Expressions::Id;
 
-// One rank's way through its schedule, with the repetition that Schedule::Repeat describes.
+// A `Walk` is one rank's position in its schedule, including the repetition that Schedule::Repeat describes.
 class Walk {
  public:
   explicit Walk(const Schedule& schedule) : schedule_(schedule) {}
@@ -23,7 +23,7 @@ class Walk {
   bool over() const { return cursor_ == schedule_.steps.size(); }
   std::size_t number() const { return cursor_; }
 
-  // As it is carried out this time.
+  // The current step, with the indices and offsets of the current repetition.
   Step step() const {
     Step step = schedule_.steps[cursor_];
     if (!repeated()) return step;
@@ -67,7 +67,7 @@ class SharedExecution {
     while (!running_.empty()) {
       const std::size_t pick = random_() % running_.size();
       const std::size_t rank = running_[pick];
-      // Now step by step, now far ahead.
+      // The picked rank runs one step or many, at random.
       const std::uint32_t steps = 1 + random_() % (1u << random_() % 12);
       for (std::uint32_t i = 0; i < steps; ++i) {
         if (!walks_[rank].over() && !blocked(rank)) {
@@ -89,7 +89,7 @@ class SharedExecution {
               "awaits signal #" + std::to_string(step.index) + " of rank " + std::to_string(step.peer) +
                   ", which has given " +
                   std::to_string(clocks_.signals(static_cast<std::size_t>(step.peer))) +
-                  " and gives no more");
+                  " and will give no more");
   }
 
   std::string check(bool rank_order) {
@@ -142,7 +142,7 @@ class SharedExecution {
     return slice.owner == own ? rank : static_cast<std::size_t>(slice.owner);
   }
 
-  // Whether a rank's step may name it.
+  // Returns whether a step may access the slice.
   bool within_reach(const Slice& slice) const {
     const int p = test_.base.size;
     if (slice.buffer == BufferId::window) return slice.owner >= 0 && slice.owner < p;
@@ -152,7 +152,7 @@ class SharedExecution {
     return slice.buffer == BufferId::input ? shown.input : slice.buffer == BufferId::output && shown.output;
   }
 
-  // Where a step writes, one slice for each rank that it writes to.
+  // Returns the slices that a step writes, one for each rank that it writes to.
   std::vector<Slice> targets(const Step& step) const {
     if (step.kind != StepKind::reduce || step.out.owner != everyone) return {step.out};
     std::vector<Slice> slices(walks_.size(), step.out);
@@ -168,7 +168,7 @@ class SharedExecution {
     const auto out = memories_[owner(rank, step.out)].range(step.out);
     for (const Slice& slice : {step.left, step.right, step.out}) {
       if (slice.count == 0) continue;
-      if (!within_reach(slice)) return "reaches into memory that is not shown";
+      if (!within_reach(slice)) return "accesses memory that its owner has not shared";
       const auto range = memories_[owner(rank, slice)].range(slice);
       if (!range || !out) return "outside its buffer";
       if (owner(rank, slice) == owner(rank, step.out) && overlap_badly(*range, *out))
@@ -190,7 +190,8 @@ class SharedExecution {
       const Id left = read(step.left, i, access, race);
       const Id right = step.right.count == 0 ? Expressions::undefined : read(step.right, i, access, race);
       const Id value = value_of(step, left, right, Expressions::undefined, expressions_);
-      // This often follows from a race that has yet to be found, which is reported then.
+      // A wrong value is often the result of a race that is found only later. The race is then reported
+      // instead.
       if (value <= Expressions::wrong && fault_.empty()) {
         fault_ = at(static_cast<int>(rank), walks_[rank].number(), fault(value, i));
       }
@@ -238,7 +239,7 @@ class SharedExecution {
           const Access* late = logs_[rank].after(cell, rank);
           if (late == nullptr) continue;
           return at(static_cast<int>(late->rank), late->step,
-                    "may touch memory of rank " + std::to_string(rank) + " when that has left");
+                    "may touch memory of rank " + std::to_string(rank) + " after that rank has left");
         }
       }
     }
@@ -254,17 +255,18 @@ class SharedExecution {
   std::vector<AccessLog> logs_;
   std::vector<std::size_t> running_;  // ranks that may go on
   std::vector<std::size_t> waiting_;  // ranks that await what has not been signalled yet
-  std::string fault_;                 // the first value that should not be
+  std::string fault_;                 // the first wrong value
 };
 
 std::string check_windows(const std::vector<Schedule>& schedules, const ScheduleCase& test) {
   const std::uint64_t used = schedules.front().window_count;
-  if (used * test.base.element_size > test.base.window_bytes) return "more than the windows is used";
+  if (used * test.base.element_size > test.base.window_bytes)
+    return "the schedule uses more than the windows hold";
   for (const Schedule& schedule : schedules) {
     if (!schedule.shared) return "some ranks exchange messages";
-    // By this, ranks decide whether an operation goes through the windows or fits into the slots of the
-    // board.
-    if (schedule.window_count != used) return "ranks do not agree how much of the windows they use";
+    // `window_count` decides whether an operation uses the windows or fits into the slots of the board, so
+    // all ranks must have the same.
+    if (schedule.window_count != used) return "ranks do not agree on how much of the windows they use";
   }
   return {};
 }

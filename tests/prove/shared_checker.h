@@ -10,20 +10,18 @@ namespace tutti::test {
 
 // Proves shared schedules, one per rank, as `check_schedules` does those of messages. All ranks' steps are
 // interleaved in an order drawn from `seed`, in which some run far ahead of others. Checks that
-//   - all agree how much of the windows they use, and that there is as much;
-//   - slices lie in their buffers, overlap only exactly, and belong to the rank itself, or are of a window,
-//   or of
-//     registered memory that the vote has found out (see `reach`);
+//   - all ranks agree on how much of the windows they use, and the windows have that much;
+//   - slices lie in their buffers, overlap only exactly, and belong to the rank itself, to a window, or to
+//     registered memory that the vote has found (see `reach`);
 //   - every signal that is awaited is given: no deadlock;
 //   - any two accesses to a cell, at least one of them a write, are ordered by signals: no race;
-//   - nobody touches a rank's registered memory after that rank may have left;
+//   - no rank touches another's registered memory after that rank may have left;
 //   - the results are right, as for messages.
-// When windows are free for the next operation is for SharedExecutor to see to: the last accesses need no
-// signal.
+// SharedExecutor decides when windows are free for the next operation, so the last accesses need no signal.
 std::string check_shared_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test,
                                    bool rank_order, std::uint32_t seed);
 
-// Whether two shared schedules give and await the same signals, and use the windows alike.
+// Returns whether two shared schedules give and await the same signals, and use the windows alike.
 bool same_signals(const Schedule& a, const Schedule& b);
 
 }  // namespace tutti::test

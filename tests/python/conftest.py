@@ -1,4 +1,4 @@
-"""What `./dev test` prints of these tests: how many ran, and why some did not (as tests/house/test_main.cc does)."""
+"""Reports to `./dev test` how many tests ran, and why some were skipped, like tests/house/test_main.cc."""
 
 import os
 

@@ -1,8 +1,8 @@
-// A program for the ranks of a test that live in odd surroundings: `adversity_rank MODE...`.
+// A program for the ranks of a test with a difficult environment: `adversity_rank MODE...`.
 //   alarms SECONDS      an interval timer interrupts all system calls each millisecond, from before `init` on
 //   workers             forks children while threads are at work, which end in one way or another
 //   clock STOP_FILE     computes until rank 0 sees the file; says "jump N" when the wall clock has jumped
-//   few DESCRIPTORS     has only so many descriptors, from before `init` on
+//   few DESCRIPTORS     has only that many descriptors, from before `init` on
 //   fork                forks while there is a communicator
 //   destroy HOW         lets go of communicators with operations in flight: from `main`, in `then`, in
 //   `abort`
@@ -61,7 +61,8 @@ void compute(Communicator& comm, int round) {
 
 std::atomic<long> alarms{0};
 
-// For so many seconds, and until each rank has had some hundred alarms: a busy machine hands out few.
+// Runs for that many seconds, and until each rank has had some hundred alarms, since a busy machine delivers
+// few.
 void storm(double duration) {
   constexpr long enough = 200;
   struct sigaction action {};
@@ -85,7 +86,7 @@ void storm(double duration) {
   say("alarms " + std::to_string(alarms.load()));
 }
 
-// Seconds by which the wall clock is ahead of the one that does not jump.
+// Returns the seconds by which the wall clock is ahead of the monotonic clock.
 double ahead() {
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(wall - steady_clock::now().time_since_epoch()).count();
@@ -117,7 +118,7 @@ void with_few_descriptors(rlim_t count) {
   for (int round = 0; round < 30; ++round) compute(comm, round);
 }
 
-// A child may not use what its parent has, but make something of its own.
+// A child may not use its parent's communicator, but may make its own.
 void child_of(Communicator& comm) {
   std::vector<float> data(1000);
   tutti::Work pending = comm.recv(data, 0, 77);
@@ -164,7 +165,7 @@ void forks() {
   compute(comm, 19);
 }
 
-// Destroys `comm` on rank 0, in one way or another, while everything is under way.
+// Destroys `comm` on rank 0, in one of several ways, while operations are in flight.
 void let_go(Communicator comm, const std::string& how) {
   std::vector<std::vector<float>> data(4, std::vector<float>(200'000, 1.0F));
   std::vector<tutti::Work> works;
@@ -197,7 +198,7 @@ void let_go(Communicator comm, const std::string& how) {
   expect(never.status().code() == tutti::Code::aborted, never.status().to_string());
 }
 
-// Communicators that children inherit, to let go of them, end without a word, or try to use them.
+// Communicators that children inherit. The children drop them, just end, or try to use them.
 std::vector<Communicator> inherited;
 
 [[noreturn]] void worker(int kind) {
@@ -222,7 +223,7 @@ std::vector<Communicator> inherited;
   _exit(0);
 }
 
-// Above all small calls, each of which takes and gives back all locks that there are.
+// These are mostly small calls, each of which takes and releases all locks.
 void hurry(Communicator& comm, const std::atomic<bool>& stop) {
   float sum = 0;
   char more = 1;
@@ -234,8 +235,8 @@ void hurry(Communicator& comm, const std::atomic<bool>& stop) {
   }
 }
 
-// While other threads are at work, so that children find everything half done. With one thread that is rare:
-// the lock that a child needs is hardly ever held.
+// Forks while other threads are working, so that children find unfinished work. With one thread that is rare,
+// since the lock that a child needs is hardly ever held.
 void forks_at_work() {
   constexpr int busy_threads = 3;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -274,7 +275,7 @@ void destroys(const std::string& how) {
     let_go(std::move(*comm.split(0)), how);
     compute(comm, round);
   }
-  // The first knows that the others are through with all that came before.
+  // The first rank knows that the others have finished everything before.
   char here = 1;
   for (int other = 1; other < comm.size(); ++other) {
     if (comm.rank() == other) comm.send(std::span(&here, 1), 0, 9).wait();

@@ -1,5 +1,6 @@
 #include "tests/support/cluster.h"
 
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -17,7 +18,8 @@ std::unique_ptr<Transport> make_transport(const std::string& name, const std::sh
                                           int rank) {
   if (name == "inproc") return inproc::create({.hub = hub, .rank = rank});
   if (name == "shm") return shm::create({.ring = 16 * 1024}).take();
-  return tcp::create({}).take();
+  if (name == "tcp") return tcp::create({}).take();
+  throw std::invalid_argument("no transport '" + name + "' is known to tests/support/cluster.cc");
 }
 
 template <class Body>

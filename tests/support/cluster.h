@@ -9,8 +9,14 @@
 
 namespace tutti::test {
 
+// Every way in which the ranks of a `Cluster` can be connected, for tests that run over all of them.
+inline const std::vector<std::string>& all_connections() {
+  static const std::vector<std::string> names = {"inproc", "tcp", "shared", "shm"};
+  return names;
+}
+
 struct ClusterOptions {
-  std::string transport = "inproc";  // or "tcp"; through shared memory: "shared" (inproc's), "shm"
+  std::string transport = "inproc";  // one of `all_connections`; "shared" is inproc with shared memory
   MessageLimits limits = {};
   std::string algorithms = {};  // as TUTTI_ALGORITHM
   std::chrono::nanoseconds timeout = std::chrono::seconds(120);
@@ -21,8 +27,8 @@ struct ClusterOptions {
   DriverOptions driver = {.spin = std::chrono::microseconds(20)};
 };
 
-// A world of ranks that are threads of this process, each with a driver, mesh and communicator of its own:
-// what differs from real processes is only that they share memory.
+// A `Cluster` is a world of ranks that are threads of this process, each with its own driver, mesh and
+// communicator. It only differs from real processes in that the ranks share memory.
 class Cluster {
  public:
   explicit Cluster(int size, ClusterOptions options = {});

@@ -83,7 +83,7 @@ std::uint64_t before(const std::vector<std::uint64_t>& counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, std::uint64_t{0});
 }
 
-// The right output, written over the contents that it had before.
+// Writes the right output over the previous contents.
 void fill_expected(const CollectiveCase& test, const Layout& layout, std::byte* to, int rank, int size) {
   if (layout.out_counts.size() > 1) {
     const bool from_each = test.kind == Kind::all_to_all || test.kind == Kind::all_to_all_v;
@@ -125,7 +125,7 @@ void fill_expected(const CollectiveCase& test, const Layout& layout, std::byte* 
 
 constexpr std::byte guard{0xa5};
 
-// Memory with a guard on both sides, in `given` or of its own.
+// Memory with a guard on both sides, either in `given` or newly allocated.
 class Guarded {
  public:
   Guarded(std::size_t bytes, std::span<std::byte> given) : own_(given.empty() ? bytes + 2 * case_guard : 0) {
@@ -187,15 +187,15 @@ Work issue(Communicator& comm, const CollectiveCase& test, const CaseCall& call)
   }
 }
 
-// The first byte that differs, or how many there are. The whole is compared at once, in a single step for a
-// sanitizer.
+// Returns the first byte that differs, or the number of bytes. It compares all of them at once, which is a
+// single step for a sanitizer.
 std::size_t first_difference(const std::byte* data, const std::vector<std::byte>& expected) {
   if (expected.empty() || std::memcmp(data, expected.data(), expected.size()) == 0) return expected.size();
   return static_cast<std::size_t>(std::mismatch(expected.begin(), expected.end(), data).first -
                                   expected.begin());
 }
 
-// Where the own block lies when one side is a block of the other, in elements.
+// Returns the offset, in elements, of the own block if one side is a block of the other.
 std::uint64_t own_block(const CollectiveCase& test, const Layout& layout, int rank) {
   switch (test.kind) {
     case Kind::all_gather:

@@ -28,15 +28,15 @@ struct CollectiveCase {
   std::string describe() const;
 };
 
-// Whether the collective has an in-place form in the API.
+// Returns whether the collective has an in-place form in the API.
 bool has_in_place(CollectiveKind kind);
 
-// Takes rightmost operand that is not zero: associative, not commutative, so only rank order gives its
+// Takes the rightmost operand that is not zero: associative, not commutative, so only rank order gives its
 // answer.
 ReduceOp last_nonzero();
 
-// Where a case's input and output are to lie, if not in memory of their own: with `case_guard` bytes to spare
-// on both sides.
+// The memory for a case's input and output, if they are not to have their own. It has `case_guard` spare
+// bytes on both sides.
 struct CaseMemory {
   std::span<std::byte> input = {};
   std::span<std::byte> output = {};
@@ -55,11 +55,11 @@ struct CaseCall {
 using Perform = std::function<void(Communicator&, const CollectiveCase&, const CaseCall&)>;
 void perform(Communicator& communicator, const CollectiveCase& test, const CaseCall& call);
 
-// Runs it on this rank and checks what came out: the output, the bytes around it, the input. Empty if all is
-// well, else what is wrong. Every rank of `communicator` calls it with an equal case.
+// Runs it on this rank and checks the output, the bytes around it and the input. Returns an empty text if all
+// is well, else what is wrong. Every rank of `communicator` calls it with an equal case.
 std::string run_case(Communicator& communicator, const CollectiveCase& test, const CaseMemory& memory = {},
                      const Perform& by = perform);
-// The same, but an operation that fails throws its `Error`.
+// Does the same, but an operation that fails throws its `Error`.
 std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
                          const CaseMemory& memory = {}, const Perform& by = perform);
 
@@ -67,11 +67,11 @@ std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
 // with a moving root.
 std::vector<CollectiveCase> collective_matrix(int size);
 
-// Whether to take all combinations that there are. Not under a sanitizer, where that takes minutes, unless
+// Returns whether to take all combinations. It does not under a sanitizer, where they take minutes, unless
 // TEST_ALL is set: `./dev test --all` does.
 bool test_all();
-// The matrix, or of it covering pairs: each two of kind, type, operation, count and place (in or out of it)
-// that go together do so at least once, for each size anew.
+// Returns the matrix, or covering pairs of it: each two values of kind, type, operation, count and place (in
+// or out of place) that can be combined are combined at least once, separately for each size.
 std::vector<CollectiveCase> tested_matrix(int size);
 
 }  // namespace tutti::test

@@ -27,9 +27,9 @@ std::vector<ReduceOp> operations_for(const CollectiveCase& test) {
   return all;
 }
 
-// Of `cases` enough that each two of a case's properties that go together in one of them still do.
+// Returns a part of `cases` that still contains every pair of properties that some case combines.
 std::vector<CollectiveCase> covering_pairs(std::vector<CollectiveCase> cases, int size) {
-  // In an order of its own for each size, so that sizes differ in what else they combine.
+  // Each size has its own order, so that sizes differ in what else they combine.
   std::shuffle(cases.begin(), cases.end(), std::mt19937(static_cast<unsigned>(size)));
   std::set<std::tuple<std::size_t, std::uint64_t, std::size_t, std::uint64_t>> covered;
   std::erase_if(cases, [&](const CollectiveCase& test) {

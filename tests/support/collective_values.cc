@@ -12,7 +12,7 @@ namespace tutti::test {
 
 namespace {
 
-// Elements at a time: few enough for the stack and the first cache.
+// The elements of a batch: few enough for the stack and the first-level cache.
 constexpr std::size_t batch = 1024;
 
 template <class Visit>
@@ -62,7 +62,7 @@ void put(DataType type, std::byte* to, const double* values, std::size_t count) 
   });
 }
 
-// Inputs are below this, so that `ranks` of them add up exactly.
+// Inputs are below this, so that the sum over `ranks` of them is exact.
 std::uint64_t value_range(DataType type) {
   switch (type) {
     case DataType::boolean:

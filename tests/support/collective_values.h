@@ -7,14 +7,15 @@
 
 namespace tutti::test {
 
-// What a case's elements are, as bytes of its type. Always many at once: found one by one they would take a
-// sanitizer's run longer than the collectives do. Blocks of an input are numbered through.
+// These functions compute a case's elements, as bytes of its type. They compute many at once: one by one, the
+// elements would take longer than the collectives under a sanitizer. Blocks of an input are numbered
+// consecutively.
 
-// Elements [first, first + count) of `rank`'s input.
+// Writes elements [first, first + count) of `rank`'s input.
 void fill_input(const CollectiveCase& test, std::byte* to, int rank, std::uint64_t first, std::uint64_t count,
                 int size);
 
-// Elements [first, first + count) of the inputs of ranks [0, end), reduced.
+// Writes elements [first, first + count) of the reduction over the inputs of ranks [0, end).
 void fill_reduced(const CollectiveCase& test, std::byte* to, std::uint64_t first, std::uint64_t count,
                   int end, int size);
 

@@ -1,5 +1,5 @@
-// A program for the ranks of a test: gets stuck, or fails, in the way that its argument says. Ranks that are
-// stuck say so, and stay until they are killed.
+// A program for the ranks of a test: gets stuck, or fails, as its argument says. Ranks that are stuck say so,
+// and stay until they are killed.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -29,7 +29,7 @@ void issued() {
   std::fflush(stdout);
 }
 
-// The last rank does not come.
+// The last rank makes no call.
 void late(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == comm.size() - 1) stay();
   tutti::Work work = comm.all_reduce(data, ReduceOp::sum);
@@ -44,8 +44,8 @@ void late_to_split(Communicator& comm) {
   comm.split(0);
 }
 
-// The last rank's callback does not come back. Nothing is sent before it is in place, so that whoever drives
-// calls it.
+// The last rank's callback does not come back. Nothing is sent before it is in place, so that the driving
+// thread calls it.
 void callback(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == comm.size() - 1) {
     comm.recv(data, 0, 1).then([](const tutti::Status&) { stay(); });
@@ -71,7 +71,7 @@ void circle(Communicator& comm, std::vector<float>& data) {
   for (;;) comm.all_reduce(data, ReduceOp::sum).wait();
 }
 
-// The first rank calls something else. The others may hear of it while they are still in what was before.
+// The first rank makes another call. The others may hear of it while they are still in the previous call.
 void mismatch(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == 0) {
     comm.broadcast(data, 0).wait();
@@ -92,7 +92,7 @@ void forked_child(Communicator& comm) {
   std::printf("child ended with %d\n", status);
 }
 
-// Some of everything that a trace shows, then an end of whatever sort.
+// Does everything that a trace shows, and then ends in one of several ways.
 void work(Communicator& comm, std::vector<float>& data, const std::string& mode) {
   tutti::Work first = comm.all_reduce(data, ReduceOp::sum);
   comm.broadcast(data, 0).wait();

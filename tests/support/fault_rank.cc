@@ -5,11 +5,11 @@
 //   compute SECONDS   all but rank 0 wait in a barrier while that one computes; then all leave
 //   late WHO          that rank does nothing, the others call all_reduce a little later, for 2 s at most
 //   leave WHO         that rank leaves while the others are in an all_reduce
-//   differ WHAT [WHO] the last rank, or that one, calls something else than the others, or in another order
+//   differ WHAT [WHO] the last rank, or that one, makes another call than the others, or in another order
 //   hasty WHO         as `late`, but rank 0 aborts while it asks who is late, and tells how busy it is
 //                     afterwards
 //   again WHO         all call shrink, that rank later than the others, until it does not time out
-//   part [SPLITS]     all call shrink, after so many splits, and leave as soon as it returns
+//   part [SPLITS]     all call shrink, after that many splits, and leave as soon as it returns
 //   abort WHO         that rank aborts from another thread while all are blocked
 // Prints "ready" when all ranks have met, then, or instead, "failed NANOSECONDS CODE MESSAGE" with the time
 // of the monotonic clock at which it learned of a failure, and "peer RANK", the rank that the failure blames.
@@ -87,7 +87,7 @@ class Calls {
   std::vector<std::int64_t> one_, all_;
 };
 
-// One rank calls something else than the others.
+// One rank makes another call than the others.
 void differ(Communicator& comm, const std::string& what, int who) {
   const bool odd = comm.rank() == who;
   std::vector<float> data(1000 * static_cast<std::size_t>(comm.size()), 1);
@@ -160,7 +160,7 @@ void again(Communicator& comm, int who) {
   }
 }
 
-// Until something fails.
+// Repeats until something fails.
 void use(Communicator& comm, const std::vector<std::string>& words) {
   const std::string& mode = words.at(0);
   if (mode == "loop" || mode == "split") {
@@ -188,10 +188,11 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
   if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
   if (mode == "again") again(comm, std::stoi(words.at(1)));
   if (mode == "part") {
-    // Every second one is of the others only, and so leaves a gap among the contexts that are over here.
+    // Every second communicator consists of the other ranks only, and so leaves a gap in this rank's closed
+    // contexts.
     const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
     for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
-    // Shrinking ends what others are still at; the last rank is to be asked before it calls.
+    // Shrinking ends the operations of the others; the last rank must be asked before it calls.
     if (splits > 0) std::this_thread::sleep_for(std::chrono::seconds(comm.rank() == 2 ? 4 : 2));
     const tutti::Shrunk shrunk = comm.shrink(1);
     return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");
@@ -210,7 +211,8 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
       say("aborting " + std::to_string(now()));
       comm.abort("enough");
     });
-    // Nobody waits for anybody in particular, and only for the last: a receive that nothing will ever match.
+    // No rank waits for a particular rank. Each waits only for its last operation: a receive that nothing
+    // will ever match.
     std::vector<int> data(1);
     const Work never = comm.recv(data, (comm.rank() + 1) % comm.size(), 77);
     Work waiting = never;
@@ -223,7 +225,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
   }
 }
 
-// Everything with the survivors: an all_reduce of a known sum, a split, a message.
+// Tests the survivors' communicator: an all_reduce of a known sum, a split, a message.
 void check(Communicator& comm) {
   const int p = comm.size(), rank = comm.rank();
   std::vector<std::int64_t> sum(5000, rank + 1);
@@ -248,7 +250,7 @@ struct Plan {
   int least = 0;
 };
 
-// As long as enough are left.
+// Repeats as long as enough ranks are left.
 void survive(Communicator comm, const Plan& plan, const std::vector<std::string>& words) {
   std::string shrunk_to;
   for (;;) {

@@ -14,7 +14,7 @@ class FaultyChannel final : public Channel {
 
   Channel& inner() { return *inner_; }
   Deadline held_until() const { return held_.empty() ? Deadline::never() : held_until_; }
-  // Does what is due; true if there was something.
+  // Does what is due; returns whether there was something.
   bool poll();
 
   void connect() override { inner_->connect(); }
@@ -67,7 +67,7 @@ void FaultyChannel::send(SendOp& op) {
   inner_->send(op);
 }
 
-// From within `send`, as a pipe may do that finds itself broken.
+// This happens inside `send`, as with a pipe that notices that it is broken.
 void FaultyChannel::break_off(Code code, const std::string& why) {
   TransportOwner& owner = transport_.owner();
   const Status status(code, owner.peer(peer_).describe() + ": " + why, peer_);
@@ -110,7 +110,7 @@ FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const Transpo
 
 FaultyTransport::~FaultyTransport() = default;
 
-// Called by whoever drives; `driver` is the one that is driven, which the analysis cannot see.
+// The driving thread calls this; `driver` is the driver that it drives, which the analysis cannot see.
 Status FaultyTransport::start(Driver& driver, TransportOwner& owner,
                               const MessageLimits& limits) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   driver_ = &driver;

@@ -10,7 +10,7 @@
 
 namespace tutti::test {
 
-// A fault that happens once, to a message that one rank sends.
+// A `TransportFault` is a fault that happens once, to a message that one rank sends.
 struct TransportFault {
   enum class Kind : std::uint8_t {
     none,
@@ -28,8 +28,8 @@ struct TransportFault {
 
 class FaultyChannel;
 
-// A transport of which one rank's end does as it is told; the rest is another transport's, whose name and
-// addresses it has, so that the other ranks need not know.
+// A `FaultyTransport` wraps one rank's end of another transport and commits the given fault. It has that
+// transport's name and addresses, so the other ranks do not notice.
 class FaultyTransport final : public Transport, private TransportOwner, private Pollable {
  public:
   FaultyTransport(std::unique_ptr<Transport> inner, const TransportFault& fault);
@@ -47,7 +47,7 @@ class FaultyTransport final : public Transport, private TransportOwner, private 
 
   const TransportFault& fault() const { return fault_; }
   TransportOwner& owner() { return *owner_; }
-  // Numbers the messages; true for the one that the fault is about.
+  // Counts the messages; returns true for the one that gets the fault.
   bool is_it() { return count_++ == fault_.at; }
   void forget(FaultyChannel& channel) { std::erase(channels_, &channel); }
 

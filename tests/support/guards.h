@@ -15,7 +15,7 @@ inline security::SharedCredentials holder_of(const std::string& token) {
   return security::Credentials::create(settings).take();
 }
 
-// Goes on until the guard has come to an end; half a minute at most.
+// Drives the guard to its end, for half a minute at most.
 inline Status pass(security::Guard& guard, int socket) {
   using State = security::Guard::State;
   for (;;) {
@@ -23,7 +23,7 @@ inline Status pass(security::Guard& guard, int socket) {
     if (state == State::done) return {};
     if (state == State::failed) return guard.status();
     pollfd entry{socket, static_cast<short>(state == State::writing ? POLLOUT : POLLIN), 0};
-    if (poll(&entry, 1, 30'000) <= 0) return Status(Code::timeout, "the guard does not come to an end");
+    if (poll(&entry, 1, 30'000) <= 0) return Status(Code::timeout, "the guard does not end");
   }
 }
 

@@ -18,7 +18,7 @@ using tutti::CallOptions;
 using tutti::Communicator;
 using tutti::ReduceOp;
 
-// Bytes sent through eth0 so far.
+// Returns the bytes sent through eth0 so far.
 std::uint64_t sent_bytes() {
   std::ifstream table("/proc/self/net/dev");
   for (std::string line; std::getline(table, line);) {
@@ -76,7 +76,7 @@ void check(Communicator& comm, std::size_t n, const std::string& algorithm) {
   comm.barrier(leaders).wait();
 }
 
-// Bytes that leave this host for one all-reduce of so many bytes.
+// Bytes that leave this host for one all-reduce of that many bytes.
 std::uint64_t all_reduce_traffic(Communicator& comm, std::size_t bytes, const std::string& algorithm) {
   constexpr int repetitions = 8;
   std::vector<float> data(bytes / sizeof(float), 1.0f);

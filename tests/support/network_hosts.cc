@@ -15,7 +15,7 @@ NetworkHosts::NetworkHosts(int count, int cards) : count_(count) {
   for (int card = 0; made && card < cards; ++card) made = add_card(card);
 }
 
-// To every host, and a bridge between them.
+// Adds a card to every host, and a bridge between the cards.
 bool NetworkHosts::add_card(int card) {
   const std::string hub = name(count_);
   const std::string bridge = "switch" + std::to_string(card), eth = "eth" + std::to_string(card);

@@ -5,9 +5,9 @@
 
 namespace tutti::test {
 
-// Network namespaces that stand for hosts: each has an address of its own on every card (eth0, eth1 ...), and
-// the cards of one number are joined by a bridge in one more namespace, so that nothing outside of them is
-// touched. Removed when this goes away. Needs the rights to make them, and the `ip` command.
+// `NetworkHosts` are network namespaces that act as hosts. Each has its own address on every card (eth0, eth1
+// ...), and the cards of one number are joined by a bridge in one more namespace, so that nothing outside
+// them is touched. The destructor removes them. Making them needs the rights to do so, and the `ip` command.
 class NetworkHosts {
  public:
   explicit NetworkHosts(int count, int cards = 1);
@@ -15,9 +15,9 @@ class NetworkHosts {
   NetworkHosts(const NetworkHosts&) = delete;
   NetworkHosts& operator=(const NetworkHosts&) = delete;
 
-  // Why there are none; empty if there are.
+  // Returns why there are no hosts; empty if there are.
   const std::string& problem() const { return problem_; }
-  // `command` as run on that host.
+  // Returns `command` as it is run on that host.
   std::vector<std::string> on(int host, std::vector<std::string> command) const;
   std::string address(int host, int card = 0) const {
     return "10.203." + std::to_string(card) + "." + std::to_string(host + 1);

@@ -62,7 +62,7 @@ std::vector<std::string> child_environment(const Process::Environment& changes) 
   return result;
 }
 
-// From here on the kernel hands out ports to whoever asks for any.
+// From here on the kernel hands out ports to processes that ask for any port.
 int first_ephemeral_port() {
   int first = 0;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
@@ -95,7 +95,7 @@ Process::Process(const std::vector<std::string>& command, const Environment& env
   err_ = memfd_create("stderr", MFD_CLOEXEC);
   if (out_ < 0 || err_ < 0) fail("memfd_create");
 
-  // All memory is allocated here: between fork and exec only async-signal-safe calls are allowed.
+  // All memory is allocated here, since only async-signal-safe calls are allowed between fork and exec.
   std::vector<std::string> words = command;
   std::vector<std::string> variables = child_environment(environment);
   const std::vector<char*> argv = pointers(words);
@@ -117,11 +117,11 @@ Process::Process(const std::vector<std::string>& command, const Environment& env
     if (write(STDERR_FILENO, message.data(), message.size()) < 0) _exit(126);
     _exit(127);
   }
-  setpgid(pid_, pid_);  // here too: whoever comes first, so that a kill never misses the group
+  setpgid(pid_, pid_);  // both processes do this, so that a kill never misses the group
 }
 
 Process::~Process() {
-  // An ended but unreaped child keeps its process group's number from being used anew.
+  // An ended but unreaped child keeps its process group's number from being used again.
   kill(-pid_, SIGKILL);
   while (!status_ && !poll()) std::this_thread::sleep_for(poll_interval);
   close(out_);

@@ -12,11 +12,11 @@
 
 namespace tutti::test {
 
-// Also for a sanitizer on a slow machine that has much else to do.
+// This limit also suffices for a sanitizer on a slow and busy machine.
 inline constexpr std::chrono::milliseconds ample = std::chrono::minutes(5);
 
-// A program run as a user would run it. It starts in a process group of its own; whatever is left of that
-// group is killed when this goes away, and the program itself dies with the test.
+// A `Process` is a program that runs as a user would run it. It starts in its own process group; the
+// destructor kills what is left of that group, and the program itself dies with the test.
 class Process {
  public:
   // Set on top of the inherited environment, or removed from it (no value).
@@ -32,17 +32,17 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Its exit status, 128 + n if signal n ended it; nothing if it still runs after `limit`.
+  // Returns its exit status, 128 + n if signal n ended it; nothing if it still runs after `limit`.
   std::optional<int> wait(std::chrono::milliseconds limit = ample);
-  // To the program alone; nothing happens if it has ended.
+  // Signals only the program, not its children. Has no effect if it has ended.
   void signal(int number);
 
-  // Its output so far.
+  // Returns its output so far.
   std::string out() const;
   std::string err() const;
-  // Waits until it has written `text` to stdout; false if it ended, or `limit` passed, without.
+  // Waits until it has written `text` to stdout; returns false if it ended, or `limit` passed, before that.
   bool wait_for_output(std::string_view text, std::chrono::milliseconds limit = ample);
-  // Everything that a failed assertion should show: command, status and both outputs.
+  // Returns everything that a failed assertion should show: command, status and both outputs.
   std::string report() const;
 
  private:
@@ -55,13 +55,14 @@ class Process {
   std::optional<int> status_;
 };
 
-// `strings` as exec takes them: with a null pointer at the end. They must live as long as that is used.
+// Returns `strings` as exec takes them, with a null pointer at the end. The strings must live as long as the
+// result is used.
 std::vector<char*> pointers(std::vector<std::string>& strings);
 
-// All that was written to a file, from its beginning, wherever the descriptor stands.
+// Returns the whole content of a file, wherever the descriptor's position is.
 std::string contents(int file);
 
-// A TCP port of the loopback interface that nobody uses at the moment, chosen at random below those that the
+// A TCP port of the loopback interface that is free at the moment, chosen at random below those that the
 // kernel hands out by itself: other tests running meanwhile hardly ever take it.
 std::uint16_t unused_port();
 

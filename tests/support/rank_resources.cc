@@ -1,4 +1,4 @@
-// A program for the ranks of a test: uses most collectives, then says what it holds.
+// A program for the ranks of a test: uses most collectives, then prints the resources that it holds.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// Entries of a folder of /proc/self whose link leads to something that begins with `kind`.
+// Returns the number of entries of a folder of /proc/self whose link target begins with `kind`.
 int count(const std::string& folder, const std::string& kind) {
   int found = 0;
   DIR* directory = opendir(folder.c_str());

@@ -10,7 +10,7 @@
 
 namespace tutti::test {
 
-// A new folder, removed with its contents when this goes away.
+// A `ScratchFolder` is a new folder, which the destructor removes with its contents.
 class ScratchFolder {
  public:
   ScratchFolder() : path_((std::filesystem::temp_directory_path() / "tutti-test-XXXXXX").string()) {

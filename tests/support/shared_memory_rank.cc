@@ -1,7 +1,7 @@
 // A program for the ranks of a test: `shared_memory_rank URL MODE`. Prints "ready" when all ranks have met
 // and every pair has exchanged a message; then, by mode:
 //   end      leaves;
-//   free     allocates memory, lets go of it, and leaves once it is not mapped any more;
+//   free     allocates memory, releases it, and leaves once it is not mapped any more;
 //   recv     waits for a message from the last rank that never comes;
 //   reduce   takes part in collectives until one fails, or for ever;
 //            in these two the last rank does nothing;
@@ -51,7 +51,7 @@ void exchange(tutti::Communicator& comm) {
   if (sum.back() != size * (size + 1) / 2) throw std::runtime_error("wrong sum");
 }
 
-// How many segments of ours are mapped.
+// Returns the number of tutti's segments that are mapped.
 int mapped_segments() {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
@@ -59,7 +59,7 @@ int mapped_segments() {
   return count;
 }
 
-// Nothing is called meanwhile.
+// The rank calls nothing in the meantime.
 void allocate_and_free(tutti::Communicator& comm) {
   const int before = mapped_segments();
   {

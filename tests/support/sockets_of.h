@@ -8,13 +8,14 @@
 
 namespace tutti::test {
 
-// The TCP ports on which a process listens (IPv4; in this network namespace).
+// Returns the TCP ports on which a process listens (IPv4; in this network namespace).
 std::vector<std::uint16_t> listening_ports(pid_t pid);
 std::size_t open_descriptors(pid_t pid);
-// Resident memory in bytes.
+// Returns the resident memory in bytes.
 std::size_t memory_of(pid_t pid);
 
-// A connection to a port of loopback that says what it likes. -1 as descriptor if there is none.
+// A `LoopbackSocket` is a connection to a port of loopback that can send anything. The descriptor is -1 if
+// there is none.
 class LoopbackSocket {
  public:
   explicit LoopbackSocket(std::uint16_t port);
@@ -25,9 +26,9 @@ class LoopbackSocket {
   bool is_connected() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
   void say(const std::string& text);
-  // As a port scan ends: by a reset.
+  // Ends the connection by a reset, as a port scan does.
   void reset();
-  // Waits for the other side to close; false if it has not after half a minute.
+  // Waits for the other side to close; returns false if it has not after half a minute.
   bool is_dropped();
 
  private:

@@ -106,7 +106,7 @@ void TcpProxy::accept_all() {
 void TcpProxy::accept_one(std::size_t listener) {
   const int client = accept4(listeners_[listener], nullptr, nullptr, SOCK_CLOEXEC);
   const int server = connect_to(to_, ports_[listener]);
-  if (client < 0 || server < 0) {  // as if nobody listened
+  if (client < 0 || server < 0) {  // as if nothing listened
     if (client >= 0) close(client);
     if (server >= 0) close(server);
     return;
@@ -124,7 +124,7 @@ void TcpProxy::accept_one(std::size_t listener) {
   connections_.push_back(std::move(connection));
 }
 
-// Until one side ends, which the other then sees.
+// Forwards bytes until one side ends the connection, and then ends the other side too.
 void TcpProxy::pump(Connection& connection, int from, int to, std::string Record::*record) {
   std::array<char, 65536> bytes;
   for (;;) {

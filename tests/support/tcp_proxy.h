@@ -14,14 +14,15 @@ namespace tutti::test {
 // The changes that a proxy makes to bytes that pass, in either direction; may be set at any time.
 struct Weather {
   std::atomic<int> delay_us{0};   // of every piece
-  std::atomic<int> jitter_us{0};  // at most so much more
-  // One piece of so many is lost and sent again, which over TCP is a pause of 200 ms. Zero: none.
+  std::atomic<int> jitter_us{0};  // at most this much more
+  // One piece in this many is lost and sent again, which over TCP is a pause of 200 ms. Zero: none.
   std::atomic<int> loss{0};
-  std::atomic<bool> cut{false};  // nothing passes any more, and nobody is told
+  std::atomic<bool> cut{false};  // nothing passes any more, and neither side is told
 };
 
-// Between ranks that listen on one address of loopback and advertise another: takes connections on `from`, at
-// all of the ports, and makes one to `to`, at the same port, for each. Remembers the first bytes of each.
+// A `TcpProxy` stands between ranks that listen on one address of loopback and advertise another. It accepts
+// connections on `from`, at all of the ports, and makes one to `to`, at the same port, for each. It remembers
+// the first bytes of each.
 class TcpProxy {
  public:
   TcpProxy(const std::string& from, const std::string& to, const std::vector<std::uint16_t>& ports,
@@ -30,13 +31,13 @@ class TcpProxy {
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
 
-  // Why it cannot listen; empty if it can.
+  // Returns why it cannot listen; empty if it can.
   const std::string& problem() const { return problem_; }
   struct Record {
     std::uint16_t port = 0;
-    std::string said, answered;  // by who connected, and by the other
+    std::string said, answered;  // by the side that connected, and by the other
   };
-  // Of all connections so far.
+  // Returns the records of all connections so far.
   std::vector<Record> records() const;
 
  private:
@@ -57,7 +58,7 @@ class TcpProxy {
   std::thread thread_;
 };
 
-// A connection to that port of loopback; -1 if there is none.
+// Returns a connection to that port of loopback; -1 if there is none.
 int connect_to(const std::string& address, std::uint16_t port);
 
 }  // namespace tutti::test

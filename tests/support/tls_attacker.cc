@@ -35,7 +35,7 @@ bool is_readable(int descriptor) {
   return poll(&entry, 1, look_again_ms) > 0;
 }
 
-// A guard's message; empty if none comes.
+// Returns a guard's message; empty if none arrives.
 std::string receive_message(int descriptor, const std::atomic<bool>& over) {
   std::string message;
   while (message.size() < Guard::message_bytes && !over) {
@@ -52,7 +52,7 @@ void say(int descriptor, const std::string& text) {
   static_cast<void>(send(descriptor, text.data(), text.size(), MSG_NOSIGNAL));
 }
 
-// "Prove it", in the mode of whoever has connected.
+// Sends the challenge, in the mode of the connected peer.
 std::string notice_for(const std::string& opening) {
   std::string notice(Guard::message_bytes, 'n');
   std::memcpy(notice.data(), security::notice_magic.data(), security::notice_magic.size());
@@ -142,7 +142,7 @@ void TlsAttacker::serve(Visit& visit) {
   }
 }
 
-// False: there is nothing that could be passed on.
+// Returns false if there is nothing to pass on.
 bool TlsAttacker::attack(Visit& visit, const std::string& opening) {
   ++attacks_;
   const bool relays = options_.role == Role::relay;
@@ -158,7 +158,7 @@ bool TlsAttacker::attack(Visit& visit, const std::string& opening) {
 bool TlsAttacker::encrypt(Side& side, bool accepts) {
   side.tls = SSL_new(context_);
   SSL_set_fd(side.tls, side.descriptor);
-  // As long as the other side wishes to talk.
+  // Talks until the other side ends the connection.
   const timeval limit{10, 0};
   setsockopt(side.descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   return (accepts ? SSL_accept(side.tls) : SSL_connect(side.tls)) == 1;
@@ -171,7 +171,7 @@ void TlsAttacker::pass(Visit& visit) {
   }
 }
 
-// False: the connection has ended. To nobody, if there is nobody.
+// Returns false if the connection has ended. Without a receiver the bytes are dropped.
 bool TlsAttacker::pass_some(Side& from, Side& to, bool remember) {
   const bool pending = from.tls != nullptr && SSL_pending(from.tls) > 0;
   if (!pending && !is_readable(from.descriptor)) return true;

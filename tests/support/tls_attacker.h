@@ -15,9 +15,8 @@ struct ssl_st;
 
 namespace tutti::test {
 
-// An attacker in the path of ranks that encrypt, without their token: takes the connections at an address
-// that ranks advertise, in place of the one that they listen on. Connections for other services pass as they
-// are.
+// A `TlsAttacker` is in the path of ranks that encrypt, and does not have their token. It accepts connections
+// at an address that ranks advertise but do not listen on. Connections for other services pass as they are.
 class TlsAttacker {
  public:
   enum class Role {
@@ -38,11 +37,11 @@ class TlsAttacker {
   TlsAttacker(const TlsAttacker&) = delete;
   TlsAttacker& operator=(const TlsAttacker&) = delete;
 
-  // Why it cannot begin; empty if it can.
+  // Returns why it cannot begin; empty if it can.
   const std::string& problem() const { return problem_; }
-  // Connections for the service that it has attacked.
+  // Returns the number of attacked connections.
   int attacks() const { return attacks_; }
-  // The plain text that it has read of them.
+  // Returns the plain text that it has read from them.
   std::string heard() const;
 
  private:

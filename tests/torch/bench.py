@@ -1,7 +1,7 @@
 """all_reduce through torch.distributed, on tutti and on Gloo: what `./dev bench --torch` runs.
 
 Both backends live in the same ranks and take turns, batch by batch, so that drift of the machine's speed hits both
-alike. What the binding adds is measured beside `tutti bench`, in rounds that alternate with it.
+alike. The cost of the binding is measured in rounds that alternate with `tutti bench`.
 """
 import argparse
 import csv
@@ -47,7 +47,7 @@ def measure(groups, size, rounds, budget):
     for name, group in groups.items():
         batch(tensor, group, 5)
         once = torch.tensor([batch(tensor, group, 5)])
-        dist.broadcast(once, 0)  # all ranks must do as many
+        dist.broadcast(once, 0)  # all ranks must do the same number
         counts[name] = max(1, min(2000, int(budget / once.item())))
     names = list(groups)
     for turn in range(rounds):
@@ -112,7 +112,7 @@ def report(ranks, figures):
 
 
 def report_added(program, ranks, rounds):
-    """What torch and the binding add. The quietest round of each: what others use of the machine is in neither."""
+    """Prints what torch and the binding add, by the fastest round of each, so that other load does not count."""
     cpp, through_torch = [], []
     for _ in range(rounds):
         cpp.append(from_cpp(program, ranks))
@@ -134,7 +134,7 @@ def main():
     worlds = [int(word) for word in options.ranks.split(",")]
     for ranks in worlds:
         report(ranks, launch(ranks, list(sizes(options.largest)), options.rounds, budget))
-    # On one rank, which waits for nobody, it is the binding alone.
+    # One rank waits for no other, so this is the time of the binding alone.
     for ranks in [1, *worlds]:
         report_added(options.program, ranks, options.rounds)
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 import ranks
 
-# As where the package is installed: the extension of the build tree is not looked for.
+# This works as in an installed package: the extension of the build tree is not used.
 COMPILING = """
 import importlib, tutti.torch
 try:

@@ -12,7 +12,7 @@ import ranks
 import torch
 import torch.distributed as dist
 
-# How a rank finds out: inside of an operation, by a future, or at its next operation.
+# A rank learns of a failure inside an operation, by a future, or at its next operation.
 WAYS = ["all_reduce", "future", "later"]
 
 
@@ -140,7 +140,7 @@ def passes_a_monitored_barrier():
 
 def interrupted(rank, size, waiting, wait):
     if rank != waiting:
-        time.sleep(ranks.DEADLINE_SECONDS)  # it does not come
+        time.sleep(ranks.DEADLINE_SECONDS)  # it makes no call
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 2)
     with pytest.raises(KeyboardInterrupt):

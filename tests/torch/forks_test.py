@@ -141,7 +141,7 @@ def test_a_rank_goes_on_after_its_child_has_ended(child):
     assert ranks.run(2, goes_on, child) == {0: True, 1: True}
 
 
-# As a program of its own: nothing of pytest's is in the child, which ends as programs do.
+# This is a separate program, so that nothing of pytest is in the child, which ends as programs do.
 ENDING = """
 import os, sys, torch, torch.distributed as dist, tutti.torch
 dist.init_process_group("tutti")

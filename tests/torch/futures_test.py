@@ -21,7 +21,7 @@ def futures(rank, size):
     chain = dist.all_reduce(torch.ones(4), async_op=True).get_future().then(then_another)
     assert torch.equal(chain.wait(), torch.full((4,), 2.0 * size * size))
 
-    # Many at once, in the order of issue or not; results that are copied come by futures too.
+    # There are many at once, in the order of issue or not. Results that are copied arrive by futures, too.
     outputs = [[torch.empty(8) for _ in range(size)] for _ in range(50)]
     pending = [dist.all_gather(each, torch.full((8,), float(rank)), async_op=True).get_future() for each in outputs]
     torch.futures.wait_all(pending)

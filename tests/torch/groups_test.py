@@ -56,7 +56,7 @@ def groups(rank, size):
     assert torch.equal(tensor, torch.full((3,), float(sum(range(rank % 2, size, 2)))))
     assert mine._get_backend(torch.device("cpu")).name() == "tutti"
     objects(rank, size)
-    # Destroying one leaves the others alone; a new one of the same ranks meets anew.
+    # Destroying one leaves the others alone; a new one of the same ranks meets again.
     dist.destroy_process_group(mine)
     again = dist.new_group(list(range(size)))
     dist.all_reduce(tensor, group=again)

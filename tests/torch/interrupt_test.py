@@ -37,7 +37,7 @@ def test_ctrl_c_at_the_terminal_reaches_all_ranks():
                for line in lines), out
 
 
-# The store is torch's; rank 2, which serves none, never comes.
+# The store is torch's. Rank 2, which does not serve it, never arrives.
 MEETING = TELL + """
 store = dist.FileStore(sys.argv[2], 3)
 tell(lambda: dist.init_process_group("tutti", store=store, rank=int(sys.argv[1]), world_size=3))

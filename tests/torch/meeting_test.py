@@ -1,4 +1,4 @@
-"""How ranks meet: by torchrun, by `tutti run`, by each kind of URL, and again over one store."""
+"""Tests how ranks meet: by torchrun, by `tutti run`, by each kind of URL, and several times over one store."""
 import os
 import subprocess
 import sys

@@ -259,7 +259,7 @@ def uneven(rank, size):
     dist.all_to_all(outputs, [parts[rank].clone() for _ in range(size)])
     for output, part in zip(outputs, parts):
         check(output, part, "all_to_all of nothing and something")
-    # Rank r has r + 1 rows for everybody.
+    # Rank r has r + 1 rows for every rank.
     rows = torch.full((size * (rank + 1), 3), float(rank))
     received = torch.empty(sum(each + 1 for each in range(size)), 3)
     dist.all_to_all_single(received, rows, [each + 1 for each in range(size)], [rank + 1] * size)

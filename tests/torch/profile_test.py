@@ -1,4 +1,4 @@
-"""What profilers record of operations is what they record of Gloo's, but for the backend's name."""
+"""Profilers record the same of operations as with Gloo, except for the backend's name."""
 import pytest
 import ranks
 import torch
@@ -30,7 +30,7 @@ def transfers_in_a_batch(rank, size):
         work.wait()
 
 
-# Those that Gloo has an algorithm of its own for: it records others as what it makes them of.
+# These are the collectives that Gloo implements directly. It records others as the collectives that they consist of.
 def collectives(rank, size):
     dist.all_reduce(torch.ones(5))
     dist.all_reduce(torch.ones(5), async_op=True).wait()

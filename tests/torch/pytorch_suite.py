@@ -4,9 +4,10 @@
     pytorch_suite.py [--backend tutti|gloo] [--ranks N] [--match REGEX] [--seconds N] [--results FILE]
 
 Each test runs on its own: forked ranks, one time limit. Results are lines of JSON; tests that the file has a result
-for already are not run again, so that a run can be stopped and taken up. The tests ask by name what a backend can do:
-they are told that this is Gloo, so that all that Gloo must pass applies, or with `--like mpi` that it is MPI, to which
-they leave what Gloo has no operation for. pytorch_suite.txt lists those that do not apply to tutti, and why.
+for already are not run again, so that a run can be interrupted and continued. Tests decide by the
+name of the backend whether they apply. They see the name "gloo", so that every test for Gloo runs; with `--like mpi`
+they see "mpi", and the tests of operations that Gloo lacks run. pytorch_suite.txt lists the tests that do not apply to
+tutti, and why.
 """
 import argparse
 import datetime
@@ -25,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Alike(str):
-    """A backend's name that the tests, where they ask for the name of another, take for that one's."""
+    """The name of a backend that also compares equal to the name of another one."""
 
     like = ""
 
@@ -52,7 +53,7 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
 def load(backend, like, ranks):
     """The suite's test case for `backend`, not yet run."""
     os.environ.update(BACKEND=like, WORLD_SIZE=str(ranks), CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
-    # Read when the suite is imported; each test makes a folder of its own.
+    # The suite reads this when it is imported. Each test makes its own folder in it.
     os.environ.setdefault("TEMP_DIR", tempfile.gettempdir())
     import torch
     import torch.distributed as dist
@@ -64,7 +65,7 @@ def load(backend, like, ranks):
         os.environ["BACKEND"] = backend
         suite.BACKEND = Alike(backend)
         suite.BACKEND.like = like
-        # torch.distributed's own refuses every name but Gloo's.
+        # torch.distributed.monitored_barrier refuses every backend except one named gloo.
         dist.monitored_barrier = monitored_barrier
         for supported in (suite.PROFILING_SUPPORTED_BACKENDS, suite.SEND_RECV_PROFILING_SUPPORTED_BACKENDS):
             supported.append(dist.Backend(backend))
@@ -109,10 +110,10 @@ def run_forked(case, name, limit):
             if time.monotonic() > deadline:
                 os.killpg(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-                return "failed", f"no end after {limit} s", tail(output)
+                return "failed", f"still running after {limit} s", tail(output)
             time.sleep(0.02)
         try:
-            os.killpg(pid, signal.SIGKILL)  # ranks that a failed test has left behind
+            os.killpg(pid, signal.SIGKILL)  # ends ranks that a failed test left running
         except ProcessLookupError:
             pass
         text = Path(verdict.name).read_text()
@@ -136,9 +137,9 @@ def main():
     parser.add_argument("--backend", default="tutti")
     parser.add_argument("--like", default="gloo", choices=["gloo", "mpi"])
     parser.add_argument("--ranks", type=int, default=3)
-    parser.add_argument("--match", default="", help="only tests whose name this regular expression finds")
+    parser.add_argument("--match", default="", help="run only tests whose name matches this regular expression")
     parser.add_argument("--limit", type=float, default=120, help="seconds a test may take")
-    parser.add_argument("--seconds", type=float, default=1e9, help="start no further test after so many")
+    parser.add_argument("--seconds", type=float, default=1e9, help="start no more tests after this many seconds")
     parser.add_argument("--results", type=Path, help="file of results, read and added to")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()

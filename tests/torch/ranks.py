@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 import tutti.torch  # noqa: F401  registers the backend
 
-# Generous: a test that hangs fails, a slow machine does not.
+# The limit is generous: a test that hangs fails, but a slow machine does not.
 DEADLINE_SECONDS = 600
 
 
@@ -33,7 +33,7 @@ def _rank(function, rank, size, folder, backend, timeout, arguments, pipe):
 
 
 def start(size, function, *arguments, backend="tutti", timeout=60):
-    """Starts the ranks: their processes, and the pipes by which their results come."""
+    """Starts the processes of the ranks, with pipes for their results."""
     fork = multiprocessing.get_context("fork")
     folder = tempfile.mkdtemp()
     processes, pipes = [], []
@@ -48,7 +48,7 @@ def start(size, function, *arguments, backend="tutti", timeout=60):
 
 
 def results(processes, pipes, expected=None):
-    """What the ranks `expected` (all) return. Raises with the first rank's traceback if one fails."""
+    """Returns the results of the ranks `expected` (default: all). Raises the first rank's traceback if one fails."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     outcomes, problem = {}, None
     for rank in expected if expected is not None else range(len(processes)):
@@ -86,5 +86,5 @@ def free_port():
 
 
 def environment(**changes):
-    """This process's variables with `changes`, for a program that is started."""
+    """Returns this process's variables with `changes`, for a program that is started."""
     return {**os.environ, "OMP_NUM_THREADS": "1", **changes}

@@ -20,7 +20,7 @@ class Measuring {
   Measuring(Communicator& communicator, BenchOperation& operation)
       : communicator_(communicator), operation_(operation) {}
 
-  // The wrong elements over all ranks after one run on fresh data.
+  // Returns the number of wrong elements over all ranks after one run on fresh data.
   std::uint64_t verify() {
     operation_.fill();
     communicator_.barrier().wait();
@@ -30,7 +30,7 @@ class Measuring {
     return wrong[0];
   }
 
-  // The mean time of one of `operations` in a row, on this rank.
+  // Returns the mean time of one of `operations` in a row, on this rank.
   double batch(long operations) {
     communicator_.barrier().wait();
     const auto begin = std::chrono::steady_clock::now();
@@ -39,7 +39,7 @@ class Measuring {
     return time.count() / static_cast<double>(operations);
   }
 
-  // The same, on the slowest rank.
+  // Returns the same time for the slowest rank.
   double agreed_batch(long operations) {
     double time[] = {batch(operations)};
     slowest(time);

@@ -40,7 +40,7 @@ struct MeasuredInfo {
   double bus_factor(int ranks) const;
 };
 
-// All of them, and one by its name (null if there is none).
+// These return all of them, and one by its name (null if there is none).
 std::span<const MeasuredInfo> measured_infos();
 const MeasuredInfo* find_measured(std::string_view name);
 
@@ -53,7 +53,7 @@ class BenchOperation {
 
   // Runs it once, to its end. Throws `Error`.
   void run();
-  // Sets the input, and fills the output with something that no result looks like.
+  // Sets the input, and fills the output with values that no result has.
   void fill();
   // The number of wrong elements of the result.
   std::uint64_t count_wrong() const;

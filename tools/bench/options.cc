@@ -33,8 +33,8 @@ void declare(CLI::App& app, BenchOptions& options, Words& words) {
       ->capture_default_str();
   app.add_option("--type", words.type, "The elements' type")->capture_default_str();
   app.add_option("--op", words.op, "The operation that combines them")->capture_default_str();
-  app.add_option("--transport", options.transport, "Use only this one");
-  app.add_option("--algorithm", options.algorithm, "Use this one at all sizes");
+  app.add_option("--transport", options.transport, "Use only this transport");
+  app.add_option("--algorithm", options.algorithm, "Use this algorithm at all sizes");
   app.add_option("--iterations", options.iterations,
                  "The number of batches for each size; 0: as many as fit --budget-ms")
       ->check(CLI::Range(0, 1 << 20))
@@ -88,7 +88,8 @@ std::string understand_collectives(const std::vector<std::string>& collectives, 
     } else if (const MeasuredInfo* info = find_measured(name)) {
       options.measured.push_back(info);
     } else {
-      return "nothing to measure is called " + name + did_you_mean(name, names()) + "; there are: " + names();
+      return "there is no measurement called " + name + did_you_mean(name, names()) +
+             "; there are: " + names();
     }
   }
   return {};
@@ -136,10 +137,10 @@ std::vector<std::uint64_t> BenchOptions::sizes(const MeasuredInfo& info) const {
 
 std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments) {
   CLI::App app(
-      "Measures collectives between the ranks of a world, under `tutti run` or with -n by itself. Every\n"
-      "result is checked before and after. Latency is the time of one operation: of a batch of them,\n"
-      "the mean on each rank, of these the largest; over all batches the median and 99th percentile.\n"
-      "Bandwidth as nccl-tests define it. The exit status is 1 if a result was wrong.",
+      "Measures collectives, between the ranks of `tutti run` or between N ranks that it starts (-n). Every\n"
+      "result is checked before and after timing. The time of a batch is the mean of its operations, on the\n"
+      "slowest rank; shown are the median and the 99th percentile over all batches. Bandwidths (algbw,\n"
+      "busbw) are as in nccl-tests. The exit status is 1 if a result was wrong.",
       "tutti bench");
   BenchOptions options;
   Words words;

@@ -16,16 +16,16 @@ namespace tutti::tools {
 
 struct BenchOptions {
   std::vector<const MeasuredInfo*> measured;
-  int launch_ranks = 0;  // start so many; 0: we are a rank, or alone
+  int launch_ranks = 0;  // the number of ranks to start; 0: this process is a rank, or a world of one
   std::uint64_t min_bytes = 8;
   std::uint64_t max_bytes = 16 << 20;
   std::uint64_t factor = 4;
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
   std::string transport;  // empty: the default
-  std::string algorithm;  // empty: the selector's
+  std::string algorithm;  // empty: what the selector chooses
   int iterations = 0;     // batches for each size; 0: by time
-  int warmup = 0;         // operations before; 0: by time
+  int warmup = 0;         // operations before measuring; 0: by time
   int batch = 0;          // operations in a batch; 0: by time
   std::chrono::milliseconds budget{200};
   std::string csv;
@@ -36,7 +36,7 @@ struct BenchOptions {
 // Returns the options, or the exit status with which to end at once, after telling the user why.
 std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments);
 
-// Returns the words that make a rank of ours do what `arguments` ask for.
+// Returns the command line of a rank that measures as `arguments` say.
 Arguments arguments_of_rank(const Arguments& arguments);
 
 }  // namespace tutti::tools

@@ -86,7 +86,7 @@ Pattern::Pattern(DataType type, const ReduceOp& op, int ranks) : type_(type), op
   if (type == DataType::boolean) {
     values_ = 2;
   } else if (is_integer(type)) {
-    values_ = 251;  // wraps alike in every order
+    values_ = 251;  // sums wrap around to the same value in every order
   } else if (product) {
     values_ = 0;
   } else {
@@ -96,7 +96,7 @@ Pattern::Pattern(DataType type, const ReduceOp& op, int ranks) : type_(type), op
   }
 }
 
-// If the type is too narrow for every rank to add something, one rank does so at each place.
+// If the type is too narrow for the sum over all ranks, only one rank contributes at each index.
 std::uint64_t Pattern::value(int rank, std::uint64_t index) const {
   const auto number = static_cast<std::uint64_t>(rank);
   if (values_ > 0) return mixed(index * 1000003 + number) % values_;

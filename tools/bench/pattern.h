@@ -11,16 +11,16 @@
 namespace tutti::tools {
 
 // `Pattern` is the test data: element `index` of rank `rank`'s input, for any index. Every order of combining
-// gives the same bits: sums stay exact in the type, and products have few twos. It differs from rank to rank
-// and, by a hash, from place to place, so that blocks in the wrong place are noticed.
+// gives the same bits: sums stay exact in the type, and products have few twos. It differs between ranks and,
+// by a hash, between places, so that blocks in the wrong place are noticed.
 class Pattern {
  public:
   Pattern(DataType type, const ReduceOp& op, int ranks);
 
   DataType type() const { return type_; }
-  // Elements of a rank's input from `first` on.
+  // Writes elements of a rank's input from `first` on.
   void fill(int rank, std::uint64_t first, std::span<std::byte> out) const;
-  // Elements of the reduction over the inputs of ranks first_rank to last_rank, both included.
+  // Writes elements of the reduction over the inputs of ranks first_rank to last_rank, both included.
   void fill_reduced(int first_rank, int last_rank, std::uint64_t first, std::span<std::byte> out) const;
 
  private:

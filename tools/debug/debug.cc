@@ -46,7 +46,7 @@ void ask_rank(const DebugEndpoint& endpoint, const std::vector<pid_t>& wanted, A
   }
 }
 
-// Every process, or only `wanted`.
+// Asks every process, or only `wanted`.
 Asked ask_ranks(const std::vector<pid_t>& wanted) {
   Asked asked;
   std::vector<DebugEndpoint> others;
@@ -57,7 +57,7 @@ Asked ask_ranks(const std::vector<pid_t>& wanted) {
       others.push_back(endpoint);
     }
   }
-  // In a container a process has another number for itself than for us.
+  // A process in a container sees a process id that differs from the one that we see.
   if (asked.answers.size() + asked.problems.size() < wanted.size()) {
     for (const DebugEndpoint& endpoint : others) ask_rank(endpoint, wanted, asked);
   }
@@ -176,15 +176,14 @@ int merge_dumps(const Arguments& sources) {
 
 int debug_command(const Arguments& arguments) {
   CLI::App app(
-      "Asks running processes what they do in tutti, and tells which rank the others wait for.\n"
+      "Asks running processes for their operations, and shows which rank the others wait for.\n"
       "Without arguments it lists the ranks of this user on this machine; for given processes it prints\n"
       "their last operations, as JSON.",
       "tutti debug");
   bool merging = false;
   Arguments sources;
-  app.add_flag(
-      "--merge", merging,
-      "Merge the dumps of a job's ranks: which are behind, in what, and which called something else");
+  app.add_flag("--merge", merging,
+               "Merge the dumps of a job's ranks: show the ranks that are behind, and calls that differ");
   app.add_option("PID", sources,
                  "Processes; with --merge also files (TUTTI_DUMP), or none for all ranks of this user\n"
                  "on this machine");
@@ -194,7 +193,7 @@ int debug_command(const Arguments& arguments) {
   std::vector<pid_t> pids;
   for (const std::string& source : sources) {
     const auto pid = as_pid(source);
-    if (!pid) return usage_error(app, "`" + source + "` is no process; files are for --merge");
+    if (!pid) return usage_error(app, "`" + source + "` is not a process; files are for --merge");
     pids.push_back(*pid);
   }
   return show_ranks(pids);

@@ -88,7 +88,7 @@ Result<RankDump> parse_dump(std::string_view text) {
   try {
     return dump_of(Json::parse(text));
   } catch (const Json::exception& error) {
-    return Status(Code::invalid_argument, std::string("is no dump of a rank: ") + error.what());
+    return Status(Code::invalid_argument, std::string("is not a dump of a rank: ") + error.what());
   }
 }
 

@@ -10,8 +10,8 @@
 
 namespace tutti::tools {
 
-// A `RankDump` is what a rank has told about itself (docs/debugging.md), read back. Ranks are those of the
-// world, except in the words of a call, where they are those of the communicator.
+// A `RankDump` is a rank's dump (docs/debugging.md), parsed. Ranks are world ranks, except in the text of a
+// call, where they are ranks of the communicator.
 struct RankDump {
   struct Operation {
     std::uint64_t number = 0;
@@ -46,7 +46,7 @@ struct RankDump {
   std::string name() const;
 };
 
-// Fails with invalid_argument if it is not the text of a rank.
+// Parses a dump; `invalid_argument` if the text is not a dump.
 Result<RankDump> parse_dump(std::string_view text);
 
 }  // namespace tutti::tools

@@ -6,7 +6,8 @@
 namespace tutti::tools {
 namespace {
 
-// Says what a rank does in a communicator, and sets `age` to the seconds since it does so (0: not known).
+// Says what a rank does in a communicator, and sets `age` to the seconds for which it has been doing so (0:
+// not known).
 std::string situation(const View& view, double& age) {
   const auto since = [&](std::int64_t time_us) {
     return time_us == 0 ? 0 : seconds_between(time_us, view.dump->time_us);
@@ -77,7 +78,7 @@ std::string Group::describe(const std::map<int, const RankDump*>& dumps) const {
     text += "\n";
   }
   if (!silent.empty()) text += "  " + plural(silent) + ": no dump\n";
-  if (!elsewhere.empty()) text += "  " + plural(elsewhere) + ": not in it yet, or not any more\n";
+  if (!elsewhere.empty()) text += "  " + plural(elsewhere) + ": not in it yet, or no longer\n";
   for (const auto& [status, failed] : failures) text += "  " + plural(failed) + ": " + status + "\n";
   return text;
 }

@@ -27,9 +27,10 @@ struct Group {
   std::vector<int> ranks;
   std::map<int, View> views;  // by world rank
 
-  // Whether nothing is in flight, nothing has failed, and all ranks have called equally much.
+  // Whether nothing is in flight, nothing has failed, and all ranks have made equally many calls.
   bool is_quiet() const;
-  // Says where the ranks are, those at the same place in one line. `dumps`: of all ranks of the job.
+  // Describes the operations that the ranks are in, with one line for those in the same. `dumps` are those of
+  // all ranks of the job.
   std::string describe(const std::map<int, const RankDump*>& dumps) const;
 };
 

@@ -15,14 +15,16 @@ namespace {
 using Communicator = RankDump::Communicator;
 using Operation = RankDump::Operation;
 
-// Ranks are seen one after the other, by clocks that are not exact. A shorter wait says nothing yet.
+// Ranks are dumped one after the other, and their clocks are not exact. A wait of fewer seconds than this
+// proves nothing.
 constexpr double least_wait = 0.1;
-// The seconds that a rank has to answer a question; one that gave no answer has been where it is for at least
+// A rank has this many seconds to answer. A rank that gave no answer has been in the same place for at least
 // as long.
 constexpr double unanswered = 1;
 
-// The seconds for which the operation of a rank is known to have lasted when the other one, which had not
-// come, was seen. The other's dump may be the earlier one; hosts' clocks cannot be compared.
+// Returns the seconds for which `waiting` is known to have been in `operation` when `other`, which had not
+// called it, was dumped. `other` may have been dumped first. The clocks of different hosts cannot be
+// compared.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0
@@ -54,8 +56,8 @@ class Merge {
   std::map<std::pair<std::uint64_t, std::vector<int>>, Group> groups_;
   std::vector<Wait> waits_;
   std::string text_;
-  bool something_ = false;  // to be said beyond where the ranks are
-  bool moments_ = false;    // ranks differ in where they are, but not for long enough
+  bool something_ = false;  // the report says more than where the ranks are
+  bool moments_ = false;    // ranks are in different places, but not yet for `least_wait`
 };
 
 Merge::Merge(const std::vector<RankDump>& dumps) : dumps_(dumps) {
@@ -78,7 +80,8 @@ std::string Merge::name(int rank) const {
   return known == names_.end() ? "rank " + std::to_string(rank) : known->second;
 }
 
-// Finds the first number at which ranks have called different things; then it does not matter who is behind.
+// Finds the first number at which ranks have made different calls; then it does not matter which rank is
+// behind.
 bool Merge::find_mismatch(const Group& group) {
   std::map<std::uint64_t, std::map<std::string, std::vector<int>>> calls;
   for (const auto& [rank, view] : group.views) {
@@ -140,7 +143,7 @@ void Merge::transfers_of(const Group& group) {
   }
 }
 
-// Says what a rank does for which others wait, and which waits for no rank itself.
+// Describes what a rank is doing that others wait for and that waits for no rank itself.
 std::string Merge::state_of(int rank) const {
   const auto found = by_rank_.find(rank);
   if (found == by_rank_.end()) {
@@ -151,7 +154,7 @@ std::string Merge::state_of(int rank) const {
   const Operation* last = nullptr;
   std::int64_t latest = 0;
   for (const Communicator& communicator : dump.communicators) {
-    // Some operations' ends are not known, but none is before those of earlier ones.
+    // The end of an operation may be unknown, but operations never end before earlier ones.
     std::int64_t known = 0;
     for (const Operation& operation : communicator.operations) {
       if (operation.running) return "it is itself in " + numbered(operation) + stays;
@@ -162,7 +165,7 @@ std::string Merge::state_of(int rank) const {
     latest = known;
   }
   if (last == nullptr) return "it has called nothing yet" + stays;
-  std::string text = "the last it did was " + numbered(*last);
+  std::string text = "its last call was " + numbered(*last);
   if (last->ended_us != 0) {
     text += ", over " + format_age(seconds_between(last->ended_us, dump.time_us)) + " before its dump";
   }
@@ -194,7 +197,7 @@ void Merge::name_a_circle() {
 }
 
 // Names the ranks without a dump that no wait leads to: when a communicator has failed, its ranks no longer
-// know whom they waited for.
+// know which ranks they waited for.
 void Merge::name_the_missing() {
   std::set<int> named;
   for (const Wait& wait : waits_) named.insert(wait.to);
@@ -243,15 +246,15 @@ std::string Merge::report() {
   name_the_missing();
   if (idle) {
     text_ = std::string("nothing is in flight, and ") + (something_ ? "these" : "all") +
-            " ranks have called equally much\n" + text_;
+            " ranks have made equally many calls\n" + text_;
   } else if (something_) {
     return text_;
   } else if (moments_) {
-    text_ += "nobody is seen to be stuck: the ranks were seen at different moments, " +
-             format_age(seconds_apart()) + " apart, and none was seen to wait for another one for " +
+    text_ += "no rank seems to be stuck: the ranks were asked at different moments, " +
+             format_age(seconds_apart()) + " apart, and no rank had waited for another one for " +
              format_age(least_wait) + "; ask again and compare\n";
   } else {
-    text_ += "nobody is behind: each operation in flight has been called by all of its ranks\n";
+    text_ += "no rank is behind: all ranks have called each operation in flight\n";
   }
   return text_;
 }

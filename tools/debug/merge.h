@@ -7,9 +7,9 @@
 
 namespace tutti::tools {
 
-// `merge` says what the dumps of a job's ranks show together: for each communicator that is in use, where its
-// ranks are, which of them call different things, which are behind and who waits for them. There is at most
-// one dump of each rank.
+// `merge` reports what the dumps of a job's ranks show together: for each communicator that is in use, the
+// operations that its ranks are in, the ranks that make different calls, those that are behind and the ranks
+// that wait for them. There is at most one dump of each rank.
 std::string merge(const std::vector<RankDump>& dumps);
 
 }  // namespace tutti::tools

@@ -109,8 +109,8 @@ void Agent::watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes) {
   await_exit(local);
 }
 
-// One descriptor per process tells the order in which they end, which SIGCHLD does not. SIGCHLD has to do if
-// the kernel has no such descriptors.
+// One descriptor per process tells the order in which they end, which SIGCHLD does not. If the kernel lacks
+// such descriptors, SIGCHLD is used instead.
 void Agent::await_exit(Local& local) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, local.pid, 0));
   if (fd < 0) return;
@@ -128,7 +128,8 @@ void Agent::await_children() {
   child_signal_.async_wait([this](const asio::error_code& error, int) {
     if (error) return;
     await_children();
-    // This runs after the exits that are known already, so that these are seen in their order.
+    // `reap` is posted so that it runs after the handlers of exits that are already known, which keeps their
+    // order.
     asio::post(io_, [this] { reap(); });
   });
 }
@@ -145,7 +146,7 @@ void Agent::await_output(Pipe& pipe) {
                       });
 }
 
-// False if there is no data now, or no more at all.
+// Returns false if there is no data now or the pipe has ended.
 bool Agent::read_some(Pipe& pipe) {
   if (!pipe.end.is_open()) return false;
   const ssize_t bytes = read(pipe.end.native_handle(), buffer_.data(), buffer_.size());
@@ -184,7 +185,7 @@ Agent::Local* Agent::find(pid_t pid) {
   return nullptr;
 }
 
-// Collects all that have ended: ranks, and orphans that came to us.
+// Reaps all children that have ended: ranks, and orphans that this process has inherited.
 void Agent::reap() {
   for (;;) {
     int status = 0;
@@ -211,7 +212,7 @@ void Agent::end_leftovers() {
   }
 }
 
-// Each gets the signal once: it may take its time, but need not be told again.
+// Each process gets the signal only once, since it may need time to end.
 void Agent::signal_leftovers(int number) {
   for (const pid_t pid : leftovers()) {
     if (signalled_.insert(pid).second) ::kill(pid, number);
@@ -234,7 +235,7 @@ void Agent::stop(int number) {
   if (stopping_ || done_) return;
   stopping_ = true;
   signal(number);
-  signal(SIGCONT);  // who is stopped cannot take a signal
+  signal(SIGCONT);  // a stopped process cannot handle a signal
   signal_leftovers(number);
   kill_timer_.expires_after(kill_grace_);
   kill_timer_.async_wait([this](const asio::error_code& error) {

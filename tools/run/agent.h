@@ -34,10 +34,9 @@ struct AgentTask {
   std::chrono::nanoseconds kill_grace{0};
 };
 
-// `Agent` starts the local ranks and watches them: their output, their ends, and that none of their processes
-// stays behind. It knows nothing of terminals, files or other hosts. It waits on `io`, whose thread must be
-// the only one to use it; it expects that orphans are adopted (adopt_orphans) and that this process has no
-// other children.
+// `Agent` starts the local ranks, reads their output, notices their exit, and ends all of their processes. It
+// does not handle terminals, files or other hosts. It waits on `io`, and only the thread of `io` may use it.
+// It expects that orphans are adopted (adopt_orphans) and that this process has no other children.
 class Agent {
  public:
   Agent(asio::io_context& io, AgentEvents& events);
@@ -49,7 +48,7 @@ class Agent {
   // Ends everything: first by `number`, and after the task's grace by SIGKILL. `on_done` follows.
   void stop(int number = SIGTERM);
   void kill();
-  // While it is off, the ranks' output waits in their pipes, and ranks wait for room there.
+  // While reading is off, the ranks' output stays in their pipes, and ranks wait if a pipe is full.
   void set_reading(bool reading);
 
  private:
@@ -70,7 +69,7 @@ class Agent {
     std::array<Pipe, 2> pipes;
   };
 
-  // 0, or an errno.
+  // Returns 0 or an errno.
   int start_rank(const AgentTask& task, const std::string& path, int local_rank);
   // `pipes`: our ends, for stdout and, unless merged, for stderr.
   void watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes);

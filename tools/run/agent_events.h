@@ -10,7 +10,7 @@ namespace tutti::tools {
 
 enum class Stream { out, err };
 
-// `ExitStatus` is how a process ended.
+// `ExitStatus` says how a process ended.
 struct ExitStatus {
   int code = 0;
   int signal = 0;  // 0: it ended by itself, with `code`
@@ -26,7 +26,7 @@ struct ExitStatus {
 class AgentEvents {
  public:
   virtual void on_output(int rank, Stream stream, std::string_view bytes) = 0;
-  // A rank has ended. All its output has been delivered before. Called in the order of exit.
+  // A rank has ended, and all of its output has been delivered. Called in the order in which ranks end.
   virtual void on_exit(int rank, pid_t pid, ExitStatus status) = 0;
   // Neither ranks nor any descendants of them are left.
   virtual void on_done() = 0;

@@ -6,11 +6,11 @@
 
 namespace tutti::tools {
 
-// From now on a descendant whose parent dies becomes a child of this process, in any session or process
-// group, so that none is lost.
+// Makes this process the new parent of every descendant whose parent dies, in any session or process group,
+// so that none is lost.
 void adopt_orphans();
 
-// The children of this process that have not ended yet.
+// Returns the children of this process that have not ended yet.
 std::vector<pid_t> living_children();
 
 // Kills all children, and the processes that become children by that, until none is left.

@@ -18,8 +18,8 @@ constexpr std::size_t token_bytes = 32;
 constexpr int first_port = 20000;
 constexpr int last_port = 32767;  // the kernel's own range begins at 32768
 
-// 0, or the reason (errno) why a server that listens on all addresses, as PyTorch's store does, could not
-// have the port.
+// Returns 0 if a server that listens on all addresses, as PyTorch's store does, could use the port. Otherwise
+// it returns the errno.
 int problem_with(int port) {
   int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 any6 = {};
@@ -73,7 +73,7 @@ void set_job_variables(Environment& environment, const JobPlace& job) {
   environment["MASTER_PORT"] = std::to_string(job.master_port);
   environment["TUTTI_STORE"] = job.store;
   environment["TUTTI_JOB_ID"] = job.id;
-  environment.erase("TORCHELASTIC_USE_AGENT_STORE");  // an outer torchrun's, which does not listen there
+  environment.erase("TORCHELASTIC_USE_AGENT_STORE");  // an outer torchrun's store has another port
 }
 
 void set_rank_variables(Environment& environment, const RankPlace& place) {

@@ -5,8 +5,8 @@
 
 namespace tutti::tools {
 
-// The signals that a launcher acts on or passes on, without those that it was started to ignore (nohup, a
-// shell's background jobs).
+// Returns the signals that a launcher acts on or passes on, except those that were ignored when it started
+// (nohup, a shell's background jobs).
 std::vector<int> signals_to_handle();
 
 // Runs `body` in a child process and returns its exit status. This process passes on the signals that it

@@ -19,7 +19,7 @@ namespace tutti::tools {
 namespace {
 
 constexpr const char* loopback = "127.0.0.1";
-// The most output that our reader has yet to take; beyond it the ranks have to wait.
+// At most this much output waits for our reader; beyond it the ranks have to wait.
 constexpr std::size_t most_backlog = 1024 * 1024;
 
 std::string host_name() {
@@ -135,7 +135,8 @@ void Job::on_output(int rank, Stream stream, std::string_view bytes) {
   if (output_.backlog() >= most_backlog) agent_.set_reading(false);
 }
 
-// Ends as SIGPIPE ends other programs (`tutti run ... | head`): without a word, and with its status.
+// Ends like a program that SIGPIPE ends (`tutti run ... | head`): without a message, and with the same
+// status.
 void Job::end_unread() {
   if (ending_signal_ || !output_.unread()) return;
   ending_signal_ = SIGPIPE;
@@ -166,7 +167,7 @@ void Job::report_failure(int rank, pid_t pid, ExitStatus status) {
   const auto lines = output_.last_lines(rank);
   const char* stream = options_.output.merge_stderr ? "output" : "stderr";
   if (lines.empty()) text += std::string(" and wrote nothing to ") + stream;
-  if (options_.enable_recovery && running_ > 0) text += "; the others go on";
+  if (options_.enable_recovery && running_ > 0) text += "; the others continue";
   if (!options_.enable_recovery && options_.ranks > 1) text += "; the others are being ended";
   text += lines.empty() ? "\n" : std::string(". Its last lines on ") + stream + ":\n";
   for (const std::string& line : lines) text += "  rank " + std::to_string(rank) + "| " + line + "\n";

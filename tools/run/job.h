@@ -17,7 +17,7 @@
 namespace tutti::tools {
 
 // `Job` runs one world from its start to its end: it hosts the store, has the ranks started, and decides when
-// all is over and with which exit status.
+// the job is over and with which exit status.
 class Job final : private AgentEvents {
  public:
   explicit Job(RunOptions options);
@@ -29,7 +29,7 @@ class Job final : private AgentEvents {
   void on_exit(int rank, pid_t pid, ExitStatus status) override;
   void on_done() override;
 
-  // False after telling the user why not.
+  // Returns false after telling the user the reason.
   bool prepare(AgentTask& task);
   bool enter_folder(Environment& environment);
   void end_unread();
@@ -51,7 +51,7 @@ class Job final : private AgentEvents {
   bool any_succeeded_ = false;
   int running_ = 0;
   std::optional<int> failure_;        // the exit status of the first rank to fail
-  std::optional<int> ending_signal_;  // by which we were asked to end, or SIGPIPE: the reader has gone
+  std::optional<int> ending_signal_;  // that asked the launcher to end; SIGPIPE if the reader has exited
 };
 
 }  // namespace tutti::tools

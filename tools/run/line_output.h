@@ -21,12 +21,12 @@ struct LineSource {
   bool watched = false;
 };
 
-// `LineOutput` shows the text of many sources on one terminal so that a line never holds that of two.
+// `LineOutput` shows the text of many sources on one terminal so that a line never mixes two sources.
 //
 // A line is shown when it is complete. An unfinished one is shown when it gets too long to keep, or when its
 // source falls silent (progress bars, prompts); another source then starts on a new line. Silence after a
-// whole number of pages is no reason: that is a program whose stdio empties its buffer in the middle of a
-// line.
+// whole number of pages does not count: it comes from a program whose stdio flushes its buffer in the middle
+// of a line.
 class LineOutput {
  public:
   LineOutput(asio::io_context& io, Terminal& terminal, bool timestamp);

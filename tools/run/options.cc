@@ -23,7 +23,7 @@ bool takes_value(const CLI::App& app, const std::string& word) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
-// mpirun's other names for options, which users are used to.
+// Other names that mpirun has for options, which users may be used to.
 std::string own_name(const std::string& word) {
   if (word == "-np" || word == "--np") return "-n";
   if (word == "-wdir" || word == "-wd" || word == "--wd") return "--wdir";
@@ -61,7 +61,7 @@ std::string check_exports(const std::vector<std::string>& exports) {
   return {};
 }
 
-// Options that are text until they are understood.
+// `RunWords` are the options that are text until they are parsed.
 struct RunWords {
   std::string output;
   std::string grace = "2s";
@@ -86,7 +86,7 @@ void declare(CLI::App& app, RunOptions& options, RunWords& words) {
       ->type_name("DURATION")
       ->capture_default_str();
   app.add_flag("--enable-recovery", options.enable_recovery,
-               "Let the others go on when a rank fails (Communicator::shrink); the exit status is 0\n"
+               "Let the others continue when a rank fails (Communicator::shrink); the exit status is 0\n"
                "if all the others end with 0");
 }
 

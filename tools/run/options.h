@@ -25,7 +25,7 @@ struct RunOptions {
   std::string folder;                // where the ranks start, and programs are looked for; empty: here
   OutputOptions output;
   std::chrono::nanoseconds kill_grace = std::chrono::seconds(2);
-  bool enable_recovery = false;  // the others go on when a rank fails
+  bool enable_recovery = false;  // the others continue when a rank fails
   std::vector<std::string> program;
 };
 

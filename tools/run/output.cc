@@ -26,7 +26,7 @@ bool same_file(int a, int b) {
 
 }  // namespace
 
-// A log file gets the bytes as they come. Once it cannot be written (a full disk) the rest is lost.
+// A log file gets the bytes as they arrive. If it cannot be written (a full disk), the rest is lost.
 class Output::LogFile {
  public:
   LogFile(std::string path, Descriptor file) : path_(std::move(path)), file_(std::move(file)) {}
@@ -73,7 +73,7 @@ Status Output::open_file(RankStream& stream, int rank, const char* name) {
   if (options_.directory.empty()) return {};
   const std::string above = options_.directory + "/1", folder = above + "/rank." + std::to_string(rank);
   std::error_code error;
-  // We make these folders ourselves: a link in the place of one would lead elsewhere.
+  // The launcher makes these folders itself, since a link in place of one would lead elsewhere.
   for (const std::string& each : {above, folder}) {
     if (std::filesystem::is_symlink(std::filesystem::symlink_status(each, error)))
       return Status(Code::invalid_argument, "cannot write to " + each + ": it is a symbolic link");
@@ -107,11 +107,11 @@ void Output::write(int rank, Stream stream, std::string_view bytes) {
 void Output::note_lost(const std::string& name, const std::string& problem) {
   lost_ = true;
   note("tutti run: cannot write " + name + ": " + problem +
-       "; the ranks go on, and their output there is lost (exit status " + std::to_string(exit_output_lost) +
-       ")\n");
+       "; the ranks continue, and their output there is lost (exit status " +
+       std::to_string(exit_output_lost) + ")\n");
 }
 
-// A reader that has gone away wants no more output, so none of its is lost.
+// A reader that has gone away wants no more output, so no output counts as lost.
 void Output::look_at_terminals() {
   for (const Terminal* terminal : {&out_, err_ ? &*err_ : nullptr}) {
     if (terminal_lost_ || terminal == nullptr) return;

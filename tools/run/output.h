@@ -18,8 +18,8 @@
 
 namespace tutti::tools {
 
-// `Output` takes the ranks' output: to our own stdout and stderr, to log files, and its end into memory, for
-// the report about a rank that failed.
+// `Output` writes the ranks' output to the launcher's stdout and stderr and to log files, and keeps its end
+// in memory, for the report about a rank that failed.
 class Output {
  public:
   Output(asio::io_context& io, const OutputOptions& options);
@@ -30,16 +30,16 @@ class Output {
   void write(int rank, Stream stream, std::string_view bytes);
   // The rank's output has ended.
   void finish(int rank);
-  // The last lines of its stderr, or of stdout where the two are merged.
+  // Returns the last lines of the rank's stderr, or of its stdout if the two are merged.
   std::vector<std::string> last_lines(int rank) const;
-  // Whether some output of the ranks could be written nowhere. The user has been told.
+  // Whether some output of the ranks could not be written anywhere. The user has been told.
   bool lost() const { return lost_; }
-  // Whether the reader of our stdout has gone away, while nothing else keeps the ranks' output.
+  // Whether the reader of the launcher's stdout has exited, and the output is not kept anywhere else.
   bool unread() const { return options_.directory.empty() && out_.reader_gone(); }
   // Writes lines of the launcher itself, on stderr.
   void note(const std::string& lines);
 
-  // The bytes that the readers of our stdout and stderr have yet to take.
+  // The bytes that the readers of the launcher's stdout and stderr have not read yet.
   std::size_t backlog() const;
   void discard_backlog();
   void on_progress(const std::function<void()>& callback);

@@ -11,7 +11,7 @@
 namespace tutti::tools {
 namespace {
 
-// One of our own files would get the number of a closed standard stream.
+// If a standard stream is closed, one of our own files would get its number.
 void open_standard_streams() {
   int fd;
   do {
@@ -20,8 +20,8 @@ void open_standard_streams() {
   if (fd > 2) close(fd);
 }
 
-// In the background of a terminal, the input belongs to another job. The ranks would take it all the same,
-// since their sessions are not subject to the terminal's job control.
+// If the launcher runs in the background of a terminal, the input belongs to another job. The ranks would
+// still read it, since their sessions are not subject to the terminal's job control.
 void leave_terminal_input() {
   const pid_t foreground = isatty(STDIN_FILENO) ? tcgetpgrp(STDIN_FILENO) : -1;
   if (foreground < 0 || foreground == getpgrp()) return;

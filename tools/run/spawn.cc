@@ -19,7 +19,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-// This does only what is safe between fork and exec while other threads exist: no allocation, no locks.
+// This only does what is safe between fork and exec while other threads exist: it neither allocates nor
+// locks.
 struct Child {
   const char* path;
   char* const* arguments;
@@ -76,7 +77,7 @@ int read_failure(int fd) {
   return bytes == sizeof problem ? problem : 0;
 }
 
-// 0, or the reason why it cannot be executed.
+// Returns 0, or the reason (errno) why the file cannot be executed.
 int check_executable(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return errno == ENOTDIR ? ENOENT : errno;

@@ -41,7 +41,7 @@ std::string remedy(const std::string& name, const FoundProgram& found, const std
   if (found.problem == ENOEXEC && start.starts_with(elf_magic))
     return ": it is built for another kind of machine";
   if (found.problem == ENOEXEC) {
-    return ": it is no program, and its first line names none (#!); try " +
+    return ": it is not a program, and its first line names none (#!); try " +
            (interpreted.empty() ? "sh " + name : interpreted);
   }
   return ": it may not be executed; try " + (interpreted.empty() ? "" : interpreted + ", or ") + "chmod +x " +

@@ -76,7 +76,7 @@ void Terminal::write_backlog() {
       await_writable();
       break;
     } else if (errno == EAGAIN) {
-      // A process that shares it has made it non-blocking.
+      // Another process that shares it has made it non-blocking.
       pollfd wanted = {fd_, POLLOUT, 0};
       poll(&wanted, 1, -1);
     } else if (errno != EINTR) {

@@ -24,7 +24,7 @@ class Terminal {
   std::size_t backlog() const { return backlog_.size() - written_; }
   // The error that ended it, or 0. All output is dropped after that.
   int problem() const { return problem_; }
-  // Whether the error is that the reader has gone away, as `head` does.
+  // Returns whether the error is that the reader has gone away, as `head` does.
   bool reader_gone() const;
   // The descriptor's meaning: "stdout (/dev/full)".
   std::string name() const;

@@ -15,20 +15,20 @@
 #include "transport/driver/futex.h"
 #include "transport/driver/state.h"
 
-// The thread that drives when no caller does.
+// This file implements the background thread, which drives when no caller does.
 //
-// It sleeps in poll() on the driver's epoll descriptor, not in epoll_wait: so it takes no event and no bell
-// away from a caller that sleeps there, and it does not hold the baton meanwhile. As soon as a caller has
-// driven, it leaves that sleep and watches instead: it looks once in a grace period whether callers still
-// come. While one of them keeps the baton for long, it parks until that one leaves.
+// It sleeps in poll() on the driver's epoll descriptor, not in epoll_wait(), so it takes no event away from a
+// caller that sleeps there, and it does not hold the baton meanwhile. As soon as a caller has driven, it
+// leaves that sleep and watches instead: it checks once in a grace period whether callers still drive. While
+// a caller keeps the baton for long, it parks until that caller leaves.
 namespace tutti {
 namespace {
 
-// Callers that drive this often between two looks come without pause.
+// Callers that drive this often between two checks count as driving without a pause.
 constexpr std::uint64_t busy_callers = 16;
 constexpr int longest_pauses = 16;
-// A program that closes all its descriptors closes the kick, too. So the background thread wakes now and then
-// by itself, to see that it is to stop.
+// A program that closes all its descriptors also closes `kick`. So the background thread sometimes wakes by
+// itself to check whether it must stop.
 constexpr std::chrono::milliseconds longest_sleep{1000};
 
 void poll_until(int descriptor, int kick, Deadline deadline) {
@@ -39,7 +39,7 @@ void poll_until(int descriptor, int kick, Deadline deadline) {
   }
   if (poll(watched, 2, static_cast<int>(timeout.count())) <= 0) return;
   if ((watched[1].revents & POLLNVAL) != 0)
-    std::this_thread::sleep_for(timeout);  // closed: polling it never waits
+    std::this_thread::sleep_for(timeout);  // it is closed, and polling it would never wait
   if ((watched[1].revents & POLLIN) == 0) return;
   std::uint64_t kicks = 0;
   while (read(kick, &kicks, sizeof kicks) < 0 && errno == EINTR) {
@@ -50,7 +50,7 @@ void poll_until(int descriptor, int kick, Deadline deadline) {
 
 Driver::Driver(DriverOptions options) : state_(std::make_unique<State>(options)) {
   State& state = *state_;
-  state.dozing.store(true);  // a host may sleep on the descriptor before anybody has driven
+  state.dozing.store(true);  // a host may sleep on the descriptor before any thread has driven
   if (!options.background || !status().ok()) return;
   state.kick = Descriptor::guarded(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   state.dozing.store(false);
@@ -67,7 +67,7 @@ Driver::Driver(DriverOptions options) : state_(std::make_unique<State>(options))
 
 Driver::~Driver() {
   if (forked()) {
-    // The thread does not exist here, and locks may be held by threads that do not either.
+    // In a forked child this thread does not exist, and threads that do not exist either may hold its locks.
     static_cast<void>(state_.release());
     return;
   }
@@ -124,7 +124,7 @@ void Driver::run_background() TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // a loop aroun
 
 Deadline Driver::drive_background() {
   pass(true);
-  // More passes are for callers to make: what is still ready ends the sleep at once.
+  // Callers make any further passes. Anything that is still ready ends the sleep at once.
   const Deadline until = arm() ? Deadline::after({}) : next_deadline();
   leave();
   return until;
@@ -141,7 +141,7 @@ void Driver::watch_callers() {
     futex_wait(state.background, background_watching, Deadline::after(pause));
     if (wanted()) break;
     const std::uint64_t drives = state.drives.load(std::memory_order_relaxed) - seen;
-    // Looking takes the processor away from a caller, so the busier they are the longer it waits.
+    // A check takes the processor away from a caller, so the busier the callers are, the longer it waits.
     pause = drives < busy_callers ? state.options.grace
                                   : std::min(2 * pause, longest_pauses * state.options.grace);
     if (state.free()) {

@@ -4,7 +4,8 @@
 
 namespace tutti {
 
-// A `DescriptorHandler` hears on the driving thread that its descriptor is ready; `events` are epoll's.
+// A `DescriptorHandler` is called on the driving thread when its descriptor is ready; `events` are those of
+// epoll.
 class DescriptorHandler {
  public:
   virtual ~DescriptorHandler() = default;

@@ -11,21 +11,21 @@
 namespace tutti {
 namespace {
 
-// Passes for one look at the kernel's list of what is ready, powers of two: while spinning, and while
-// something is expected in memory.
+// These are the numbers of passes between two checks of epoll: while spinning, and while something is
+// expected in memory. They are powers of two.
 constexpr unsigned spinning_passes_per_look = 4;
 constexpr unsigned memory_passes_per_look = 16;
-// While a waiter has the processor for itself, it looks at the clock once in so many passes.
+// A waiter that has the processor to itself reads the clock once in this many passes.
 constexpr unsigned idle_passes_per_clock = 8;
-// A driver that is always busy still looks at the clock once in so many passes.
+// A driver that is always busy still reads the clock once in this many passes.
 constexpr unsigned passes_per_clock = 64;
-// A waiter that finds somebody else driving spins at most this long before it sleeps.
+// A waiter that finds another thread driving spins at most this long before it sleeps.
 constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
 
 thread_local char this_thread_mark;
 
-// How many passes there are for one look at the kernel's list of what is ready. In the other passes pollables
-// look at memory themselves.
+// Returns the number of passes between two checks of epoll. In the other passes only the pollables check
+// memory.
 unsigned passes_per_look(bool expects_memory, bool spinning) {
   if (expects_memory) return memory_passes_per_look;
   return spinning ? spinning_passes_per_look : 1;
@@ -37,14 +37,14 @@ bool is_set(const std::atomic<std::uint32_t>& done) { return done.load(std::memo
 
 // --- the baton ---
 
-bool Driver::try_enter() TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // this *is* the acquisition
+bool Driver::try_enter() TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // it implements the acquisition
   if (forked()) return false;
   const void* expected = nullptr;
   return state_->holder.compare_exchange_strong(expected, &this_thread_mark);
 }
 
 void Driver::enter() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
-  if (forked()) {  // the thread that held it does not exist here
+  if (forked()) {  // the thread that held the baton does not exist here
     state_->holder.store(&this_thread_mark);
     return;
   }
@@ -64,12 +64,12 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   if (state.tasks.load(std::memory_order_relaxed) != nullptr && run_tasks() && state.armed) {
-    // A task may have brought work to pollables that were asked before it ran: nobody may sleep on their
-    // answers.
+    // A task may have brought work to pollables that were asked before it ran, so no thread may sleep because
+    // of their answers.
     state.attention.store(true);
   }
   if (!state.has_background.load(std::memory_order_relaxed)) {
-    // The host may go to sleep on our descriptor now.
+    // The host may now sleep on our descriptor.
     state.dozing.store(true);
     if (arm()) state.ring_if_dozing();
     state.poller.set_alarm(next_deadline());
@@ -84,8 +84,8 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   const std::uint32_t background = state.background.load();
-  // Its sleep was prepared by pollables that callers have touched since: from now on it watches, and prepares
-  // anew.
+  // Callers have since touched the pollables that prepared the background thread's sleep. So it must wake,
+  // watch callers, and prepare its next sleep anew.
   if (background == background_sleeping || background == background_parked ||
       (pending && background == background_watching)) {
     state.rouse_background();
@@ -122,14 +122,15 @@ void Driver::wake() {
 void Driver::alert() {
   State& state = *state_;
   if (state.ring_if_dozing()) return;
-  // The thread that holds the baton looks before or after leaving; so does the background thread before it
-  // sleeps.
+  // The thread that holds the baton checks for work before or after it leaves. The background thread does so
+  // before it sleeps.
   if (state.free() && state.has_background.load(std::memory_order_relaxed)) state.rouse_background();
 }
 
 void Driver::notify(const std::atomic<std::uint32_t>& done) {
   State& state = *state_;
-  // A read-modify-write, so that either a waiter's own increment sees `done` set, or we see the waiter.
+  // This is a read-modify-write, so that either a waiter sees `done` set after its own increment, or we see
+  // the waiter.
   if (state.sleepers.fetch_add(0) == 0) return;
   // A forked child has no sleepers, and the queue's lock may be held by a thread that does not exist there.
   if (forked()) return;
@@ -140,7 +141,8 @@ void Driver::notify(const std::atomic<std::uint32_t>& done) {
 // --- waiting ---
 
 bool Driver::wait(const std::atomic<std::uint32_t>& done,
-                  Deadline deadline) TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // holds the baton now and then
+                  Deadline deadline)
+    TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // it holds the baton for part of the time
   if (is_set(done)) return true;
   if (forked() || !status().ok()) return false;
   assert(!driven_by_this_thread());
@@ -157,9 +159,10 @@ bool Driver::wait(const std::atomic<std::uint32_t>& done,
 }
 
 bool Driver::await_turn(const std::atomic<std::uint32_t>* done,
-                        Deadline deadline) TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // conditional acquisition
+                        Deadline deadline)
+    TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // it acquires the baton conditionally
   State& state = *state_;
-  const bool polite = done != nullptr;  // lets those in `enter` go first
+  const bool polite = done != nullptr;  // threads in `enter` go first
   WaitQueue::Waiter waiter;
   waiter.done = done;
   const auto spin = std::min(state.options.spin, longest_spin_beside);
@@ -183,7 +186,7 @@ bool Driver::await_turn(const std::atomic<std::uint32_t>* done,
   }
   state.queue.leave(waiter);
   state.sleepers.fetch_sub(1);
-  // We may have been woken to take the baton and do not need it: pass it on.
+  // This thread may have been woken to take the baton, which it does not need, so it wakes the next one.
   if (!mine && state.free() && state.sleepers.load() != 0) state.queue.wake_next();
   return mine;
 }
@@ -236,11 +239,11 @@ bool Driver::pass(bool ask_kernel) {
   if (state.armed) disarm();
   if (state.attention.load(std::memory_order_relaxed)) state.attention.exchange(false);
   bool did = run_tasks();
-  // By index: a pollable that is polled may add others.
+  // The loop uses an index, since a pollable that is polled may add others.
   for (std::size_t i = 0; i < state.pollables.size(); ++i) {
     if (state.pollables[i] != nullptr) did |= state.pollables[i]->poll();
   }
-  // Where pollables have work, the kernel is not asked every time.
+  // While pollables have work, the kernel is not asked at every pass.
   if (ask_kernel && (!did || ++state.unasked % spinning_passes_per_look == 0)) {
     state.poller.look();
     did |= state.poller.deliver();
@@ -269,7 +272,7 @@ bool Driver::run_tasks() {
     task = following;
   }
   while (in_order != nullptr) {
-    DriverTask* const following = in_order->next;  // read first: the task may go away by running
+    DriverTask* const following = in_order->next;  // read first, since the task may be destroyed when it runs
     in_order->run(*in_order);
     in_order = following;
   }
@@ -311,7 +314,7 @@ bool Driver::progress() {
 // --- what is driven ---
 
 void Driver::add(Pollable& pollable) {
-  if (state_->armed) disarm();  // the new one was not told to prepare
+  if (state_->armed) disarm();  // the new pollable has not prepared for the sleep
   state_->pollables.push_back(&pollable);
 }
 
@@ -333,7 +336,7 @@ void Driver::rewatch(int descriptor, std::uint32_t events, DescriptorHandler& ha
 
 void Driver::unwatch(int descriptor) { state_->poller.unwatch(descriptor); }
 
-// The analysis does not know that `driver_` is the constructor's argument.
+// The analysis does not see that `driver_` is the constructor's argument.
 DriverGuard::DriverGuard(Driver& driver) TUTTI_NO_THREAD_SAFETY_ANALYSIS : driver_(driver) {
   driver_.enter();
 }

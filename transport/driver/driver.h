@@ -20,67 +20,71 @@ struct DriverOptions;
 struct DriverTask;
 class Pollable;
 
-// The `Driver` is the one place where progress is made: the thread that holds the baton drives, and all
-// others hand work over or wait. There is one driver for each `init`.
+// The `Driver` is the one place where progress is made: the thread that holds the baton drives, and all other
+// threads hand work over or wait. There is one driver for each `init`.
 //
-// A waiting caller takes the baton and drives on its own thread: no hand-over on the latency path. A
-// background thread drives when no caller has for `grace`. It sleeps in the kernel *without* the baton, so
-// that a caller never has to wait for it to wake up. A thread that leaves wakes another waiter.
+// A waiting caller takes the baton and drives on its own thread, so that no other thread is involved on the
+// latency path. A background thread drives when no caller has driven for `grace`. It sleeps in the kernel
+// *without* the baton, so that a caller never has to wait for it to wake up. A thread that leaves wakes
+// another waiter.
 //
 // It has an epoll instance of its own rather than an asio::io_context: hosts need a descriptor to sleep on,
-// the one sleep must cover sockets, shared-memory doorbells and completion queues alike, and a spinning
-// waiter must be able to poll without a system call.
+// one sleep must cover sockets, shared-memory doorbells and completion queues alike, and a spinning waiter
+// must be able to poll without a system call.
 //
-// In a child of fork() nothing works any more: `try_enter` and `wait` return false, all watched descriptors
-// have been replaced by /dev/null (fork_guard.h). `forked` says so.
+// In a child of fork() the driver does not work any more: `forked` returns true, `try_enter` and `wait`
+// return false, and all watched descriptors have been replaced by /dev/null (fork_guard.h).
 class TUTTI_CAPABILITY("baton") Driver {
  public:
   explicit Driver(DriverOptions options);
-  ~Driver();  // stops and joins the background thread; nothing may be registered any more
+  ~Driver();  // stops and joins the background thread; nothing may still be registered
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Ok, or why this driver cannot work (no descriptors left): `watch` fails with it, `wait` returns false.
+  // Returns ok, or why this driver cannot work (no descriptors are left). Then `watch` fails with this
+  // status, and `wait` returns false.
   const Status& status() const;
 
   // --- any thread ---
 
-  // Takes the baton if it is free. Never blocks. The holder must `leave`.
+  // Takes the baton if it is free, and never blocks. The holder must call `leave`.
   bool try_enter() TUTTI_TRY_ACQUIRE(true);
   void leave() TUTTI_RELEASE();
-  // Takes the baton: asks its holder to leave, and sleeps until then. Meant for set-up and tear-down. A
-  // thread that already drives must not call it. In a forked child it succeeds at once, so that destructors
-  // can run there.
+  // Takes the baton: asks its holder to leave, and sleeps until it has. This is meant for set-up and
+  // tear-down. A thread that already drives must not call it. In a forked child it succeeds at once, so that
+  // destructors can run there.
   void enter() TUTTI_ACQUIRE();
-  // True if the calling thread holds the baton (for "wait inside then" errors).
+  // Returns whether the calling thread holds the baton (for "wait inside then" errors).
   bool driven_by_this_thread() const;
-  // Says that the caller drives where the analysis cannot see it (behind an interface). Checked at run time
-  // with assertions.
+  // Tells the analysis that the caller drives where it cannot see that (behind an interface). An assertion
+  // checks it at run time.
   void assert_driven() const TUTTI_ASSERT_CAPABILITY(this);
-  // The driving thread runs the task as soon as possible; a sleeping driver is woken.
+  // Lets the driving thread run the task as soon as possible, and wakes a sleeping driver.
   void post(DriverTask& task);
-  // Makes a sleeping driver look again. Cheap when nobody sleeps.
+  // Makes a sleeping driver check for work again. It is cheap when no thread sleeps.
   void wake();
-  // Drives, or waits for the thread that does, until `done` is not zero or the deadline has passed; false in
-  // the latter case (and at once if not `status().ok()` or `forked()`). The thread that sets `done` calls
-  // `notify(done)` after it, when `done` may be gone already. Must not be called by a thread that already
-  // drives.
+  // Drives, or waits for the thread that does, until `done` is not zero or the deadline has passed. Returns
+  // false in the latter case, and at once if the status is not ok or the process is a forked child. The
+  // thread that sets `done` calls `notify(done)` afterwards; `done` may have been destroyed by then. A thread
+  // that already drives must not call `wait`.
   bool wait(const std::atomic<std::uint32_t>& done, Deadline deadline);
   void notify(const std::atomic<std::uint32_t>& done);
-  // One pass over everything, for event loops of the host; true if anything was done.
+  // Makes one pass over everything, for event loops of the host. Returns whether anything was done.
   bool progress();
-  // Becomes readable when `progress` has something to do. Not to be read from.
+  // Returns a descriptor that becomes readable when `progress` has something to do. The host must not read
+  // from it.
   int descriptor() const;
-  // Ends the background thread (it is not restarted). Further driving is by callers only.
+  // Ends the background thread for good. From then on only callers drive.
   void stop();
-  // True in a child of the process that made this driver.
+  // Returns true in a child of the process that made this driver.
   bool forked() const;
 
   // --- the driving thread only ---
 
   void add(Pollable& pollable) TUTTI_REQUIRES(this);
   void remove(Pollable& pollable) TUTTI_REQUIRES(this);
-  // epoll semantics, level triggered. A handler may remove itself or others while being called.
+  // Watches a descriptor as epoll does, level triggered. A handler may remove itself or others while it is
+  // called.
   Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) TUTTI_REQUIRES(this);
   void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) TUTTI_REQUIRES(this);
   void unwatch(int descriptor) TUTTI_REQUIRES(this);
@@ -88,49 +92,53 @@ class TUTTI_CAPABILITY("baton") Driver {
  private:
   struct State;
 
-  // Runs tasks and polls all pollables once; asks the kernel too if told so. True if anything was done.
+  // Runs tasks, polls all pollables once and, with `ask_kernel`, checks epoll. Returns whether anything was
+  // done.
   bool pass(bool ask_kernel) TUTTI_REQUIRES(this);
   bool run_tasks() TUTTI_REQUIRES(this);
   bool expects_memory() const TUTTI_REQUIRES(this);
-  // Announce to the pollables that we are going to sleep, or are awake again.
+  // These tell the pollables that the driver is about to sleep, or is awake again.
   bool arm() TUTTI_REQUIRES(this);
   void disarm() TUTTI_REQUIRES(this);
   Deadline next_deadline() const TUTTI_REQUIRES(this);
-  // Drives until done, expired, or somebody else must have the baton.
+  // Drives until `done` is set, the deadline has passed or another thread must have the baton.
   void drive(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   void sleep(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
-  // Sleeps until done, expired, or the baton is ours: true in the last case. `done` null: only for the baton.
+  // Sleeps until `done` is set, the deadline has passed or this thread has the baton. Returns true in the
+  // last case. If `done` is null, it waits for the baton only.
   bool await_turn(const std::atomic<std::uint32_t>* done, Deadline deadline);
-  // Makes some thread look, since there is something to do.
+  // Makes some thread check for work.
   void alert();
 
   void run_background();
-  // Makes one pass on the background thread, and leaves. Returns until when that thread may sleep.
+  // Makes one pass on the background thread, and leaves. Returns the time until which that thread may sleep.
   Deadline drive_background() TUTTI_RELEASE();
-  // Returns once no caller has driven for a grace period, or at once if something is left undone.
+  // Waits until no caller has driven for a grace period. Returns at once if there is work left.
   void watch_callers();
 
   std::unique_ptr<State> state_;
 };
 
-// A `Pollable` makes progress when it is polled. The driving thread calls all of it.
+// A `Pollable` makes progress when it is polled. Only the driving thread calls it.
 class Pollable {
  public:
   virtual ~Pollable() = default;
-  // Does what can be done without blocking. True if anything was done.
+  // Does what can be done without blocking. Returns whether anything was done.
   virtual bool poll() = 0;
-  // The driver is about to sleep: announce it to those who must wake us (a shared-memory doorbell, say). True
-  // if there is work after all, and the sleep must not happen. Followed by `cancel_sleep` in either case.
+  // Prepares for the driver's sleep: asks peers to wake the driver (by a shared-memory doorbell, say).
+  // Returns true if there is work after all, so that the driver must not sleep. `cancel_sleep` follows in
+  // either case.
   virtual bool prepare_sleep() { return false; }
   virtual void cancel_sleep() {}
-  // Whether it waits for something that shows in memory, not on a descriptor: then a waiter polls more often
-  // than it asks the kernel. Asked when there is nothing left to do.
+  // Returns whether it waits for a change in memory, not on a descriptor. Then a waiter polls more often than
+  // it asks the kernel. The driver asks this when there is nothing left to do.
   virtual bool expects_memory() const { return false; }
-  // The time at which it must be polled even if nothing happens.
+  // Returns the time at which it must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }
 };
 
-// A `DriverTask` is a piece of work for the driving thread. Its caller owns it until it runs, exactly once.
+// A `DriverTask` is a piece of work for the driving thread. It runs exactly once, and belongs to its caller
+// until then.
 struct DriverTask {
   void (*run)(DriverTask& task) = nullptr;
   DriverTask* next = nullptr;
@@ -138,17 +146,18 @@ struct DriverTask {
 
 // `DriverOptions` say how long threads wait before they sleep.
 struct DriverOptions {
-  // A waiter polls this long before it sleeps; 0 when cores are scarce.
+  // A waiter polls this long before it sleeps. It is 0 when cores are scarce.
   std::chrono::nanoseconds spin = std::chrono::microseconds(50);
-  // Then it offers the processor to others this long before it sleeps: a wake-up costs both sides dearly.
+  // After that, it yields the processor for this long before it sleeps, since a wake-up is expensive for both
+  // sides.
   std::chrono::nanoseconds yield = std::chrono::microseconds(200);
-  // The background thread stays out this long after a caller drove.
+  // The background thread does not drive for this long after a caller has driven.
   std::chrono::nanoseconds grace = std::chrono::milliseconds(1);
-  // False: only callers drive (hosts with an event loop of their own).
+  // If false, only callers drive (for hosts with an event loop of their own).
   bool background = true;
 };
 
-// A `DriverGuard` holds the baton for a scope, and waits for it first: for set-up and tear-down, not for the
+// A `DriverGuard` waits for the baton and holds it for a scope. It is for set-up and tear-down, not for the
 // data path.
 class TUTTI_SCOPED_CAPABILITY DriverGuard {
  public:

@@ -8,10 +8,10 @@
 namespace tutti {
 
 // `futex_wait` sleeps in the kernel while `word` holds `expected`, until it is woken or the deadline has
-// passed. May return early for no reason (signals). std::atomic::wait knows no deadline, hence these.
+// passed. It may return early for no reason (signals). std::atomic::wait has no deadline, so it cannot be
+// used.
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, Deadline deadline);
-// `futex_wake` wakes one sleeper. It never looks at the memory, so that a word that has just gone away does
-// no harm.
+// `futex_wake` wakes one sleeper. It never reads `word`, so the word may have been destroyed already.
 void futex_wake(const std::atomic<std::uint32_t>& word);
 
 }  // namespace tutti

@@ -12,20 +12,20 @@
 
 namespace tutti {
 
-// `IdleSpell` is the time in which a driving thread finds nothing to do: it spins, then it offers the
-// processor to others, and then it is better to sleep. Each spell begins anew.
+// An `IdleSpell` is the time in which a driving thread finds nothing to do. The thread first spins, then
+// yields the processor, and then it should sleep. Each spell begins anew.
 class IdleSpell {
  public:
   using Time = Deadline::Clock::time_point;
 
-  // `spin` and `yield` say how long each may last, and learn from it. `crowded`: others wanted this
-  // processor.
+  // `spin` and `yield` say how long each phase may last, and learn from the outcome. `crowded` tells whether
+  // other threads wanted this processor.
   IdleSpell(SpinPolicy& spin, SpinPolicy& yield, bool& crowded)
       : spin_policy_(spin), yield_policy_(yield), crowded_(crowded) {}
 
   bool has_begun() const { return begun_; }
   bool is_spinning() const { return begun_ && spin_.count() > 0 && !yielding_; }
-  // It spins, and nobody else is offered the processor yet.
+  // Returns whether it still spins without yielding the processor.
   bool is_alone() const { return begun_ && alone_; }
 
   void begin(Time now) {
@@ -34,7 +34,7 @@ class IdleSpell {
     since_ = now;
     spin_ = spin_policy_.begin();
   }
-  // There is something to do.
+  // Ends the spell, since there is something to do.
   void end() {
     if (is_spinning()) {
       spin_policy_.end(true, Deadline::Clock::now() - since_);
@@ -43,7 +43,7 @@ class IdleSpell {
     }
     begun_ = false;
   }
-  // Spins once, or offers the processor once; false if the spell is over and the thread is to sleep.
+  // Spins or yields once. Returns false if the spell is over and the thread should sleep.
   bool pass_time(Time now) {
     const auto waited = now - since_;
     alone_ = !crowded_ && waited < std::min(spin_, spin_alone);
@@ -61,15 +61,15 @@ class IdleSpell {
   }
 
  private:
-  // A peer that has a processor of its own answers within this. Later the processor is offered to others at
-  // every pass: the peer may wait for this very one.
+  // A peer that has a processor of its own answers within this time. After it the thread yields at every
+  // pass, since the peer may be waiting for this very processor.
   static constexpr std::chrono::nanoseconds spin_alone = std::chrono::microseconds(5);
-  // Nobody else ran during an offer that took less.
+  // A yield that took less than this let no other thread run.
   static constexpr std::chrono::nanoseconds unused_offer = std::chrono::microseconds(3);
 
-  // Offers the processor to others; true if one of them took it. Then it is better to sleep: two threads that
-  // want the same processor stay there for many milliseconds, but one that is woken may be put on an idle
-  // one.
+  // Yields the processor. Returns whether another thread ran, in which case it is better to sleep: two
+  // threads that want the same processor stay on it for many milliseconds, but a thread that is woken may be
+  // moved to an idle one.
   static bool others_ran_meanwhile(Time now) {
     sched_yield();
     return Deadline::Clock::now() - now > unused_offer;
@@ -90,7 +90,7 @@ class IdleSpell {
   SpinPolicy& yield_policy_;
   bool& crowded_;
   Time since_;
-  std::chrono::nanoseconds spin_{0};  // of this spell
+  std::chrono::nanoseconds spin_{0};  // in this spell
   std::chrono::nanoseconds yield_{0};
   bool begun_ = false;
   bool alone_ = false;

@@ -32,7 +32,8 @@ void swallow(int descriptor) {
 
 int milliseconds(Deadline deadline) {
   if (deadline.is_never()) return -1;
-  // Rounded up: waking just before the deadline would turn the last millisecond into a busy loop.
+  // The time is rounded up, since waking just before the deadline would turn the last millisecond into a busy
+  // loop.
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
   return static_cast<int>(std::min<decltype(left)>(left, INT_MAX));
 }
@@ -74,7 +75,7 @@ void Poller::rewatch(int descriptor, std::uint32_t events, DescriptorHandler& ha
   epoll_event event{};
   event.events = events;
   event.data.u64 = name_of(descriptor, slot->second.serial);
-  // Cannot fail for a descriptor that is being watched.
+  // This cannot fail for a descriptor that is being watched.
   static_cast<void>(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event));
 }
 
@@ -115,7 +116,7 @@ bool Poller::call_handler(const epoll_event& event) {
 
 void Poller::ring() {
   const std::uint64_t one = 1;
-  // EAGAIN: it is ringing already.
+  // EAGAIN means that the bell is ringing already.
   while (write(bell_.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
 }
@@ -124,14 +125,14 @@ void Poller::set_alarm(Deadline deadline) {
   if (deadline.when() == alarm_at_.when()) return;
   if (!alarm_) {
     alarm_ = Descriptor::guarded(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!alarm_) return;  // the host's next event will do
+    if (!alarm_) return;  // the host then wakes at its next event only
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = name_of(alarm_.get(), 0);
     static_cast<void>(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, alarm_.get(), &event));
   }
   alarm_at_ = deadline;
-  itimerspec when{};  // all zero: disarmed
+  itimerspec when{};  // all zeros disarm the timer
   if (!deadline.is_never()) {
     const auto left = std::max<std::int64_t>(1, deadline.remaining().count());
     when.it_value = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};

@@ -14,35 +14,35 @@
 
 namespace tutti {
 
-// A `Poller` is an epoll instance with a bell, and a part of the Driver: the driving thread calls everything
-// but `ring` and `descriptor`.
+// A `Poller` is an epoll instance with a bell, and a part of the Driver. Only the driving thread may call it,
+// except for `ring` and `descriptor`.
 class Poller {
  public:
   Poller();
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // Ok, or why there is no epoll here (no descriptors left).
+  // Returns ok, or why there is no epoll instance (no descriptors are left).
   const Status& status() const { return status_; }
 
   Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler);
   void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler);
   void unwatch(int descriptor);
 
-  // Asks the kernel what is ready; does not sleep.
+  // Asks the kernel what is ready, without sleeping.
   void look();
-  // Sleeps until something is ready, the bell rings or the deadline has passed (rounded up to milliseconds);
-  // or a signal arrives.
+  // Sleeps until something is ready, the bell rings, a signal arrives or the deadline has passed (rounded up
+  // to milliseconds).
   void sleep(Deadline deadline);
-  // Calls the handlers of what the last `look` or `sleep` found. True if there were any.
+  // Calls the handlers for the events that the last `look` or `sleep` found. Returns whether there were any.
   bool deliver();
 
-  // Ends the present or else the next sleep. Any thread.
+  // Ends the present sleep or, if there is none, the next one. Any thread may call it.
   void ring();
-  // Readable when `look` would find something.
+  // Returns the epoll descriptor, which is readable when `look` would find something.
   int descriptor() const { return epoll_.get(); }
-  // Also makes the descriptor readable at that time: for hosts that sleep on it and know no deadlines of
-  // ours.
+  // Makes the descriptor readable at that time as well, for hosts that sleep on it and do not know our
+  // deadlines.
   void set_alarm(Deadline deadline);
 
  private:

@@ -6,17 +6,16 @@
 
 namespace tutti {
 
-// A `SpinPolicy` says whether spinning pays, or yielding. A waiter that spins answers fastest where it has a
-// processor to itself. Where others want that processor, one of them perhaps the peer that it waits for, it
-// loses its time slice, and milliseconds; where answers take long, it burns what others could use. So it goes
-// by what spinning brought: after a lost time slice, or several waits that spun in vain, a number of waits
-// sleep at once; twice as many when it happens again soon.
+// A `SpinPolicy` decides whether spinning, or yielding, is worthwhile. A waiter that spins reacts fastest if
+// it has a processor to itself. If other threads want that processor (one may be the peer that it waits for),
+// it loses its time slice, and with it milliseconds. If answers take long, it wastes processor time. So the
+// policy goes by the outcome of earlier waits: after a lost time slice, or several waits that spun in vain, a
+// number of waits sleep at once, and twice as many if it happens again soon.
 //
-// A thread that yields in vain has burnt nothing. But beside a process that never gives its processor away a
-// yield may cost a time slice, too, and a thread that is woken gets the processor sooner than one that has
-// yielded.
+// A thread that yields in vain wastes nothing. But next to a process that never yields, a yield may also cost
+// a time slice, and a thread that is woken gets the processor sooner than one that has yielded.
 //
-// The driving thread uses it.
+// Only the driving thread may use it.
 class SpinPolicy {
  public:
   enum class InVain : std::uint8_t { counts, is_fine };
@@ -24,15 +23,15 @@ class SpinPolicy {
   explicit SpinPolicy(std::chrono::nanoseconds longest, InVain in_vain = InVain::counts)
       : longest_(longest), most_in_vain_(in_vain == InVain::counts ? 3 : 0) {}
 
-  // How long this wait may spin.
+  // Begins a wait, and returns how long it may spin.
   std::chrono::nanoseconds begin() {
     if (skip_ == 0) return longest_;
     --skip_;
     return std::chrono::nanoseconds(0);
   }
-  // A wait that spun is over after `took`; `found`: there was something to do in time.
+  // Ends a wait that spun for `took`. `found` tells whether there was something to do in time.
   void end(bool found, std::chrono::nanoseconds took) {
-    // Nobody spins this much longer than he may, unless he was off the processor meanwhile.
+    // A thread spins this much longer than allowed only if it was off the processor meanwhile.
     const bool lost_slice = took > 2 * longest_ + std::chrono::milliseconds(1);
     if (found && !lost_slice) {
       in_vain_ = 0;
@@ -47,7 +46,7 @@ class SpinPolicy {
 
  private:
   static constexpr std::uint32_t after_vain_spins = 8;
-  // As many sleeps as cost about what the slice did.
+  // This many sleeps cost about as much as a lost time slice.
   static constexpr std::uint32_t after_lost_slice = 64;
   static constexpr std::uint32_t longest_penalty = 4096;
 

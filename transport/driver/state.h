@@ -12,19 +12,18 @@
 #include "transport/driver/spin_policy.h"
 #include "transport/driver/wait_queue.h"
 
-// `Driver::State` is what the driver's threads share, and how they find each other without losing a wake-up:
-// a thread that is about to sleep first says so (`sleepers`, `dozing`, `background`), then looks again for
-// work and for the baton; a thread that makes work or drops the baton first does that, then looks for
-// sleepers. All of these accesses are sequentially consistent *operations*, so one of the two always sees the
-// other.
+// `Driver::State` is what the driver's threads share, and how no wake-up gets lost: a thread that is about to
+// sleep first announces it (`sleepers`, `dozing`, `background`), then checks again for work and for the
+// baton; a thread that makes work or drops the baton first does that, then checks for sleepers. All of these
+// accesses are sequentially consistent *operations*, so one of the two always sees the other.
 namespace tutti {
 
-// What the background thread is doing.
+// The state of the background thread.
 enum BackgroundState : std::uint32_t {
-  background_busy,      // awake; will look for work before it sleeps
+  background_busy,      // awake; checks for work before it sleeps
   background_sleeping,  // in the kernel, on the driver's descriptor; pollables are armed
-  background_watching,  // callers drive; it looks again after a grace period
-  background_parked,    // a caller holds the baton for long; when it leaves it must wake this thread
+  background_watching,  // callers drive; it checks again after a grace period
+  background_parked,    // a caller holds the baton for long, and must wake this thread when it leaves
 };
 
 struct Driver::State {
@@ -37,11 +36,11 @@ struct Driver::State {
 
   // The thread that holds the baton, as the address of a thread-local; null if it is free.
   alignas(64) std::atomic<const void*> holder{nullptr};
-  std::atomic<std::uint64_t> drives{0};     // times that somebody has left; written by the holder only
-  std::atomic<std::uint32_t> sleepers{0};   // callers in the kernel or about to be: in `queue` or in epoll
-  std::atomic<std::uint32_t> claimants{0};  // those in `enter`: waiters let them go first
-  // The eventfd must be rung to be heard: a caller sleeps in epoll, or, without a background thread, perhaps
-  // the host does.
+  std::atomic<std::uint64_t> drives{0};  // number of times that a thread has left; written by the holder only
+  std::atomic<std::uint32_t> sleepers{0};   // callers that sleep or are about to: in `queue` or in epoll
+  std::atomic<std::uint32_t> claimants{0};  // threads in `enter`, which waiters let go first
+  // This is true if the eventfd must be rung, since a caller sleeps in epoll or, without a background thread,
+  // the host may do so.
   std::atomic<bool> dozing{false};
   std::atomic<std::uint32_t> background{background_busy};
   std::atomic<bool> has_background{false};
@@ -54,19 +53,19 @@ struct Driver::State {
   Descriptor kick;  // eventfd that ends the background thread's sleep
   std::thread thread;
 
-  // Touched by the holder only.
-  alignas(64) std::vector<Pollable*> pollables;  // null: removed, until the end of the pass
+  // Only the holder of the baton touches the members below.
+  alignas(64) std::vector<Pollable*> pollables;  // removed ones are null until the end of the pass
   bool pollables_removed = false;
   SpinPolicy spin;
   SpinPolicy yield;
-  bool crowded = false;  // others wanted this processor while we waited
+  bool crowded = false;  // whether other threads wanted this processor while we waited
   bool armed = false;
-  bool expects_memory = false;  // some pollable did when there was last nothing left to do
-  unsigned unasked = 0;         // passes that had enough to do without the kernel
+  bool expects_memory = false;  // whether a pollable did when there was last nothing left to do
+  unsigned unasked = 0;         // passes that had work; the kernel is asked in some of them only
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }
-  // True if there was somebody to hear it.
+  // Returns whether a thread was there to be woken.
   bool ring_if_dozing() {
     if (!dozing.load() || !dozing.exchange(false)) return false;
     poller.ring();

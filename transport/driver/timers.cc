@@ -15,7 +15,7 @@ void Timers::cancel(Timer& timer) {
 
 bool Timers::run() {
   if (queue_.empty()) return false;
-  // Moments set from within are later than this one, or have their turn in the next call.
+  // Timers that are set from within are due later than `now`, or have their turn in the next call.
   const auto now = Deadline::Clock::now();
   bool any = false;
   for (std::size_t due = queue_.size(); due > 0 && !queue_.empty(); --due) {

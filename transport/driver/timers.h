@@ -8,13 +8,14 @@ namespace tutti {
 
 class Timer;
 
-// `Timers` keeps the moments that things wait for: a hello, an answer, the next try. Never on the data path.
+// `Timers` calls each `Timer` at its time: for a hello or an answer that is late, or the next attempt. The
+// data path does not use it.
 class Timers {
  public:
-  // Replaces the moment that was set before.
+  // Sets the time of a timer, in place of the time that was set before.
   void set(Timer& timer, Deadline when);
   void cancel(Timer& timer);
-  // Calls those whose moment has come, each once; they may set and cancel any. True if there were any.
+  // Calls each timer that is due, once. The timers may set and cancel any timer. Returns whether any was due.
   bool run();
   Deadline next() const;
 
@@ -22,7 +23,7 @@ class Timers {
   std::multimap<Deadline::Clock::time_point, Timer*> queue_;
 };
 
-// A `Timer` is called when its moment has come.
+// A `Timer` is called when its time has come.
 class Timer {
  public:
   virtual ~Timer() = default;

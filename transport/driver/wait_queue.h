@@ -14,7 +14,7 @@ namespace tutti {
 class WaitQueue {
  public:
   struct Waiter {
-    const std::atomic<std::uint32_t>* done = nullptr;  // null: wants the baton and nothing else
+    const std::atomic<std::uint32_t>* done = nullptr;  // null if it waits for the baton only
     std::atomic<std::uint32_t> signal{0};
     Waiter* next = nullptr;
     Waiter* previous = nullptr;
@@ -24,10 +24,10 @@ class WaitQueue {
 
   void enter(Waiter& waiter);
   void leave(Waiter& waiter);
-  // Wakes those that wait for `done`.
+  // Wakes the threads that wait for `done`.
   void wake_owners(const std::atomic<std::uint32_t>& done);
-  // Wakes one to take the baton: one that wants nothing else, else the one that has waited longest. Nobody if
-  // that one was woken already and is on its way: then it will see to the others.
+  // Wakes one thread to take the baton: one that waits for the baton only, or else the one that has waited
+  // longest. It wakes none if that thread was woken already, since that thread will wake the others.
   void wake_next();
 
  private:

@@ -64,7 +64,7 @@ void Channel::write() {
   while (!closed_) {
     if (frame_ == nullptr) frame_ = next_frame();
     if (frame_ == nullptr) break;
-    // `closed` shows in `read`, after what the peer had sent before.
+    // `read` notices that the pipe is closed, after it has read everything that the peer sent before.
     if (pipe_->push(side(), frame_->header, frame_->payload, context_.options.buffer) != Pipe::Outcome::done)
       break;
     OutgoingFrame& written = *frame_;
@@ -84,8 +84,8 @@ void Channel::read() {
       pipe_failed(Status(Code::peer_lost,
                          context_.describe(peer()) + " closed the connection without a goodbye", peer()));
     } else if (!receive(packet_)) {
-      pipe_failed(Status(Code::protocol_error, context_.describe(peer()) + " sent something that is no frame",
-                         peer()));
+      pipe_failed(Status(Code::protocol_error,
+                         context_.describe(peer()) + " sent something that is not a frame", peer()));
     }
   }
   reading_ = false;

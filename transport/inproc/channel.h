@@ -16,12 +16,13 @@ class Channel final : public StreamChannel {
   Channel(Context& context, int peer, Deadline connect_deadline);
   ~Channel() override;
 
-  // The peer has made this pipe to us. It is the one that we have made if both did so at the same time.
+  // Attaches the pipe that the peer has made to us. It is the one that we have made if both did so at the
+  // same time.
   void attach(std::shared_ptr<Pipe> pipe);
-  // `pending`: receives all frames that are there and sends those that have room. Otherwise it only looks at
-  // the clock.
+  // If `pending` is set, receives all frames that are there and sends those that have room. Otherwise it only
+  // checks the time.
   void pump(bool pending);
-  // The time by which the peer must have accepted; never once it has.
+  // Returns the time by which the peer must have accepted, or never once it has.
   Deadline connect_deadline() const;
 
  protected:
@@ -37,7 +38,7 @@ class Channel final : public StreamChannel {
   Context& context_;
   Deadline connect_deadline_;
   std::shared_ptr<Pipe> pipe_;
-  OutgoingFrame* frame_ = nullptr;  // taken, but there was no room
+  OutgoingFrame* frame_ = nullptr;  // taken, but not sent yet for lack of room
   Packet packet_;                   // memory for `read`
   bool writing_ = false;
   bool reading_ = false;

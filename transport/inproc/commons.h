@@ -12,16 +12,16 @@
 
 namespace tutti::inproc {
 
-// `Commons` is memory that a group of ranks asks for. It is granted once all of them have asked.
+// A `Commons` is memory that a group of ranks shares. It is granted once all of them have asked for it.
 class Commons {
  public:
   Commons(std::uint64_t bytes, std::vector<std::shared_ptr<Mailbox>> boxes);
   std::span<std::byte> memory() const { return memory_; }
   Mailbox& box(int member) { return *boxes_[static_cast<std::size_t>(member)]; }
 
-  // A member asks; all of them are notified when the last one has.
+  // Records that a member asks. All of them are notified when the last one has asked.
   void join();
-  // Refuses the memory to all of them: a member wants another size, or has waited too long.
+  // Refuses the memory to all members, since one wants another size, or has waited too long.
   void refuse();
   enum class Outcome { wait, granted, refused };
   Outcome outcome() const;

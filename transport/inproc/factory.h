@@ -6,11 +6,11 @@
 #include "transport/transport.h"
 
 // The inproc transport connects ranks that are threads of one process: frames are copied into the peer's
-// queue, and its driver is woken. It is the reference for the other transports, and the way to test
-// everything above without a network. `create` makes it.
+// queue, and its driver is woken. It is the reference for the other transports, and lets everything above be
+// tested without a network. `create` makes it.
 namespace tutti::inproc {
 
-// The place where ranks meet. It lives as long as anybody holds it.
+// Makes the place where ranks meet. It lives as long as any transport holds it.
 std::shared_ptr<Hub> make_hub();
 
 std::unique_ptr<tutti::Transport> create(Options options);

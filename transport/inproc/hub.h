@@ -15,18 +15,19 @@
 
 namespace tutti::inproc {
 
-// A `Hub` is where the ranks of one process meet: it knows the mailboxes of all of them, their pipes and the
-// memory that they share. Any thread may call it.
+// A `Hub` is where the ranks of one process meet: it holds their mailboxes, their pipes and the memory that
+// they share. Any thread may call it.
 class Hub {
  public:
   Hub();
 
-  // Equal for two transports exactly if they share a hub.
+  // Returns a text that two transports have in common exactly if they share a hub.
   const std::string& id() const { return id_; }
   std::shared_ptr<Mailbox> mailbox(int rank);
-  // The pipe between two ranks, made on first use and announced to the other one; null if that has stopped.
+  // Returns the pipe between two ranks, which is made on first use and announced to the other rank. Returns
+  // null if the other rank has stopped.
   std::shared_ptr<Pipe> connect(int from, int to);
-  // The memory that the members of a request share. The first member to ask makes it.
+  // Returns the memory that the members of a request share. The first member to ask makes it.
   std::shared_ptr<Commons> commons(const ShareRequest& request);
 
  private:

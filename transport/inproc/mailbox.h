@@ -11,15 +11,15 @@ namespace tutti::inproc {
 
 class Pipe;
 
-// A `Mailbox` is where others leave word for a rank, and wake its driver.
+// A `Mailbox` is where other ranks announce pipes to a rank, and wake its driver.
 class Mailbox {
  public:
   void start(Driver& driver);
-  // No driver is woken after this.
+  // Stops the mailbox, after which no driver is woken.
   void stop();
   bool stopped() const;
   void notify();
-  // A peer has made a pipe to this rank.
+  // Announces a pipe that a peer has made to this rank.
   void announce(std::shared_ptr<Pipe> pipe);
   std::vector<std::shared_ptr<Pipe>> take_announced();
   bool pending() const { return pending_.load(); }

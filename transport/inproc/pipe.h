@@ -21,8 +21,8 @@ struct Packet {
   std::vector<std::byte> payload;
 };
 
-// A `Pipe` is what two ranks share for their channel: a bounded queue of frames in each direction. Side 0 is
-// the lower rank, side 1 the other.
+// A `Pipe` connects two ranks of one process: a bounded queue of frames in each direction. Side 0 is the
+// lower rank, side 1 the other.
 class Pipe {
  public:
   enum class Outcome { done, wait, closed };
@@ -33,13 +33,14 @@ class Pipe {
   int rank(int side) const { return ranks_[static_cast<std::size_t>(side)]; }
   Mailbox& box(int side) { return *boxes_[static_cast<std::size_t>(side)]; }
 
-  // Copies a frame into the queue of the other side. `wait`: the queue is full, and this side is notified
-  // when it is not.
+  // Copies a frame into the queue of the other side. If the result is `wait`, the queue is full, and this
+  // side is notified when it no longer is.
   Outcome push(int side, const EncodedFrameHeader& header, std::span<const std::byte> payload,
                std::size_t limit);
-  // Swaps the next frame for this side into `packet` (whose memory is reused). `closed`: nothing will come.
+  // Swaps the next frame for this side into `packet`, whose memory is reused. If the result is `closed`, no
+  // frame will ever come.
   Outcome pop(int side, Packet& packet);
-  // This side neither sends nor receives any more; what it has sent can still be received.
+  // Ends sending and receiving on this side. The peer can still receive the frames that were sent before.
   void close(int side);
   void accept() { accepted_.store(true); }
   bool accepted() const { return accepted_.load(); }
@@ -47,7 +48,7 @@ class Pipe {
  private:
   struct Direction {  // towards a side
     std::list<Packet> queue;
-    std::list<Packet> spare;  // with memory to be used again
+    std::list<Packet> spare;  // whose memory is used again
     std::size_t bytes = 0;
     bool sender_closed = false;
     bool receiver_closed = false;
@@ -56,7 +57,7 @@ class Pipe {
 
   const std::array<int, 2> ranks_;
   const std::array<std::shared_ptr<Mailbox>, 2> boxes_;
-  std::atomic<bool> accepted_{false};  // both sides have it
+  std::atomic<bool> accepted_{false};  // true once both sides have the pipe
   std::mutex mutex_;
   std::array<Direction, 2> towards_;
 };

@@ -47,11 +47,13 @@ std::unique_ptr<tutti::Channel> Transport::open(int peer, std::chrono::nanosecon
 
 void Transport::accept(std::shared_ptr<Pipe> pipe) {
   const int side = pipe->rank(0) == context_.options.rank ? 0 : 1;
-  auto* channel = static_cast<Channel*>(context_.owner->on_incoming(pipe->rank(1 - side), *this));
-  if (channel == nullptr) {
-    pipe->close(side);
-  } else {
+  const int peer = pipe->rank(1 - side);
+  const tutti::Channel* const wanted = context_.owner->on_incoming(peer, *this);
+  Channel* const channel = context_.channels.find(peer);
+  if (channel != nullptr && channel == wanted) {
     channel->attach(std::move(pipe));
+  } else {
+    pipe->close(side);
   }
 }
 

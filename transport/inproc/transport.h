@@ -39,7 +39,7 @@ class Transport final : public tutti::Transport, private Pollable {
   bool answer_shares();
 
   Context context_;
-  std::vector<Share> shares_;  // asked for and not answered yet
+  std::vector<Share> shares_;  // requests that are not answered yet
 };
 
 }  // namespace tutti::inproc

@@ -13,17 +13,17 @@ namespace tutti {
 
 class ContextEvents;
 
-// A `ContextTable` holds the messages and receives of one context that have not met yet.
+// A `ContextTable` holds the messages and receives of one context that have not been matched yet.
 //
-// Collectives meet by exact name, so both sides are in hash tables. User messages meet as MPI has it: an
-// arriving message takes the earliest posted receive that fits it, a receive takes the earliest arrival that
-// fits, so both are in lists in order of time.
+// Messages of collectives are matched by their exact tag, so both sides are in hash tables. User messages are
+// matched as in MPI: an arriving message takes the earliest posted receive that fits it, and a receive takes
+// the earliest arrival that fits. So both sides are in lists in order of time.
 class ContextTable {
  public:
-  // `early`: counts the messages, of all contexts, that are kept for operations not issued yet.
+  // `early` counts the messages, of all contexts, that are kept for operations that are not issued yet.
   explicit ContextTable(std::size_t& early) : early_count_(early) {}
 
-  ContextEvents* events = nullptr;  // null: nobody has attached yet
+  ContextEvents* events = nullptr;  // null until a communicator is attached
   bool detaching = false;
 
   static bool fits(const RecvOp& op, int peer, const MessageTag& tag) {
@@ -44,7 +44,7 @@ class ContextTable {
       posted_.remove(op);
     }
   }
-  // `early`: the local operation is not issued yet, so the message is to be compared with it later.
+  // If `early` is set, the local operation is not issued yet, so the message must be compared with it later.
   void keep(Arrival& arrival, bool early) {
     arrival.early = early;
     if (is_user(arrival.header.tag)) {
@@ -74,8 +74,8 @@ class ContextTable {
   }
   std::size_t kept() const { return kept_; }
 
-  // The posted receive for a message, the kept message for a receive, the next early message of an operation;
-  // or null. They stay where they are.
+  // These find the posted receive for a message, the kept message for a receive, and the next early message
+  // of an operation, without removing them. They return null if there is none.
   RecvOp* find_posted(int peer, const MessageTag& tag) {
     if (!is_user(tag)) {
       return posted_.find(hash(peer, tag),
@@ -149,9 +149,9 @@ class ContextTable {
   std::size_t kept_ = 0;
 };
 
-// A set of contexts, such as those that are over, as ranges of their numbers. Contexts are handed out in
-// increasing order, so the ranges grow together; where they do not (a rank is in every second of many
-// groups), the oldest are merged, gaps and all.
+// A `ContextRanges` is a set of contexts, such as those that are closed, as ranges of their numbers. Numbers
+// are assigned in increasing order, so neighbouring ranges join. Where they do not (a rank is in every second
+// of many groups), the oldest ranges are merged, including the gaps between them.
 class ContextRanges {
  public:
   bool contains(std::uint32_t context) const {
@@ -170,13 +170,13 @@ class ContextRanges {
   }
 
   std::size_t ranges() const { return ranges_.size(); }
-  // The highest; 0 if there is none.
+  // Returns the highest number, or 0 if there is none.
   std::uint32_t last() const { return ranges_.empty() ? 0 : std::prev(ranges_.end())->second; }
 
  private:
   static constexpr std::size_t max_ranges = 1024;
 
-  // Joins a range with its successor if that begins at most `distance` behind its end.
+  // Joins a range with its successor if the successor begins at most `distance` after its end.
   void merge_next(std::map<std::uint32_t, std::uint32_t>::iterator range, std::uint32_t distance) {
     auto next = std::next(range);
     if (next == ranges_.end() || next->first - range->second > distance) return;

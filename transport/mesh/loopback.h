@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// A `LoopbackChannel` leads from a rank to itself: what is sent is received within the same call.
+// A `LoopbackChannel` connects a rank with itself: every message is received within the call that sends it.
 class LoopbackChannel final : public StreamChannel {
  public:
   LoopbackChannel(TransportOwner& owner, const MessageLimits& limits)

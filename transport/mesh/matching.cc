@@ -46,8 +46,8 @@ void Mesh::recv(RecvOp& op) {
   }
 }
 
-// The death of a peer that has not connected yet would go unnoticed, so a rank that waits for a peer connects
-// as well.
+// A rank that waits for a peer connects to it as well, since otherwise it would not notice that the peer dies
+// before it connects.
 void Mesh::expect(int peer_rank) {
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   if (entry.awaited) return;
@@ -75,7 +75,7 @@ void Mesh::cancel(RecvOp& op, const Status& why) {
   op.done(op, why);
 }
 
-// A receive finds a message that has been waiting for it.
+// Gives a receive the message that has been waiting for it.
 void Mesh::deliver(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   if (!is_user(op.tag) && arrival.header.call != op.call) {
     report(context, arrival, {&op.call, false}, &op);
@@ -94,7 +94,7 @@ void Mesh::compare_early(std::uint32_t context, std::uint64_t sequence) {
     if (known.call == nullptr && !known.finished) return;
     table->compared(*arrival);
     if (known.finished || *known.call != arrival->header.call) {
-      // One is enough: the communicator has failed now, and may be gone.
+      // One mismatch is enough: the communicator has failed now, and may have been destroyed.
       table->unkeep(*arrival);
       report(context, *arrival, known, nullptr);
       return;
@@ -102,7 +102,7 @@ void Mesh::compare_early(std::uint32_t context, std::uint64_t sequence) {
   }
 }
 
-// --- what channels announce ---
+// --- events of channels ---
 
 RecvOp* Mesh::on_arrival(Arrival& arrival) {
   const std::uint32_t context = context_of(arrival.header.tag);
@@ -117,8 +117,8 @@ void Mesh::on_withdrawn(Arrival& arrival) {
   const std::uint32_t context = context_of(arrival.header.tag);
   ContextTable* table = state_->find(context);
   table->unkeep(arrival);
-  // A context that nobody has attached and that holds nothing is dropped, so that a peer cannot fill the
-  // table with contexts that never were.
+  // A context that is not attached and holds nothing is removed, so that a peer cannot fill the table with
+  // contexts that do not exist.
   if (table->events == nullptr && !table->detaching && table->kept() == 0) state_->erase(context);
 }
 
@@ -166,9 +166,9 @@ std::string Mesh::describe(std::uint32_t context, const Fingerprint& call) const
   return table != nullptr ? table->events->describe(call) : to_string(call);
 }
 
-// Whether the message's length fits: that of a collective must be equal to the receive's, that of a user
-// message must not exceed it. If it does not fit, the message is discarded and the receive fails; then `op`
-// is done.
+// Returns whether the message's length fits: in a collective it must be equal to the receive's, and that of a
+// user message must not exceed it. If it does not fit, the message is discarded and the receive fails, so
+// `op` is done.
 bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   const MessageHeader header = arrival.header;
   const int from = arrival.peer;
@@ -193,8 +193,8 @@ bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   return false;
 }
 
-// Discards a message that does not belong to the local operation of its number, fails the receive that it
-// came for, if any, and tells the communicator.
+// Handles a message that does not belong to the local operation with its number: discards it, fails the
+// receive that it matched, if any, and notifies the communicator.
 void Mesh::report(std::uint32_t context, Arrival& arrival, const ContextEvents::Known& known, RecvOp* op) {
   const int from = arrival.peer;
   const std::uint64_t sequence = arrival.header.tag.sequence;
@@ -211,7 +211,8 @@ void Mesh::report(std::uint32_t context, Arrival& arrival, const ContextEvents::
   }
   const Status why(Code::mismatch, text, differs ? -1 : from);
   arrival.channel->discard(arrival);
-  // The communicator hears first: it may find out more about the mismatch than its receive is told.
+  // The communicator is notified first, since it may find out more about the mismatch than the receive's
+  // status says.
   if (ContextTable* table = state_->attached(context))
     table->events->on_mismatch(from, sequence, differs ? &theirs : nullptr, why);
   if (op != nullptr) op->done(*op, why);

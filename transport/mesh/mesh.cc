@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-// Ends a wait once all of the channels are drained.
+// A `Drain` ends a wait once all of the channels are drained.
 class Drain final : public Pollable {
  public:
   Drain(Driver& driver, std::vector<Channel*> channels) : driver_(driver), channels_(std::move(channels)) {}
@@ -50,7 +50,8 @@ Status Mesh::start() {
   for (const auto& transport : options_.transports) {
     const Status status = transport->start(driver_, *this, options_.limits);
     if (status.ok()) continue;
-    // Stops those before it, and as much of it as was started; the others have not been started.
+    // This stops the transports that were started before, and the parts of this one that were started. It has
+    // no effect on the others.
     for (const auto& each : options_.transports) each->stop();
     state_->started = false;
     return status.with_context("transport " + std::string(transport->name()));
@@ -92,7 +93,8 @@ void Mesh::shutdown(Deadline deadline) {
 
 // --- peers ---
 
-// The first transport that reaches the peer: both sides judge alike, so both choose the same.
+// Chooses the first transport that reaches the peer. Both sides apply the same rule, so both choose the same
+// one.
 Status Mesh::choose(int peer_rank) {
   Transport*& chosen = state_->peers[static_cast<std::size_t>(peer_rank)].transport;
   if (chosen != nullptr) return {};
@@ -102,7 +104,8 @@ Status Mesh::choose(int peer_rank) {
   return Status(Code::unreachable, "no transport reaches " + peer(peer_rank).describe() + reasons, peer_rank);
 }
 
-// The first of those behind `transport` (null: of all) that reaches the peer, or null and why.
+// Returns the first transport after `transport` (or of all, if that is null) that reaches the peer. Returns
+// null if there is none, and adds why to `reasons`.
 Transport* Mesh::next_after(int peer_rank, const Transport* transport, std::string& reasons) {
   bool behind = transport == nullptr;
   for (const auto& each : options_.transports) {
@@ -137,8 +140,8 @@ void Mesh::on_unusable(int peer_rank, Transport& transport, const Status& why) {
   }
 }
 
-// A peer may come by a transport that we would only use after the one we have chosen: it has found, before
-// us, that this does not work.
+// A peer may connect over a transport that comes after the one that we have chosen, because it has noticed
+// before us that the chosen one does not work.
 bool Mesh::follows(int peer_rank, const Transport& transport) const {
   const State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   const auto place = [this](const Transport* of) {
@@ -178,8 +181,8 @@ Channel* Mesh::open(int peer_rank) {
 Channel* Mesh::on_incoming(int peer_rank, Transport& transport) {
   if (peer_rank < 0 || peer_rank >= size() || peer_rank == rank()) return nullptr;
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
-  // A channel that is closing may still have something to tell.
-  if (state_->shut) return entry.channel.get();
+  // A channel that is closing may still have frames to send to the peer.
+  if (state_->shut) return entry.transport == &transport ? entry.channel.get() : nullptr;
   if (!entry.status.ok() || !choose(peer_rank).ok()) return nullptr;
   if (entry.transport != &transport) {
     if (!follows(peer_rank, transport)) return nullptr;
@@ -200,13 +203,13 @@ void Mesh::on_channel_down(int peer_rank, const Status& why) {
     numbers.push_back(number);
   }
   fail_posted();
-  // Contexts may be detached by what they hear.
+  // Communicators may detach contexts in this callback.
   for (const std::uint32_t number : numbers) {
     if (ContextTable* table = state_->attached(number)) table->events->on_peer_down(peer_rank, status);
   }
 }
 
-// `done` may cancel others that are still in the list, and may lose another peer.
+// `done` may cancel other receives that are still in the list, and may cause the loss of another peer.
 void Mesh::fail_posted() {
   for (RecvOp* op = state_->failing.front(); op != nullptr; op = op->next) op->state = failing;
   while (RecvOp* op = state_->failing.pop_front()) {
@@ -221,7 +224,7 @@ void Mesh::fail_peer(int peer_rank, const Status& why) {
   if (channel != nullptr) channel->close(peer_status(peer_rank), false);
 }
 
-// The first that shares memory and reaches all members.
+// Returns the first transport that shares memory and reaches all members.
 Result<Transport*> Mesh::sharing_transport(std::span<const int> members) const {
   std::string reasons;
   for (const auto& transport : options_.transports) {
@@ -246,7 +249,7 @@ void Mesh::share(ShareRequest& request) {
 }
 
 void Mesh::cancel_share(ShareRequest& request, const Status& why) {
-  // Only the transport that has the request knows it; the others do nothing.
+  // Only the transport that has the request acts on this; the others do nothing.
   for (const auto& transport : options_.transports) transport->cancel_share(request, why);
 }
 

@@ -14,87 +14,92 @@
 #include "transport/peer.h"
 #include "transport/transport.h"
 
-// The `Mesh` is all ways from this rank to every other, and the one place where messages meet receives.
+// The `Mesh` connects this rank with every other rank, and matches messages with receives.
 namespace tutti {
 
-// `ContextEvents` is what a communicator hears from the mesh about its context, on the driving thread.
+// `ContextEvents` is how the mesh notifies a communicator about its context, on the driving thread.
 class ContextEvents {
  public:
   virtual ~ContextEvents() = default;
-  // The local operation with this sequence number: its fingerprint; null if it was not issued yet.
-  // Finished ones are remembered for a while by the communicator; `finished` says so.
+  // `Known` is what the communicator knows about the local operation with a sequence number: its fingerprint,
+  // or null if it was not issued yet. The communicator remembers finished operations for a while; `finished`
+  // marks them.
   struct Known {
     const Fingerprint* call = nullptr;
     bool finished = false;
   };
   virtual Known operation(std::uint64_t sequence) const = 0;
-  // For `why` below: the communicator knows which number stands for which algorithm.
+  // Describes a call for `why` below. The communicator can name the algorithm, which the fingerprint gives as
+  // a number.
   virtual std::string describe(const Fingerprint& call) const { return to_string(call); }
-  // A message arrived that does not fit the local operation of its sequence number (other call, other length,
-  // or an operation that had already finished without expecting it). `why` describes both calls. `theirs`:
-  // the peer's call, if it is another one than that of the local operation; else null.
+  // A message arrived that does not fit the local operation with its sequence number: the call or the length
+  // differs, or the operation had already finished without expecting it. `why` describes both calls. `theirs`
+  // is the peer's call if it differs from that of the local operation, and null otherwise.
   virtual void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs,
                            const Status& why) = 0;
-  // A peer says that this context has failed.
+  // A peer reported that this context has failed.
   virtual void on_abort(int peer, const Status& why) = 0;
-  // A peer (world rank) is gone. The communicator decides whether that matters.
+  // A peer (a world rank) is gone. The communicator decides whether that matters.
   virtual void on_peer_down(int peer, const Status& why) = 0;
 };
 
 struct MeshOptions {
   int rank = 0;
-  std::vector<PeerInfo> peers;                         // by world rank, ourselves included
+  std::vector<PeerInfo> peers;                         // by world rank, this rank included
   std::vector<std::unique_ptr<Transport>> transports;  // in order of preference
   MessageLimits limits;
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(30)};
 };
 
-// Collectives meet by (context, sequence, index), whichever side comes first; user messages meet by source
-// and tag, with wildcards.
+// Messages of collectives are matched by (context, sequence, index), whichever side comes first. User
+// messages are matched by source and tag, with wildcards.
 //
 // Connections are made on first use, over the first transport that reaches the peer, and are shared by all
-// communicators. If that transport finds that it does not work between the two after all, both sides go on to
-// the next one. Sending to oneself works. The driving thread calls everything but the constructor and
-// `shutdown`.
+// communicators. If that transport turns out not to work between the two ranks, both go on to the next one. A
+// rank can send to itself. Only the driving thread may call the members, except for the constructor,
+// `shutdown` and `can_share`.
 //
 // A receive from any source does not fail when a rank is lost. Only the communicator knows which other ranks
-// might send; it hears `on_peer_down` and cancels the receive if need be.
+// might send, so it cancels the receive in `on_peer_down` if necessary.
 class Mesh final : public TransportOwner {
  public:
   Mesh(Driver& driver, MeshOptions options);
-  ~Mesh() override;  // requires `shutdown`
+  ~Mesh() override;  // `shutdown` must have been called
 
   Status start();
-  // Fails everything pending, says goodbye to all peers and closes; waits until they have answered or the
-  // deadline has passed. By a thread that does not drive; contexts hear nothing more. Does nothing the second
-  // time.
+  // Fails everything pending, says goodbye to all peers and closes. Waits until they have answered or the
+  // deadline has passed. The calling thread must not drive. Contexts are not notified any more. A second call
+  // does nothing.
   void shutdown(Deadline deadline);
 
-  // Messages that came before are kept until now (within the sender's credit). May call `on_abort` at once.
+  // Attaches a communicator. Messages that arrived earlier have been kept (within the sender's credit). It
+  // may call `on_abort` at once.
   void attach(std::uint32_t context, ContextEvents& events);
-  // Discards what arrived for the context and whatever still will; receives that are still posted fail. A
-  // context's number is not used again.
+  // Discards the messages that have arrived for the context and all that still will. Receives that are still
+  // posted fail. A context's number is not used again.
   void detach(std::uint32_t context);
-  // The communicator has issued operation `sequence`: messages that arrived early are compared with it now.
+  // Compares the messages that arrived early with operation `sequence`, which the communicator has issued
+  // now.
   void on_issued(std::uint32_t context, std::uint64_t sequence) {
     if (early_ != 0) compare_early(context, sequence);
   }
 
-  // A failed peer or a detached context fails the operation at once (through `done`).
+  // These post an operation. If the peer has failed or the context is detached, the operation fails at once
+  // (through `done`).
   void send(int peer, SendOp& op);
   void recv(RecvOp& op);
-  // Take back what is posted; `done` gets `why` before this returns.
+  // These cancel a posted operation: `done` is called with `why` before they return.
   void cancel(SendOp& op, int peer, const Status& why);
   void cancel(RecvOp& op, const Status& why);
-  // Treats a peer as if its connection had broken, since somebody else found out that it is gone (by missed
+  // Treats a peer as if its connection had broken, for a caller that knows that the peer is gone (by missed
   // heartbeats, say).
   void fail_peer(int peer, const Status& why);
-  // Whether a transport shares memory and reaches all these ranks. Any thread.
+  // Returns whether a transport shares memory and reaches all these ranks. Any thread may call it.
   bool can_share(std::span<const int> members) const;
-  // Asks the first transport that shares memory and reaches all members. Fails with `unsupported` if there is
-  // none.
+  // Passes the request to the first transport that shares memory and reaches all members. The request fails
+  // with `unsupported` if there is none.
   void share(ShareRequest& request);
-  // Gives it up, if it is not over: `done` gets `why` before this returns.
+  // Cancels a request that is not over: `done` is called with `why` before this returns.
   void cancel_share(ShareRequest& request, const Status& why);
   // Tells all connected peers among `members` (world ranks) that the context has failed.
   void abort(std::uint32_t context, const std::vector<int>& members, const Status& why);
@@ -103,16 +108,17 @@ class Mesh final : public TransportOwner {
   int rank() const override { return options_.rank; }
   int size() const override { return static_cast<int>(options_.peers.size()); }
   const PeerInfo& peer(int rank) const override { return options_.peers[static_cast<std::size_t>(rank)]; }
-  // Ok, or why the peer is gone.
+  // Returns ok, or why the peer is gone.
   const Status& peer_status(int rank) const;
-  // Which transport is (or would be) used for that peer; "none" if none reaches it, "self" for this rank.
+  // Returns the name of the transport that is (or would be) used for that peer: "none" if none reaches it,
+  // and "self" for this rank.
   std::string_view transport_name(int rank) const;
-  // Sums over all channels; per peer if `rank` is not negative.
+  // Returns the sums over all channels, or those of one peer if `rank` is not negative.
   ChannelCounters counters(int rank = -1) const;
-  // Connections to other ranks, made or being made.
+  // Returns the number of channels to other ranks, connected or connecting.
   int open_channels() const;
 
-  // TransportOwner
+  // These are the functions of TransportOwner.
   RecvOp* on_arrival(Arrival& arrival) override;
   void on_withdrawn(Arrival& arrival) override;
   void on_abort(int peer, std::uint32_t context, const Status& why) override;

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// `Mesh::State` is what the mesh keeps of peers and contexts.
+// `Mesh::State` holds the peers and contexts of a mesh.
 struct Mesh::State {
   struct Peer {
     std::unique_ptr<Channel> channel;
@@ -19,7 +19,7 @@ struct Mesh::State {
     Status status;
     bool awaited = false;  // a receive has asked for a connection
   };
-  // An abort that came before its context was attached.
+  // An `EarlyAbort` came before its context was attached.
   struct EarlyAbort {
     std::uint32_t context;
     int peer;
@@ -32,16 +32,17 @@ struct Mesh::State {
   std::size_t& early;  // counts messages kept for operations not issued yet
 
   std::vector<Peer> peers;
-  std::vector<std::unique_ptr<Channel>> replaced;  // by another transport's; they may still be on the stack
-  std::vector<const Transport*> passed_over;       // the log says why, once each
+  std::vector<std::unique_ptr<Channel>>
+      replaced;                               // by channels of other transports; may still be on the stack
+  std::vector<const Transport*> passed_over;  // the log says why, once for each
   std::unordered_map<std::uint32_t, std::unique_ptr<ContextTable>> contexts;
   ContextRanges closed;
   std::vector<EarlyAbort> early_aborts;
-  IntrusiveList<RecvOp> failing;  // receives from lost peers on their way to `done`
+  IntrusiveList<RecvOp> failing;  // receives from lost peers whose `done` is still to be called
   bool started = false;
   bool shut = false;
 
-  // The last one found: nearly always the next one asked for.
+  // The context that was found last is nearly always the next one wanted.
   std::uint32_t recent_number = 0;
   ContextTable* recent = nullptr;
 
@@ -53,12 +54,12 @@ struct Mesh::State {
     recent = found->second.get();
     return recent;
   }
-  // The context if it is attached and in use.
+  // Returns the context if it is attached and in use.
   ContextTable* attached(std::uint32_t context) {
     ContextTable* table = find(context);
     return table != nullptr && table->events != nullptr ? table : nullptr;
   }
-  // The context, made now if messages for it are to be kept; null if they are not wanted.
+  // Returns the context, and makes it if messages for it must be kept. Returns null if they are not wanted.
   ContextTable* find_or_make(std::uint32_t context) {
     if (ContextTable* table = find(context)) return table->detaching ? nullptr : table;
     if (shut || closed.contains(context)) return nullptr;

@@ -11,13 +11,13 @@ namespace tutti::shm {
 
 // An `Address` is what an shm transport publishes: "tutti-10072354681305/1000/5b1c0f3de2a49786".
 struct Address {
-  std::string name;  // of its listener, in the abstract namespace
+  std::string name;  // the listener's name in the abstract namespace
   std::uint32_t uid = 0;
-  std::uint64_t nonce = 0;  // known to those who have read the table of ranks: names can be listed by anybody
+  std::uint64_t nonce = 0;  // known only to processes that have read the table of ranks; names are public
 };
 
 std::string format(const Address& address);
-// Returns nothing if the text is not of that form.
+// Returns nothing if the text does not have that form.
 std::optional<Address> parse_address(std::string_view text);
 // Returns nothing if the peer has published none that can be used.
 std::optional<Address> published_by(const PeerInfo& peer);

@@ -24,14 +24,14 @@ SharedRope BellRope::from(Descriptor socket) {
 }
 
 void BellRope::ring() const {
-  // Refused only if so many rings wait that there is no room for more: it is heard in any case.
+  // The kernel refuses this only if there is no room for more rings, and then the peer wakes in any case.
   static_cast<void>(::send(socket_.get(), nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 Status Bell::create() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return Status(Code::resource_exhausted, "a pair of sockets: " + error_text(errno));
+    return Status(Code::resource_exhausted, "cannot make a pair of sockets: " + error_text(errno));
   }
   ear_ = Descriptor::guarded(ends[0]);
   rope_ = BellRope::from(Descriptor::guarded(ends[1]));
@@ -39,7 +39,8 @@ Status Bell::create() {
 }
 
 void Bell::on_ready(std::uint32_t) {
-  // One: sleepers are rung once, and where several rings come together, the others only wake us once more.
+  // One ring is read, since a sleeper is rung once. If several rings come together, the others only wake us
+  // once more.
   std::byte ignored;
   static_cast<void>(::recv(ear_.get(), &ignored, sizeof ignored, MSG_DONTWAIT));
 }

@@ -10,15 +10,16 @@
 
 namespace tutti::shm {
 
-// A `BellRope` rings a peer's bell, or our own: it is one end of a pair of sockets whose other end its driver
-// watches. It is a socket because each call can ask a socket not to wait. For a pipe or an eventfd, not
-// waiting is a flag that is shared by all processes that have it, so that any of them could make us wait for
-// ever.
+// A `BellRope` rings a peer's bell, or our own: it is one end of a pair of sockets whose other end that
+// rank's driver watches. It is a socket because each call on a socket can be non-blocking by itself. For a
+// pipe or an eventfd, O_NONBLOCK is a flag that all processes with that descriptor share, so any of them
+// could make us wait for ever.
 class BellRope {
  public:
-  // Null if the descriptor is not such a socket: a peer may hand over a full pipe, for example.
+  // Returns null if the descriptor is not such a socket: a peer may hand over a full pipe, for example.
   static std::shared_ptr<const BellRope> from(Descriptor socket);
-  // Wakes the peer's driver if it sleeps. The driver may hear several rings as one. Any thread may call it.
+  // Wakes the peer's driver if it sleeps. Several rings may wake the driver only once. Any thread may call
+  // it.
   void ring() const;
   int descriptor() const { return socket_.get(); }
 
@@ -29,20 +30,20 @@ class BellRope {
 };
 using SharedRope = std::shared_ptr<const BellRope>;
 
-// A `Bell` wakes our driver. A ring says nothing more: the pollables, which are polled after it, find out
-// what has happened.
+// A `Bell` wakes our driver. A ring carries no other information: the pollables are polled after it, and find
+// out what has happened.
 class Bell final : public DescriptorHandler {
  public:
   Status create();
   const SharedRope& rope() const { return rope_; }
-  // The descriptor to watch.
+  // Returns the descriptor to watch.
   int descriptor() const { return ear_.get(); }
 
   void on_ready(std::uint32_t events) override;
 
  private:
   SharedRope rope_;
-  Descriptor ear_;  // ours alone: nobody else can take rings out of it
+  Descriptor ear_;  // not shared: no other process can take rings out of it
 };
 
 }  // namespace tutti::shm

@@ -8,11 +8,11 @@
 namespace tutti::shm {
 namespace {
 
-// The peer is told of so many bytes at a time, and reads them while the next ones are written.
+// The peer is told after every this many bytes, and reads them while the next ones are written.
 constexpr std::size_t publish_bytes = 16 * 1024;
-// So many bytes are read at a time, before the peer is told that there is room again.
+// At most this many bytes are read before the peer is told that there is room again.
 constexpr std::size_t consume_bytes = 16 * 1024;
-// Work for one peer before others have their turn.
+// This bounds the work for one peer before other peers have their turn.
 constexpr std::size_t read_budget = 512 * 1024;
 
 }  // namespace
@@ -33,7 +33,7 @@ void Channel::kick() {
   if (stage_ == Stage::open) {
     write();
   } else if (stage_ == Stage::closed && !status().ok() && !has_urgent_frames()) {
-    pipe_failed(status());  // closed before there was a connection: nobody needs a goodbye, only a cause
+    pipe_failed(status());  // closed before there was a connection, so only the status must be set
   } else if (stage_ == Stage::closed) {
     stage_ = Stage::connecting;
     connector_ = std::make_unique<Connector>(context_, peer(), connect_timeout_, *this);
@@ -63,12 +63,12 @@ void Channel::on_refused(const Status& why) {
 
 void Channel::on_connect_failed(const Status& why) { pipe_failed(why); }
 
-// Both sides may say hello at the same time: the lower rank's pipe wins.
+// Both sides may say hello at the same time. Then the lower rank's pipe is used.
 std::unique_ptr<Note> Channel::objection() const {
   auto note = std::make_unique<Note>();
   const std::string self = context_.describe(owner().rank());
   if (over_ || (!status().ok() && !has_urgent_frames())) {
-    note->set_reason(Status(Code::peer_lost, self + " has left, or given up this rank"));
+    note->set_reason(Status(Code::peer_lost, self + " has left, or has given up this rank"));
   } else if (stage_ == Stage::open || stage_ == Stage::confirming) {
     note->set_reason(Status(Code::peer_lost, self + " has a connection with another process of that rank"));
   } else if (stage_ == Stage::connecting && owner().rank() < peer() && connector_->in_progress()) {
@@ -81,7 +81,7 @@ std::unique_ptr<Note> Channel::objection() const {
 
 Result<std::unique_ptr<Pipe>> Channel::take_pipe(const Note& hello, std::vector<Descriptor>& descriptors) {
   SharedRope rope = context_.rope_of(peer(), std::move(descriptors[1]));
-  if (rope == nullptr) return broke("something that is no bell");
+  if (rope == nullptr) return broke("it sent a descriptor that is not a bell");
   auto pipe = Pipe::map(std::move(descriptors[0]), hello.bytes, hello.proof);
   if (!pipe.ok()) return pipe;
   (*pipe)->close_descriptor();
@@ -95,7 +95,7 @@ void Channel::accept(const Note& hello, std::vector<Descriptor> descriptors, std
   stage_ = Stage::closed;
   Note answer;
   if (descriptors.size() != 2) {
-    answer.set_reason(Status(Code::protocol_error, "a hello without its descriptors"));
+    answer.set_reason(Status(Code::protocol_error, "the hello came without its descriptors"));
     return link->send_last(answer);
   }
   auto mapped = take_pipe(hello, descriptors);
@@ -126,14 +126,14 @@ void Channel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
   } else if (stage_ == Stage::confirming && note.kind == NoteKind::refused) {
     on_refused(note.reason(peer()));
   } else {
-    pipe_failed(broke("an unexpected note"));
+    pipe_failed(broke("it sent an unexpected note"));
   }
 }
 
 void Channel::on_broken(Link&, const std::string& why) {
   const Status lost(Code::peer_lost, context_.describe(peer()) + ": " + why, peer());
-  // What it wrote before it died or left may say why. That fits into the ring; a peer that writes on is not
-  // heard.
+  // The frames that the peer wrote before it died or left may say why. They fit into the ring, so reading
+  // ends there even if the peer keeps writing.
   const std::uint64_t end = stage_ == Stage::open ? pipe_->in().position() + pipe_->in().size() : 0;
   while (stage_ == Stage::open && pipe_->in().has_news() && pipe_->in().position() < end) read();
   if (!over_) pipe_failed(lost);
@@ -150,7 +150,7 @@ void Channel::open() {
   write();
 }
 
-// The memory stays until the end: a caller further up the stack may be about to look at it.
+// The memory stays until the channel is destroyed, since a caller further up the stack may still read it.
 void Channel::close_pipe() {
   over_ = true;
   context_.timers.cancel(*this);
@@ -188,7 +188,7 @@ bool Channel::prepare_sleep() {
 // --- writing ---
 
 void Channel::write() {
-  // A frame that was written completes an operation, which may send the next: the loop below finds it.
+  // A frame that was written completes an operation, which may send another message. The loop below finds it.
   if (writing_) return;
   writing_ = true;
   full_ = false;
@@ -207,10 +207,10 @@ void Channel::write() {
   writing_ = false;
   if (stage_ != Stage::open) return;
   publish();
-  if (pipe_->out().broken()) pipe_failed(broke("an impossible position in our ring"));
+  if (pipe_->out().broken()) pipe_failed(broke("it wrote an impossible position in our ring"));
 }
 
-// Writes a header, or a piece of payload. False if there is no room.
+// Writes a header, or a piece of payload. Returns false if there is no room.
 bool Channel::write_some(OutgoingFrame& frame) {
   RingWriter& out = pipe_->out();
   const std::span<std::byte> room = out.room();
@@ -255,7 +255,7 @@ void Channel::read() {
   }
   reading_ = false;
   if (stage_ == Stage::open && pipe_->in().broken()) {
-    pipe_failed(broke("an impossible position in its ring"));
+    pipe_failed(broke("it wrote an impossible position in its ring"));
   }
 }
 
@@ -268,7 +268,7 @@ void Channel::read_some(std::span<const std::byte> bytes) {
     consume(bytes.first(taken));
     return;
   }
-  // Copied before it is judged: the peer could still change it.
+  // The header is copied before it is checked, since the peer could still change it.
   EncodedFrameHeader copy;
   std::memcpy(copy.data(), bytes.data(), copy.size());
   in.advance(frame_header_bytes);
@@ -276,7 +276,7 @@ void Channel::read_some(std::span<const std::byte> bytes) {
   if (decode(copy, header)) {
     static_cast<void>(begin_frame(header));
   } else {
-    pipe_failed(broke("something that is not a frame"));
+    pipe_failed(broke("it sent something that is not a frame"));
   }
 }
 

@@ -10,15 +10,15 @@
 
 namespace tutti::shm {
 
-// A `Channel` moves frames over a pair of rings in shared memory. They are written from the calling thread
-// while there is room, and read when polled, straight out of the ring. The link over which the two have met
-// stays open, so that its end shows the peer's death.
+// A `Channel` moves frames over a pair of rings in shared memory. The calling thread writes frames while
+// there is room, and `poll` reads them straight out of the ring. The link over which the two ranks agreed on
+// the pipe stays open, so that its end shows the peer's death.
 class Channel final : public StreamChannel, public LinkEvents, public ConnectorEvents, public Timer {
  public:
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
   ~Channel() override;
 
-  // The peer has said hello: accepts its pipe, or tells it why not.
+  // Answers a peer that has said hello: accepts its pipe, or tells it why not.
   void accept(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
 
   // The transport calls these while the pipe is open.
@@ -38,9 +38,9 @@ class Channel final : public StreamChannel, public LinkEvents, public ConnectorE
 
   void kick() override;
   void close_pipe() override;
-  // The note that turns away a peer that has said hello; null if it is welcome.
+  // Returns the note that refuses a peer that has said hello, or null if the peer is accepted.
   std::unique_ptr<Note> objection() const;
-  // Makes a pipe of the descriptors that came with a hello: the memory, and the peer's bell.
+  // Makes a pipe from the descriptors that came with a hello: the memory, and the peer's bell.
   Result<std::unique_ptr<Pipe>> take_pipe(const Note& hello, std::vector<Descriptor>& descriptors);
   void open();
   void write();
@@ -54,13 +54,13 @@ class Channel final : public StreamChannel, public LinkEvents, public ConnectorE
   const std::chrono::nanoseconds connect_timeout_;
   Stage stage_ = Stage::closed;
   bool over_ = false;                     // close_pipe was called
-  std::unique_ptr<Connector> connector_;  // connecting
-  std::unique_ptr<Link> link_;            // confirming, open
-  std::unique_ptr<Pipe> pipe_;            // from confirming on; kept until the end
+  std::unique_ptr<Connector> connector_;  // while connecting
+  std::unique_ptr<Link> link_;            // while confirming and open
+  std::unique_ptr<Pipe> pipe_;            // from confirming on, until the channel is destroyed
 
   OutgoingFrame* frame_ = nullptr;  // being written
-  bool full_ = false;               // waits for room in the ring
-  bool writing_ = false;            // on the stack already
+  bool full_ = false;               // whether it waits for room in the ring
+  bool writing_ = false;            // whether write_frames() is on the stack already
   bool reading_ = false;
 };
 

@@ -9,16 +9,17 @@ namespace tutti::shm {
 
 class Channel;
 
-// `Channels` lists the channels of one shm transport, and those of them that the transport is to poll.
+// `Channels` lists the channels of one shm transport, and which of them the transport must poll.
 struct Channels {
-  // Channels close from within `poll`, which walks this list; so a closed one leaves a null.
+  // Removes a closed channel. Channels close from within `poll`, which walks this list, so a closed one
+  // leaves a null.
   void closed(Channel& channel) {
     Channel* const none = nullptr;
     std::replace(open.begin(), open.end(), &channel, none);
   }
 
   ChannelMap<Channel> by_peer;
-  std::vector<Channel*> open;  // their pipes are; null: closed since the last poll
+  std::vector<Channel*> open;  // channels whose pipe is open; null if closed since the last poll
 };
 
 }  // namespace tutti::shm

@@ -12,9 +12,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Where too many wait to be accepted, or too many descriptors are on their way.
+// This is the pause when too many connections wait to be accepted, or too many descriptors are on their way.
 constexpr milliseconds pause_when_full{1};
-// The peer's own connection is on its way; this is only in case it never comes.
+// This is the pause while the peer's own connection is on its way, in case it never comes.
 constexpr milliseconds pause_for_theirs{100};
 
 }  // namespace
@@ -43,7 +43,8 @@ void Connector::react(int error) {
   } else if (error == ECONNREFUSED) {
     fail(Code::peer_lost, "it does not listen any more");
   } else {
-    // Descriptors may be free in a moment, but the other transports would wait for them as well.
+    // Descriptors may be free again soon, but the next transport waits for them just as well, so this one
+    // does not.
     link_.reset();
     events_.on_refused(Status(Code::resource_exhausted, error_text(error)));
   }
@@ -92,7 +93,7 @@ void Connector::welcomed(std::vector<Descriptor> descriptors) {
   SharedRope rope = context_.rope_of(peer_, std::move(descriptors.front()));
   if (rope == nullptr) {
     return refuse(Status(Code::protocol_error,
-                         context_.describe(peer_) + " handed over something that is no bell", peer_));
+                         context_.describe(peer_) + " handed over a descriptor that is not a bell", peer_));
   }
   if (!pipe_->is_proved()) {
     return refuse(Status(Code::unsupported, context_.describe(peer_) + " has mapped other memory", peer_));

@@ -10,15 +10,15 @@ namespace tutti::shm {
 class ConnectorEvents;
 
 // A `Connector` makes a pipe for one peer, offers it, and opens it when the peer has proved that it sees it.
-// Destroying it gives up.
+// Its destructor gives up.
 class Connector final : public LinkEvents, public Timer {
  public:
   Connector(Context& context, int peer, std::chrono::nanoseconds timeout, ConnectorEvents& events);
   ~Connector() override;
 
   void start() { try_now(); }
-  // Whether an attempt is under way, so that the peer may still welcome us. Between two attempts there is
-  // none.
+  // Returns whether an attempt is under way, so that the peer may still welcome us. This is false between two
+  // attempts.
   bool in_progress() const { return link_ != nullptr; }
 
   void on_open(Link& link) override;
@@ -29,7 +29,7 @@ class Connector final : public LinkEvents, public Timer {
  private:
   void try_now();
   Status make_pipe();
-  // Goes on after an attempt that has failed with that errno.
+  // Decides how to go on after an attempt that has failed with that errno.
   void react(int error);
   void welcomed(std::vector<Descriptor> descriptors);
   void pause(std::chrono::milliseconds delay);
@@ -45,13 +45,13 @@ class Connector final : public LinkEvents, public Timer {
   std::unique_ptr<Link> link_;  // while our hello is out
 };
 
-// `ConnectorEvents` hears once how connecting has ended. The connector may be destroyed from within.
+// `ConnectorEvents` is notified once, when connecting has ended. It may destroy the connector in the call.
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;
-  // Both sides have the pipe. The peer's bell is in it.
+  // Both sides have the pipe, which holds the peer's bell.
   virtual void on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) = 0;
-  // There will be no pipe between the two, and both sides know it.
+  // The two ranks will have no pipe, and both know it.
   virtual void on_refused(const Status& why) = 0;
   virtual void on_connect_failed(const Status& why) = 0;
 };

@@ -17,10 +17,11 @@ namespace tutti::shm {
 struct Context : TransportContext {
   Context(const Options& from, tutti::Transport& self) : options(from), transport(self) {}
 
-  // One descriptor per peer is enough, however many segments are shared with it. Null if this is no bell.
+  // Returns the rope of a peer, since one descriptor per peer is enough, however many segments are shared
+  // with it. Returns null if the descriptor is not a bell.
   SharedRope rope_of(int rank, Descriptor bell_of_rank) { return keep(ropes[rank], std::move(bell_of_rank)); }
-  // The same for a bell that the leader of a segment hands over, which might be another one. So it is used
-  // for segments only, and never in place of one that the rank itself has handed over.
+  // Returns the rope for a bell that the leader of a segment hands over, which might not be that rank's. So
+  // it is used for segments only, and never in place of one that the rank itself has handed over.
   SharedRope rope_by_hearsay(int rank, Descriptor bell) {
     if (SharedRope own = ropes[rank].lock()) return own;
     return keep(hearsay[rank], std::move(bell));
@@ -31,7 +32,7 @@ struct Context : TransportContext {
     known = rope;
     return rope;
   }
-  // The first note to a peer.
+  // Returns the first note to a peer.
   Note hello(NoteKind kind, int to, const Address& theirs) const {
     Note note;
     note.kind = kind;
@@ -58,8 +59,8 @@ struct Context : TransportContext {
   Bell bell;
   Address address;  // ours, as published
   Channels channels;
-  std::map<int, std::weak_ptr<const BellRope>> ropes;    // by the ranks themselves
-  std::map<int, std::weak_ptr<const BellRope>> hearsay;  // by leaders of segments
+  std::map<int, std::weak_ptr<const BellRope>> ropes;    // handed over by the ranks themselves
+  std::map<int, std::weak_ptr<const BellRope>> hearsay;  // handed over by leaders of segments
 };
 
 }  // namespace tutti::shm

@@ -55,7 +55,7 @@ void Link::pass_guard() {
   }
 }
 
-// Reads one note at a time: the link may be gone after it.
+// Reads one note only, since the link may be destroyed when the note has been handled.
 void Link::read_note() {
   Note note;
   std::vector<Descriptor> descriptors;

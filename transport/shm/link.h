@@ -11,25 +11,26 @@ namespace tutti::shm {
 
 class LinkEvents;
 
-// A `Link` is a local socket to one peer, over which notes are exchanged. The driver watches it. Notes pass
-// once the guard has let both sides through.
+// A `Link` is a connection by local sockets with one peer, over which notes are exchanged. The driver watches
+// it. Notes are sent once the guard has let both sides through.
 class Link final : public DescriptorHandler {
  public:
   Link(Context& context, Descriptor socket, security::Guard guard, LinkEvents& events);
   ~Link() override;
 
-  // The link may have been destroyed when this returns.
+  // Starts the guard. The link may have been destroyed when this returns.
   Status start();
   void set_events(LinkEvents& events) { events_ = &events; }
-  // Returns zero or an errno, as send_note does. If the other side has closed, this succeeds; `on_broken`
-  // follows when everything that it sent before has been read.
+  // Sends a note, and returns zero or an errno, as send_note does. If the other side has closed, this
+  // succeeds; `on_broken` follows when everything that the other side sent before has been read.
   [[nodiscard]] int send(const Note& note, std::span<const int> descriptors = {}) const;
-  // Sends a note after which the connection ends: if the note does not leave, the end says the same.
+  // Sends the last note on a connection. If the note does not leave, the end of the connection has the same
+  // meaning.
   void send_last(const Note& note) const { static_cast<void>(send(note)); }
   void close();
   bool is_open() const { return static_cast<bool>(socket_); }
   const security::Guard& guard() const { return guard_; }
-  // The reason for `on_broken`: the peer's death, unless the guard knows better.
+  // Returns the code for `on_broken`: `peer_lost`, unless the guard has failed with another one.
   Code failure() const { return guard_.status().ok() ? Code::peer_lost : guard_.status().code(); }
 
   void on_ready(std::uint32_t events) override;
@@ -48,15 +49,16 @@ class Link final : public DescriptorHandler {
   bool watching_ = false;
 };
 
-// `LinkEvents` hears of a link on the driving thread; the link may be destroyed from within.
+// `LinkEvents` is notified about a link on the driving thread. It may destroy the link in any of these calls.
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  // Both sides have proved who they are: from now on notes may be sent. Comes from within `start` if there is
-  // nothing to prove.
+  // Both sides have proved who they are, so notes may be sent from now on. `start` calls this itself if there
+  // is nothing to prove.
   virtual void on_open(Link&) {}
   virtual void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) = 0;
-  // The other side has closed, could not prove who it is, or broke the protocol: the link says nothing more.
+  // The other side has closed, could not prove who it is, or broke the protocol. The link makes no further
+  // calls.
   virtual void on_broken(Link& link, const std::string& why) = 0;
 };
 

@@ -11,12 +11,12 @@
 namespace tutti::shm {
 namespace {
 
-constexpr int accepts_per_call = 32;  // then others have their turn
+constexpr int accepts_per_call = 32;  // bounds the work of one call
 constexpr std::chrono::milliseconds pause_when_scarce{100};
 
 }  // namespace
 
-// A connection before its first note.
+// A `Stranger` is a connection before its first note.
 class Listener::Stranger final : public LinkEvents, public Timer {
  public:
   Stranger(Listener& listener, Descriptor socket)
@@ -25,7 +25,7 @@ class Listener::Stranger final : public LinkEvents, public Timer {
                                      listener.context_.guard_for_stranger(), *this)) {}
   ~Stranger() override { listener_.context_.timers.cancel(*this); }
 
-  // The stranger may be gone afterwards.
+  // Starts the link. The stranger may be destroyed when this returns.
   void listen_to() {
     listener_.context_.timers.set(*this, Deadline::after(listener_.context_.options.handshake_timeout));
     const Status watched = link_->start();
@@ -33,7 +33,7 @@ class Listener::Stranger final : public LinkEvents, public Timer {
   }
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override {
     if (!link.guard().is_open() && link.guard().from() != note.from) {
-      return listener_.drop(*this, "it says that it is another rank than it has proved to be");
+      return listener_.drop(*this, "it claims another rank than the one that it has proved to be");
     }
     listener_.finish(*this, note, std::move(descriptors));
   }
@@ -41,7 +41,7 @@ class Listener::Stranger final : public LinkEvents, public Timer {
     if (!link.guard().status().ok()) listener_.refusals_.add("shm", link.guard());
     listener_.drop(*this, why);
   }
-  void on_timer() override { listener_.drop(*this, "it says nothing"); }
+  void on_timer() override { listener_.drop(*this, "it sent nothing in time"); }
 
   std::unique_ptr<Link> take_link() { return std::move(link_); }
 
@@ -87,11 +87,11 @@ void Listener::on_ready(std::uint32_t) {
       pause();
       return;
     }
-    // Anything else concerns a connection that is gone already.
+    // Any other error concerns a connection that has ended already.
   }
 }
 
-// Without this, a listener that cannot accept would keep the driver busy.
+// Stops watching for a while, since a listener that cannot accept would keep the driver busy.
 void Listener::pause() {
   context_.rewatch(socket_.get(), 0, *this);
   context_.timers.set(*this, Deadline::after(pause_when_scarce));
@@ -108,7 +108,7 @@ void Listener::admit(Descriptor socket) {
 }
 
 void Listener::drop(Stranger& stranger, const std::string& why) {
-  log::debug("shm: a connection was closed before it was one of ours: ", why);
+  log::debug("shm: dropped an unidentified connection: ", why);
   strangers_.erase(stranger.place);
 }
 

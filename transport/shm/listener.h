@@ -11,8 +11,9 @@ namespace tutti::shm {
 
 class HelloHandler;
 
-// A `Listener` accepts connections, and listens to strangers until they have said who they are. A stranger
-// that says nothing for too long is closed; there is a limit on their number, beyond which the oldest goes.
+// A `Listener` accepts connections, which are strangers until they have said who they are. A stranger that
+// sends nothing for too long is closed. Their number is limited: when there are too many, the oldest is
+// closed.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -38,13 +39,13 @@ class Listener final : public DescriptorHandler, public Timer {
   Descriptor socket_;
   HelloHandler& handler_;
   bool watching_ = false;
-  bool scarce_ = false;  // said so already
+  bool scarce_ = false;  // whether the log has said so already
   security::Refusals refusals_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };
 
-// A `HelloHandler` hears of connections by processes of our user that have passed the guard and whose first
-// note is here.
+// A `HelloHandler` takes connections by processes of our user that have passed the guard and sent their first
+// note.
 class HelloHandler {
  public:
   virtual ~HelloHandler() = default;

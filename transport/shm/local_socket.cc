@@ -19,7 +19,7 @@ struct AbstractName {
   sockaddr_un socket{};
   socklen_t length;
 
-  // A zero byte in front makes it abstract.
+  // A zero byte in front makes the name abstract.
   explicit AbstractName(const std::string& name) {
     socket.sun_family = AF_UNIX;
     const std::size_t bytes = std::min(name.size(), sizeof socket.sun_path - 1);
@@ -47,7 +47,7 @@ Result<Descriptor> listen_local(const std::string& name) {
   Descriptor listener = Descriptor::guarded(socket(AF_UNIX, type, 0));
   if (!listener || bind(listener.get(), address.get(), address.length) != 0 ||
       listen(listener.get(), backlog) != 0) {
-    return Status(Code::unsupported, "an abstract unix socket: " + error_text(errno));
+    return Status(Code::unsupported, "cannot make an abstract unix socket: " + error_text(errno));
   }
   return listener;
 }
@@ -109,12 +109,12 @@ int receive_note(int socket, Note& note, std::vector<Descriptor>& descriptors) {
   packet.msg_control = control.bytes;
   packet.msg_controllen = sizeof control.bytes;
   ssize_t got = recvmsg(socket, &packet, MSG_CMSG_CLOEXEC);
-  // A reset is told once; what was sent before it can be read after it.
+  // A reset is reported once, and packets that were sent before it can still be read afterwards.
   while (got < 0 && (errno == EINTR || errno == ECONNRESET)) {
     got = recvmsg(socket, &packet, MSG_CMSG_CLOEXEC);
   }
   if (got < 0) return errno;
-  // Owned before anything is judged, so that none leaks.
+  // The descriptors get an owner before anything is checked, so that none leaks.
   for (cmsghdr* header = CMSG_FIRSTHDR(&packet); header != nullptr; header = CMSG_NXTHDR(&packet, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);

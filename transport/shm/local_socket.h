@@ -9,24 +9,27 @@
 #include "core/descriptor.h"
 #include "transport/shm/note.h"
 
-// Unix sockets in the abstract namespace carry notes and descriptors between processes of one host. That
-// namespace belongs to the network namespace, and nothing is left in any file system. They move packets and
-// never block. Errors are errno values, zero for none.
+// Unix sockets in the abstract namespace carry notes and descriptors between processes of one host. The
+// abstract namespace belongs to the network namespace, and no files are left behind. The sockets move packets
+// and never block. Errors are errno values, and zero if there is none.
 namespace tutti::shm {
 
 // The most descriptors that one packet can carry (the kernel's SCM_MAX_FD).
 inline constexpr std::size_t max_descriptors = 253;
 
 Result<Descriptor> listen_local(const std::string& name);
-// EAGAIN: too many wait to be accepted there. ECONNREFUSED: nobody has that name.
+// Connects to a listener. EAGAIN means that too many connections wait to be accepted there, and ECONNREFUSED
+// that no listener has that name.
 Descriptor connect_local(const std::string& name, int& error);
-// The next connection. EAGAIN: none. EACCES: it was by another user's process, and is closed.
+// Accepts the next connection. EAGAIN means that there is none, and EACCES that it came from another user's
+// process, and is closed.
 Descriptor accept_local(int listener, int& error);
 
-// EAGAIN, ETOOMANYREFS: later (the queue is full; the user has too many descriptors on their way).
+// Sends a note. EAGAIN (the queue is full) and ETOOMANYREFS (the user has too many descriptors on their way)
+// mean that it may succeed later.
 [[nodiscard]] int send_note(int socket, const Note& note, std::span<const int> descriptors);
-// EAGAIN: nothing there. EPIPE: the other side has closed. EBADMSG: something that is no note of ours.
-// EMFILE: we have no room for what it carries.
+// Receives a note. EAGAIN means that there is none, EPIPE that the other side has closed, EBADMSG that the
+// packet is not a note, and EMFILE that this process may not open the descriptors that the note carries.
 [[nodiscard]] int receive_note(int socket, Note& note, std::vector<Descriptor>& descriptors);
 
 }  // namespace tutti::shm

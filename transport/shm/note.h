@@ -13,22 +13,23 @@
 namespace tutti::shm {
 
 enum class NoteKind : std::uint32_t {
-  share = 1,    // member: I want the segment `key`; carries my bell
-  offer = 2,    // leader: here it is; carries the memfd and the members' bells
-  mapped = 3,   // member: I have it, and my proof is in it
-  go = 4,       // leader: all have it
-  refused = 5,  // either: it will not be, and why
-  goodbye = 6,  // either: I let go of it; what follows is no death
-  connect = 7,  // a pipe for a channel; carries its memfd and my bell
-  welcome = 8,  // I have it, and the proof is in it; carries my bell. Answered by `go` or `refused`
-  wait = 9,     // my own pipe for you is on its way; the lower rank's wins
+  share = 1,    // member: asks for the segment `key`; carries its bell
+  offer = 2,    // leader: offers the segment; carries the memfd and the members' bells
+  mapped = 3,   // member: has mapped it, and written its proof into it
+  go = 4,       // leader: all members have it
+  refused = 5,  // either: there will be no segment, or no pipe, and why
+  goodbye = 6,  // either: has released the segment; the end of the connection is not a death
+  connect = 7,  // offers a pipe for a channel; carries its memfd and the sender's bell
+  welcome =
+      8,     // has mapped it, and written the proof; carries the sender's bell. Answered by `go` or `refused`
+  wait = 9,  // the sender's own pipe is on its way; the lower rank's is used
 };
 
 inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"
 inline constexpr std::uint32_t note_version = 1;
 
-// Both sides are on one machine, so a note is sent as it is; its receiver believes nothing but its size,
-// magic and version.
+// Both sides are on one machine, so the bytes of a note are sent unchanged. Its receiver trusts only its
+// size, magic and version without further checks.
 struct Note {
   std::uint64_t magic = note_magic;
   std::uint32_t version = note_version;
@@ -38,15 +39,16 @@ struct Note {
   std::uint32_t to = 0;
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
-  // share: the segment that is wanted, and which of how many members wants it. connect: `bytes` of each ring.
+  // In `share`, these name the segment that is wanted, and which of how many members wants it. In `connect`,
+  // `bytes` is the size of each ring.
   std::uint64_t key = 0;
   std::uint64_t bytes = 0;
   std::uint32_t member = 0;
   std::uint32_t members = 0;
-  std::uint64_t proof = 0;  // offer, connect: what to write into one's place
+  std::uint64_t proof = 0;  // offer, connect: the proof that the receiver must write into its place
   std::uint32_t code = 0;   // refused
   std::uint32_t unused = 0;
-  std::array<char, 176> text{};  // refused; ends with a zero unless it is full
+  std::array<char, 176> text{};  // refused: the reason; ends with a zero unless it is full
 
   bool is_ours() const { return magic == note_magic && version == note_version; }
   void set_reason(const Status& why) {

@@ -11,9 +11,9 @@ namespace tutti::shm {
 struct Options {
   // Bytes of the ring in each direction between two ranks; a power of two.
   std::size_t ring = 128 * 1024;
-  // A process that connects must have said who it is after this long.
+  // A process that connects must say who it is within this time.
   std::chrono::milliseconds handshake_timeout{5000};
-  // The credentials that guard every connection; null: connections have no guard.
+  // The credentials that guard every connection. If null, connections have no guard.
   security::SharedCredentials credentials = {};
 };
 

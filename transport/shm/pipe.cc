@@ -2,7 +2,7 @@
 
 namespace tutti::shm {
 
-// Zeroed memory is its initial state.
+// A `Front` is the head of the shared memory. Zeroed memory is its initial state.
 struct Pipe::Front {
   std::atomic<std::uint64_t> proof;
   Side sides[2];
@@ -28,11 +28,12 @@ Result<std::unique_ptr<Pipe>> Pipe::create(std::size_t ring, std::uint64_t proof
 
 Result<std::unique_ptr<Pipe>> Pipe::map(Descriptor memfd, std::uint64_t ring, std::uint64_t proof) {
   if (!is_ring_size(ring))
-    return Status(Code::protocol_error, "a ring of " + std::to_string(ring) + " bytes");
+    return Status(Code::protocol_error, "the peer offers a ring of " + std::to_string(ring) + " bytes");
   auto pipe = std::make_unique<Pipe>();
   const std::size_t bytes = front_bytes() + 2 * ring;
   Status mapped = pipe->segment_.map(std::move(memfd), bytes);
-  // Side 0 should have done so. Where it has left holes, memory that runs out must not end us later.
+  // Side 0 should have allocated the pages. If it has left holes, running out of memory must not kill this
+  // process later.
   if (mapped.ok()) mapped = pipe->segment_.provide(0, bytes);
   if (!mapped.ok()) return mapped;
   pipe->lay_out(1, ring);

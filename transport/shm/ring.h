@@ -11,7 +11,7 @@
 // `RingReader` at the other.
 namespace tutti::shm {
 
-// Everything in a ring starts on a cache line: headers are never split, elements are aligned.
+// Everything in a ring starts on a cache line, so headers are never split and elements are aligned.
 inline constexpr std::size_t line_bytes = 64;
 // Words of different writers are two lines apart, since processors fetch lines in pairs.
 inline constexpr std::size_t apart_bytes = 128;
@@ -20,34 +20,34 @@ constexpr std::size_t round_up_to_lines(std::size_t bytes) {
   return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
-// One direction's words in the shared segment: positions in the stream of bytes, which only grow. The byte at
-// position p is at p modulo the ring's size.
+// A `Lane` holds one direction's words in the shared segment: positions in the stream of bytes, which only
+// grow. The byte at position p is at p modulo the ring's size.
 struct Lane {
-  alignas(apart_bytes) std::atomic<std::uint64_t> tail;  // the writer's: what is before it can be read
-  alignas(apart_bytes) std::atomic<std::uint64_t> head;  // the reader's: what is before it can be overwritten
+  alignas(apart_bytes) std::atomic<std::uint64_t> tail;  // the writer's: bytes before it can be read
+  alignas(apart_bytes) std::atomic<std::uint64_t> head;  // the reader's: bytes before it can be overwritten
 };
 
-// One side's words.
+// A `Side` holds one side's words.
 struct Side {
-  // Set by this side before it sleeps, cleared by the side that wakes it; see docs/threads.md.
+  // This side sets it before it sleeps, and the side that wakes it clears it; see docs/threads.md.
   alignas(apart_bytes) std::atomic<std::uint32_t> asleep;
-  // Written by this side alone, after each change that may concern the other.
+  // Only this side writes it, after each change that may concern the other side.
   alignas(apart_bytes) std::atomic<std::uint32_t> pulse;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<std::uint32_t>::is_always_lock_free);
 
-// A `RingWriter` is the writing end. It keeps copies of both positions, so that the reader's line is only
-// fetched when the ring seems to be full. The reader may be faulty: its head is checked, and never makes us
-// write elsewhere.
+// A `RingWriter` is the writing end. It keeps copies of both positions, so that the reader's line is fetched
+// only when the ring seems to be full. The reader may be faulty, so its head is checked, and never makes us
+// write outside of the ring.
 class RingWriter {
  public:
   void open(Lane& lane, std::span<std::byte> data) {
     lane_ = &lane;
     data_ = data;
   }
-  // The place to write to next: as much as is free in one piece, in whole lines. Looks for more only if there
-  // was nothing.
+  // Returns the place to write to next: the free bytes in one piece, in whole lines. It reads the reader's
+  // position only if there was no room.
   std::span<std::byte> room() {
     if (tail_ - head_ == data_.size()) refresh();
     const std::size_t place = tail_ & (data_.size() - 1);
@@ -61,11 +61,11 @@ class RingWriter {
     published_ = tail_;
     lane_->tail.store(tail_, std::memory_order_release);
   }
-  // Whether the reader has made room since `room` was empty.
+  // Returns whether the reader has made room since `room` was empty.
   bool has_room() const {
     return tail_ - head_ < data_.size() || lane_->head.load(std::memory_order_relaxed) != head_;
   }
-  // Whether the reader has written an impossible position.
+  // Returns whether the reader has written an impossible position.
   bool broken() const { return broken_; }
 
  private:
@@ -93,27 +93,30 @@ class RingReader {
     lane_ = &lane;
     data_ = data;
   }
-  // Costs a load of the writer's line, which stays in our cache until the writer writes.
+  // Returns whether the writer has written more. It loads the writer's line, which stays in our cache until
+  // the writer writes.
   bool has_news() const { return lane_->tail.load(std::memory_order_relaxed) != head_; }
-  // Fetches the line where the next frame will begin together with the word that announces it, not after it.
+  // Prefetches the line where the next frame will begin, together with the word that announces it and not
+  // after it.
   void expect() const {
     const std::byte* const next = data_.data() + (head_ & (data_.size() - 1));
     __builtin_prefetch(next);
     __builtin_prefetch(next + line_bytes);
   }
-  // The bytes that can be read in one piece, in whole lines. Looks for more only if there was nothing.
+  // Returns the bytes that can be read in one piece, in whole lines. It reads the writer's position only if
+  // there was nothing.
   std::span<const std::byte> readable() {
     if (tail_ == head_) refresh();
     const std::size_t place = head_ & (data_.size() - 1);
     return data_.subspan(place, std::min(static_cast<std::size_t>(tail_ - head_), data_.size() - place));
   }
   void advance(std::size_t bytes) { head_ += round_up_to_lines(bytes); }
-  // Bytes read so far, and how many there can be at a time.
+  // These return the number of bytes read so far, and the size of the ring.
   std::uint64_t position() const { return head_; }
   std::size_t size() const { return data_.size(); }
-  // Whether so much has been read that the writer must be told. It is told late, so that its line is left
-  // alone by small messages; but a ring that has been read is always nearly empty, and so it never waits for
-  // ever.
+  // Returns whether so much has been read that the writer must be told. The writer is told late, so that
+  // small messages do not touch the line that it reads. It never waits for ever, since a ring that has been
+  // read is always nearly empty.
   bool owes_room() const { return head_ - released_ >= data_.size() / 8; }
   void release() {
     released_ = head_;

@@ -45,7 +45,8 @@ Status Segment::create(std::size_t bytes) {
   memfd_ = Descriptor::guarded(memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memfd_) return failure("memfd_create", errno);
   const FileSizeSignalBlocked no_signal;
-  if (ftruncate(memfd_.get(), static_cast<off_t>(whole)) != 0) return failure("a memfd's size", errno);
+  if (ftruncate(memfd_.get(), static_cast<off_t>(whole)) != 0)
+    return failure("setting a memfd's size", errno);
   if (fcntl(memfd_.get(), F_ADD_SEALS, seals) != 0) return failure("sealing a memfd", errno);
   return map_all(whole);
 }
@@ -57,13 +58,13 @@ Status Segment::map(Descriptor memfd, std::size_t bytes) {
   if (found < 0 || (found & seals) != seals) {
     return Status(Code::protocol_error, "the shared segment is not sealed");
   }
-  // A hole in memory of huge pages may raise SIGBUS, whatever the seals are.
+  // A hole in memory of huge pages may raise SIGBUS, whatever its seals are.
   struct statfs system {};
   if (fstatfs(memfd_.get(), &system) != 0 || system.f_type != TMPFS_MAGIC) {
-    return Status(Code::protocol_error, "the shared segment is not of ordinary memory");
+    return Status(Code::protocol_error, "the shared segment is not ordinary memory");
   }
   struct stat info {};
-  if (fstat(memfd_.get(), &info) != 0) return failure("the shared segment's size", errno);
+  if (fstat(memfd_.get(), &info) != 0) return failure("reading the shared segment's size", errno);
   if (info.st_size < 0 || static_cast<std::size_t>(info.st_size) != whole) {
     return Status(Code::protocol_error, "the shared segment has " + std::to_string(info.st_size) +
                                             " bytes instead of " + std::to_string(whole));

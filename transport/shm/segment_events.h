@@ -9,8 +9,8 @@
 
 namespace tutti::shm {
 
-// `SegmentEvents` hears once what has become of a wish for a shared segment. It destroys the wish's
-// `SegmentLeader` or `SegmentMember`, which calls it last.
+// `SegmentEvents` is notified once of the outcome of a request for a shared segment. It destroys the
+// `SegmentLeader` or `SegmentMember` of the request, which does nothing after that call.
 class SegmentEvents {
  public:
   virtual ~SegmentEvents() = default;

@@ -10,7 +10,7 @@
 namespace tutti::shm {
 namespace {
 
-// Until a member has taken its offer from the queue, or others have taken theirs.
+// This is the pause until a member has taken its offer from the queue, or others have taken theirs.
 constexpr std::chrono::milliseconds pause_while_not_taken{2};
 
 }  // namespace
@@ -37,7 +37,7 @@ void SegmentLeader::add(const Note& hello, std::vector<Descriptor> descriptors, 
   const std::string who = context_.describe(static_cast<int>(hello.from));
   if (hello.member == 0 || hello.member >= members_.size() || hello.members != members_.size() ||
       request_.members[hello.member] != static_cast<int>(hello.from)) {
-    return refuse(who + " has other members in mind for a shared segment");
+    return refuse(who + " names other members for a shared segment");
   }
   if (hello.bytes != request_.bytes) {
     return refuse(who + " wants a shared segment of " + std::to_string(hello.bytes) + " bytes, where " +
@@ -46,7 +46,7 @@ void SegmentLeader::add(const Note& hello, std::vector<Descriptor> descriptors, 
   Member& member = members_[hello.member];
   if (member.link != nullptr || descriptors.size() != 1) return refuse(who + " broke the protocol");
   member.rope = context_.rope_of(static_cast<int>(hello.from), std::move(descriptors.front()));
-  if (member.rope == nullptr) return refuse(who + " handed over something that is no bell");
+  if (member.rope == nullptr) return refuse(who + " handed over a descriptor that is not a bell");
   member.link = std::move(link);
   member.link->set_events(*this);
   if (++present_ == members_.size()) make();
@@ -66,8 +66,8 @@ void SegmentLeader::make() {
   offer();
 }
 
-// Makes the offer to all that have not got theirs. Descriptors on their way count against a limit of the
-// user, so with many members it can take several rounds.
+// Makes the offer to all members that do not have it yet. Descriptors on their way count against a limit of
+// the user, so with many members it can take several rounds.
 void SegmentLeader::offer() {
   std::vector<int> descriptors = {segment_->descriptor()};
   for (const Member& member : members_) descriptors.push_back(member.rope->descriptor());
@@ -114,7 +114,7 @@ void SegmentLeader::on_note(Link& link, const Note& note, std::vector<Descriptor
 void SegmentLeader::check(std::size_t member) {
   const std::atomic_ref<std::uint64_t> place(*proof_place(*segment_, member));
   if (place.load(std::memory_order_acquire) != members_[member].proof) {
-    return fail(Status(Code::unsupported, "shm: what " + describe(member) + " has mapped is other memory",
+    return fail(Status(Code::unsupported, "shm: " + describe(member) + " has mapped other memory",
                        request_.members[member]));
   }
   if (++mapped_ == members_.size()) finish();
@@ -140,7 +140,7 @@ Status SegmentLeader::late() const {
       who += (who.empty() ? "" : ", ") + describe(i);
     }
   }
-  return Status(Code::timeout, "shm: not all members came for a shared segment in time: missing " + who);
+  return Status(Code::timeout, "shm: not all members asked for a shared segment in time: missing " + who);
 }
 
 void SegmentLeader::finish() {
@@ -148,7 +148,7 @@ void SegmentLeader::finish() {
   note.kind = NoteKind::go;
   std::vector<SharedMemory::Member> members;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    // A member that cannot be told is dead: the segment's owner will hear of that in a moment.
+    // A member that cannot be told is dead, of which the segment's owner will be notified soon.
     if (i > 0) members_[i].link->send_last(note);
     members.push_back({request_.members[i], std::move(members_[i].rope), std::move(members_[i].link)});
   }

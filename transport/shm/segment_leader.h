@@ -9,8 +9,8 @@
 namespace tutti::shm {
 
 // A `SegmentLeader` is the leader's side of sharing a segment: it waits for all members, hands the segment to
-// each, and lets them go when all have proved that they see it. If anything goes wrong before that, it tells
-// all of them.
+// each, and releases them when all have proved that they have mapped it. If anything goes wrong before that,
+// it tells all of them.
 class SegmentLeader final : public LinkEvents, public Timer {
  public:
   SegmentLeader(Context& context, SegmentEvents& events, ShareRequest& request);
@@ -18,10 +18,10 @@ class SegmentLeader final : public LinkEvents, public Timer {
 
   std::uint64_t key() const { return request_.key; }
   const ShareRequest& request() const { return request_; }
-  // The leader may have been destroyed when these return, as after any event.
+  // The leader may have been destroyed when one of these functions returns, as after any event.
   void start();
   void add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
-  // Tells all members that have come, and ends.
+  // Tells all members that have come that the request has failed, and ends.
   void fail(const Status& why);
 
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
@@ -49,9 +49,9 @@ class SegmentLeader final : public LinkEvents, public Timer {
   SegmentEvents& events_;
   ShareRequest& request_;
   std::vector<Member> members_;
-  std::size_t present_ = 1;  // ourselves
+  std::size_t present_ = 1;  // the leader itself
   std::size_t mapped_ = 1;
-  std::unique_ptr<Segment> segment_;  // once all are present
+  std::unique_ptr<Segment> segment_;  // made once all members are present
 };
 
 }  // namespace tutti::shm

@@ -8,9 +8,9 @@
 namespace tutti::shm {
 namespace {
 
-// Between two tries where too many wait to be accepted.
+// This is the pause between two attempts when too many connections wait to be accepted.
 constexpr std::chrono::milliseconds pause_when_leader_busy{1};
-// The leader has the same deadline and tells all what has become of it; if it says nothing for so much
+// The leader has the same deadline, and tells all members the outcome. If it sends nothing for this much
 // longer, it is frozen.
 constexpr std::chrono::seconds patience_with_leader{5};
 
@@ -119,7 +119,7 @@ Status SegmentMember::map(const Note& offer, std::vector<Descriptor>& descriptor
                                   : context_.rope_by_hearsay(rank, std::move(bell)));
     if (ropes_.back() == nullptr) {
       return Status(Code::protocol_error,
-                    context_.describe(leader()) + " handed over something that is no bell", leader());
+                    context_.describe(leader()) + " handed over a descriptor that is not a bell", leader());
     }
   }
   std::atomic_ref(*proof_place(*segment_, member_)).store(offer.proof, std::memory_order_release);
@@ -133,10 +133,11 @@ void SegmentMember::on_broken(Link& link, const std::string& why) {
 void SegmentMember::on_timer() {
   const bool mapped = segment_ != nullptr;
   if (link_ == nullptr && !request_.deadline.expired()) return connect();
-  fail(Status(Code::timeout,
-              mapped ? "shm: no word from " + context_.describe(leader()) + " on whether all have the segment"
-                     : "shm: the members did not come together for a shared segment in time",
-              mapped ? leader() : -1));
+  fail(Status(
+      Code::timeout,
+      mapped ? "shm: " + context_.describe(leader()) + " did not say whether all members have the segment"
+             : "shm: not all members asked for a shared segment in time",
+      mapped ? leader() : -1));
 }
 
 void SegmentMember::finish() {

@@ -10,8 +10,9 @@ namespace tutti::shm {
 
 // A `SegmentMember` is a member's side of sharing a segment.
 //
-// Until it has said that it has mapped the segment it may give up; from then on the leader decides, so that
-// all get it or none: only the leader's death, or silence long after the deadline, ends it then.
+// It may give up until it has reported that it has mapped the segment. From then on the leader decides, so
+// that either all members get the segment or none does; the member ends by itself only if the leader dies, or
+// is silent long after the deadline.
 class SegmentMember final : public LinkEvents, public Timer {
  public:
   SegmentMember(Context& context, SegmentEvents& events, ShareRequest& request, std::size_t member);
@@ -20,7 +21,7 @@ class SegmentMember final : public LinkEvents, public Timer {
   const ShareRequest& request() const { return request_; }
   // The member may have been destroyed when this returns, as after any event.
   void start();
-  // Tells the leader, and ends.
+  // Tells the leader that it gives up, and ends.
   void cancel(const Status& why);
 
   void on_open(Link& link) override;
@@ -42,7 +43,7 @@ class SegmentMember final : public LinkEvents, public Timer {
   ShareRequest& request_;
   const std::size_t member_;
   std::unique_ptr<Link> link_;
-  std::unique_ptr<Segment> segment_;  // once it is mapped
+  std::unique_ptr<Segment> segment_;  // set once it is mapped
   std::vector<SharedRope> ropes_;
 };
 

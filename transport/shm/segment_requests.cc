@@ -10,7 +10,7 @@
 namespace tutti::shm {
 namespace {
 
-// The memfd and the bells of all travel in one packet.
+// The memfd and the bells of all members travel in one packet.
 constexpr std::size_t max_members = max_descriptors - 1;
 
 }  // namespace
@@ -44,7 +44,7 @@ void SegmentRequests::share(ShareRequest& request) {
     if (early->hello.key != key) continue;
     Early taken = std::move(*early);
     early_.erase(early);
-    // Each may be the one that completes it, or makes it fail.
+    // Each note may complete the request, or make it fail.
     if (SegmentLeader* leader = find(key)) {
       leader->add(taken.hello, std::move(taken.descriptors), std::move(taken.link));
     }
@@ -79,7 +79,7 @@ void SegmentRequests::on_hello(const Note& hello, std::vector<Descriptor> descri
   const auto waiting = std::count_if(early_.begin(), early_.end(),
                                      [&](const Early& early) { return early.hello.from == hello.from; });
   if (waiting >= max_early_per_peer) {
-    log::debug("shm: too many wishes for segments by ", context_.describe(static_cast<int>(hello.from)));
+    log::debug("shm: too many requests for segments by ", context_.describe(static_cast<int>(hello.from)));
     return;
   }
   link->set_events(*this);
@@ -108,7 +108,7 @@ void SegmentRequests::on_not_shared(ShareRequest& request, const Status& why) {
   request.done(request, why);
 }
 
-// Members whose wish comes later hear the same.
+// Members that ask later get the same answer.
 void SegmentRequests::remember_refusal(const ShareRequest& request, const Status& why) {
   Note refusal;
   refusal.key = request.key;

@@ -13,26 +13,27 @@ namespace tutti::shm {
 class SegmentLeader;
 class SegmentMember;
 
-// `SegmentRequests` holds all wishes for shared segments, the members' notes that came before the leader's
-// own wish, and the segments that there are.
+// `SegmentRequests` holds all requests for shared segments, the members' notes that came before this rank's
+// own request as their leader, and the segments that exist.
 class SegmentRequests final : public LinkEvents, public SegmentEvents {
  public:
   explicit SegmentRequests(Context& context);
   ~SegmentRequests() override;
 
   void share(ShareRequest& request);
-  // Does nothing if the request is over.
+  // Cancels a request, unless it is over.
   void cancel(ShareRequest& request, const Status& why);
-  // A member wants a segment that we lead. The note's ranks and nonces have been judged.
+  // Handles the request of a member for a segment that we lead. The note's ranks and nonces have been
+  // checked.
   void on_hello(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
-  // Drops all wishes without a word to those who made them, and cuts the segments off.
+  // Drops all requests without calling their `done`, and detaches the segments.
   void stop();
 
   void on_shared(ShareRequest& request, std::unique_ptr<Segment> segment,
                  std::vector<SharedMemory::Member> members) override;
   void on_not_shared(ShareRequest& request, const Status& why) override;
 
-  // LinkEvents, of members that came early
+  // These are the functions of LinkEvents, for members that came early.
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
   void on_broken(Link& link, const std::string& why) override;
 
@@ -42,7 +43,7 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
     std::vector<Descriptor> descriptors;
     std::unique_ptr<Link> link;
   };
-  // A peer asks once per segment, and groups are made one after another.
+  // This suffices, since a peer asks once per segment, and groups are made one after another.
   static constexpr int max_early_per_peer = 64;
   static constexpr std::size_t max_refusals = 64;
 
@@ -53,10 +54,10 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
 
   Context& context_;
   std::list<Early> early_;
-  std::deque<Note> refusals_;  // of segments that came to nothing, latest last
+  std::deque<Note> refusals_;  // for segments that failed, latest last
   std::vector<std::unique_ptr<SegmentLeader>> leaders_;
   std::vector<std::unique_ptr<SegmentMember>> members_;
-  std::vector<SharedMemory*> memories_;  // what is shared now
+  std::vector<SharedMemory*> memories_;  // the segments that are shared now
 };
 
 }  // namespace tutti::shm

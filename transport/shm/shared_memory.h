@@ -10,22 +10,23 @@
 
 namespace tutti::shm {
 
-// `SharedMemory` is a segment that all members have. The links to the others stay open as long as it lives
-// (the leader's to each, a member's to the leader): the end of one without a goodbye is a death.
+// `SharedMemory` is a segment that all members have. Its links stay open as long as it lives (the leader has
+// one to each member, and each member one to the leader). The end of a link without a goodbye means that the
+// other rank has died.
 class SharedMemory final : public SharedSegment, public LinkEvents {
  public:
   struct Member {
     int rank = -1;
     SharedRope rope;
-    std::unique_ptr<Link> link;  // null where there is none
+    std::unique_ptr<Link> link;  // null if there is none
   };
 
-  // It stands in `attached`, a list of its transport's, until it is detached.
+  // The object is in `attached`, a list of its transport, until it is detached.
   SharedMemory(Context& context, std::vector<SharedMemory*>& attached, const ShareRequest& request,
                std::unique_ptr<Segment> segment, std::vector<Member> members);
   ~SharedMemory() override;
 
-  // For the transport when it stops: the memory stays, but nobody is told of anything any more.
+  // Ends all notifications, while the memory stays. The transport calls it when it stops.
   void detach();
 
   std::span<std::byte> memory() const override;
@@ -36,19 +37,20 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
 
  private:
   Context* context_;
-  std::vector<SharedMemory*>* attached_;  // null once detached
+  std::vector<SharedMemory*>* attached_;  // null after `detach`
   std::unique_ptr<Segment> segment_;
   std::vector<Member> members_;
   const std::size_t bytes_;
   SharedSegmentEvents* events_;
 };
 
-// The size of a segment: in front a proof for each member, behind them the memory that the members share.
+// These return the size of a segment's first part, which holds a proof for each member, and of the whole
+// segment. The memory that the members share follows the first part.
 std::size_t front_bytes(std::size_t members);
 std::size_t segment_bytes(const ShareRequest& request);
-// The place where member `member` proves that it has mapped the segment.
+// Returns the place where member `member` proves that it has mapped the segment.
 std::uint64_t* proof_place(const Segment& segment, std::size_t member);
-// Takes memory for the pages that are this member's to provide: together the members provide all of them.
+// Allocates the pages that this member must provide. Together the members provide all pages.
 Status provide_share(Segment& segment, std::size_t member, std::size_t members);
 
 }  // namespace tutti::shm

@@ -14,7 +14,7 @@
 namespace tutti::shm {
 namespace {
 
-// Tries all that a process needs to share memory.
+// Tests everything that a process needs to share memory.
 Status try_segment() {
   Segment made, mapped;
   if (const Status created = made.create(page_bytes()); !created.ok()) return created;
@@ -42,7 +42,7 @@ Status Transport::prepare() {
   return {};
 }
 
-// Symmetrical: only what both have published is compared.
+// This is symmetrical, since it compares only values that both sides have published.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto theirs = published_by(peer);
   if (!theirs) return Status(Code::unreachable, peer.describe() + " has no usable shm address", peer.rank);
@@ -76,7 +76,7 @@ bool Transport::poll() {
   bool did = context_.timers.run();
   std::vector<Channel*>& open = context_.channels.open;
   bool any_closed = false;
-  // By index: channels open and close others while they are polled.
+  // The loop uses an index, since channels open and close others while they are polled.
   for (std::size_t i = 0; i < open.size(); ++i) {
     if (open[i] != nullptr) did |= open[i]->poll();
     any_closed |= open[i] == nullptr;
@@ -107,7 +107,7 @@ void Transport::stop() {
   context_.stop(*this);
 }
 
-// Whether it is the process that our table has for its rank, and means us.
+// Returns whether the hello comes from the process that our table has for its rank, and is meant for us.
 bool Transport::is_peer(const Note& hello) const {
   const auto size = static_cast<std::uint32_t>(context_.owner->size());
   const auto rank = static_cast<std::uint32_t>(context_.owner->rank());
@@ -123,7 +123,7 @@ void Transport::on_hello(const Note& hello, std::vector<Descriptor> descriptors,
   } else if (is_peer(hello) && hello.kind == NoteKind::share) {
     requests_.on_hello(hello, std::move(descriptors), std::move(link));
   } else {
-    log::debug("shm: refused a connection from what says it is rank ", hello.from);
+    log::debug("shm: refused a connection from a process that claims to be rank ", hello.from);
   }
 }
 

@@ -13,9 +13,9 @@ namespace tutti::shm {
 // A `Transport` connects ranks of one host by shared memory.
 class Transport final : public tutti::Transport, public HelloHandler, public Pollable {
  public:
-  // Made by `create`.
+  // Only `create` makes transports.
   explicit Transport(const Options& options) : context_(options, *this), requests_(context_) {}
-  // Makes sure that this system can do what is needed, and listens.
+  // Checks that this system supports everything that is needed, and listens.
   Status prepare();
 
   std::string_view name() const override { return "shm"; }

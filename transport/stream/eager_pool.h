@@ -10,9 +10,9 @@
 
 namespace tutti {
 
-// An `EagerPool` is memory for eager payloads that nobody has asked for yet. The memory in use is bounded by
-// the credit window, since a message costs at least its block; blocks are kept for reuse as long as used and
-// kept ones together fit into the window as well.
+// An `EagerPool` provides memory for eager payloads that no receive has claimed yet. The credit window bounds
+// the memory in use, since a message costs at least its block. Freed blocks are kept for reuse as long as
+// used and kept ones together fit into the window.
 class EagerPool {
  public:
   explicit EagerPool(std::uint32_t window) : window_(window) {}
@@ -24,7 +24,7 @@ class EagerPool {
   EagerPool(const EagerPool&) = delete;
   EagerPool& operator=(const EagerPool&) = delete;
 
-  // Null for an empty payload, or when the host has no memory.
+  // Returns null for an empty payload, and if the host has no memory.
   std::byte* get(std::uint32_t payload) {
     const std::uint32_t bytes = StreamLimits::block_bytes(payload);
     if (bytes == 0) return nullptr;

@@ -7,8 +7,8 @@
 namespace tutti {
 namespace {
 
-// Bytes on the wire:
-//   0 magic  4 type  5 code  6 side  7 acknowledge  8 payload  12 id  16 offset  24 context  28 index  32
+// These are the offsets of the fields on the wire:
+//   0 magic  4 type  5 code  6 stripe  7 acknowledge  8 payload  12 id  16 offset  24 context  28 index  32
 //   sequence 40 kind  41 type  42 op  43 algorithm  44 root (three bytes)  47 part_of  48 count  56 bytes
 constexpr std::uint32_t magic = 0x31545554;  // "TUT1"
 
@@ -56,7 +56,7 @@ void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> 
   put(p, magic);
   put(p + 4, static_cast<std::uint8_t>(header.type));
   put(p + 5, static_cast<std::uint8_t>(header.code));
-  put(p + 6, header.side);
+  put(p + 6, header.stripe);
   put(p + 7, static_cast<std::uint8_t>(header.acknowledge));
   put(p + 8, header.payload);
   put(p + 12, header.id);
@@ -74,7 +74,7 @@ void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> 
   put(p + 56, message.bytes);
 }
 
-void set_side(EncodedFrameHeader& header, std::uint8_t side) { put(header.data() + 6, side); }
+void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe) { put(header.data() + 6, stripe); }
 
 void set_acknowledge(EncodedFrameHeader& header) { put(header.data() + 7, std::uint8_t{1}); }
 
@@ -86,8 +86,8 @@ bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& he
   bool good = get<std::uint32_t>(p) == magic && get<std::uint8_t>(p + 7) <= 1;
   good &= get_enum(p + 4, FrameType::goodbye, header.type) && header.type >= FrameType::eager;
   good &= get_enum(p + 5, Code::internal, header.code);
-  header.side = get<std::uint8_t>(p + 6);
-  good &= header.side == 0 || (header.type == FrameType::data && header.side <= max_sides);
+  header.stripe = get<std::uint8_t>(p + 6);
+  good &= header.stripe == 0 || (header.type == FrameType::data && header.stripe <= max_stripes);
   header.acknowledge = get<std::uint8_t>(p + 7) != 0;
   header.payload = get<std::uint32_t>(p + 8);
   header.id = get<std::uint32_t>(p + 12);

@@ -7,70 +7,70 @@
 
 #include "transport/message.h"
 
-// A `FrameHeader` is what every frame on a stream starts with, and this is how it is written and read.
+// A `FrameHeader` starts every frame on a stream. The functions here encode and decode it.
 namespace tutti {
 
 // clang-format off
 enum class FrameType : std::uint8_t {
   eager = 1,    // a whole small message: header and payload
   request = 2,  // a large message is waiting at the sender (request to send)
-  clear = 3,    // its receive is there (clear to send)
-  data = 4,     // a fragment of it, in order
-  credit = 5,   // eager messages were claimed or discarded: `offset` units of credit may be used anew
-  cancel = 6,   // the sender's last word on a message that it does not send to the end
-  refuse = 7,   // the receiver wants no more of a message; answered by `cancel` or crossed by the last fragment
+  clear = 3,    // the receive for it is posted (clear to send)
+  data = 4,     // a fragment of a large message, in order
+  credit = 5,   // eager messages were claimed or discarded: `offset` units of credit may be used again
+  cancel = 6,   // the sender's last frame for a message that it does not send completely
+  refuse = 7,   // the receiver wants no more of a message; `cancel` answers, unless the last fragment has left
   abort = 8,    // a context has failed; the payload says why
-  goodbye = 9,  // nothing will follow
+  goodbye = 9,  // no frame follows
 };
 // clang-format on
 
-// It is 64 bytes on the wire, in little-endian order; `payload` bytes follow.
+// The header has 64 bytes on the wire, in little-endian order; `payload` bytes follow it.
 struct FrameHeader {
   FrameType type = FrameType::goodbye;
   Code code = Code::ok;  // cancel, refuse, abort: why
-  // data: zero if the payload follows; else it travels by the side connection of that number, where payloads
-  // come in the order of these headers.
-  std::uint8_t side = 0;
-  // Later frames may wait in the sender's kernel until this one is acknowledged, so the receiver acknowledges
-  // it as soon as it has read it.
+  // In `data`, this is zero if the payload follows. Otherwise the payload travels by the stripe with this
+  // number, where payloads come in the order of these headers.
+  std::uint8_t stripe = 0;
+  // If true, the receiver acknowledges the frame as soon as it has read it, since later frames may wait in
+  // the sender's kernel until then.
   bool acknowledge = false;
   std::uint32_t payload = 0;  // eager, data, abort
-  // The sender's name for a large message, used by both sides until its last fragment or `cancel`: its place
-  // in the sender's table in the low half, a generation in the high one. abort: one more than the rank to
-  // blame; 0: nobody.
+  // This identifies a large message on both sides until its last fragment or `cancel`: the low half is its
+  // place in the sender's table, and the high half a generation. In `abort` it is one more than the rank to
+  // blame, or 0 for none.
   std::uint32_t id = 0;
-  std::uint64_t offset = 0;  // data: of the fragment; credit: units returned
-  MessageHeader message;     // eager, request; abort: tag.context
+  std::uint64_t offset = 0;  // data: offset of the fragment; credit: units returned
+  MessageHeader message;     // eager, request: complete; abort: tag.context only
 };
 
-// Connections beside a channel's first one.
-inline constexpr std::uint8_t max_sides = 15;
+// The most stripes, which are connections beside a channel's first one, in each direction.
+inline constexpr std::uint8_t max_stripes = 15;
 
 inline constexpr std::size_t frame_header_bytes = 64;
 using EncodedFrameHeader = std::array<std::byte, frame_header_bytes>;
 
 void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> to);
-// Puts an encoded data frame's payload onto a side connection.
-void set_side(EncodedFrameHeader& header, std::uint8_t side);
-// See FrameHeader.
+// Sets in an encoded data frame the stripe that its payload travels by.
+void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe);
+// These set and read `FrameHeader::acknowledge`.
 void set_acknowledge(EncodedFrameHeader& header);
 bool has_acknowledge(const EncodedFrameHeader& header);
-// Checks magic, type, reserved bytes and every enumeration; the channel judges lengths and ids. False if this
-// is not a frame.
+// Checks the magic number, type, reserved bytes and every enumeration; the channel checks lengths and ids.
+// Returns false if the bytes are not a frame.
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header);
 
-// An `OutgoingFrame` is a frame on its way out: an encoded header and the payload it stands before. Between
-// two writes the payload may be moved elsewhere (its operation was cancelled), so the pipe must look at
-// `payload` anew each time.
+// An `OutgoingFrame` is a frame to be written: an encoded header, and its payload. Between two writes the
+// payload may move (when its operation is cancelled), so the pipe must read `payload` again each time.
 struct OutgoingFrame {
   EncodedFrameHeader header;
   std::span<const std::byte> payload;
-  SendOp* op = nullptr;     // whose payload this is; null for control frames and when the operation is gone
-  std::size_t written = 0;  // for the pipe: header and payload bytes that have left
-  // A fragment of a large message, which may be put onto a side connection (`set_side`), if the pipe has any.
+  SendOp* op = nullptr;     // owner of the payload; null for control frames and once the operation is over
+  std::size_t written = 0;  // set by the pipe: header and payload bytes that have left
+  // True for a fragment of a large message, whose payload the pipe may send by a stripe (`set_stripe`), if it
+  // has any.
   bool fragment = false;
-  std::uint8_t side = 0;
-  std::size_t side_written = 0;  // for the pipe: payload bytes that have left there
+  std::uint8_t stripe = 0;
+  std::size_t stripe_written = 0;  // set by the pipe: payload bytes that have left by the stripe
 };
 
 }  // namespace tutti

@@ -9,31 +9,34 @@
 
 namespace tutti {
 
-// `StreamLimits` is what both ends of a StreamChannel derive from the agreed MessageLimits, in the same way.
+// `StreamLimits` are the limits that both ends of a StreamChannel derive, equally, from the agreed
+// MessageLimits.
 struct StreamLimits {
-  // Bytes that an unclaimed message takes in the receiver's memory beside its payload, so that empty messages
-  // cost credit as well.
+  // The bytes that an unclaimed message takes in the receiver's memory beside its payload. They make empty
+  // messages cost credit as well.
   static constexpr std::uint32_t overhead = 128;
   static constexpr std::uint32_t min_credit = 4 * overhead;
-  // Requests of one sender that the receiver has not answered yet, and all its large messages under way: the
-  // receiver keeps a table of them.
+  // These bound the requests of one sender that the receiver has not answered yet, and all large messages of
+  // that sender under way, for which the receiver keeps a table.
   static constexpr std::uint32_t max_unanswered = 1024;
   static constexpr std::uint32_t max_large = 4096;
-  // Control frames that may wait for the pipe: more than an honest peer can cause while we cannot write.
+  // The most control frames that may wait for the pipe, which is more than a correct peer can cause while we
+  // cannot write.
   static constexpr std::size_t max_control = 4 * max_large;
   static constexpr std::size_t max_aborts = 64;
   static constexpr std::uint32_t max_abort_text = 1024;
   static constexpr std::uint32_t min_fragment = 64;
-  // Payloads on side connections, and how many of them may be announced and not here: more than the kernel's
-  // buffers hold.
-  static constexpr std::uint32_t min_side_payload = 16 * 1024;
-  static constexpr std::size_t max_side_queue = 4096;
+  // The least size of a payload on a stripe, and the most payloads that may be announced but not received,
+  // which is more than the kernel's buffers hold.
+  static constexpr std::uint32_t min_stripe_payload = 16 * 1024;
+  static constexpr std::size_t max_stripe_queue = 4096;
 
   std::uint32_t eager;
   std::uint32_t credit;
   std::uint32_t fragment;
 
-  // Half of the window can be on its way back at any time, and an eager message must fit into the other half.
+  // An eager message must fit into half of the credit window, since the other half can be on its way back at
+  // any time.
   explicit StreamLimits(const MessageLimits& limits)
       : eager(limits.eager),
         credit(std::max(limits.credit, min_credit)),
@@ -41,8 +44,8 @@ struct StreamLimits {
     while (eager > 0 && eager_cost(eager) > credit / 2) eager = eager / 2;
   }
 
-  // Units of credit for an eager message: the memory that it takes at the receiver. Payloads are stored in
-  // blocks of 64, 96, 128, 192, 256 ... bytes.
+  // These give the units of credit that an eager message costs, which are the bytes of memory that it takes
+  // at the receiver. Payloads are stored in blocks of 64, 96, 128, 192, 256 ... bytes.
   static constexpr std::uint32_t block_bytes(std::uint32_t payload) {
     if (payload <= 64) return payload == 0 ? 0 : 64;
     const int bits = std::bit_width(payload - 1);

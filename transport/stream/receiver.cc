@@ -22,7 +22,7 @@ StreamReceiver::StreamReceiver(Channel& channel, int peer, TransportOwner& owner
       counters_(counters),
       pool_(limits.credit) {}
 
-// Messages may be left that nobody has asked for.
+// There may be messages left that no receive has claimed.
 StreamReceiver::~StreamReceiver() {
   for (Incoming& message : incoming_)
     pool_.put(message.buffer, static_cast<std::uint32_t>(message.header.bytes));
@@ -67,7 +67,7 @@ const char* StreamReceiver::begin(const FrameHeader& header) {
 }
 
 void StreamReceiver::begin_ignored(const FrameHeader& header) {
-  left_ = header.side == 0 ? header.payload : 0;
+  left_ = header.stripe == 0 ? header.payload : 0;
   target_ = nullptr;
   ignored_ = true;
 }
@@ -88,13 +88,13 @@ const char* StreamReceiver::begin_eager(const FrameHeader& header) {
   message.arriving = true;
   target_ = &message;
   RecvOp* op = owner_.on_arrival(message);
-  if (!channel_.status().ok()) {  // closed from within
+  if (!channel_.status().ok()) {  // a callback has closed the channel
     return op == nullptr || claim(message, *op, channel_.status()) ? nullptr : does_not_read;
   }
   if (op != nullptr) attach(message, *op);
   if (message.state == State::announced && left_ > 0) {
     message.buffer = pool_.get(header.payload);
-    if (message.buffer == nullptr) return "nothing: there is no memory for its message";
+    if (message.buffer == nullptr) return "a message for which there is no memory";
   }
   if (left_ == 0) end_frame();
   return nullptr;
@@ -127,9 +127,9 @@ const char* StreamReceiver::begin_data(const FrameHeader& header) {
   }
   if (header.payload < rest && header.payload % StreamLimits::min_fragment != 0) return "an odd fragment";
   message->announced += header.payload;
-  // Its id may be used again by a message that is announced after its last fragment.
+  // A message that is announced after this one's last fragment may use the same id.
   if (header.payload == rest) large_[header.id & 0xffff] = nullptr;
-  if (header.side != 0) return announce_on_side(*message, header);
+  if (header.stripe != 0) return announce_on_stripe(*message, header);
   target_ = message;
   at_ = header.offset;
   return nullptr;
@@ -147,7 +147,7 @@ const char* StreamReceiver::begin_cancel(const FrameHeader& header) {
   release(*message);
   if (op != nullptr) {
     const Code code = header.code == Code::ok ? Code::aborted : header.code;
-    op->done(*op, Status(code, describe() + " took back a message that it was sending", peer_));
+    op->done(*op, Status(code, describe() + " cancelled a message that it was sending", peer_));
   }
   return nullptr;
 }
@@ -167,7 +167,7 @@ std::span<std::byte> StreamReceiver::direct() {
   return target_ == nullptr || left_ == 0 ? std::span<std::byte>() : place(target_, at_, left_);
 }
 
-// Where payload can be read straight into, if it can.
+// Returns the place that payload can be read straight into, or nothing.
 std::span<std::byte> StreamReceiver::place(const Incoming* message, std::uint64_t at, std::size_t left) {
   if (message->buffer != nullptr) return {message->buffer + at, left};
   if (message->op == nullptr || !message->op->sink.copies()) return {};
@@ -202,7 +202,8 @@ std::size_t StreamReceiver::store(Incoming& message, std::uint64_t at, std::span
   return bytes.size();
 }
 
-// Combines straight from the pipe's memory if elements are aligned there, else by way of the stack.
+// Combines elements straight from the pipe's memory if they are aligned there, and otherwise from a copy on
+// the stack.
 std::size_t StreamReceiver::reduce(const Sink& sink, std::uint64_t at, std::span<const std::byte> bytes) {
   const std::size_t element = size_of(sink.reducer->type);
   const std::size_t size = bytes.size() / element * element;
@@ -254,7 +255,7 @@ void StreamReceiver::end_abort() {
   owner_.on_abort(peer_, frame_.message.tag.context, Status(frame_.code, text_, culprit));
 }
 
-// The message is here, or was drained.
+// Ends a message that has arrived completely, or was drained.
 void StreamReceiver::complete(Incoming& message) {
   RecvOp* op = message.op;
   if (op != nullptr) {
@@ -280,7 +281,7 @@ StreamReceiver::Incoming& StreamReceiver::take_incoming(const FrameHeader& heade
   message.header = header.message;
   message.announced = 0;
   message.received = 0;
-  message.on_sides = 0;
+  message.on_stripes = 0;
   message.op = nullptr;
   message.state = State::announced;
   message.eager = false;
@@ -288,7 +289,7 @@ StreamReceiver::Incoming& StreamReceiver::take_incoming(const FrameHeader& heade
   return message;
 }
 
-// Forgets a message and gives back what it held. Its receive is the caller's affair.
+// Removes a message and returns its memory and credit. The caller completes its receive.
 void StreamReceiver::release(Incoming& message) {
   if (message.eager) {
     const auto bytes = static_cast<std::uint32_t>(message.header.bytes);
@@ -299,7 +300,7 @@ void StreamReceiver::release(Incoming& message) {
   } else if (Incoming*& named = large_[message.id & 0xffff]; named == &message) {
     named = nullptr;
   }
-  if (message.on_sides > 0) forget_on_sides(message);
+  if (message.on_stripes > 0) forget_on_stripes(message);
   if (target_ == &message) target_ = nullptr;
   message.op = nullptr;
   message.state = State::free;
@@ -366,7 +367,7 @@ bool StreamReceiver::cancel(RecvOp& op, const Status& why) {
 void StreamReceiver::fail_all(const Status& why) {
   target_ = nullptr;
   ignored_ = true;
-  // `done` may claim or discard other messages, so nothing is remembered across a call of it.
+  // `done` may claim or discard other messages, so the loop keeps no state across a call of it.
   for (std::size_t i = 0; i < incoming_.size(); ++i) {
     Incoming& message = incoming_[i];
     RecvOp* op = message.op;

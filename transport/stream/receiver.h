@@ -17,12 +17,12 @@
 
 namespace tutti {
 
-// A `StreamReceiver` is the receiving half of a StreamChannel: it checks every frame before it believes any
-// of it, and takes payloads to where they belong: the receive's memory, a bounded buffer if there is no
-// receive yet, or nowhere.
+// A `StreamReceiver` is the receiving half of a StreamChannel: it checks every frame before it acts on it,
+// and stores each payload in the receive's memory or, if there is no receive yet, in a bounded buffer. A
+// payload that no receive wants is discarded.
 //
-// `done` of an operation may call back into the channel, even close it; so each function calls it last, or
-// looks at its own state anew afterwards.
+// `done` of an operation may call back into the channel, and even close it. So each function calls it last,
+// or checks its own state again afterwards.
 class StreamReceiver {
  public:
   StreamReceiver(Channel& channel, int peer, TransportOwner& owner, const StreamLimits& limits,
@@ -31,23 +31,26 @@ class StreamReceiver {
   StreamReceiver(const StreamReceiver&) = delete;
   StreamReceiver& operator=(const StreamReceiver&) = delete;
 
-  // Begins a frame of any type but `goodbye`. Returns what is wrong with it, or null.
+  // Begins a frame of any type but `goodbye`. Returns null, or what is wrong with the frame.
   const char* begin(const FrameHeader& header);
-  // Begins a frame whose payload is to be thrown away (the channel is closing).
+  // Begins a frame whose payload is discarded, since the channel is closing.
   void begin_ignored(const FrameHeader& header);
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes) { advance(bytes); }
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const { return left_; }
 
-  // The same for payloads on side connections.
-  std::span<std::byte> side_direct(std::uint8_t side) const;
-  void side_filled(std::uint8_t side, std::size_t bytes);
-  std::size_t side_consume(std::uint8_t side, std::span<const std::byte> bytes);
-  std::size_t side_left(std::uint8_t side) const;
-  bool expects_sides() const;
+  // Without this call, a payload that is announced on a stripe breaks the protocol.
+  void accept_stripes() { accepts_stripes_ = true; }
+  // These do the same for payloads on stripes.
+  std::span<std::byte> stripe_direct(std::uint8_t stripe) const;
+  void stripe_filled(std::uint8_t stripe, std::size_t bytes);
+  std::size_t stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes);
+  std::size_t stripe_left(std::uint8_t stripe) const;
+  bool expects_stripes() const;
 
-  // `failure`: the channel's status; if it is not ok, only messages that are here already can be had.
+  // Claims a message. `failure` is the channel's status. If it is not ok, only messages that have arrived
+  // completely can be claimed.
   [[nodiscard]] bool claim(Arrival& arrival, RecvOp& op, const Status& failure);
   [[nodiscard]] bool discard(Arrival& arrival, const Status& failure);
   [[nodiscard]] bool cancel(RecvOp& op, const Status& why);
@@ -55,25 +58,25 @@ class StreamReceiver {
 
  private:
   enum class State : std::uint8_t { free, announced, claimed, dropped };
-  // A message that has been announced and is not over.
+  // An `Incoming` is a message that has been announced and is not over.
   struct Incoming : Arrival {
     RecvOp* op = nullptr;
-    std::byte* buffer = nullptr;  // eager, came before its receive
-    std::uint64_t announced = 0;  // by the headers of its fragments, in order
-    std::uint64_t received = 0;   // in any order
-    std::uint32_t on_sides = 0;   // payloads announced for side connections that are not over
-    std::uint32_t id = 0;         // large: the sender's name for it
-    std::uint32_t place = 0;      // in incoming_, so that a RecvOp can name it
+    std::byte* buffer = nullptr;   // payload of an eager message that came before its receive
+    std::uint64_t announced = 0;   // bytes announced by the headers of its fragments, in order
+    std::uint64_t received = 0;    // bytes received, in any order
+    std::uint32_t on_stripes = 0;  // payloads announced on stripes that are not over
+    std::uint32_t id = 0;          // the sender's id of a large message
+    std::uint32_t place = 0;       // index in incoming_, by which a RecvOp refers to it
     State state = State::free;
     bool eager = false;
-    bool arriving = false;  // eager: its frame has not ended
+    bool arriving = false;  // whether the frame of an eager message has not ended
     Incoming* next_free = nullptr;
   };
 
-  // A payload that comes, or will come, by a side connection.
-  struct SidePayload {
-    Incoming* message = nullptr;  // null: nobody wants it any more
-    std::uint64_t at = 0;         // where its next byte belongs
+  // A `StripePayload` is a payload that has been announced on a stripe.
+  struct StripePayload {
+    Incoming* message = nullptr;  // null if the payload must be discarded
+    std::uint64_t at = 0;         // offset of its next byte in the message
     std::size_t left = 0;
   };
 
@@ -88,8 +91,8 @@ class StreamReceiver {
   void release(Incoming& message);
   Incoming* find_large(std::uint32_t id) const;
   void attach(Incoming& message, RecvOp& op);
-  const char* announce_on_side(Incoming& message, const FrameHeader& header);
-  void forget_on_sides(const Incoming& message);
+  const char* announce_on_stripe(Incoming& message, const FrameHeader& header);
+  void forget_on_stripes(const Incoming& message);
   static std::span<std::byte> place(const Incoming* message, std::uint64_t at, std::size_t left);
   std::size_t take(std::span<const std::byte> bytes);
   static std::size_t store(Incoming& message, std::uint64_t at, std::span<const std::byte> bytes);
@@ -111,18 +114,19 @@ class StreamReceiver {
   EagerPool pool_;
   std::deque<Incoming> incoming_;  // storage
   Incoming* free_incoming_ = nullptr;
-  std::vector<Incoming*> large_;  // by the sender's place
+  std::vector<Incoming*> large_;  // by the place in the sender's table
   std::uint32_t unanswered_ = 0;
-  std::uint64_t credit_held_ = 0;  // of eager messages that are not over
+  std::uint64_t credit_held_ = 0;  // credit of eager messages that are not over
 
-  // The frame under way.
+  // The members below describe the frame under way.
   FrameHeader frame_;
   std::size_t left_ = 0;
-  std::uint64_t at_ = 0;        // where in the message its next byte belongs
-  Incoming* target_ = nullptr;  // null: nowhere, or the text of an abort
+  std::uint64_t at_ = 0;        // offset of its next byte in the message
+  Incoming* target_ = nullptr;  // null if the payload is discarded or is the text of an abort
   bool ignored_ = false;
+  bool accepts_stripes_ = false;
   std::string text_;
-  std::vector<std::deque<SidePayload>> sides_;
+  std::vector<std::deque<StripePayload>> stripes_;
 };
 
 }  // namespace tutti

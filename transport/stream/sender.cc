@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// Announcements let through before a waiting fragment has its turn.
+// The number of announcements that are sent before a waiting fragment has its turn.
 constexpr std::uint32_t announcements_per_fragment = 16;
 
 constexpr std::uint32_t slot_index(std::uint32_t id) { return id & 0xffff; }
@@ -90,7 +90,7 @@ const char* StreamSender::on_refuse(std::uint32_t id, const Status& why) {
   const bool room = control(FrameType::cancel, id, why.code());
   if (why.ok()) ++counters_.messages_sent;
   finish(op, why);
-  return room ? nullptr : "nothing: it does not read";
+  return room ? nullptr : "nothing: it does not read our control frames";
 }
 
 const char* StreamSender::on_credit(std::uint64_t units) {
@@ -115,7 +115,8 @@ bool StreamSender::has_frames() const {
 }
 
 OutgoingFrame* StreamSender::next_frame() {
-  // The reason before its consequences: a cancel that came first would be taken for the cause.
+  // An abort is sent before its consequences, since the peer would take a cancel that came first for the
+  // cause.
   if (!aborts_.empty()) return next_abort();
   if (control_first_ != control_.size() || credit_is_due()) return next_control();
   const bool fragment_turn = !active_.empty() && announced_in_a_row_ >= announcements_per_fragment;
@@ -139,8 +140,8 @@ StreamSender::Frame& StreamSender::take_frame(const FrameHeader& header) {
   frame.op = nullptr;
   frame.written = 0;
   frame.fragment = false;
-  frame.side = 0;
-  frame.side_written = 0;
+  frame.stripe = 0;
+  frame.stripe_written = 0;
   frame.goodbye = false;
   in_pipe_.push_back(frame);
   return frame;
@@ -227,8 +228,8 @@ OutgoingFrame* StreamSender::next_fragment() {
   if (op.progress < op.header.bytes) {
     active_.push_back(op);
   } else {
-    // The peer forgets the message with this frame, so its id may be used again by a message that is
-    // announced after it.
+    // The peer forgets the message with this frame, so a message that is announced after it may use the same
+    // id.
     op.state = leaving;
     release_slot(op.id);
   }
@@ -241,7 +242,7 @@ void StreamSender::frame_written(OutgoingFrame& written) {
   ++counters_.frames_sent;
   counters_.bytes_sent += frame.payload.size();
   if (frame.goodbye) goodbye_ = Goodbye::written;
-  // Fragments on side connections may be written after the last one.
+  // Fragments on stripes may still be written after the last fragment.
   SendOp* op = frame.op != nullptr && frame.op->state == leaving && !in_pipe(*frame.op) ? frame.op : nullptr;
   if (op != nullptr) ++counters_.messages_sent;
   frame.copy.reset();
@@ -275,7 +276,7 @@ bool StreamSender::in_pipe(const SendOp& op) const {
   return frame != nullptr;
 }
 
-// The frames of `op` that the pipe still holds must not refer to its memory any more.
+// Makes the frames of `op` that the pipe still holds independent of the operation's memory.
 void StreamSender::detach_frames(SendOp& op, bool keep) {
   for (Frame* frame = in_pipe_.front(); frame != nullptr; frame = frame->next) {
     if (frame->op != &op) continue;
@@ -296,7 +297,7 @@ void StreamSender::finish(SendOp& op, const Status& status) {
 
 void StreamSender::fail_all(const Status& why, bool keep_frames) {
   while (SendOp* op = queue_.pop_front()) finish(*op, why);
-  // `done` may cancel other operations, so nothing is remembered across a call of it.
+  // `done` may cancel other operations, so the loop keeps no state across a call of it.
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     SendOp* op = slots_[i].op;
     if (op == nullptr) continue;

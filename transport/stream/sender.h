@@ -16,12 +16,12 @@
 
 namespace tutti {
 
-// A `StreamSender` is the sending half of a StreamChannel: it decides which frame is next.
+// A `StreamSender` is the sending half of a StreamChannel: it decides which frame is sent next.
 //
-// Control frames go first; then announcements (eager messages, requests) in the order of `push`, as far as
-// credit and the bound on unanswered requests permit; then the fragments of large messages, one of each in
-// turn. After a run of announcements one fragment is let through, so that a stream of small messages cannot
-// starve them.
+// Control frames go first. Announcements (eager messages, requests) follow in the order of `push`, as far as
+// credit and the limit of unanswered requests permit. Then come the fragments of large messages, one of each
+// in turn. After a number of announcements in a row one fragment is sent, so that a stream of small messages
+// cannot starve large ones.
 class StreamSender {
  public:
   StreamSender(const StreamLimits& limits, ChannelCounters& counters)
@@ -30,24 +30,25 @@ class StreamSender {
   StreamSender& operator=(const StreamSender&) = delete;
 
   void push(SendOp& op);
-  // Unlinks the operation in whatever state it is and completes it with `why`. False as for `control`.
+  // Removes the operation, whatever its state, and completes it with `why`. Returns false as `control` does.
   [[nodiscard]] bool cancel(SendOp& op, const Status& why);
 
-  // Queues a clear, cancel or refuse. False: too many wait already; the peer does not read.
+  // Queues a clear, cancel or refuse. Returns false if too many wait already, since the peer does not read.
   [[nodiscard]] bool control(FrameType type, std::uint32_t id, Code code = Code::ok);
   void abort(std::uint32_t context, const Status& why);
   void goodbye() { goodbye_ = Goodbye::queued; }
   bool goodbye_written() const { return goodbye_ == Goodbye::written; }
-  // Credit to hand back to the peer; a frame is made of it when half the window has come together.
+  // Adds credit to return to the peer. A frame returns it once it amounts to half of the window.
   void return_credit(std::uint32_t units) { credit_owed_ += units; }
 
-  // Take what the peer has sent; return what is wrong with it, or null. Answers to messages that have ended
-  // meanwhile are not wrong.
+  // These handle frames of the peer, and return null, or what is wrong with the frame. An answer to a message
+  // that has ended meanwhile is not an error.
   const char* on_clear(std::uint32_t id);
   const char* on_refuse(std::uint32_t id, const Status& why);
   const char* on_credit(std::uint64_t units);
 
-  // Gives everything to another channel. Allowed as long as `next_frame` has taken nothing.
+  // Moves all queued operations to another channel. It may be called only until `next_frame` has returned a
+  // frame.
   void hand_over(Channel& to);
 
   bool urgent() const { return control_first_ != control_.size() || !aborts_.empty() || credit_is_due(); }
@@ -55,8 +56,8 @@ class StreamSender {
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
 
-  // Completes everything with `why`. Frames that the pipe holds go on with a copy of their payload if
-  // `keep_frames`, else they are void.
+  // Completes all operations with `why`. Frames that the pipe holds continue with a copy of their payload if
+  // `keep_frames` is set; otherwise they become invalid.
   void fail_all(const Status& why, bool keep_frames);
 
  private:
@@ -99,8 +100,8 @@ class StreamSender {
   const StreamLimits limits_;
   ChannelCounters& counters_;
 
-  IntrusiveList<SendOp> queue_;   // not announced yet
-  IntrusiveList<SendOp> active_;  // cleared, fragments left
+  IntrusiveList<SendOp> queue_;   // operations that are not announced yet
+  IntrusiveList<SendOp> active_;  // cleared operations that have fragments left
   std::uint32_t announced_in_a_row_ = 0;
   std::uint64_t credit_used_ = 0;
   std::uint64_t credit_owed_ = 0;
@@ -109,7 +110,7 @@ class StreamSender {
   std::vector<Slot> slots_;
   std::vector<std::uint16_t> free_slots_;
 
-  std::vector<Control> control_;  // consumed from control_first_
+  std::vector<Control> control_;  // consumed from control_first_ on
   std::size_t control_first_ = 0;
   std::deque<Abort> aborts_;
   Goodbye goodbye_ = Goodbye::none;

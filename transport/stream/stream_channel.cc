@@ -19,9 +19,9 @@ struct StreamChannel::State {
   Status status;
   bool kicking = false;
   bool kick_again = false;
-  bool peer_left = false;  // its goodbye is here
+  bool peer_left = false;  // its goodbye has arrived
   bool pipe_over = false;  // close_pipe was called
-  bool begun = false;      // frames have been taken, or have come
+  bool begun = false;      // frames have been taken, or have arrived
 };
 
 StreamChannel::StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits)
@@ -32,7 +32,7 @@ StreamChannel::StreamChannel(int peer, TransportOwner& owner, const MessageLimit
 
 StreamChannel::~StreamChannel() = default;
 
-// Lets the pipe write. An operation completed by that may send again: the loop here replaces a recursion.
+// Lets the pipe write. An operation that this completes may send again, so this loops instead of recursing.
 void StreamChannel::flush() {
   State& state = *state_;
   if (state.kicking) {
@@ -135,7 +135,7 @@ Status StreamChannel::begin_frame(const FrameHeader& header) {
   State& state = *state_;
   state.begun = true;
   if (state.peer_left) {
-    fail(violation("something after its goodbye"));
+    fail(violation("a frame after its goodbye"));
     return state.status;
   }
   if (header.type == FrameType::goodbye) {
@@ -174,32 +174,38 @@ std::size_t StreamChannel::consume(std::span<const std::byte> bytes) {
 
 std::size_t StreamChannel::payload_left() const { return state_->receiver.payload_left(); }
 
-std::span<std::byte> StreamChannel::side_direct(std::uint8_t side) {
-  return state_->receiver.side_direct(side);
+std::span<std::byte> StreamChannel::stripe_direct(std::uint8_t stripe) {
+  return state_->receiver.stripe_direct(stripe);
 }
 
-void StreamChannel::side_filled(std::uint8_t side, std::size_t bytes) {
-  state_->receiver.side_filled(side, bytes);
+void StreamChannel::stripe_filled(std::uint8_t stripe, std::size_t bytes) {
+  state_->receiver.stripe_filled(stripe, bytes);
   after_receiving();
   end_if_peer_left();
 }
 
-std::size_t StreamChannel::side_consume(std::uint8_t side, std::span<const std::byte> bytes) {
-  const std::size_t taken = state_->receiver.side_consume(side, bytes);
+std::size_t StreamChannel::stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes) {
+  const std::size_t taken = state_->receiver.stripe_consume(stripe, bytes);
   after_receiving();
   end_if_peer_left();
   return taken;
 }
 
-std::size_t StreamChannel::side_left(std::uint8_t side) const { return state_->receiver.side_left(side); }
+void StreamChannel::accept_stripes() { state_->receiver.accept_stripes(); }
 
-// A goodbye can overtake what went before it on side connections.
+std::size_t StreamChannel::stripe_left(std::uint8_t stripe) const {
+  return state_->receiver.stripe_left(stripe);
+}
+
+// Ends the channel after a goodbye, but only once all payloads on stripes have arrived, which a goodbye can
+// overtake.
 void StreamChannel::end_if_peer_left() {
-  if (!state_->peer_left || (state_->status.ok() && state_->receiver.expects_sides())) return;
+  if (!state_->peer_left || (state_->status.ok() && state_->receiver.expects_stripes())) return;
   end(Status(Code::aborted, owner_.peer(peer_).describe() + " has left", peer_));
 }
 
-// Sends what a frame has set free: clears, credit, and fragments that were waiting for either.
+// Sends the frames that a received frame makes possible: clears, credit, and fragments that were waiting for
+// either.
 void StreamChannel::after_receiving() {
   if (state_->status.ok() && state_->sender.has_frames()) flush();
 }
@@ -217,7 +223,7 @@ void StreamChannel::end_pipe() {
   close_pipe();
 }
 
-// The peer is gone, or we are and it has noticed.
+// Ends the channel when the peer is gone, or when it has noticed that we have left.
 void StreamChannel::end(const Status& why) {
   if (state_->status.ok()) {
     fail(why);

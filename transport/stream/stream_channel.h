@@ -12,12 +12,13 @@
 namespace tutti {
 
 // A `StreamChannel` is the message protocol over any ordered pipe of frames (a socket, a ring in shared
-// memory, a queue): eager messages under credit, request and clear to send above, fragments of large messages
-// taken in turn, drained aborts. A transport derives from it, moves frames, and is done.
+// memory, a queue): eager messages under credit, request and clear to send for larger ones, fragments of
+// large messages in turn, and aborts that drain payloads. A transport's channel derives from it, and only has
+// to move frames.
 //
-// What it sends stands in an `OutgoingFrame`; what it receives is a header, which `decode` reads, and then as
-// many bytes of payload as `payload_left` says (frame.h). Bytes that are no header end it: `pipe_failed` with
-// `protocol_error`.
+// The pipe sends each `OutgoingFrame` as it is. It receives headers, which `decode` reads (frame.h), and
+// after each header as many bytes of payload as `payload_left` says. If bytes that should be a header are not
+// one, the pipe calls `pipe_failed` with `protocol_error`.
 class StreamChannel : public Channel {
  public:
   StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits);
@@ -40,60 +41,65 @@ class StreamChannel : public Channel {
  protected:
   // --- the pipe implements ---
 
-  // There are frames to take, or `connect` was called: connect if need be, and write what can be written now.
-  // Never called from within itself, but possibly from within any of the calls below, the writing ones
-  // included (an operation's `done` sends something): a pipe that is writing already returns at once and asks
-  // `next_frame` again later. If there is no connection yet, `status()` is not ok and there are no urgent
-  // frames, then only a goodbye is left: a pipe for which connecting costs something calls
-  // `pipe_failed(status())` instead.
+  // There are frames to send, or `connect` was called: the pipe connects if necessary, and writes what it can
+  // write now. `kick` is never called from within itself, but possibly from within any of the calls below,
+  // including those for writing (if an operation's `done` sends a message). A pipe that is already writing
+  // returns at once and calls `next_frame` again later. If there is no connection yet, `status()` is not ok
+  // and there are no urgent frames, then only a goodbye is left to send. A pipe for which connecting costs
+  // something then calls `pipe_failed(status())` instead of connecting.
   virtual void kick() = 0;
-  // Release the pipe: nothing will be sent or received any more. Called at most once, possibly from within
-  // any of the calls below, and possibly before there is a connection; the pipe must stop its loops then.
-  // Frames that it holds are void. The destructor does not call it: a derived class that was not closed
-  // releases its pipe in its own.
+  // Releases the pipe, since nothing will be sent or received any more. It is called at most once, possibly
+  // from within any of the calls below, and possibly before there is a connection; the pipe must then end its
+  // loops. Frames that it holds are invalid. `~StreamChannel` does not call it, so the destructor of a
+  // derived class must release a pipe that was not closed.
   virtual void close_pipe() = 0;
 
   // --- the pipe calls, to send ---
 
   bool has_frames() const;
-  // Whether the peer must be told something besides messages and goodbye: why a context has failed, say. Then
-  // it is worth a connection even if `status()` is not ok any more.
+  // Returns whether frames other than messages and goodbye must be sent: why a context has failed, say. Such
+  // frames are worth a connection even if `status()` is not ok any more.
   bool has_urgent_frames() const;
-  // The next frame to write, or null. It stays valid until `frame_written`; the pipe may hold several and
-  // must write them in order. Asking for the next one is what makes large messages take turns: a pipe that
-  // takes more than it can write lets a small message wait behind them.
+  // Returns the next frame to write, or null. It stays valid until `frame_written`. The pipe may hold several
+  // frames, and must write them in order. Large messages take turns at each call, so a pipe that takes more
+  // frames than it can write makes small messages wait behind them.
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
 
   // --- the pipe calls, to receive; frames in order ---
 
-  // A frame begins. Not ok: the peer broke the protocol; the channel has failed and closed the pipe.
+  // Begins a frame. If the result is not ok, the peer broke the protocol, and the channel has failed and
+  // closed the pipe.
   Status begin_frame(const FrameHeader& header);
-  // Where the next payload bytes belong, so that the pipe may read straight into place, all of it or a part;
-  // empty if they must be looked at first (reductions, control frames, drained payloads). Ask anew each time:
-  // the receive may have been cancelled meanwhile.
+  // Returns the place of the next payload bytes, so that the pipe may read straight into it, or into the
+  // first part of it. It is empty if `consume` must process the bytes (reductions, control frames, drained
+  // payloads). The pipe must ask again each time, since the receive may have been cancelled meanwhile.
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes);
-  // Hands over payload bytes from the pipe's own memory. Returns how many were taken: all of them, but no
-  // more than `payload_left`, and a reduction leaves a last incomplete element: the pipe keeps the bytes that
-  // were left, and hands them over again in front of those that come next.
+  // Takes payload bytes from the pipe's own memory, but no more than `payload_left`. Returns how many it
+  // took: all of these, except that a reduction leaves an incomplete last element. The pipe must keep the
+  // bytes of that element, and pass them again in front of those that come next.
   std::size_t consume(std::span<const std::byte> bytes);
-  // Zero: what comes next is a header. It is not zero while a frame whose payload nobody wants is drained.
+  // Returns how many bytes of the frame's payload are still to come, including a payload that is drained. If
+  // it is zero, a header comes next.
   std::size_t payload_left() const;
 
-  // The same for the payloads on side connection `side`, from 1 on, in the order in which `begin_frame` saw
-  // their headers: what has not been announced must not be read yet. A pipe without side connections calls
-  // none of these.
-  std::span<std::byte> side_direct(std::uint8_t side);
-  void side_filled(std::uint8_t side, std::size_t bytes);
-  std::size_t side_consume(std::uint8_t side, std::span<const std::byte> bytes);
-  std::size_t side_left(std::uint8_t side) const;
+  // Lets the peer announce payloads on stripes. A channel that has stripes must call it before it reads.
+  // Without this call, such an announcement breaks the protocol.
+  void accept_stripes();
+  // These do the same for the payloads on a stripe (numbered from 1), which come in the order in which
+  // `begin_frame` saw their headers. The pipe must not read payloads that have not been announced. A pipe
+  // without stripes calls none of these functions.
+  std::span<std::byte> stripe_direct(std::uint8_t stripe);
+  void stripe_filled(std::uint8_t stripe, std::size_t bytes);
+  std::size_t stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes);
+  std::size_t stripe_left(std::uint8_t stripe) const;
 
   // --- the pipe calls, at the end ---
 
-  // The pipe broke or was closed by the peer, or could not be made. After a goodbye of either side this is a
-  // clean end. Calls `close_pipe`. A pipe that cannot be written any more is read to its end first: what the
-  // peer sent before it went may be its goodbye, or say why.
+  // Ends the channel since the pipe broke, was closed by the peer, or could not be made. After a goodbye of
+  // either side this is a clean end. It calls `close_pipe`. A pipe that cannot be written any more must be
+  // read to its end first: the last frames from the peer may be its goodbye, or say why it has ended.
   void pipe_failed(const Status& why);
 
   int peer() const { return peer_; }

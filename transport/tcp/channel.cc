@@ -10,27 +10,28 @@
 namespace tutti::tcp {
 namespace {
 
-// Bytes in flight between two looks at what else there is to send: large messages take turns by frames.
+// The pipe holds about this many bytes at a time, since large messages take turns by frames.
 constexpr std::size_t hold_bytes = 256 * 1024;
-// Work for one peer before others have their turn.
+// This bounds the work for one peer before other peers have their turn.
 constexpr std::size_t write_budget = 1024 * 1024;
 constexpr std::size_t read_budget = 512 * 1024;
-// Payloads from this size on are read into place; below, one read into the scratch for many frames costs
-// less.
+// Payloads of at least this size are read into place. For smaller ones, one read of many frames into the
+// scratch buffer costs less.
 constexpr std::size_t direct_bytes = 4096;
-// Read at a time where a header is due: the payload behind a large message's header is read into place by the
-// next call, which costs less than copying it.
+// At most this much is read at once when a header is due. The next call reads the payload after a large
+// message's header into place, which costs less than copying it.
 constexpr std::size_t header_read_bytes = 16 * 1024;
-// Read behind a large payload: the next header, and a small frame perhaps. More would have to be copied.
+// This much is read after a large payload: the next header, and perhaps a small frame. More would have to be
+// copied.
 constexpr std::size_t behind_direct_bytes = 2048;
-// So many messages to a peer, without waiting for anything meanwhile, are sent at once.
+// This many messages in a row to one peer, without waiting for anything in between, are sent at once.
 constexpr unsigned sent_at_once = 2;
-// Larger messages gain nothing from leaving together.
+// Larger messages gain nothing from being sent together.
 constexpr std::size_t coalesced_bytes = 64 * 1024;
 
-// The bytes of a frame that go by the first connection.
+// Returns the bytes of a frame that go by the first connection.
 std::size_t frame_bytes(const OutgoingFrame& frame) {
-  return frame.header.size() + (frame.side == 0 ? frame.payload.size() : 0);
+  return frame.header.size() + (frame.stripe == 0 ? frame.payload.size() : 0);
 }
 
 }  // namespace
@@ -39,7 +40,9 @@ Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_ti
     : StreamChannel(peer, *context.owner, context.limits),
       context_(context),
       connect_timeout_(connect_timeout),
-      pipe_(context.io) {}
+      pipe_(context.io) {
+  accept_stripes();
+}
 
 Channel::~Channel() {
   Channel::close_pipe();
@@ -53,7 +56,7 @@ void Channel::kick() {
     if (coalescing_ && has_urgent_frames()) send_at_once();
     write_frames();
   } else if (!status().ok() && !has_urgent_frames()) {
-    pipe_failed(status());  // closed before there was a connection: nobody needs a goodbye, only a cause
+    pipe_failed(status());  // closed before there was a connection, so only the status must be set
   } else if (connector_ == nullptr) {
     start_connecting();
   }
@@ -70,7 +73,8 @@ void Channel::start_connecting() {
 }
 
 // Both sides may connect at the same time. Exactly one connection survives: the lower rank's. The higher rank
-// takes it and drops its own; the lower refuses the other's as long as its own attempt can still succeed.
+// takes it and drops its own. The lower rank refuses the other's as long as its own attempt can still
+// succeed.
 Verdict Channel::judge_incoming() const {
   if (!status().ok() && !has_urgent_frames()) return Verdict::gone;
   if (open_) return Verdict::connected;
@@ -97,8 +101,8 @@ void Channel::close_pipe() {
   open_ = false;
   context_.unwatch(pipe_.native_handle());
   pipe_.close();
-  for (auto& side : outgoing_) side->close();
-  for (auto& side : incoming_) side->close();
+  for (auto& stripe : outgoing_) stripe->close();
+  for (auto& stripe : incoming_) stripe->close();
 }
 
 void Channel::on_ready(std::uint32_t events) {
@@ -115,16 +119,16 @@ void Channel::on_ready(std::uint32_t events) {
 // --- writing ---
 
 void Channel::write_frames() {
-  // A frame that was written completes an operation, which may send the next: it is found by the loop below.
+  // A frame that was written completes an operation, which may send another message. The loop below finds it.
   if (writing_ || waits_writable_ || write_error_) return;
   writing_ = true;
   for (std::size_t budget = write_budget; open_;) {
     hold_frames();
-    write_sides();
+    write_stripes();
     if (!open_ || held_count_ == 0) break;
     coalesce();
     const std::size_t written = budget == 0 ? 0 : write_held(write_error_);
-    // Whatever the peer sent before it went is still to be read, and may tell why it went.
+    // Frames that the peer sent before the connection broke must still be read, and may tell why it broke.
     if (write_error_) break;
     if (written == 0) {
       want_writable();
@@ -149,7 +153,7 @@ void Channel::hold_frames() {
   }
 }
 
-// Returns how many bytes the socket took; zero if it is full.
+// Returns how many bytes the socket took, which is zero if it is full.
 std::size_t Channel::write_held(asio::error_code& error) {
   std::array<std::span<const std::byte>, 2 * max_held> parts;
   std::size_t count = 0;
@@ -160,7 +164,7 @@ std::size_t Channel::write_held(asio::error_code& error) {
       parts[count++] = std::span(frame.header).last(header_left);
     }
     const std::size_t payload_written = frame.written + header_left - frame.header.size();
-    if (frame.side == 0 && payload_written < frame.payload.size()) {
+    if (frame.stripe == 0 && payload_written < frame.payload.size()) {
       parts[count++] = frame.payload.subspan(payload_written);
     }
   }
@@ -185,7 +189,7 @@ void Channel::release_written(std::size_t bytes) {
   for (std::size_t i = 0; i < whole && open_; ++i) {
     OutgoingFrame& frame = *written[i];
     asked_ = has_acknowledge(frame.header);
-    if (frame.side == 0 || frame.side_written == frame.payload.size()) frame_written(frame);
+    if (frame.stripe == 0 || frame.stripe_written == frame.payload.size()) frame_written(frame);
   }
 }
 
@@ -198,10 +202,10 @@ void Channel::want_writable() {
 //
 // A rank that sends small messages to a peer one after the other and waits for nothing meanwhile (the root of
 // a broadcast, say) runs ahead of that peer. Then a segment and a wake-up for each message only cost both of
-// them time. So the third message and what follows may wait in the kernel while something is under way that
-// the peer has not read (Nagle's algorithm), and leave together when it has. Two things keep that from ever
-// costing a delayed acknowledgement: the last frame that was sent before asks the peer to acknowledge as soon
-// as it has read, and so does each that follows; and as soon as a caller on this rank waits for anything,
+// them time. So the third message and those after it may wait in the kernel while bytes are under way that
+// the peer has not read (Nagle's algorithm), and leave together when it has. Two rules prevent waits for a
+// delayed acknowledgement: the last frame that was sent before asks the peer to acknowledge as soon as it has
+// read it, and so does each frame that follows; and as soon as a caller on this rank waits for anything,
 // everything is sent at once.
 
 void Channel::count(OutgoingFrame& frame) {
@@ -217,7 +221,7 @@ void Channel::count(OutgoingFrame& frame) {
 void Channel::coalesce() {
   if (!asked_ || coalescing_) return;
   for (std::size_t i = 0; i < held_count_; ++i) {
-    if (!has_acknowledge(held_[i]->header)) return;  // taken at another poll
+    if (!has_acknowledge(held_[i]->header)) return;  // the frame was taken in an earlier poll
   }
   coalescing_ = true;
   set_nagle(pipe_.native_handle(), true);
@@ -234,17 +238,19 @@ void Channel::send_at_once() {
 
 bool Channel::poll() { return open_ && read_frames(); }
 
-// True if anything came.
+// Reads frames, and returns whether anything came.
 bool Channel::read_frames() {
   bool any = false;
-  // The kernel would not announce the rest of a TLS record again.
+  // Pending bytes must be read even beyond the budget, since the kernel would not announce the rest of a TLS
+  // record again.
   for (std::size_t budget = read_budget; open_ && (budget > 0 || pipe_.has_pending());) {
     asio::error_code error;
     std::size_t room = 0;
     const std::size_t got = read_once(error, room);
     any |= got > 0;
     if (!open_ || error == asio::error::interrupted) break;
-    // The socket is empty now, and if it is not, the driver will say so again: no need to ask.
+    // The socket is probably empty now. If it is not, the driver reports it again, so another system call is
+    // not needed.
     if (!error && got < room && !pipe_.is_encrypted()) break;
     if (error == asio::error::would_block && !write_error_) break;
     if (error == asio::error::eof) {
@@ -255,11 +261,12 @@ bool Channel::read_frames() {
     budget -= std::min(budget, got);
   }
   if (any && open_ && acknowledges_) acknowledge(pipe_.native_handle());
-  if (any && open_ && !incoming_.empty()) read_sides();
+  if (any && open_ && !incoming_.empty()) read_stripes();
   return any;
 }
 
-// Makes one system call, and handles the bytes that it brought. `room`: how many it could have brought.
+// Makes one system call, and handles the bytes that it read. `room` is set to the most bytes that it could
+// have read.
 std::size_t Channel::read_once(asio::error_code& error, std::size_t& room) {
   std::byte* const scratch = context_.scratch.get();
   if (rest_bytes_ == 0) {

@@ -10,30 +10,31 @@
 #include "transport/tcp/context.h"
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/pipe.h"
-#include "transport/tcp/side.h"
+#include "transport/tcp/stripe.h"
 
 namespace tutti::tcp {
 
-// A `Channel` moves frames over one socket, and payloads of large messages over several, where that pays.
-// They are written from the calling thread while the socket takes them, and read when the driver says so,
-// large payloads straight into place.
+// A `Channel` moves frames over one socket and, where that is faster, payloads of large messages over
+// several. The calling thread writes frames while the socket takes them. Frames are read when the driver
+// reports them, large payloads straight into place.
 class Channel final : public StreamChannel,
                       public DescriptorHandler,
                       public ConnectorEvents,
-                      public SideEvents {
+                      public StripeEvents {
  public:
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
   ~Channel() override;
 
-  // The answer to a peer that has connected to us and said hello. After `welcome` it is attached.
+  // Returns the answer to a peer that has connected to us and said hello. After `welcome`, `attach` takes the
+  // connection.
   Verdict judge_incoming() const;
   void attach(Pipe pipe);
-  // The same for a side connection.
-  Verdict judge_side(std::uint8_t number) const;
-  void attach_side(std::uint8_t number, Pipe pipe);
-  // Reads without asking first whether there is anything to read. True if there was.
+  // These do the same for a stripe.
+  Verdict judge_stripe(std::uint8_t number) const;
+  void attach_stripe(std::uint8_t number, Pipe pipe);
+  // Reads without asking first whether there is anything to read. Returns whether there was.
   bool poll();
-  // Lets the kernel send the frames that wait there.
+  // Makes the kernel send the frames that wait there.
   void send_at_once();
 
  private:
@@ -46,22 +47,22 @@ class Channel final : public StreamChannel,
   void on_connected(Pipe pipe) override { attach(std::move(pipe)); }
   void on_connect_failed(const Status& why) override { pipe_failed(why); }
 
-  void on_side_written(OutgoingFrame& frame) override;
-  void on_side_room() override;
-  void on_side_readable(IncomingSide& side) override;
-  void on_side_lost(const std::string& why) override;
+  void on_stripe_written(OutgoingFrame& frame) override;
+  void on_stripe_room() override;
+  void on_stripe_readable(IncomingStripe& stripe) override;
+  void on_stripe_lost(const std::string& why) override;
 
   void start_connecting();
   std::size_t socket_count(const Address& theirs) const;
-  void open_sides();
-  // Gives a fragment to a side connection, if it is the turn of one that has room.
+  void open_stripes();
+  // Gives a fragment to a stripe, if it is a stripe's turn and the stripe has room.
   void share_out(OutgoingFrame& frame);
-  void write_sides();
-  void read_sides();
-  void read_side(IncomingSide& side);
+  void write_stripes();
+  void read_stripes();
+  void read_stripe(IncomingStripe& stripe);
   void write_frames();
   void hold_frames();
-  // See channel.cc, "coalescing".
+  // These implement coalescing, which channel.cc explains.
   void count(OutgoingFrame& frame);
   void coalesce();
   std::size_t write_held(asio::error_code& error);
@@ -81,24 +82,24 @@ class Channel final : public StreamChannel,
 
   std::array<OutgoingFrame*, max_held> held_{};
   std::size_t held_count_ = 0;
-  bool writing_ = false;         // on the stack already
-  bool waits_writable_ = false;  // the socket is full: the driver will tell
+  bool writing_ = false;         // whether write_frames() is on the stack already
+  bool waits_writable_ = false;  // the socket is full; the driver reports when it is writable
   asio::error_code write_error_;
   std::uint64_t counted_at_ = 0;  // Channels::polls when frames were last taken
-  unsigned in_a_row_ = 0;         // small messages since then
-  bool asked_ = false;            // a frame that is to be acknowledged has left since then
+  unsigned in_a_row_ = 0;         // small messages in a row since then
+  bool asked_ = false;            // whether a frame that asks for an acknowledgement has left since then
   bool coalescing_ = false;
-  bool acknowledges_ = false;  // the last frame that came is to be acknowledged
+  bool acknowledges_ = false;  // whether the last frame that came asks for an acknowledgement
 
   // The bytes that the last read left over: a header or an element that is not complete yet.
   std::array<std::byte, frame_header_bytes> rest_{};
   std::size_t rest_bytes_ = 0;
-  std::vector<std::unique_ptr<OutgoingSide>> outgoing_;  // from the first large message on
-  std::vector<std::unique_ptr<IncomingSide>> incoming_;
-  bool sides_opened_ = false;
-  std::size_t turn_ = 0;  // whose it is to take a fragment: 0: the first connection's
+  std::vector<std::unique_ptr<OutgoingStripe>> outgoing_;  // empty until the first large message
+  std::vector<std::unique_ptr<IncomingStripe>> incoming_;
+  bool stripes_opened_ = false;
+  std::size_t turn_ = 0;  // the stripe whose turn it is to take a fragment; 0 is the first connection
 
-  bool bulk_ = false;  // large payloads are coming straight into place; a fragment's header will be next
+  bool bulk_ = false;  // large payloads are read straight into place, and a fragment's header comes next
 };
 
 }  // namespace tutti::tcp

@@ -11,10 +11,10 @@ namespace tutti::tcp {
 
 class Channel;
 
-// `Channels` lists the channels of one tcp transport, and those of them that the transport is to look at when
-// it is polled.
+// `Channels` lists the channels of one tcp transport, and which of them the transport must serve when it is
+// polled.
 struct Channels {
-  // More of them would cost more than they save.
+  // With more of them, polling would cost more than it saves.
   static constexpr std::size_t max_busy = 4;
   struct Busy {
     Channel* channel;
@@ -26,8 +26,8 @@ struct Channels {
     std::erase(coalescing, &channel);
     std::erase_if(busy, [&channel](const Busy& each) { return each.channel == &channel; });
   }
-  // Something has come by this channel, so its socket is read at every poll for a while: that saves one of
-  // two system calls, the one that asks whether there is anything to read.
+  // Makes every poll read this channel's socket for a while, since bytes have come by it. That saves one of
+  // two system calls: the one that asks whether there is anything to read.
   void expect_more(Channel& channel) {
     if (busy.size() >= max_busy) return;
     const auto same = [&channel](const Busy& each) { return each.channel == &channel; };
@@ -36,9 +36,9 @@ struct Channels {
 
   ChannelMap<Channel> by_peer;
   std::vector<Busy> busy;
-  // Frames of these may wait in the kernel: the next poll sends them (`send_at_once`).
+  // The channels whose frames may wait in the kernel. The next poll sends them (`send_at_once`).
   std::vector<Channel*> coalescing;
-  // How often the transport was polled: grows while somebody waits, and now and then otherwise.
+  // The number of polls of the transport. It grows fast while a caller waits, and slowly otherwise.
   std::uint64_t polls = 0;
 };
 

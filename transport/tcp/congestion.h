@@ -9,17 +9,17 @@
 
 namespace tutti::tcp {
 
-// `Congestion` chooses the congestion control that a connection gets from the kernel. Within a host and
-// between neighbours it does not pay to probe the path for its capacity: BBR's pacing halves the speed of
-// loopback. There it chooses Reno, where the system permits it; elsewhere it leaves the system's choice.
+// `Congestion` chooses the congestion control that a connection gets from the kernel. Within a host and on a
+// private network, probing the path for its capacity only costs time: BBR's pacing halves the speed of
+// loopback. There it chooses Reno, if the system permits it; elsewhere it keeps the system's choice.
 class Congestion {
  public:
-  // `setting`: empty, to choose as above; "system", to change nothing; or a name for all connections.
+  // `setting` is empty, to choose as above; "system", to change nothing; or a name for all connections.
   explicit Congestion(std::string setting);
 
-  // Returns the name for a socket that is about to connect to, or to listen at, `address`; empty: leave the
-  // kernel's choice. It must be set before there is a connection, since pacing that BBR has begun goes on
-  // under its successor.
+  // Returns the name for a socket that is about to connect to, or to listen at, `address`. If it is empty,
+  // the kernel's choice stays. It must be set before there is a connection, since pacing that BBR has begun
+  // continues under its successor.
   std::string choose(const asio::ip::address& address, bool same_host) const;
   // Corrects the choice for a connection that exists: an address that looks near can be far away behind a
   // tunnel, which the round trip of the handshake shows.

@@ -12,11 +12,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// 10, 20, 40, 80 ms between the rounds that must all be refused before a peer counts as dead.
+// A peer counts as dead once this many rounds are refused, with pauses of 10, 20, 40 and 80 ms between them.
 constexpr int refused_rounds_until_lost = 5;
-// As often, and 160, 320 and 640 ms, the network may say that it does not lead there.
+// A peer counts as unreachable once the network rejects this many rounds, with further pauses of 160, 320 and
+// 640 ms.
 constexpr int rejected_rounds_until_lost = 8;
-// Another connection of the same pair is on its way; this is only in case it never comes.
+// This is the pause while the peer's own connection is on its way, in case it never comes.
 constexpr milliseconds pause_for_theirs{100};
 
 constexpr const char* firewall_hint =
@@ -29,8 +30,8 @@ bool is_rejection(const asio::error_code& error) {
          error == asio::error::access_denied || error == asio::error::no_permission;
 }
 
-// The time for one attempt, for networks where packets vanish. After it the peer's own attempts get a chance,
-// see Channel::judge_incoming.
+// Returns the time for one attempt, for networks where packets vanish. When it ends, the peer's own attempts
+// get a chance (see Channel::judge_incoming).
 std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 6, milliseconds(200), milliseconds(5000));
 }
@@ -54,8 +55,8 @@ Connector::~Connector() {
 
 void Connector::start() { try_next(); }
 
-void Connector::start_side(std::uint8_t number, const asio::ip::address& local) {
-  side_ = number;
+void Connector::start_stripe(std::uint8_t number, const asio::ip::address& local) {
+  stripe_ = number;
   local_ = local;
   try_next();
 }
@@ -150,7 +151,7 @@ void Connector::greet() {
   hello.version = handshake_version;
   hello.from = static_cast<std::uint32_t>(context_.owner->rank());
   hello.to = static_cast<std::uint32_t>(peer_);
-  hello.side = side_;
+  hello.stripe = stripe_;
   hello.from_nonce = context_.address.nonce;
   hello.to_nonce = address_.nonce;
   const auto bytes = encode(hello);
@@ -161,14 +162,15 @@ void Connector::greet() {
     attempt_failed(error);
     return;
   }
-  // The peer may welcome us at any moment from now on, so this attempt is only given up with the whole.
+  // The peer may welcome us at any moment from now on, so this attempt may last until the deadline of all
+  // attempts.
   context_.timers.set(*this, deadline_);
   watch_for(EPOLLIN);
 }
 
 void Connector::read_answer() {
   asio::error_code error;
-  // Reads not a byte more than the answer: frames may follow.
+  // The read ends with the answer, since frames may follow.
   have_ += pipe_.read(std::span(answer_).subspan(have_), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) return;
   if (error) {
@@ -207,7 +209,7 @@ void Connector::judge(Verdict verdict) {
     case Verdict::wrong_version:
       return fail(Code::protocol_error, "it speaks another version of the protocol");
     case Verdict::gone:
-      return fail(Code::peer_lost, "it has left, or given us up");
+      return fail(Code::peer_lost, "it has left, or has given this rank up");
   }
 }
 
@@ -229,7 +231,7 @@ void Connector::round_failed() {
   refused_in_round_ = rejected_in_round_ = 0;
   next_endpoint_ = 0;
   if (refused_rounds_ >= refused_rounds_until_lost) {
-    fail(Code::peer_lost, "nobody listens at " + format_endpoints(address_.endpoints) + " any more");
+    fail(Code::peer_lost, "no process listens at " + format_endpoints(address_.endpoints) + " any more");
     return;
   }
   if (rejected_rounds_ >= rejected_rounds_until_lost) {
@@ -248,7 +250,7 @@ void Connector::pause(milliseconds delay) {
 void Connector::on_timer() {
   if (deadline_.expired()) {
     const std::string last = last_error_ ? ", last: " + text_of(last_error_) : ": nothing answered";
-    // Without descriptors, or without a local port.
+    // The cause is a lack of descriptors or of local ports.
     const bool scarce = is_scarcity(last_error_) || last_error_.value() == EADDRNOTAVAIL;
     fail(scarce ? Code::resource_exhausted : Code::unreachable,
          "no connection to " + format_endpoints(address_.endpoints) + " in time" + last +

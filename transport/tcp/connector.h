@@ -16,11 +16,11 @@ namespace tutti::tcp {
 
 class ConnectorEvents;
 
-// A `Connector` tries to get a connection to one peer, address by address, round after round, until it is
-// welcome or the deadline has passed. Destroying it gives up.
+// A `Connector` tries to connect to one peer, address by address, round after round, until it is welcome or
+// the deadline has passed. Its destructor gives up.
 //
-// A refused connection is not tried for long: the peer's listener existed before its address was known, so
-// nobody is there any more. When descriptors or local ports run out, later rounds may fare better.
+// Refused connections are not retried for long: the peer's listener existed before its address was known, so
+// it must have ended. When descriptors or local ports run out, later rounds may succeed.
 class Connector final : public DescriptorHandler, public Timer {
  public:
   Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
@@ -28,9 +28,10 @@ class Connector final : public DescriptorHandler, public Timer {
   ~Connector() override;
 
   void start();
-  // The same for the side connection of that number, from the address `local`.
-  void start_side(std::uint8_t number, const asio::ip::address& local);
-  // Whether an attempt is under way, so that the peer may still welcome us. Between rounds there is none.
+  // Starts connecting the stripe with that number, from the address `local`.
+  void start_stripe(std::uint8_t number, const asio::ip::address& local);
+  // Returns whether an attempt is under way, so that the peer may still welcome us. This is false between
+  // rounds.
   bool in_progress() const { return phase_ != Phase::pausing; }
 
   void on_ready(std::uint32_t events) override;
@@ -60,7 +61,7 @@ class Connector final : public DescriptorHandler, public Timer {
   const std::chrono::nanoseconds attempt_timeout_;
   ConnectorEvents& events_;
 
-  std::uint8_t side_ = 0;
+  std::uint8_t stripe_ = 0;
   asio::ip::address local_;
   Phase phase_ = Phase::pausing;
   Pipe pipe_;
@@ -77,7 +78,7 @@ class Connector final : public DescriptorHandler, public Timer {
   std::array<std::byte, answer_bytes> answer_{};
 };
 
-// `ConnectorEvents` hears once how connecting has ended. The connector may be destroyed from within.
+// `ConnectorEvents` is notified once, when connecting has ended. It may destroy the connector in the call.
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;

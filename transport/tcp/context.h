@@ -15,8 +15,8 @@ namespace tutti::tcp {
 
 // A `Context` is what the parts of one tcp transport share.
 struct Context : TransportContext {
-  // Received bytes that do not go straight into place pass through here. A channel keeps nothing in it
-  // between two calls, so one buffer serves all channels and stays in cache.
+  // Received bytes that are not read straight into place pass through the scratch buffer. A channel keeps
+  // nothing in it between two calls, so one buffer serves all channels and stays in the cache.
   static constexpr std::size_t scratch_bytes = 128 * 1024;
 
   explicit Context(const Options& from)
@@ -30,7 +30,7 @@ struct Context : TransportContext {
 
   const Options options;
   const Congestion congestion;
-  asio::io_context io{ASIO_CONCURRENCY_HINT_UNSAFE};  // never run, see socket.h
+  asio::io_context io{ASIO_CONCURRENCY_HINT_UNSAFE};  // never run; see socket.h
   Address address;                                    // ours, as published
   std::unique_ptr<std::byte[], Free> scratch;
   Channels channels;

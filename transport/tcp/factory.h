@@ -10,7 +10,8 @@
 // The tcp transport connects ranks by TCP; `create` makes it.
 namespace tutti::tcp {
 
-// Binds and listens, so that the address can be published. Nobody is answered before `start`.
+// Makes the transport, which listens at once, so that its address can be published. It answers no peer before
+// `start`.
 Result<std::unique_ptr<tutti::Transport>> create(const Options& options);
 
 }  // namespace tutti::tcp

@@ -8,8 +8,8 @@
 namespace tutti::tcp {
 namespace {
 
-// The line end shows a gateway that translates text. Two of them, since a connection to a port where nobody
-// listens any more can, on one host, be answered by itself.
+// The line end reveals a gateway that translates text. A hello and an answer have different magic numbers,
+// since a connection to a port without a listener can, on one host, be connected to itself.
 constexpr char hello_magic[magic_bytes + 1] = "tutti?\r\n";
 constexpr char answer_magic[magic_bytes + 1] = "tutti!\r\n";
 
@@ -33,7 +33,7 @@ std::array<std::byte, hello_bytes> encode(const Hello& hello) {
   store(&bytes[8], hello.version);
   store(&bytes[12], hello.from);
   store(&bytes[16], hello.to);
-  store(&bytes[20], hello.side);
+  store(&bytes[20], hello.stripe);
   store(&bytes[24], hello.from_nonce);
   store(&bytes[32], hello.to_nonce);
   return bytes;
@@ -53,8 +53,8 @@ std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> from) 
   hello.version = load<std::uint32_t>(&from[8]);
   hello.from = load<std::uint32_t>(&from[12]);
   hello.to = load<std::uint32_t>(&from[16]);
-  hello.side = load<std::uint32_t>(&from[20]);
-  if (hello.version == handshake_version && hello.side > max_sides) return std::nullopt;
+  hello.stripe = load<std::uint32_t>(&from[20]);
+  if (hello.version == handshake_version && hello.stripe > max_stripes) return std::nullopt;
   hello.from_nonce = load<std::uint64_t>(&from[24]);
   hello.to_nonce = load<std::uint64_t>(&from[32]);
   return hello;

@@ -11,12 +11,12 @@
 namespace tutti::tcp {
 namespace {
 
-constexpr int accepts_per_call = 32;  // then others have their turn
+constexpr int accepts_per_call = 32;  // bounds the work of one call
 constexpr std::chrono::milliseconds pause_when_scarce{100};
 
 }  // namespace
 
-// A connection before its hello is complete.
+// A `Stranger` is a connection before its hello is complete.
 class Listener::Stranger final : public DescriptorHandler, public Timer {
  public:
   Stranger(Listener& listener, Socket socket)
@@ -31,8 +31,8 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
     if (watching_) listener_.context_.unwatch(pipe_.native_handle());
   }
 
-  // The hello is usually here with the connection, so this looks before it watches. The stranger may be gone
-  // afterwards.
+  // Reads first and then watches, since the hello usually comes with the connection. The stranger may be
+  // destroyed when this returns.
   void listen_to() {
     if (!advance()) return;
     const Status watched = listener_.context_.watch(pipe_.native_handle(), events_, *this);
@@ -48,7 +48,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
     const std::uint32_t before = events_;
     if (advance() && events_ != before) listener_.context_.rewatch(pipe_.native_handle(), events_, *this);
   }
-  void on_timer() override { listener_.drop(*this, "it says nothing"); }
+  void on_timer() override { listener_.drop(*this, "it sent nothing in time"); }
 
   Pipe take_pipe() {
     if (watching_) listener_.context_.unwatch(pipe_.native_handle());
@@ -61,7 +61,8 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   std::list<std::unique_ptr<Stranger>>::iterator place;
 
  private:
-  // False if this stranger is gone: known by now, or dropped. Otherwise `events_` is what to wait for.
+  // Returns false if this stranger was destroyed, since it said who it is or was dropped. Otherwise `events_`
+  // are the events to wait for.
   bool advance() {
     using State = security::Guard::State;
     if (passed_) return read();
@@ -83,11 +84,11 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   bool read() {
     events_ = EPOLLIN;
     asio::error_code error;
-    // Reads not a byte more than the hello: the bytes behind it belong to the channel.
+    // The read ends with the hello, since the bytes after it belong to the channel.
     have_ += pipe_.read(std::span(bytes_).subspan(have_), error);
     if (error == asio::error::would_block || error == asio::error::interrupted) return true;
     if (error) {
-      listener_.drop(*this, "it went away");
+      listener_.drop(*this, "it closed the connection");
       return false;
     }
     if (!begins_like_hello(std::span(bytes_).first(have_))) {
@@ -156,11 +157,11 @@ void Listener::on_ready(std::uint32_t) {
       pause();
       return;
     }
-    // Anything else concerns a connection that is gone already.
+    // Any other error concerns a connection that has ended already.
   }
 }
 
-// Without this, a listener that cannot accept would keep the driver busy.
+// Stops watching for a while, since a listener that cannot accept would keep the driver busy.
 void Listener::pause() {
   context_.rewatch(acceptor_.native_handle(), 0, *this);
   context_.timers.set(*this, Deadline::after(pause_when_scarce));
@@ -180,7 +181,7 @@ void Listener::admit(Socket socket) {
 }
 
 void Listener::drop(Stranger& stranger, const char* why) {
-  if (why != nullptr) log::debug("tcp: a connection was closed before it was one of ours: ", why);
+  if (why != nullptr) log::debug("tcp: dropped an unidentified connection: ", why);
   strangers_.erase(stranger.place);
 }
 

@@ -16,9 +16,10 @@ namespace tutti::tcp {
 
 class HelloHandler;
 
-// A `Listener` accepts connections, and listens to strangers until they have proved and said who they are.
-// One that says something else, or nothing for too long, is closed. There is a limit on their number, beyond
-// which one of the largest crowd goes (core/security/crowd.h); a peer whose hello was late tries again.
+// A `Listener` accepts connections, which are strangers until they have proved and said who they are. A
+// stranger that sends something else, or nothing for too long, is closed. Their number is limited: when there
+// are too many, one of the largest crowd is closed (core/security/crowd.h). A peer whose hello was late tries
+// again.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -37,7 +38,7 @@ class Listener final : public DescriptorHandler, public Timer {
   class Stranger;
 
   void admit(Socket socket);
-  // `why` goes to the log; null if the log has it already.
+  // Closes a connection. `why` goes to the log; it is null if the log has the reason already.
   void drop(Stranger& stranger, const char* why);
   void finish(Stranger& stranger, const Hello& hello);
   void pause();
@@ -46,13 +47,13 @@ class Listener final : public DescriptorHandler, public Timer {
   Acceptor acceptor_;
   HelloHandler& handler_;
   bool watching_ = false;
-  bool scarce_ = false;  // said so already
+  bool scarce_ = false;  // whether the log has said so already
   security::Refusals refusals_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };
 
-// A `HelloHandler` hears of connections that have passed the guard and said a proper hello, as the rank that
-// they have proved to be.
+// A `HelloHandler` takes connections that have passed the guard and sent a valid hello, as the rank that they
+// have proved to be.
 class HelloHandler {
  public:
   virtual ~HelloHandler() = default;

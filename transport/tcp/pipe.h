@@ -11,8 +11,8 @@
 
 namespace tutti::tcp {
 
-// A `Pipe` is one TCP connection: its socket, and the TLS that encrypts it, if any. Its errors are those of
-// its socket.
+// A `Pipe` is one TCP connection: its socket and, if it is encrypted, its TLS. Its errors are those of its
+// socket.
 class Pipe {
  public:
   explicit Pipe(asio::io_context& io) : socket_(io) {}
@@ -26,10 +26,10 @@ class Pipe {
     socket_.close(error);
   }
 
-  // Encrypts everything from now on; null: nothing.
+  // Encrypts everything from now on, unless `tls` is null.
   void encrypt(std::unique_ptr<security::Tls> tls) { stream_.encrypt(std::move(tls)); }
 
-  // Reads into the places. If the pipe is encrypted, it fills the first place only, and no further than the
+  // Reads into `places`. If the pipe is encrypted, it fills the first place only, and no further than to the
   // end of a record.
   std::size_t read(security::ByteStream::Places places, asio::error_code& error) {
     int failure = 0;
@@ -39,7 +39,7 @@ class Pipe {
   }
   std::size_t read(std::span<std::byte> place, asio::error_code& error) { return read({&place, 1}, error); }
 
-  // Writes from at most 16 parts. Bytes that could not be written must be offered again.
+  // Writes at most 16 parts. The caller must pass bytes that could not be written again.
   std::size_t write(security::ByteStream::Parts parts, asio::error_code& error) {
     int failure = 0;
     const std::size_t written = stream_.write(native_handle(), parts, failure);
@@ -50,8 +50,8 @@ class Pipe {
     return write({&part, 1}, error);
   }
 
-  // An encrypted pipe may return less than there is from a read, and may have pending bytes that the kernel
-  // does not announce any more.
+  // A read from an encrypted pipe may return fewer bytes than there are, and leave pending bytes that the
+  // kernel does not announce again.
   bool is_encrypted() const { return stream_.is_encrypted(); }
   bool has_pending() const { return stream_.has_pending(); }
 

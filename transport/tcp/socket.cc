@@ -14,9 +14,9 @@
 namespace tutti::tcp {
 namespace {
 
-// Dead hosts are the heartbeats' business; these only see to it that no connection stays for ever. Not
-// shorter: a peer that does not read for a while (a debugger, a long computation without our thread) is not
-// dead.
+// Heartbeats detect dead hosts. These options only ensure that no connection stays for ever. The times are
+// not shorter because a peer that does not read for a while (in a debugger, or in a long computation without
+// our thread) is not dead.
 constexpr int keepalive_idle_s = 30;
 constexpr int keepalive_interval_s = 10;
 constexpr int keepalive_probes = 6;
@@ -27,7 +27,7 @@ asio::error_code last_error() { return {errno, asio::error::get_system_category(
 
 template <class T>
 void set_option(int descriptor, int level, int name, T value) {
-  // A refusal by the kernel does not matter: none of these options is needed for correctness.
+  // A refusal by the kernel is ignored, since none of these options is needed for correctness.
   static_cast<void>(setsockopt(descriptor, level, name, &value, sizeof value));
 }
 
@@ -43,7 +43,7 @@ Descriptor open_socket(const Endpoint& endpoint, const SocketSetup& setup) {
   return made;
 }
 
-// Hands the descriptor to a socket or an acceptor of Asio's, which closes it from then on.
+// Gives the descriptor to a socket or an acceptor of Asio, which owns it from then on.
 template <class AsioSocket>
 void adopt(AsioSocket& socket, const Endpoint& endpoint, Descriptor descriptor, asio::error_code& error) {
   socket.assign(endpoint.protocol(), descriptor.get(), error);
@@ -56,7 +56,7 @@ asio::error_code listen_on(Acceptor& acceptor, const Endpoint& endpoint, const S
   if (!made) return last_error();
   adopt(acceptor, endpoint, std::move(made), error);
   if (error) return error;
-  // A port of an earlier run whose connections linger may be taken; one with a living listener may not.
+  // This allows a port of an earlier run whose connections linger, but not one that has a listener.
   acceptor.set_option(Acceptor::reuse_address(endpoint.port() != 0), error);
   if (endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
   acceptor.bind(endpoint, error);
@@ -120,7 +120,7 @@ Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, const Socke
     set_option(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     static_cast<void>(::bind(descriptor, from.data(), static_cast<socklen_t>(from.size())));
   }
-  // Asio's own synchronous connect would wait. After a signal the connection goes on by itself.
+  // Asio's synchronous connect would wait. After a signal the kernel continues the connection by itself.
   const int result = ::connect(descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size()));
   error = result == 0 ? asio::error_code() : last_error();
   if (error == asio::error::interrupted) error = asio::error::in_progress;

@@ -12,7 +12,7 @@
 namespace tutti::tcp {
 namespace {
 
-// Some hundred microseconds of polling.
+// These misses take some hundred microseconds of polling.
 constexpr unsigned misses_until_idle = 1000;
 
 bool all_loopback(const std::vector<Endpoint>& endpoints) {
@@ -30,8 +30,8 @@ Result<std::uint64_t> random_number() {
   return Status(Code::internal, "tcp: the system has no random numbers");
 }
 
-// The address that peers can use instead of the one that a listener is bound to. It may ask a name server, so
-// it is called at creation only.
+// Returns the address that peers use instead of the one that a listener is bound to. It may ask a name
+// server, so it is called at creation only.
 Result<asio::ip::address> resolve(asio::io_context& io, const std::string& host) {
   asio::error_code error;
   const asio::ip::address address = asio::ip::make_address(host, error);
@@ -88,7 +88,7 @@ Status Transport::listen_on(const std::string& bind_address, const std::string& 
   return Status();
 }
 
-// Symmetrical: what is asked of the peer's addresses is asked of ours as well.
+// This is symmetrical, since our own addresses must meet the same condition as the peer's.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto address = published_by(peer);
   if (!address) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);
@@ -97,7 +97,8 @@ Status Transport::can_reach(const PeerInfo& peer) const {
   if (!all_loopback(address->endpoints) && !all_loopback(context_.address.endpoints)) return Status();
   return Status(
       Code::unreachable,
-      peer.describe() + " is on another host or network namespace, and one of us has loopback addresses only",
+      peer.describe() +
+          " is on another host or network namespace, and one of the two ranks has loopback addresses only",
       peer.rank);
 }
 
@@ -122,7 +123,7 @@ bool Transport::poll() {
   for (Channel* const channel : channels.coalescing) channel->send_at_once();
   channels.coalescing.clear();
   bool any = context_.timers.run();
-  // Backwards and by index: what a message sets off may end channels.
+  // The loop goes backwards and by index, since the callbacks of a message may remove channels.
   std::vector<Channels::Busy>& busy = channels.busy;
   for (std::size_t i = busy.size(); i-- > 0;) {
     if (i >= busy.size()) continue;
@@ -153,31 +154,32 @@ Verdict Transport::judge(const Hello& hello) {
   const auto theirs = published_by(context_.peer(from));
   if (hello.to_nonce != context_.address.nonce || !theirs || hello.from_nonce != theirs->nonce)
     return Verdict::stranger;
-  if (hello.side == 0 && context_.owner->on_incoming(from, *this) == nullptr) return Verdict::gone;
+  if (hello.stripe == 0 && context_.owner->on_incoming(from, *this) == nullptr) return Verdict::gone;
   const Channel* const channel = context_.channels.by_peer.find(from);
   if (channel == nullptr) return Verdict::gone;
-  const auto side = static_cast<std::uint8_t>(hello.side);
-  return side == 0 ? channel->judge_incoming() : channel->judge_side(side);
+  const auto stripe = static_cast<std::uint8_t>(hello.stripe);
+  return stripe == 0 ? channel->judge_incoming() : channel->judge_stripe(stripe);
 }
 
 void Transport::on_hello(const Hello& hello, Pipe pipe) {
   const Verdict verdict = judge(hello);
   if (verdict != Verdict::welcome && verdict != Verdict::wait) {
-    log::debug("tcp: refused a connection from what says it is rank ", hello.from, " (verdict ",
+    log::debug("tcp: refused a connection from a process that claims to be rank ", hello.from, " (verdict ",
                static_cast<int>(verdict), ")");
   }
   const auto answer = encode(verdict);
   asio::error_code error;
-  // The first bytes on a new connection: if there is no room for them, something is very wrong.
+  // These are the first bytes on a new connection, so there is always room for them unless the connection has
+  // failed.
   const std::size_t sent = pipe.write(std::span<const std::byte>(answer), error);
   if (verdict != Verdict::welcome || error || sent != answer.size()) return;
   tune(pipe.socket());
   context_.congestion.settle(pipe.socket(), context_.same_host(static_cast<int>(hello.from)));
   Channel& channel = *context_.channels.by_peer.find(static_cast<int>(hello.from));
-  if (hello.side == 0) {
+  if (hello.stripe == 0) {
     channel.attach(std::move(pipe));
   } else {
-    channel.attach_side(static_cast<std::uint8_t>(hello.side), std::move(pipe));
+    channel.attach_stripe(static_cast<std::uint8_t>(hello.stripe), std::move(pipe));
   }
 }
 

@@ -13,7 +13,7 @@ namespace tutti::tcp {
 // A `Transport` connects ranks by TCP, wherever they are.
 class Transport final : public tutti::Transport, public HelloHandler, public Pollable {
  public:
-  // Made by `create`.
+  // Only `create` makes transports.
   explicit Transport(const Options& options) : context_(options) {}
   ~Transport() override;
   // Binds and listens on every address of the options.

@@ -1,5 +1,5 @@
 """tutti lets a group of processes compute together. The same program is started several times; each process calls
-`init`, which returns when all are there:
+`init`, which returns when all have come:
 
     import numpy, tutti
     comm = tutti.init()
@@ -72,12 +72,12 @@ def init(
     *,
     transports: Sequence[str] = (),
 ) -> Communicator:
-    """Meets the other processes and returns the communicator of all of them; blocks until all are there.
+    """Meets the other processes and returns the communicator of all of them; blocks until all have come.
 
     `url` is "tcp://host:port", "file:///path" or "env://", the first two with ?rank=0&world_size=2 if `rank` and
     `world_size` are not given. Everything else comes from the environment: `tutti run`, torchrun, Open MPI, MPICH,
     Slurm and Kubernetes set it; with none of them the world is this process alone. `timeout`, in seconds, is for
-    meeting; when it expires, a TimeoutError names the ranks that have not come. `transports` to use, in order of preference
+    meeting; when it expires, a TimeoutError names the ranks that have not arrived. `transports` to use, in order of preference
     ("shm", "tcp"); "auto" alone: all that work here; empty: TUTTI_TRANSPORTS, else all that work here.
     """
     global _world
@@ -166,7 +166,7 @@ def _close(communicator: Communicator, *_exception: Any) -> None:
 Work.__await__ = _await
 Communicator.__enter__ = lambda communicator: communicator
 Communicator.__exit__ = _close
-# When a program ends, its communicators are closed: the others are told that it left, and did not die.
+# When a program ends, its communicators are closed, so that the others are told that it left and did not die.
 _atexit.register(_core.close_all)
 
 from .gradients import GradientReducer  # noqa: E402  (needs what is above)

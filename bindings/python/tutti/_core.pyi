@@ -22,7 +22,7 @@ class _How(TypedDict, total=False):
     algorithm: Optional[str]
 
 class ReduceOp:
-    """The operation that combines elements; a name such as "sum" does as well."""
+    """The operation that combines elements; a name such as "sum" also works."""
 
     SUM: ReduceOp
     PRODUCT: ReduceOp

@@ -37,7 +37,7 @@ class GradientReducer:
         communicator: of the ranks to average over; all of them make a reducer of the same shapes.
         shapes: of each gradient.
         dtype: of all of them, "float32" or anything that numpy.dtype takes and tutti has.
-        bucket_bytes: the bytes of one operation: smaller ones start earlier, larger ones cost less for each byte.
+        bucket_bytes: the bytes of one operation; smaller ones start earlier, larger ones cost less for each byte.
         mean: divide by the number of ranks.
     """
 
@@ -72,11 +72,11 @@ class GradientReducer:
                 bucket_of[i] = bucket
                 start += sizes[i]
         self._bucket_of = bucket_of
-        #: One array for each shape: where gradients are written, and where their means are found.
+        #: One array for each shape, to which gradients are written, and which holds their means after `wait`.
         self.gradients: Tuple["numpy.ndarray", ...] = tuple(gradients)
 
     def _group(self, sizes: Sequence[int], bucket_bytes: int) -> List[List[int]]:
-        """Consecutive indices from the last to the first, each group as large as a bucket may be."""
+        """Returns groups of consecutive indices, from the last to the first, each as large as a bucket may be."""
         groups: List[List[int]] = []
         filled = 0
         for i in reversed(range(len(sizes))):
@@ -89,7 +89,7 @@ class GradientReducer:
         return groups
 
     def ready(self, index: int) -> None:
-        """Gradient `index` is complete and must not be touched until `wait` has returned."""
+        """Says that gradient `index` is complete; it must not be touched until `wait` has returned."""
         bucket = self._bucket_of[index]
         if index not in bucket.missing:
             raise ValueError(f"gradient {index} was ready already")

@@ -22,7 +22,7 @@ struct Groups {
     const int border = larger * (least + 1);
     return rank < border ? rank / (least + 1) : larger + (rank - border) / least;
   }
-  // Whether each block of `span` groups is on one host.
+  // Returns whether each block of `span` groups is on one host.
   bool within_hosts(int span, const Topology* topology) const {
     if (topology == nullptr) return true;
     if (!topology->regular()) return false;
@@ -42,7 +42,7 @@ void follow(ScheduleBuilder& builder, int leader, const Slice& all_input, const 
   builder.recv(leader, all_output);
 }
 
-// Emits one exchange among k leaders, of whom this one is number j: all of them compute ((v0 v1) v2) ...,
+// Emits one exchange among k leaders, of which this one is number j: all of them compute ((v0 v1) v2) ...,
 // from `mine` into `result`.
 void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, const Slice& mine,
                  const Slice& result) {
@@ -65,8 +65,8 @@ void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, 
 // Recursive doubling, and for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp, "Optimization
 // of Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth, "Generalisation of
 // recursive doubling for AllReduce" (2017). In round i the leaders whose numbers differ in digit i exchange
-// their values. Cost: log_k p rounds of k-1 messages of n bytes; if p is no power of k, one round more before
-// and after.
+// their values. Cost: log_k p rounds of k-1 messages of n bytes; if p is not a power of k, one round more
+// before and after.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);
@@ -140,7 +140,7 @@ std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int g
 // Algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter by
 // recursive halving, then all-gather by recursive doubling. The nearest partners come first, so that operands
 // meet in rank order and the largest messages travel least; it does not matter which leader ends with which
-// piece. Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is no power of two, n bytes more before and
+// piece. Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is not a power of two, n bytes more before and
 // after.
 void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Groups groups(problem.size, 2);

@@ -16,10 +16,10 @@ void for_digit_runs(int p, int k, int place, int digit, Function function) {
   }
 }
 
-// Algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997): the way of a block is the number of ranks to its
-// destination. Blocks travel the base-k digits of their ways one after the other, and all blocks that share a
-// digit go in one message. Cost: ceil(log_k p) rounds of k-1 messages of about n p / k bytes, packed and
-// unpacked.
+// Algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997): each block has to travel a number of ranks to its
+// destination. Blocks travel along the base-k digits of that number one after the other, and all blocks that
+// share a digit go in one message. Cost: ceil(log_k p) rounds of k-1 messages of about n p / k bytes, packed
+// and unpacked.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -78,7 +78,7 @@ int partner_of(int rank, int round, int size) {
   return power_of_two ? rank ^ round : shifted(round, -rank, size);
 }
 
-// Every block goes straight to its destination, `window` partners at a time. In place, the outgoing block is
+// Every block goes directly to its destination, `window` partners at a time. In place, the outgoing block is
 // set aside first, since the partner's block arrives where it stands. Cost: p-1 messages, overlapping; (p-1)
 // n bytes.
 void exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning, const Blocks& sent,

@@ -31,7 +31,7 @@ void circulant_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, 
       const Slice target = span == 2 ? result : sub_slice(work, run.offset, run.count);
       builder.recv_reduce(from, sub_slice(source, run.offset, run.count), target, MessageSide::left);
     });
-    // Of an odd number of blocks one is neither sent nor combined; later rounds find it in `work`.
+    // If the number of blocks is odd, one is neither sent nor combined; later rounds find it in `work`.
     if (span == p && span % 2 == 1) {
       const int middle = shifted(r, skip - 1, p);
       builder.copy(blocks.of(all, middle), blocks.of(work, middle));

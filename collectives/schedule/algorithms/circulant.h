@@ -14,8 +14,8 @@ namespace tutti {
 void circulant_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Blocks& blocks,
                               const Slice& work, const Slice& result);
 
-// From block i in rank i's `whole` to all blocks in every rank's `whole`.
-// Cost: ceil(log2 p) rounds, (p-1)/p of the vector sent.
+// Sends block i of rank i's `whole` to every rank's `whole`, for all i. Cost: ceil(log2 p) rounds, (p-1)/p of
+// the vector sent.
 void circulant_all_gather(ScheduleBuilder& builder, const Problem& problem, const Blocks& blocks,
                           const Slice& whole);
 

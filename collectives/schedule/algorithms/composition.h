@@ -29,7 +29,7 @@ struct Position {
   std::vector<int> leaders;  // by host
 };
 
-// The same operation over `count` elements, or another kind of it, among `size` of the ranks.
+// Returns a part of the operation: a collective of `kind` over `count` elements among `size` of the ranks.
 Problem part_of(const Problem& problem, CollectiveKind kind, int rank, int size, int root,
                 std::uint64_t count);
 // Emits the steps of the algorithm of that name for such a part.
@@ -48,9 +48,9 @@ class PartCosts {
   int local_size() const { return problem_.topology->most(); }
   int hosts() const { return problem_.topology->hosts(); }
 
-  // The part that the ranks of the fullest host do, all hosts at the same time.
+  // The cost of a part within the host that has the most ranks. All hosts work at the same time.
   double within(CollectiveKind kind, std::string_view name, double elements) const;
-  // The part between hosts, by `width` ranks of each at the same time, which share the way out.
+  // The part between hosts, by `width` ranks of each at the same time, which share the host's port.
   double between(CollectiveKind kind, std::string_view name, double elements, int width) const;
 
  private:

@@ -12,15 +12,15 @@
 // chooses alike.
 namespace tutti {
 
-// A connection as it looks to one rank while many use the machine in one pattern.
+// The costs of a connection for one rank while many ranks use the machine in the same pattern.
 struct Path {
   double alpha = 0;         // as in LinkCost
-  double gap = 0;           // port seconds a message
-  double beta = 0;          // port seconds a byte, including other messages through the same port meanwhile
-  double core = 0;          // seconds a message that the cores take for all ranks that share them
-  double core_byte = 0;     // the same a byte moved
-  double combine_byte = 0;  // and a byte combined
-  double gamma = 0;         // seconds a byte combined, by a rank that has a core to itself
+  double gap = 0;           // port seconds per message
+  double beta = 0;          // port seconds per byte, including other messages through the same port
+  double core = 0;          // seconds per message that the cores take for all ranks that share them
+  double core_byte = 0;     // the same per byte moved
+  double combine_byte = 0;  // the same per byte combined
+  double gamma = 0;         // seconds per byte combined, for a rank that has a core to itself
   double handshake = 0;
   std::uint64_t eager = 0;
 
@@ -48,11 +48,11 @@ class Terms {
   int depth(int radix) const { return tree_depth(problem_.size, radix); }
   double gamma(double n) const { return model_.gamma * n * share(crowd_); }
 
-  // Every rank sends to the rank `distance` further, and receives as much.
+  // Every rank sends to the rank `distance` further, and receives the same amount.
   Path shift(int distance) const { return shift(distance, distance); }
   // The same for several messages, to ranks from `distance` on, on average `reach` further.
   Path shift(int distance, int reach) const {
-    // Where the ranks of a host do not follow each other, all of them send away.
+    // If the ranks of a host are not consecutive, all of them send to other hosts.
     const bool in_order = hosts_ > 1 && problem_.topology->regular();
     return path(hosts_ > 1, in_order ? std::min(reach, crowd_) : crowd_, distance, crowd_, 2);
   }
@@ -120,7 +120,7 @@ class Terms {
     const double near = path(false, 1, 1, crowd_, 2).arrival(n) + (combining ? model_.gamma * n : 0);
     return near + (far - near) / crowd_;
   }
-  // The rounds of circulant.h over a vector of n bytes, combining or not: up to two messages each.
+  // The rounds of circulant.h over a vector of n bytes, combining or not, with up to two messages each.
   double circulant(double n, bool combining) const {
     double seconds = 0;
     for (int span = problem_.size; span > 1; span = (span + 1) / 2) {
@@ -139,7 +139,7 @@ class Terms {
     }
     return seconds;
   }
-  // A vector of n bytes down a binomial tree by halves, or up.
+  // A vector of n bytes that is halved at each level, down or up a binomial tree.
   double halving_tree(double n) const {
     double seconds = 0;
     for (int ranks = problem_.size; ranks > 1; ranks = (ranks + 1) / 2) {

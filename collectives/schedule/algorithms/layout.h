@@ -20,7 +20,7 @@ inline Slice sub_slice(const Slice& whole, std::uint64_t offset, std::uint64_t c
 // Ranks on a circle; `shift` may be negative, by at most `size`.
 inline int shifted(int rank, int shift, int size) { return (rank + shift + size) % size; }
 
-// The k of k-nomial patterns, within what makes sense (and keeps products with p in an int).
+// The k of k-nomial patterns, limited so that it is useful and products with p fit into an int.
 inline int radix_of(const Tuning& tuning) {
   return static_cast<int>(std::clamp<std::uint32_t>(tuning.radix, 2, 64));
 }
@@ -69,7 +69,7 @@ class Segments {
   std::uint64_t unit_;
 };
 
-// `Slots` are scratch that a pipeline uses over and over. The derived dependencies make a step wait until its
+// `Slots` are scratch that a pipeline uses repeatedly. The derived dependencies make a step wait until its
 // slot is free.
 class Slots {
  public:

@@ -65,7 +65,7 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
   return terms.circulant(total_bytes(problem), true);
 }
 
-// Every block goes straight to its owner, which combines outwards from its own: with the next rank on the
+// Every block goes directly to its owner, which combines outwards from its own: with the next rank on the
 // right, then on the left, and so on, so that operands meet in rank order without waiting anywhere. Cost: p-1
 // messages, overlapping; (p-1) n bytes, (p-1) n combined.
 void pairwise(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {

@@ -25,7 +25,8 @@ void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tunin
 
 double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  // Low ranks are ahead, and their messages delay those that are due earlier: half as much again (simulator).
+  // Low ranks are ahead, and their messages delay those that are due earlier: by half of their time, in the
+  // simulator.
   double seconds = 0;
   for (int distance = 1; distance < problem.size; distance *= 2) {
     const Path path = terms.shift(distance);
@@ -42,7 +43,7 @@ void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tun
   const int p = problem.size;
   const std::uint64_t n = problem.count;
   const Slice result = output(0, n);
-  const bool relays = r > 0 && r + 2 < p;  // somebody needs more of us than our input
+  const bool relays = r > 0 && r + 2 < p;  // another rank needs more than this rank's input
   Slots arrived(builder, relays ? n : 0, 2);
   Slots held(builder, relays ? n : 0, 2);
   Slice inclusive = input(0, n);
@@ -98,7 +99,7 @@ void scan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& 
   if (r == 0) builder.copy(own, result);
 }
 
-// Here a rank's result is what arrives, and it passes that on with its own input added.
+// In this case, a rank's result is what arrives. It passes that on with its own input added.
 void exscan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int r = problem.rank;
   const bool is_last = r + 1 == problem.size;

@@ -21,7 +21,7 @@ class Operands {
   Operands(const Rounds& rounds, const Problem& problem) : rounds_(rounds), problem_(problem) {}
 
   // Combines the operands of ranks [0, last) in lane `lane` of `round`, with `mine` as this rank's own, into
-  // `out`; on the way into `spare`, which may equal `out` if that is no operand.
+  // `out`. Intermediate results go into `spare`, which may equal `out` if that is not an operand.
   void combine(ScheduleBuilder& builder, std::uint64_t round, std::uint64_t lane, int last, const Slice& mine,
                const Slice& spare, const Slice& out) const {
     const auto operand = [&](int i) {
@@ -60,7 +60,7 @@ void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const T
   });
 }
 
-// The division of a round of `count` elements: a slice a rank, aligned to cache lines.
+// The division of a round of `count` elements: one slice per rank, aligned to cache lines.
 class Deal {
  public:
   Deal(const Problem& problem, const Part& part)
@@ -303,7 +303,7 @@ void barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   for (const int peer : everybody(problem)) builder.await(peer, arrived);
 }
 
-// Whether there is room for a cache line in every area that an algorithm may want.
+// Returns whether there is room for a cache line in every area that an algorithm may want.
 bool windows(const Problem& problem) {
   return problem.window_bytes >= static_cast<std::uint64_t>(problem.size) * 4 * 64 && !problem.registered;
 }

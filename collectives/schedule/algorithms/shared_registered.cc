@@ -8,7 +8,7 @@
 
 // These are collectives on memory that all ranks have registered: nothing is copied into windows; ranks read
 // and write each other's buffers. The vote that leads here (see SharedExecutor) has told every rank that all
-// others have come, and so that their inputs are complete; one more signal tells that they may be changed
+// others have arrived, and so that their inputs are complete; one more signal tells that they may be changed
 // again.
 namespace tutti {
 namespace {
@@ -70,7 +70,7 @@ void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&)
   everybody_done(builder, problem);
 }
 
-// The same, but only the root has an output.
+// Does the same, but only the root has an output.
 void reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);

@@ -37,8 +37,8 @@ Rounds::Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOpt
   rounds_ = (options.count + round_ - 1) / round_;
   const std::uint64_t whole = options.count / round_ / rounds_per_repeat;
   if (options.repeatable && whole > 1) repeats_ = whole;
-  // This slice does not depend on which of the window this rank itself touches, so that all ranks decide
-  // alike where an operation's windows lie.
+  // This slice is the same whatever part of the window this rank itself touches, so that all ranks agree on
+  // where an operation's windows are.
   builder_.window(problem.rank, 0, std::min(rounds_, options.depth) * options.lanes * unit_);
 }
 
@@ -52,7 +52,7 @@ Slice Rounds::lane(int owner, std::uint64_t t, std::uint64_t lane, std::uint64_t
   return builder_.window(owner, (t % options_.depth * options_.lanes + lane) * unit_, count);
 }
 
-// The sources must have finished the iteration before. A reader of the area that is about to be written anew
+// The sources must have finished the iteration before. A reader of the area that is about to be written again
 // read it at most `depth - 1` iterations ago. `before` counts the signals of earlier repetitions, all of
 // which the readers must have given before their areas are used again.
 void Rounds::await(std::uint64_t t, std::uint64_t rounds, std::uint32_t before, bool repeated,

@@ -6,7 +6,7 @@
 
 #include "collectives/schedule/algorithms/layout.h"
 
-// `Rounds` is what the algorithms over windows have in common: a pipeline of rounds through the windows.
+// `Rounds` contains what the algorithms over windows share: a pipeline of rounds through the windows.
 namespace tutti {
 
 // Elements [first, first + count) of a vector.
@@ -21,7 +21,7 @@ inline Slice output(const Part& part) { return output(part.first, part.count); }
 using Ranks = std::vector<int>;
 inline Ranks nobody() { return {}; }
 inline Ranks only(int rank) { return {rank}; }
-// The others, those after this rank first, so that not all turn to the same one.
+// Returns the other ranks, those after this rank first, so that not all start with the same one.
 Ranks everybody(const Problem& problem);
 Ranks below(const Problem& problem);
 Ranks above(const Problem& problem);

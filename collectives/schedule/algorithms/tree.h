@@ -25,7 +25,7 @@ struct TreeNode {
 
 TreeNode range_tree(int rank, int size, int root, int radix);
 
-// How many levels such trees have: the least d with radix^d >= size.
+// Returns the number of levels of such trees: the least d with radix^d >= size.
 int tree_depth(int size, int radix);
 
 }  // namespace tutti

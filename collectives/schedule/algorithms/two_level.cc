@@ -6,11 +6,11 @@
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"
 
-// These algorithms are for several hosts with several ranks each. The ranks of one host do their part among
-// themselves before or after anything goes to another host, or both. Träff, Hunold, "Decomposing MPI
-// collectives for exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in
-// parallel computer networks to optimize collective operation performance" (2000). Hosts may have different
-// numbers of ranks, in any placement.
+// These algorithms are for several hosts with several ranks each. The ranks of one host exchange data among
+// themselves before or after the exchange between hosts, or both. Träff, Hunold, "Decomposing MPI collectives
+// for exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in parallel computer
+// networks to optimize collective operation performance" (2000). Hosts may have different numbers of ranks,
+// in any placement.
 namespace tutti {
 namespace {
 
@@ -109,7 +109,7 @@ void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const T
   }
 }
 
-// A reduce goes the other way round.
+// A reduce goes in reverse.
 void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const bool is_root = problem.rank == problem.root;
@@ -119,7 +119,7 @@ void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuni
   Slots sums(builder, leads && !is_root ? segments.unit() : 0, 4);
   for (std::uint64_t i = 0; i < segments.count(own); ++i) {
     const Slice mine = segments.at(own, i);
-    Slice sum{};  // for those who have none
+    Slice sum{};  // empty on ranks that hold no sum
     if (is_root) sum = output(mine.offset, mine.count);
     if (leads && !is_root) sum = sums.next(mine.count);
     {
@@ -139,7 +139,7 @@ void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuni
 
 // --- all_gather, reduce_scatter ---
 
-// The places of the hosts' blocks in the order of hosts.
+// Returns the positions of the hosts' blocks in the order of hosts.
 Blocks host_blocks(const Problem& problem) {
   std::vector<std::uint64_t> counts;
   for (int h = 0; h < problem.topology->hosts(); ++h)
@@ -147,7 +147,7 @@ Blocks host_blocks(const Problem& problem) {
   return Blocks::packed(counts);
 }
 
-// Whether the order of hosts is the order of ranks.
+// Returns whether the order of hosts is the order of ranks.
 bool in_rank_order(const Topology& topology) {
   int rank = 0;
   for (int h = 0; h < topology.hosts(); ++h) {
@@ -198,8 +198,8 @@ void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const 
   for_blocks(problem, held, all, [&](const Slice& from, const Slice& to) { builder.copy(from, to); });
 }
 
-// A reduce-scatter goes the other way round: a host's vectors are combined at its leader; the leaders
-// exchange and combine the blocks of each host, and hand them out.
+// A reduce-scatter goes in reverse: a host's vectors are combined at its leader; the leaders exchange and
+// combine the blocks of each host, and hand them out.
 void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
@@ -255,7 +255,7 @@ void leaders_barrier(ScheduleBuilder& builder, const Problem& problem, const Tun
 
 // --- costs ---
 
-// Elements of a segment and number of segments.
+// Returns the elements of a segment and the number of segments.
 std::pair<double, double> cut(const Problem& problem, const Tuning& tuning, std::uint64_t passes) {
   const Segments segments(problem, tuning, problem.count, passes);
   const auto number = std::max<std::uint64_t>(segments.count(output(0, problem.count)), 1);
@@ -283,8 +283,8 @@ double leaders_all_reduce_cost(const Problem& problem, const Tuning& tuning, con
          parts.within(CollectiveKind::broadcast, "binomial", n);
 }
 
-// The seconds of each further segment in a chain of so many ranks, if the first takes `seconds`: a segment is
-// passed on while the next comes in.
+// The seconds of each further segment in a chain of that many ranks, if the first takes `seconds`: a segment
+// is passed on while the next comes in.
 double per_hop(double seconds, int ranks) { return seconds / std::max(1, ranks - 1); }
 
 double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
@@ -298,7 +298,7 @@ double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const C
 }
 
 // The cost of three parts: each rank's block between it and its leader, the leaders' exchange, and all blocks
-// between the leader and its ranks. A reduce-scatter has them the other way round.
+// between the leader and its ranks. A reduce-scatter has them in reverse.
 double leaders_blocks_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const PartCosts parts(problem, tuning, model);
   const bool gathers = problem.kind == CollectiveKind::all_gather;

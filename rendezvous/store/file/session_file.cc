@@ -36,12 +36,12 @@ bool is_hex(std::string_view text, std::size_t digits) {
   return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
-// The lines of the text one after the other.
+// Reads the lines of the text one after the other.
 class Lines {
  public:
   explicit Lines(std::string_view text) : rest_(text) {}
 
-  // The value if the next line is "name value"; then moves on.
+  // Returns the value if the next line is "name value", and then moves on.
   std::optional<std::string_view> value_of(std::string_view name) {
     const std::size_t end = rest_.find('\n');
     const std::string_view line = rest_.substr(0, end);
@@ -119,19 +119,19 @@ Status refused(const std::string& path, const std::string& why) {
   return Status(Code::invalid_argument, "the session file " + path + " is refused and left alone: " + why);
 }
 
-// Puts the text at the path, in the place of what is there.
+// Puts the text at the path, replacing what is there.
 Status replace_file(const std::string& path, std::string_view text) {
-  // O_EXCL on a name nobody can guess: ours alone, on every file system.
+  // O_EXCL on a name that cannot be guessed makes the file ours alone on every file system.
   const std::string temporary = path + ".tmp-" + random_hex(8);
   Descriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return cannot_write(path, errno);
   int error = write_all(file.get(), text);
   struct stat info = {};
   if (error == 0 && fstat(file.get(), &info) != 0) error = errno;
-  // Some file systems give files to another user, or know no modes: the other ranks would refuse it.
+  // Some file systems give files to another user, or have no modes: the other ranks would refuse the file.
   std::string unfit = error == 0 ? why_not_ours(info) : std::string();
   if (error == 0 && unfit.empty()) unfit = why_open_to_others(info);
-  // A network file system may say only here that it could not write.
+  // A network file system may report only here that it could not write.
   if (close(file.release()) != 0 && error == 0 && errno != EINTR) error = errno;
   if (error == 0 && unfit.empty() && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error == 0 && unfit.empty()) return {};
@@ -165,7 +165,7 @@ void refresh_folder(const std::string& path) {
 // Reads the file if it is ours: an empty one, or one that begins like a session.
 Result<Secret> read_ours(const std::string& path) {
   refresh_folder(path);
-  // O_NONBLOCK: a FIFO at that path must not stop us.
+  // O_NONBLOCK is set, since a FIFO at that path must not block us.
   Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
   if (!file) return not_there(path, errno);
   struct stat info = {};

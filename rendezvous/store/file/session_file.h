@@ -11,8 +11,8 @@
 #include <tutti/status.h>
 
 // `file:///path`: the file only says where rank 0's TCP store is. Nothing is ever locked, since shared file
-// systems grant one lock to two hosts; a file appears whole, by rename, or not at all. What it says is
-// believed only as far as the store at that place confirms it with the nonce.
+// systems grant one lock to two hosts; a file appears whole, by rename, or not at all. Its content is only
+// believed if the store at that place confirms it with the nonce.
 namespace tutti::file {
 
 struct Endpoint {
@@ -21,7 +21,7 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-// `SessionText` is a text of at most `max_session_bytes`, one "name value" a line, in this order:
+// `SessionText` is a text of at most `max_session_bytes`, one "name value" per line, in this order:
 // "tutti-session 1", nonce, token, boot, endpoint (one or more), "end".
 struct SessionText {
   std::string nonce;    // of rank 0's store server, 32 hex digits
@@ -38,8 +38,9 @@ Result<SessionText> parse_session(std::string_view text);
 
 // Reads and parses. `unreachable`: there is no such file yet, or it is empty or a damaged session; it may
 // become one. `invalid_argument`: it never will. The path is a folder, its folder does not exist, or what is
-// there is not ours: it is of another user than this one and root, open to others, a link, no regular file,
-// or does not begin like a session. Nobody else may lead us to a store of theirs, and others' data stay.
+// there is not ours: it belongs to a user other than this one and root, is open to others, is a link, is not
+// a regular file, or does not begin like a session. Another user cannot lead us to a store of theirs, and
+// files with other data are kept.
 Result<SessionText> read_session(const std::string& path);
 
 // `PublishedSession` is a session file of this process, with mode 0600. Its destructor removes the file if it

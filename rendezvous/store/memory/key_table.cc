@@ -36,7 +36,8 @@ Result<std::int64_t> KeyTable::add(std::string_view key, std::int64_t delta) {
   if (const std::string* text = find(key)) {
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), sum);
     if (error != std::errc() || end != text->data() + text->size()) {
-      return Status(Code::invalid_argument, "store key '" + std::string(key) + "' holds no number to add to");
+      return Status(Code::invalid_argument,
+                    "store key '" + std::string(key) + "' does not hold a number to add to");
     }
   }
   if (__builtin_add_overflow(sum, delta, &sum)) {

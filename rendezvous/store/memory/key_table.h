@@ -11,15 +11,15 @@
 namespace tutti {
 
 // `KeyTable` is the table behind the in-process and the TCP store: the operations of `Store`, without
-// waiting. Not thread-safe. Ordered, not hashed: strangers choose the keys, and no choice of theirs makes it
-// slow.
+// waiting. Not thread-safe. It is ordered, not hashed, since strangers choose the keys and must not be able
+// to make it slow.
 class KeyTable {
  public:
-  // `max_bytes` bounds the sum of all keys and values; what would pass it is `resource_exhausted`.
+  // `max_bytes` bounds the total size of all keys and values; more is `resource_exhausted`.
   explicit KeyTable(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   Status set(std::string_view key, std::string_view value);
-  // Null if there is no such key; valid until the next change of that key.
+  // Returns null if there is no such key; valid until the next change of that key.
   const std::string* find(std::string_view key) const;
   Result<std::int64_t> add(std::string_view key, std::int64_t delta);
   Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired);

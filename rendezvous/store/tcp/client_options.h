@@ -9,10 +9,10 @@ namespace tutti::tcp {
 
 // `StoreClientOptions` are what a client of a store is made from.
 struct StoreClientOptions {
-  std::string nonce = {};  // if given, only a server with that nonce will do
+  std::string nonce = {};  // if given, the server must have that nonce
   security::SharedCredentials credentials = {};
-  int rank = -1;  // ours, if we are one
-  // Asked between attempts to connect: true ends them with `aborted`.
+  int rank = -1;  // this process's rank, if it is one
+  // Called between attempts to connect. If it returns true, they end with `aborted`.
   std::function<bool()> interrupted = {};
 };
 

@@ -26,8 +26,8 @@ using wire::StoreResponse;
 constexpr milliseconds attempt_limit{3000};
 constexpr milliseconds first_retry{10};
 constexpr milliseconds longest_retry{250};
-// An earlier job may take a moment to let go of its port. A store that asks for another token after this many
-// attempts is not such a job's.
+// An earlier job may take a moment to release its port. A store that asks for another token after this many
+// attempts does not belong to such a job.
 constexpr int most_denials = 3;
 constexpr milliseconds pause_when_denied{1000};
 
@@ -108,8 +108,8 @@ Result<std::string> Client::get(std::string_view key, Deadline deadline) {
 }
 
 Status Client::wait(std::span<const std::string> keys, Deadline deadline) {
-  // More keys than fit one request are awaited in turns. If somebody deletes keys meanwhile, they may have
-  // been there at different times.
+  // Keys that exceed one request are awaited in several requests. If another client deletes keys meanwhile,
+  // they may have been there at different times.
   for (std::size_t first = 0; first < keys.size(); first += store_wire::max_keys_per_request) {
     const std::size_t count = std::min(store_wire::max_keys_per_request, keys.size() - first);
     StoreRequest request = request_for(StoreRequest::WAIT, keys.subspan(first, count));
@@ -184,7 +184,7 @@ Status Client::set_will(std::span<const std::string> keys, std::string_view valu
 }
 
 // One round over all addresses of the host. An address that this host lacks does not end the search, since
-// another one may do (IPv6 may be off although the name service knows ::1).
+// another one may work (IPv6 may be off although the name service knows ::1).
 Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint16_t port, Deadline deadline,
                                              const StoreClientOptions& options) {
   Result<std::vector<SocketAddress>> addresses = look_up(host, port, deadline, options.interrupted);
@@ -214,7 +214,7 @@ Result<std::shared_ptr<StoreClient>> open_store(Stream stream, const SocketAddre
   Result<std::unique_ptr<StoreLink>> link = StoreLink::open(std::move(stream), address, deadline, options);
   if (!link.ok()) return link.status();
   auto client = std::make_shared<Client>(*std::move(link));
-  // A store lets nobody stay for long that has not asked for anything.
+  // A store soon drops a client that has not sent a request.
   if (const Status known = client->exists("tutti", deadline).status(); !known.ok())
     return known.code() == Code::aborted ? known : Status(Code::unreachable, known.message());
   return std::shared_ptr<StoreClient>(std::move(client));
@@ -245,7 +245,7 @@ Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std:
                 client.status().message());
     }
     if (deadline.remaining() <= backoff.pause()) {
-      // An attempt in which the time was over says less than the one before.
+      // An attempt that timed out says less than the one before.
       const Status& why = deadline.expired() && !before.ok() ? before : client.status();
       return why.with_context("no store at " + format_endpoint(host, port) + " within the time given");
     }

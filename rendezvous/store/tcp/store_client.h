@@ -15,20 +15,21 @@ namespace tutti::tcp {
 // `StoreClient` is the Store at the other end of a TCP connection to a `StoreServer`.
 //
 // It blocks, and has no thread of its own: one request at a time is on the connection, so a call that waits
-// for a key holds up the calls of other threads on the same object; connect once more for those. Once the
+// for a key blocks calls of other threads on the same object; use another client for those. Once the
 // connection is lost every call fails with `peer_lost`. In a forked child every call fails with
 // `unsupported`.
 class StoreClient : public Store {
  public:
   // The session nonce of the server, in hex: another server at the same address has another one.
   virtual std::string nonce() const = 0;
-  // The local end, which is the address of ours that routes to the store.
+  // The local address of the connection, which is this host's address on the route to the store.
   virtual SocketAddress local_address() const = 0;
 };
 
 // Resolves and connects, again and again until it works or the deadline has passed; `unreachable` then says
-// what failed last: the name, the connection, or that something else than a store answers. A store that has
-// another token than we, or one of us has none, is `unauthenticated` at once.
+// what failed last: the name, the connection, or that something other than a store answers. It is
+// `unauthenticated` at once if the store and this process have different tokens, or only one of them has a
+// token.
 Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
                                                    Deadline deadline, const StoreClientOptions& options = {});
 
@@ -36,7 +37,7 @@ Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std:
 Result<std::shared_ptr<StoreClient>> try_connect_store(const SocketAddress& address, Deadline deadline,
                                                        const StoreClientOptions& options = {});
 
-// Uses a connection that has been made, to `address`, where nothing has been said yet.
+// Uses a new connection to `address`, on which nothing has been sent yet.
 Result<std::shared_ptr<StoreClient>> open_store(store_wire::Stream stream, const SocketAddress& address,
                                                 Deadline deadline, const StoreClientOptions& options = {});
 

@@ -17,8 +17,8 @@ constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 366);
 // The time limit is for this much of a response.
 constexpr std::size_t write_step = std::size_t{1} << 20;
 
-// Requests of this size are let in also where large ones have used up what there is for them: those of ranks
-// that meet are no larger.
+// Requests up to this size are accepted even if large ones have used up the memory for requests. The requests
+// of ranks that meet are not larger.
 constexpr std::size_t small_request = std::size_t{64} << 10;
 // A buffer of this size is kept for the next request.
 constexpr std::size_t kept_buffer = 4096;
@@ -72,7 +72,7 @@ void StoreConnection::greet() {
   server_hello_.nonce = state_.nonce;
   asio::async_write(wire_, asio::buffer(&server_hello_, sizeof(server_hello_)),
                     [self = shared_from_this()](asio::error_code error, std::size_t) {
-                      // A client of another version has been told ours and can say so to its user.
+                      // A client of another version has received ours and can tell its user.
                       if (self->is_over(error) || little_endian16(self->client_hello_.version) != version)
                         return self->close();
                       self->await_request();
@@ -125,7 +125,7 @@ void StoreConnection::serve() {
   parked_.answer = [this](Frame frame) { reply(std::move(frame)); };
   Frame response = state_.service.handle(*request, parked_);
   if (response != nullptr) return reply(std::move(response));
-  // While it is parked its keys take as much.
+  // While it is parked, its keys take the same amount.
   const auto limit = static_cast<std::uint64_t>(longest_wait.count());
   park(std::chrono::milliseconds(std::min(request->wait_milliseconds(), limit)));
 }
@@ -133,7 +133,7 @@ void StoreConnection::serve() {
 void StoreConnection::park(std::chrono::milliseconds wait) {
   if (!takes_part()) stand(Standing::waiting);
   set_timer(wait, &StoreConnection::parked_expired);
-  // A client has nothing to say while it waits for a response: if it does, or closes, it is dropped.
+  // A client must be silent while it waits for a response. If it sends anything, or closes, it is dropped.
   wire_.async_await([self = shared_from_this()](asio::error_code) {
     if (self->parked_.is_parked) self->close();
   });
@@ -167,7 +167,7 @@ void StoreConnection::write(std::size_t first) {
 void StoreConnection::set_timer(std::chrono::milliseconds limit, void (StoreConnection::*action)()) {
   const std::uint64_t round = ++timer_round_;
   timer_.expires_after(limit);
-  // An expiry that was already on its way when the timer was set again belongs to an earlier round.
+  // An expiry that was already queued when the timer was set again belongs to an earlier round.
   timer_.async_wait([self = shared_from_this(), round, action](asio::error_code error) {
     if (!self->is_over(error) && round == self->timer_round_) (self.get()->*action)();
   });

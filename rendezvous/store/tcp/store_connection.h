@@ -33,14 +33,14 @@ struct ServerState {
       : options(server_options), nonce(server_nonce), service(server_options.max_bytes) {}
 };
 
-// `StoreConnection` serves one client: proof (guard.h) and greeting, then in turns: wait for a request, read
-// it, park it if need be, write the response. One timer bounds each step, and until the first request all of
-// them together. The object lives as long as the server knows it or a handler is under way.
+// `StoreConnection` serves one client: proof (guard.h) and greeting, then repeatedly: wait for a request,
+// read it, park it if need be, write the response. One timer bounds each step, and until the first request
+// all of them together. The object lives as long as the server knows it or a handler is under way.
 class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
  public:
-  // `Standing` says what the server may do with the client where room is scarce. Strangers have not made a
-  // valid request yet. Idle clients have none under way, waiting ones are parked, and both hold nothing. All
-  // others stay.
+  // `Standing` says what the server may do with the client if room is scarce. Strangers have not made a valid
+  // request yet. Idle clients have none under way, waiting ones are parked, and both hold nothing. All others
+  // stay.
   enum class Standing { stranger, idle, waiting, busy };
   using Event = std::function<void(StoreConnection&)>;
 
@@ -48,7 +48,7 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event changed, Event closed);
 
   Standing standing() const { return standing_; }
-  // Whether the client has said something that ours begin with.
+  // Returns whether the client has sent something that tutti's clients begin with.
   bool has_begun() const { return guard_.has_begun(); }
 
   void start();
@@ -56,8 +56,8 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   void close();
 
  private:
-  // Every handler asks this first: a handler that was on its way when the connection was closed comes without
-  // an error.
+  // Every handler asks this first: a handler that was already queued when the connection was closed is called
+  // without an error.
   bool is_over(asio::error_code error) const { return error || is_closed_; }
   void pass_guard();
   void read_hello();
@@ -72,10 +72,10 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   // Calls `action` after `limit`, unless the timer is set or stopped before.
   void set_timer(std::chrono::milliseconds limit, void (StoreConnection::*action)());
   void stop_timer();
-  // Sets the timer between the parts of a request. A stranger has one limit for all that it says.
+  // Sets the timer between the parts of a request. A stranger has one limit for everything that it sends.
   void await_part();
   void stand(Standing standing);
-  // True if the client holds keys or has a will, as ranks do.
+  // Returns true if the client holds keys or has a will, as ranks do.
   bool takes_part() const { return !parked_.held.empty() || !parked_.will.keys.empty(); }
   void parked_expired();
   bool is_over_budget() const;

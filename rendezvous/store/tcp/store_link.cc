@@ -23,7 +23,7 @@ using wire::StoreResponse;
 
 constexpr std::chrono::milliseconds answer_grace{1000};
 
-// A store that will never let us in is told apart from one that may, and both from the end of our patience.
+// These errors distinguish a store that will never accept this client, one that may, and a timeout.
 Status no_store(const SocketAddress& address, const Status& why) {
   if (why.code() == Code::aborted) return why;
   if (why.code() == Code::unauthenticated || why.code() == Code::mismatch)
@@ -114,7 +114,7 @@ Status StoreLink::lost(const Status& cause) const {
   return Status(Code::peer_lost, "the store at " + address_.text() + " is gone: " + cause.message());
 }
 
-// The same server has the same nonce; what answers at its address with another one never knew our keys.
+// The same server has the same nonce; a server with another nonce at its address never had our keys.
 Status StoreLink::reconnect(Deadline limit) {
   Result<Stream> stream = Stream::connect(address_, limit, options_.interrupted);
   if (!stream.ok()) return stream.status();
@@ -184,7 +184,7 @@ Result<StoreResponse> StoreLink::call(const StoreRequest& request, Deadline dead
   if (!stream_.is_open()) {
     if (Status status = reopen(deadline); !status.ok()) return status;
   }
-  // A promise counts from when it is sent: the store may know it although its answer has not come.
+  // A promise counts from when it is sent: the store may know it although its answer has not arrived.
   const bool promised = promises();
   if (request.operation() == StoreRequest::HOLD) hold_ = request;
   if (request.operation() == StoreRequest::WILL) will_ = request;

@@ -18,12 +18,12 @@
 namespace tutti::tcp {
 
 // `StoreLink` is the connection of a `StoreClient` to its server. One request at a time is on it. A request
-// that is given up half-way breaks the connection; the next one makes it anew, with the promises that the old
-// one had made for this client (`hold`, `set_will`).
+// that is given up half-way breaks the connection; the next one makes it again, with the promises that the
+// old one had made for this client (`hold`, `set_will`).
 class StoreLink {
  public:
-  // Over a connection that has been made, to `address`, where nothing has been said yet. `unreachable`: what
-  // answers there is no store that this client may use.
+  // Uses a new connection to `address`, on which nothing has been sent yet. `unreachable`: the other side is
+  // not a store that this client may use.
   static Result<std::unique_ptr<StoreLink>> open(store_wire::Stream stream, const SocketAddress& address,
                                                  Deadline deadline, const StoreClientOptions& options);
 
@@ -42,7 +42,7 @@ class StoreLink {
     std::string nonce;
   };
 
-  // The turn to use the connection.
+  // A `Turn` is the right to use the connection.
   class Turn {
    public:
     Turn(StoreLink& link, Deadline deadline);
@@ -61,7 +61,7 @@ class StoreLink {
   Status exchange(const wire::StoreRequest& request, Deadline limit, wire::StoreResponse& response);
   Status reopen(Deadline deadline);
   Status reconnect(Deadline limit);
-  // `promised`: the connection has made promises, of which the failed request may have taken back the last.
+  // `promised`: the connection has made promises. The failed request may have cancelled the last one.
   Status give_up(const Status& why, bool promised);
   Status lost(const Status& cause) const;
   Status no_answer() const;
@@ -77,7 +77,8 @@ class StoreLink {
   std::condition_variable free_;
   bool busy_ = false;
   store_wire::Stream stream_;
-  // What the abandoned connection held must not go, nor its will be done, before another one has both.
+  // The keys of the abandoned connection must not be deleted, nor its will be executed, before a new
+  // connection has both.
   store_wire::Stream abandoned_;
   wire::StoreRequest hold_;  // without keys: nothing is held
   wire::StoreRequest will_;  // without keys: there is no will

@@ -42,7 +42,7 @@ using Standing = StoreConnection::Standing;
 // A pause instead of a busy loop while the process has no descriptors left.
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr int accepts_per_turn = 64;
-// A client that has said nothing for so long makes room for others where it is scarce.
+// A client that has been silent for this long is dropped if room for others is scarce.
 constexpr std::chrono::seconds patience_when_scarce{1};
 
 struct Bound {
@@ -50,7 +50,7 @@ struct Bound {
   StoreServer::Endpoint endpoint;
 };
 
-// Ports that the kernel gives to outgoing connections are taken by chance.
+// A port in the kernel's range for outgoing connections may be taken by chance.
 std::string other_port_advice(std::uint16_t port) {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   unsigned first = 0, last = 0;
@@ -71,7 +71,7 @@ Status bind_failure(const SocketAddress& address, int error) {
                         other_port_advice(address.port()));
     case EADDRNOTAVAIL:
       return Status(Code::invalid_argument,
-                    "cannot listen on " + address.host() + ": it is no address of this host");
+                    "cannot listen on " + address.host() + ": it is not an address of this host");
     case EACCES:
       return Status(Code::invalid_argument, "cannot listen on " + where + ": not permitted");
     default:
@@ -96,7 +96,7 @@ Result<Bound> bind_one(SocketAddress address, bool both_families) {
 
 Result<Bound> bind_port(const std::string& host, std::uint16_t port) {
   if (host.empty()) {
-    // Hosts without IPv6 refuse the socket or its address, but a port in use is a port in use.
+    // Hosts without IPv6 refuse the socket or its address, but a port in use is an error.
     Result<Bound> all = bind_one(*parse_address("::", port), true);
     if (all.ok() || all.status().message().find("is in use") != std::string::npos) return all;
     return bind_one(*parse_address("0.0.0.0", port), false);
@@ -117,7 +117,7 @@ Result<Bound> bind_range(const std::string& host, std::uint16_t first, std::uint
                                               " is free on " + (host.empty() ? "this host" : host));
 }
 
-// As many connections as these quarters of the descriptors that this process may have, but at most `wanted`.
+// Returns the number of connections for these quarters of the process's descriptors, at most `wanted`.
 std::size_t most_connections(std::size_t wanted, std::size_t quarters) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
@@ -222,13 +222,14 @@ void StoreServer::Impl::accept_some(Listener& listener) {
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       if (errno != EMFILE || !make_room(true)) return pause_accepting(listener);
     }
-    // Anything else is the fate of that one connection.
+    // Other errors concern only that one connection.
   }
   await_client(listener);
 }
 
 void StoreServer::Impl::pause_accepting(Listener& listener) {
-  if (!std::exchange(scarcity_told_, true)) log::warn("the store lets nobody in: ", error_text(errno));
+  if (!std::exchange(scarcity_told_, true))
+    log::warn("the store cannot accept connections: ", error_text(errno));
   listener.pause.expires_after(accept_pause);
   listener.pause.async_wait([this, &listener](asio::error_code error) {
     if (!error) await_client(listener);
@@ -262,7 +263,7 @@ void StoreServer::Impl::adopt(int fd) {
   client->start();
 }
 
-// The rest of the room belongs to clients that take part: they wait for an answer, or hold keys as ranks do.
+// The remaining places are for active clients, which wait for an answer or hold keys as ranks do.
 bool StoreServer::Impl::make_room(bool full) {
   const auto now = std::chrono::steady_clock::now();
   for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {

@@ -144,8 +144,8 @@ void StoreService::let_go(Parked& parked) {
   if (cached_key_.starts_with(prefix)) cached_ = nullptr;
 }
 
-// A connection that was made anew has the will of the one before: only the end of the last one counts. A
-// client that takes its will back does so for all of them.
+// A connection that was made again has the will of the one before: only the end of the last one counts. A
+// client that cancels its will does so for all of them.
 Frame StoreService::handle_will(const StoreRequest& request, Parked& parked) {
   if (request.ByteSizeLong() > most_will_bytes)
     return encode(

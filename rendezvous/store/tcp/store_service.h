@@ -21,7 +21,7 @@ namespace tutti::store_wire {
 // An encoded response, length included. Shared: thousands of clients may get the same table at once.
 using Frame = std::shared_ptr<const std::string>;
 
-// `StoreService` is what the server does with requests, apart from sockets and time. Only the server's thread
+// `StoreService` carries out the server's requests, without sockets and time limits. Only the server's thread
 // uses it.
 class StoreService {
  public:
@@ -34,8 +34,8 @@ class StoreService {
     }
   };
 
-  // `Parked` is what is known of a connection: a GET or WAIT some of whose keys are missing, the prefix that
-  // it holds, and its will. The connection owns it, and must `leave` before it goes.
+  // `Parked` is the state of a connection: a GET or WAIT some of whose keys are missing, the prefix that it
+  // holds, and its will. The connection owns it, and must `leave` before it is destroyed.
   struct Parked {
     std::vector<std::string> keys;
     bool wants_values = false;
@@ -53,14 +53,14 @@ class StoreService {
   // The response; or null if the request has been parked in `parked`, whose `answer` is called once all keys
   // are there.
   Frame handle(const wire::StoreRequest& request, Parked& parked);
-  // Takes the request out of the queue, and returns the answer to one whose time is over.
+  // Removes the request from the queue, and returns the answer to a request that has timed out.
   Frame expire(Parked& parked);
   void forget(Parked& parked);
   void leave(Parked& parked);
-  // Connections that end from now on end because the server does.
+  // Tells the service that connections end from now on because the server ends.
   void stop() { wills_.clear(); }
 
-  // The sum of all responses that somebody still holds.
+  // The total size of the responses that are still held.
   std::size_t frame_bytes() const { return *frame_bytes_; }
 
  private:
@@ -73,7 +73,7 @@ class StoreService {
   Frame handle_will(const wire::StoreRequest& request, Parked& parked);
   void execute_will(Parked& parked);
   Frame handle_wait(const wire::StoreRequest& request, Parked& parked);
-  // True if all keys are there; otherwise it is parked on one that is not.
+  // Returns true if all keys are there; otherwise it is parked on one that is not.
   bool advance(Parked& parked);
   Frame values_of(const std::vector<std::string>& keys);
   void key_changed(const std::string& key);
@@ -88,7 +88,7 @@ class StoreService {
   Frame cached_;
 };
 
-// Null if the text is not an acceptable request.
+// Returns null if the text is not an acceptable request.
 std::unique_ptr<wire::StoreRequest> parse_request(const std::string& text);
 
 }  // namespace tutti::store_wire

@@ -14,7 +14,7 @@
 
 namespace tutti::store_wire {
 
-// A client's socket, encrypted perhaps: what asio::async_read and async_write need. Must outlive its
+// A client's socket, possibly encrypted, as asio::async_read and async_write need it. It must outlive its
 // handlers.
 class StoreWire {
  public:
@@ -42,7 +42,7 @@ class StoreWire {
       return stream_.write(socket_.native_handle(), part, error);
     });
   }
-  // When there is something to read.
+  // Calls the handler when there is something to read.
   template <class Handler>
   void async_await(Handler handler) {
     if (stream_.has_pending()) {

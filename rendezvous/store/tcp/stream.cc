@@ -23,8 +23,8 @@ Status lost(const char* what, int error) {
   return Status(Code::peer_lost, std::string(what) + ": " + error_text(error));
 }
 
-// Longer than the pieces of a long wait: where the other side answers, a wait is interrupted between two
-// requests, and the connection stays whole.
+// This is longer than the pieces of a long wait. So if the other side answers, a wait is interrupted between
+// two requests, and the connection remains usable.
 constexpr milliseconds interrupt_interval{500};
 
 int poll_milliseconds(Deadline deadline, bool interruptible) {
@@ -78,7 +78,7 @@ Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline,
     getsockopt(stream.socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) return cannot_connect(address, error);
   }
-  // A connect to an ephemeral port of this very host can meet itself (simultaneous open).
+  // A connection to an ephemeral port of this very host can be connected to itself (simultaneous open).
   const SocketAddress local = stream.local_address();
   if (local.port() == address.port() && local.host() == address.host())
     return cannot_connect(address, ECONNREFUSED);

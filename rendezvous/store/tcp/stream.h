@@ -16,7 +16,7 @@
 
 namespace tutti::store_wire {
 
-// Half a minute after the other host has vanished without a word, the connection fails.
+// The connection fails half a minute after the other host has vanished.
 void set_keepalive(int fd);
 
 // `Stream` is a TCP connection used by blocking calls with deadlines, from one thread at a time. It is
@@ -28,17 +28,17 @@ class Stream {
   // Takes over a connected socket that does not block.
   explicit Stream(Descriptor socket) : socket_(std::move(socket)) {}
 
-  // `unreachable` with the system's reason if the address cannot be connected to; `invalid_argument` if this
-  // host lacks the address, which is its own; `resource_exhausted` if there is no descriptor; `aborted` as
-  // below.
+  // `unreachable` with the system's reason if the address cannot be connected to; `invalid_argument` if the
+  // address is this host's own but the host lacks it; `resource_exhausted` if there is no descriptor;
+  // `aborted` as below.
   static Result<Stream> connect(const SocketAddress& address, Deadline deadline,
                                 const std::function<bool()>& interrupted = {});
 
-  // Calls that wait for the other side ask this again and again from now on, and fail with `aborted` once it
-  // says true.
+  // From now on, calls that wait for the other side call this function repeatedly, and fail with `aborted`
+  // once it returns true.
   void ask_when_waiting(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
 
-  // Both sides prove who they are before they say anything else, and may encrypt all that follows. The
+  // Both sides prove who they are before they send anything else, and may encrypt all that follows. The
   // failures are the guard's, `timeout` and `aborted`.
   Status pass(security::Guard& guard, Deadline deadline);
 
@@ -48,7 +48,7 @@ class Stream {
   // These fail with `timeout`, `peer_lost` or `aborted`.
   Status send(const void* data, std::size_t bytes, Deadline deadline);
   Status receive(void* data, std::size_t bytes, Deadline deadline);
-  // Appends to `data`, which grows as bytes arrive and not by what was announced.
+  // Appends to `data`, which grows as bytes arrive, not by the announced length.
   Status receive(std::string& data, std::size_t bytes, Deadline deadline);
 
   // The address of this end; family AF_UNSPEC if unknown.

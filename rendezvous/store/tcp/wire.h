@@ -33,9 +33,9 @@ struct ServerHello {
 static_assert(sizeof(ServerHello) == 32);
 
 inline constexpr std::size_t length_bytes = 4;
-// A key, two values of the largest size and what surrounds them.
+// The size of a request with a key and two values of the largest size.
 inline constexpr std::size_t max_frame_bytes = 2 * max_store_value_bytes + (std::size_t{64} << 10);
-// Buffers grow by this much as bytes come in, whatever length was announced.
+// Buffers grow by this much as bytes arrive, whatever length was announced.
 inline constexpr std::size_t receive_step = std::size_t{256} << 10;
 inline constexpr std::size_t max_keys_per_request = 1024;
 

@@ -21,9 +21,9 @@ namespace tutti::soak {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{2};
-constexpr int patience = 150'000;  // looks: five minutes
+constexpr int patience = 150'000;  // looks, which take five minutes
 
-// Deadlines of which none is to pass, whatever the machine does meanwhile; but those of the plan.
+// The deadlines here are so long that none passes on a slow machine. Only the plan's own deadlines may pass.
 std::vector<std::string> environment(const Episode& episode, int rank, const std::string& store) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -81,7 +81,7 @@ bool Job::dies(int number) const {
   });
 }
 
-// Looks for which a rank stays stopped: as long as the longest of its faults.
+// Returns the number of looks for which a rank may stay stopped: those of its longest fault.
 int Job::pause_of(int number) const {
   int longest = 0;
   for (const Round& round : episode_.rounds) {
@@ -91,7 +91,7 @@ int Job::pause_of(int number) const {
   return longest / static_cast<int>(between_looks.count());
 }
 
-// True once it has ended.
+// Returns whether the rank has ended.
 bool Job::look(Rank& rank) {
   if (rank.ended) return true;
   int status = 0;
@@ -147,7 +147,7 @@ std::string Job::watch() {
     longest_gap_ = std::max(longest_gap_, std::chrono::duration<double>(now - last).count());
     last = now;
   }
-  // The other ranks tell how they saw the failure, too.
+  // The other ranks have a second to report how they saw the failure.
   for (int looks = 0; failed && looks < 500; ++looks) {
     for (Rank& rank : ranks_) look(rank);
     std::this_thread::sleep_for(between_looks);

@@ -11,20 +11,20 @@
 
 namespace tutti::soak {
 
-// The processes of an episode. They stay in this process's group, so that who stops or ends that has them
-// all.
+// A `Job` is the processes of an episode. They stay in this process's group, so that a signal to the group
+// reaches them all.
 class Job {
  public:
   Job(std::uint64_t seed, const Episode& episode);
-  ~Job();  // kills who is left
+  ~Job();  // kills the processes that are left
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Looks after the ranks until all have ended, and continues those that have been stopped. Empty if all
-  // ended as planned, else what is wrong. Patience is counted in looks, so that a job that is stopped as a
-  // whole, this process included, has all of its time afterwards.
+  // Watches the ranks until all have ended, and continues those that have been stopped. Returns an empty text
+  // if all ended as planned, else what is wrong. Patience is counted in looks, so that a job that is stopped
+  // as a whole, this process included, has all of its time afterwards.
   std::string watch();
-  // For so long at a time this process did not run, at most: someone may have stopped it all.
+  // The longest time for which this process did not run: the whole machine may have been suspended.
   double longest_gap() const { return longest_gap_; }
 
  private:

@@ -86,7 +86,8 @@ struct Totals {
   }
 };
 
-// One that failed while somebody had stopped everything for longer than short deadlines are is tried again.
+// An episode is run again if it failed while the whole machine was suspended for longer than the short
+// deadlines.
 bool run(std::uint64_t seed, const Episode& episode, Totals& totals) {
   for (;;) {
     tutti::soak::Job job(seed, episode);
@@ -97,7 +98,8 @@ bool run(std::uint64_t seed, const Episode& episode, Totals& totals) {
                  problem.c_str());
     if (job.longest_gap() < 2) return false;
     ++totals.repeated;
-    std::fprintf(stderr, "all of it was stopped for %.0f s meanwhile: once more\n", job.longest_gap());
+    std::fprintf(stderr, "the whole machine was suspended for %.0f s: running the episode again\n",
+                 job.longest_gap());
   }
 }
 

@@ -9,7 +9,7 @@ namespace tutti::soak {
 
 namespace {
 
-// Without std's distributions, which differ between libraries.
+// This does not use std's distributions, which differ between libraries.
 class Dice {
  public:
   Dice(std::uint64_t seed, std::uint64_t number) : engine_(seed * 0x9e3779b97f4a7c15u + number) {
@@ -45,7 +45,7 @@ Step draw_step(Dice& dice, const std::vector<test::CollectiveCase>& cases, bool 
   return step;
 }
 
-// Of the ranks that are left; takes away those that will not be.
+// Chooses among the ranks that are left, and removes those that will not be.
 Fault draw_fault(Dice& dice, std::set<int>& left, std::size_t steps) {
   using Kind = Fault::Kind;
   constexpr std::array kinds = {Kind::kill, Kind::leave,    Kind::pair, Kind::abort,
@@ -99,7 +99,7 @@ Episode Episode::draw(std::uint64_t seed, std::uint64_t number) {
     Round round;
     const std::size_t steps = 2 + dice.below(6);
     round.fault = draw_fault(dice, left, steps);
-    // A rank that waits for a message can say neither who is late nor who calls something else.
+    // A rank that waits for a message can name neither a rank that is late nor one that makes another call.
     const bool only_collectives =
         round.fault.kind == Fault::Kind::late || round.fault.kind == Fault::Kind::disagree;
     while (round.steps.size() < steps) round.steps.push_back(draw_step(dice, cases, only_collectives));
@@ -141,7 +141,7 @@ std::string Fault::describe() const {
     case Kind::abort:
       return who + " aborts" + when;
     case Kind::late:
-      return who + " does not come to step " + std::to_string(step) + " for " + how_long;
+      return who + " does not reach step " + std::to_string(step) + " for " + how_long;
     case Kind::disagree:
       return who + " calls something else before step " + std::to_string(step);
     case Kind::stop:

@@ -7,7 +7,7 @@
 
 #include "tests/support/collective_case.h"
 
-// The plan of a soak, as data: everything is drawn from the seed, before anything runs.
+// This is the plan of a soak, as data. It is drawn from the seed before anything runs.
 namespace tutti::soak {
 
 struct Step {
@@ -25,7 +25,7 @@ struct Step {
   std::string describe() const;
 };
 
-// A fault that happens to one rank, or is caused by it, when it comes to a step.
+// A fault that happens to one rank, or that it causes, when it reaches a step.
 struct Fault {
   enum class Kind : std::uint8_t {
     none,
@@ -33,7 +33,7 @@ struct Fault {
     leave,     // the process ends without a goodbye
     pair,      // SIGKILL, and another rank dies of it while the survivors shrink
     abort,     // Communicator::abort, from another thread
-    late,      // does not come; the others' operations have `milliseconds` from that step on
+    late,      // does not call; the others' operations have `milliseconds` from that step on
     disagree,  // calls something else first
     stop,      // SIGSTOP, and SIGCONT `milliseconds` later
     delay,     // comes `milliseconds` later
@@ -53,7 +53,7 @@ struct Fault {
   std::string describe() const;
 };
 
-// Ends with a barrier, at which a communicator that was to fail has failed on every rank.
+// A round ends with a barrier. By then a communicator that is planned to fail has failed on every rank.
 struct Round {
   std::vector<Step> steps;
   Fault fault;
@@ -66,7 +66,7 @@ struct Episode {
   std::map<std::string, std::string> variables;
   std::vector<Round> rounds;
 
-  // The same for the same arguments, everywhere.
+  // Returns the same plan for the same arguments, on every machine.
   static Episode draw(std::uint64_t seed, std::uint64_t number);
   std::string describe() const;
 };

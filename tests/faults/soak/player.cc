@@ -33,7 +33,7 @@ void expect(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
 }
 
-// All are waited for, since their buffers go away; then the first failure is thrown.
+// Waits for all, since their buffers are about to be destroyed, and then throws the first failure.
 void wait_for_all(std::vector<Work>& works) {
   std::exception_ptr first;
   for (Work& work : works) {
@@ -92,7 +92,8 @@ void Player::play(const Round& round) {
   comm_.barrier({.timeout = late ? milliseconds(fault.milliseconds) : milliseconds(0)}).wait();
 }
 
-// In a thread beside the one that goes on; who is late, or says something else, waits for it.
+// Runs in a second thread while the rank goes on. A rank that is to be late, or to make another call, waits
+// for this thread.
 void Player::come_to(const Fault& fault) {
   std::this_thread::sleep_for(microseconds(fault.microseconds));
   switch (fault.kind) {
@@ -190,7 +191,7 @@ void Player::run_split(const Step& step) {
   expect(problem.empty(), problem);
 }
 
-// What failed may have been a part only, whose members then go on to learn of the whole.
+// Perhaps only a part failed, whose members then go on and learn of the failure of the whole.
 Status Player::cause() const {
   for (int i = 0; i < 20'000 && comm_.status().ok(); ++i) std::this_thread::sleep_for(milliseconds(1));
   return comm_.status();

@@ -8,11 +8,12 @@
 
 namespace tutti::soak {
 
-// One rank of an episode. Whatever is not as planned, a wrong element above all, is a std::runtime_error.
+// A `Player` is one rank of an episode. It throws std::runtime_error if anything is not as planned, such as a
+// wrong element.
 class Player {
  public:
   explicit Player(Episode episode);
-  // Until all rounds are over, or this rank's own end.
+  // Runs until all rounds are over, or this rank ends.
   void play();
 
  private:

@@ -46,7 +46,7 @@ CHILDREN = {
     "del": "forked(drop)",
     "use": "forked(use)",
     "abort": "forked(lambda: comm.abort('by the child'))",
-    "init anew": "forked(lambda: tutti.init(rank=0, world_size=1).barrier().wait())",
+    "init again": "forked(lambda: tutti.init(rank=0, world_size=1).barrier().wait())",
     "in a thread": """
 thread = threading.Thread(target=forked, args=(comm.close, 0))  # there SystemExit ends a thread only
 thread.start()

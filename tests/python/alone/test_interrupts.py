@@ -11,7 +11,7 @@ from worlds import DEADLINE_SECONDS, ENVIRONMENT, finish, places, start, start_w
 
 TELL = (pathlib.Path(__file__).parents[2] / "support" / "tell.py").read_text()
 
-# The signal comes in the one moment in which Python code runs between the failure and the program.
+# The signal arrives in the only moment in which Python code runs between the failure and the program.
 MAKING_AN_ERROR = TELL + """
 import signal, tutti.errors
 make = tutti.errors.make
@@ -116,7 +116,7 @@ def await_log(rank, text):
         assert line, "a rank ended"
 
 
-# One rank more is expected, so that the others wait for it together.
+# One more rank is expected, so that the others wait for it together.
 @pytest.mark.parametrize("interrupted", [0, 1, 2])
 @pytest.mark.parametrize("by", ["tcp", "file"])
 def test_ctrl_c_while_the_ranks_meet(interrupted, by, tmp_path):

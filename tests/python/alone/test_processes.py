@@ -51,7 +51,7 @@ def test_meeting_may_take_for_ever():
         assert finish(rank) == (0, "", "")
 
 
-# Communicators that a program still has are closed: nobody is taken for dead.
+# Communicators that a program still has are closed: no rank is taken for dead.
 def test_programs_may_just_end():
     program = "import tutti; comm = tutti.init(); comm.barrier().wait(); keep = [comm]; keep.append(keep)"
     for rank in start_world(3, program):

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 
-# Generous: what hangs fails, a slow machine does not.
+# The limit is generous: a hang fails, but a slow machine does not.
 DEADLINE_SECONDS = 600
 # Variables of launchers and of tutti are not inherited, so that a test means the same wherever it runs.
 ENVIRONMENT = {

@@ -75,7 +75,7 @@ def overlapping(comm):
 
 
 VALUE, TYPE, UNSUPPORTED = tutti.InvalidArgumentError, TypeError, tutti.UnsupportedError
-# What is called, and the exception and the words that it raises, at the call and not at `wait`.
+# Calls, each with the exception and the text that it raises, at the call and not at `wait`.
 REFUSALS = {
     "steps": (lambda c: c.all_reduce(numpy.zeros((4, 4))[:, ::2]), VALUE, "not contiguous.*ascontiguousarray"),
     "transposed": (lambda c: c.all_reduce(OnlyDLPack(numpy.zeros((4, 3)).T)), VALUE, "not contiguous"),
@@ -97,7 +97,7 @@ REFUSALS = {
     "mean of bool": (lambda c: c.scan(zeros(3, bool), op="avg"), UNSUPPORTED, "avg is not defined on bool"),
     "unknown algorithm": (lambda c: c.barrier(algorithm="magic"), VALUE, 'no algorithm "magic" for barrier; it has: '),
     "negative time": (lambda c: c.all_reduce(zeros(), timeout=-1), VALUE, "negative"),
-    "time that is no number": (lambda c: c.barrier(timeout=float("nan")), VALUE, "NaN"),
+    "time that is not a number": (lambda c: c.barrier(timeout=float("nan")), VALUE, "NaN"),
     "time as text": (lambda c: c.barrier(timeout="1s"), TYPE, None),
     "out of another size": (lambda c: c.all_reduce(zeros(3), zeros(4)), VALUE, "holds 4 elements, needs 3"),
     "out of another type": (lambda c: c.all_reduce(zeros(3), zeros(3, "int32")), VALUE, "in is float64, out is int32"),
@@ -112,7 +112,7 @@ REFUSALS = {
     "all_to_all_v": (lambda c: c.all_to_all_v(zeros(), [6], zeros(), [1] * c.size), VALUE, "in_counts has 1 entries"),
     "no such root": (lambda c: c.broadcast(zeros(), root=c.size), VALUE, "root . of . ranks"),
     "a negative root": (lambda c: c.gather(zeros(), root=-1), VALUE, "root -1 of . ranks"),
-    "a root that is no number": (lambda c: c.reduce(zeros(), root="0"), TYPE, None),
+    "a root that is not a number": (lambda c: c.reduce(zeros(), root="0"), TYPE, None),
     "gather without out": (lambda c: c.gather(zeros(), root=c.rank), VALUE, "the root needs an output"),
     "gather_v without out": (lambda c: c.gather_v(zeros(), root=c.rank), VALUE, "the root needs an output and the counts"),
     "scatter of None": (lambda c: c.scatter(None, zeros(), root=c.rank), VALUE, "the root needs an input"),
@@ -135,7 +135,7 @@ def test_wrong_arguments_raise_at_the_call(comm, name):
     call, exception, words = REFUSALS[name]
     with pytest.raises(exception, match=words):
         call(comm)
-    # It was no operation: the ranks are still in step.
+    # It was not an operation: the ranks are still in step.
     comm.barrier().wait()
 
 
@@ -160,7 +160,7 @@ def test_an_array_lives_as_long_as_its_operation(comm):
     comm.barrier().wait()
     comm.send(numpy.ones(4), peer, tag=77).wait()
     comm.barrier().wait()
-    for _ in range(10_000):  # let go of by an operation after it is over; these are with nobody else
+    for _ in range(10_000):  # an operation releases these after it is over; they have no other owner
         comm.progress()
         comm.send(numpy.ones(1), comm.rank, tag=78)
         comm.recv(numpy.zeros(1), comm.rank, tag=78).wait()

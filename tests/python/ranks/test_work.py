@@ -20,7 +20,7 @@ def test_messages(comm):
     source = (rank - 1) % size
     assert got.tolist() == [source, 7, 0]
     assert work.received == (source, source, 16)
-    comm.barrier().wait()  # who received from anybody must not get what comes later
+    comm.barrier().wait()  # a receive from any rank must not get a later message
 
 
 def test_batch(comm):

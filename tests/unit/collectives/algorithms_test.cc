@@ -99,7 +99,8 @@ TEST(ProveScan, EveryRankCount) { prove_all(CollectiveKind::scan); }
 TEST(ProveScan, EveryRankCountExclusive) { prove_all(CollectiveKind::exscan); }
 TEST(ProveBarrier, EveryRankCount) { prove_all(CollectiveKind::barrier); }
 
-// By rank, the host that it is on: regular and not, ranks of a host together and apart.
+// Returns placements: the host of each rank, regular and irregular, with the ranks of a host consecutive or
+// not.
 std::vector<std::vector<int>> placements() {
   std::vector<std::vector<int>> all = {
       {0, 0, 1, 1}, {0, 1, 0, 1},       {0, 0, 0, 1},       {0, 1, 1, 1, 1},

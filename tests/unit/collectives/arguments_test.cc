@@ -1,4 +1,5 @@
-// What is derived from a call before anything happens: its fingerprint, and the problem that algorithms see.
+// Tests what is derived from a call before anything happens: its fingerprint, and the problem that algorithms
+// see.
 
 #include "collectives/arguments.h"
 

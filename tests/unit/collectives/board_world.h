@@ -27,8 +27,8 @@ class PlainSegment final : public SharedSegment {
   std::vector<int>& rings_;
 };
 
-// The shared executors of a few ranks over one piece of memory, all of them driven by one thread: in whatever
-// order a test likes.
+// The shared executors of a few ranks over one piece of memory, all of them driven by one thread, in an order
+// that the test chooses.
 class BoardWorld {
  public:
   explicit BoardWorld(int size, std::uint64_t window_bytes = 64 * 1024);
@@ -50,14 +50,14 @@ class BoardWorld {
   SharedExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }
   // Element i of rank r's input is 1000 r + i. Lives as long as this.
   Operation& issue(int rank, CollectiveKind kind, std::uint64_t count, int root = 0, bool votes = false);
-  // Goes on until nobody can.
+  // Runs the ranks until none can go on.
   void settle();
-  // What the operation must have come to.
+  // The expected result of the operation.
   static std::vector<std::int32_t> expected(CollectiveKind kind, int rank, int size, std::uint64_t count,
                                             int root);
 
   std::span<std::byte> memory();
-  // That all ranks know; empty at first.
+  // The allocations that all ranks know; empty at first.
   AllocationTable& allocations() { return allocations_; }
   int rings(int rank) const { return rings_[static_cast<std::size_t>(rank)]; }
 

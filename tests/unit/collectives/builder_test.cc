@@ -27,7 +27,7 @@ Problem problem(CollectiveKind kind = CollectiveKind::all_reduce, bool in_place 
   return p;
 }
 
-// The steps that `step` waits for directly.
+// Returns the steps that `step` waits for directly.
 std::vector<std::uint32_t> after(const Schedule& schedule, std::uint32_t step) {
   std::vector<std::uint32_t> result;
   for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
@@ -208,7 +208,7 @@ TEST(ScheduleBuilder, FenceHoldsSendsBackUntilAllIsReceived) {
   EXPECT_THAT(after(schedule, 3), IsEmpty());
 }
 
-// What makes a pipeline: segment s + 1 comes in while segment s goes out.
+// Segment s + 1 arrives while segment s is sent, which makes a pipeline.
 TEST(ScheduleBuilder, RingIsAPipeline) {
   Problem p = problem();
   p.count = 64;

@@ -73,7 +73,7 @@ TEST(Calibration, AbsurdFiguresAreNotBelieved) {
   EXPECT_EQ(plausible(measured, {}, 20), kept);
 }
 
-// Plans are made by what rank 0 says: all refuse what cannot be, and name it.
+// Plans use the costs that rank 0 announces, so all ranks refuse impossible costs and name rank 0.
 TEST(Calibration, RankZeroIsNotBelievedEverything) {
   const CostModel usual = shipped_model("tcp");
   std::vector<CostModel> absurd;

@@ -3,7 +3,7 @@
 
 #include "tests/prove/schedule_checker.h"
 
-// The checker itself: each kind of mistake, made on purpose, must be found.
+// Tests the checker itself: it must find each kind of mistake.
 namespace tutti::test {
 namespace {
 

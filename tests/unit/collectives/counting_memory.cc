@@ -11,7 +11,7 @@ void note() { count.fetch_add(1, std::memory_order_relaxed); }
 
 std::size_t tutti::test::allocations() { return count.load(); }
 
-// Where the linker leads calls of malloc and so on to, and where they were going (--wrap).
+// The linker (--wrap) redirects calls of malloc and its relatives to __wrap_*; __real_* are the originals.
 extern "C" {
 void* __real_malloc(std::size_t bytes);                                // NOLINT
 void* __real_calloc(std::size_t items, std::size_t bytes);             // NOLINT
@@ -36,7 +36,7 @@ void* __wrap_aligned_alloc(std::size_t alignment, std::size_t bytes) {  // NOLIN
 }
 }
 
-// Every form there is: sanitizers have their own, and notice when one's memory goes to the other.
+// Every form of `new` and `delete` is replaced, since sanitizers have their own and notice a mixture.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new(std::size_t bytes) {

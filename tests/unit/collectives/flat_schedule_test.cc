@@ -54,7 +54,7 @@ TEST(FlatSchedule, DoesWhatItsScheduleDoes) {
       stepwise.flat = false;
       std::vector<std::pair<const BoardWorld::Operation*, const BoardWorld::Operation*>> pairs;
       for (int i = 0; i < 3 * size; ++i) {
-        // The last to come, another one each time, finds all that it awaits: it does not stop.
+        // The last rank, another one each time, finds all signals that it awaits, so it does not stop.
         const int rank = (i + i / size) % size;
         const std::uint64_t count = kind == Kind::barrier ? 0 : 7;
         pairs.emplace_back(&flat.issue(rank, kind, count, 1), &stepwise.issue(rank, kind, count, 1));

@@ -5,13 +5,13 @@
 
 #include "tests/unit/collectives/board_world.h"
 
-// Where registered memory lies, and that others' word for it is not taken.
+// Tests where registered memory is found, and that the claims of other ranks about it are checked.
 namespace tutti::test {
 namespace {
 
 class GroupMemoryTest : public testing::Test {
  protected:
-  // What one of three ranks has of an allocation.
+  // Returns one of three ranks' handle of an allocation.
   std::shared_ptr<GroupMemory> map(int rank) {
     return std::make_shared<GroupMemory>(std::make_unique<PlainSegment>(memory_, rings_), rank, parts_);
   }
@@ -76,7 +76,7 @@ TEST_F(GroupMemoryTest, StaysUntilAllHaveLetGo) {
   table.add(mine);
   mine->release();
   map(1)->release();
-  table.add(map(0));  // drops what nobody uses any more
+  table.add(map(0));  // drops mappings that are no longer used
   EXPECT_NE(table.resolve(0, {1, 0, 1}), nullptr);
   map(2)->release();
   EXPECT_TRUE(mine->released_by_all());
@@ -116,7 +116,7 @@ TEST(Shortage, CountsWhoSharesAHostOrAControlGroup) {
   EXPECT_EQ(shortage->rank, 2);
   EXPECT_EQ(shortage->wanted, 61u);
   EXPECT_EQ(shortage->limit, 60u);
-  // Nothing is known, and yet addresses have an end.
+  // No limit is known, but addresses are still limited.
   for (AllocationVote& vote : votes) vote = {none / 8, {none, none, 0}};
   EXPECT_FALSE(find_shortage(votes, topology));
   for (AllocationVote& vote : votes) vote.bytes = none;

@@ -16,7 +16,7 @@ namespace {
 using test::MemberWorld;
 
 constexpr std::uint64_t window_bytes = 4096;
-using Elements = std::array<std::int32_t, 2>;
+using Pair = std::array<std::int32_t, 2>;
 
 struct Memory {
   struct alignas(4096) Page {
@@ -49,10 +49,10 @@ struct Regular : MemberWorld {
     problem.window_bytes = window_bytes;
     return problem;
   }
-  Call call(Elements& elements) const {
+  Call call(Pair& elements) const {
     return {.kind = CollectiveKind::broadcast, .in = elements, .out = elements};
   }
-  // As if such a broadcast had just been carried out.
+  // Acts as if such a broadcast had just been carried out.
   void form() {
     const Problem problem = problem_of(members.rank(), 2);
     const Algorithm* const algorithm = find_algorithm(CollectiveKind::broadcast, "shared");
@@ -63,18 +63,18 @@ struct Regular : MemberWorld {
     habits.form(operation, problem);
     operation.release();
   }
-  bool attempt(Elements& elements, Work& work, std::uint64_t count = 2) {
+  bool attempt(Pair& elements, Work& work, std::uint64_t count = 2) {
     const Fingerprint print{.kind = CollectiveKind::broadcast, .type = DataType::int32, .count = count};
     return habits.attempt(call(elements), problem_of(members.rank(), count), print, {}, work);
   }
-  bool repeat(Elements& elements, Work& work) { return habits.repeat(call(elements), {}, work); }
+  bool repeat(Pair& elements, Work& work) { return habits.repeat(call(elements), {}, work); }
   void advance() {
     const DriverGuard guard(driver);
     shared.executor()->advance();
   }
 
   AllocationTable allocations;
-  Elements elements{};
+  Pair elements{};
   Habits habits{parts, *this};
 };
 
@@ -83,7 +83,7 @@ struct HabitsOfTwo : testing::Test {
     root.form();
     leaf.form();
   }
-  // A first broadcast, for which the leaf comes too early.
+  // A first broadcast, which the leaf calls too early.
   void broadcast_once() {
     Work sent, received;
     root.elements = {1, 2};
@@ -140,7 +140,7 @@ TEST_F(HabitsOfTwo, TheSameCallIsRepeatedInPassing) {
 
 TEST_F(HabitsOfTwo, OtherBuffersAreNoRepetitionButTheSameProblem) {
   broadcast_once();
-  Elements others = {3, 4};
+  Pair others = {3, 4};
   Work work;
   EXPECT_FALSE(root.repeat(others, work));
   EXPECT_TRUE(root.attempt(others, work));

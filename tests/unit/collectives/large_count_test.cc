@@ -21,7 +21,7 @@ void divide(Slice& slice, std::uint64_t unit) {
   slice.count /= unit;
 }
 
-// Divides all offsets and counts by what they have in common, which is returned.
+// Divides all offsets and counts by their greatest common divisor, which it returns.
 std::uint64_t shrink(std::vector<Schedule>& schedules, std::uint64_t count) {
   std::uint64_t unit = count;
   for (const Schedule& schedule : schedules) {
@@ -121,7 +121,7 @@ TEST(LargeCounts, StepsStayBoundedForManyRanks) {
   }
 }
 
-// What goes through windows repeats a few rounds, as often as it takes: 40 bits of an operation's phase say
+// Operations through windows repeat a few rounds as often as needed: 40 bits of an operation's phase say
 // which operation, 24 count its signals.
 TEST(LargeCounts, SharedSchedulesRepeatThemselves) {
   for (const Algorithm& algorithm : algorithms()) {

@@ -18,7 +18,7 @@
 
 namespace tutti::test {
 
-// A control plane that keeps what it is told to send.
+// A control plane that records what it should send.
 class PaperPlane final : public ControlPlane {
  public:
   struct Letter {

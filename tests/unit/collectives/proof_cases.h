@@ -4,7 +4,7 @@
 
 #include "tests/prove/schedule_checker.h"
 
-// What the proofs of algorithms go through.
+// The cases that the proofs of algorithms go through.
 namespace tutti::test {
 
 // What an operation may ask for besides its kind.
@@ -19,7 +19,7 @@ struct Variant {
 std::vector<Variant> variants_for(const Algorithm& algorithm);
 // The first, the last, one in the middle; 0 for kinds without a root.
 std::vector<int> roots_for(CollectiveKind kind, int size);
-// Whether one side holds a block of every rank, so that counts multiply with p.
+// Returns whether one side holds a block of every rank, so that counts multiply with p.
 bool has_blocks(CollectiveKind kind);
 
 }  // namespace tutti::test

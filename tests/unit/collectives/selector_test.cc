@@ -37,7 +37,7 @@ TEST(Selector, AllReduce) {
     EXPECT_EQ(chosen(CollectiveKind::all_reduce, size, 256 * KiB), "rabenseifner");
     EXPECT_EQ(chosen(CollectiveKind::all_reduce, size, 256 * MiB), "ring");
   }
-  // Folding costs a vector each way; the circulant graph does not fold.
+  // Folding costs a vector in each direction; the circulant graph does not fold.
   EXPECT_EQ(chosen(CollectiveKind::all_reduce, 7, 256 * KiB), "circulant");
 }
 
@@ -84,8 +84,7 @@ TEST(Selector, SeveralHosts) {
   EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 16 * MiB, Topology::regular(2, 4)), "two_level");
   EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 16 * MiB, in_turn), "two_level");
   EXPECT_EQ(chosen_for(CollectiveKind::barrier, 0, in_turn), "leaders");
-  // Where ranks of a host follow each other, the near rounds of a power of two stay within hosts by
-  // themselves.
+  // If the ranks of a host are consecutive, the near rounds of a power of two stay within hosts anyway.
   EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 8, Topology::regular(4, 4)), "recursive_doubling");
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t line = 64;
 
-// Windows in which an algorithm just has room.
+// Returns windows that are just large enough for an algorithm.
 std::uint64_t smallest(int size) { return static_cast<std::uint64_t>(size) * 4 * line; }
 
 Problem shape(const Algorithm& algorithm, int size, std::uint32_t element_size, std::uint64_t window_bytes) {
@@ -23,7 +23,7 @@ Problem shape(const Algorithm& algorithm, int size, std::uint32_t element_size, 
 }
 
 // Elements that one round covers: known from the repetition that a long vector is given, which is of 64
-// rounds. What has no repetition works in rounds of some other size; this one is as good as any.
+// rounds. A schedule without a repetition uses rounds of some other size, for which any value will do.
 std::uint64_t round_of(const Algorithm& algorithm, Problem problem) {
   problem.count = 1 << 20;
   const std::vector<std::uint64_t> none(static_cast<std::size_t>(problem.size));
@@ -99,7 +99,7 @@ TEST(ProveSharedMoves, Gather) { prove_all(CollectiveKind::gather); }
 TEST(ProveSharedMoves, Scatter) { prove_all(CollectiveKind::scatter); }
 TEST(ProveSharedMoves, Barrier) { prove_all(CollectiveKind::barrier); }
 
-// On registered memory; windows serve as scratch only, and may be smaller than a piece.
+// These algorithms work on registered memory. Windows are only scratch, and may be smaller than a piece.
 TEST(ProveRegistered, EveryKind) {
   std::uint32_t seed = 0;
   int proved = 0;

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// The checker of shared schedules: each kind of mistake, made on purpose, must be found, in whatever order
-// the ranks happen to run.
+// Tests the checker of shared schedules: it must find each kind of mistake, in whatever order the ranks
+// happen to run.
 namespace tutti::test {
 namespace {
 
@@ -43,7 +43,7 @@ std::vector<Schedule> build(const char* name, const ScheduleCase& test) {
   return schedules;
 }
 
-// What is found with every one of a few seeds.
+// Checks that the fault is found with each of a few seeds.
 template <class Matcher>
 void expect_found(const std::vector<Schedule>& schedules, const ScheduleCase& test, const Matcher& error) {
   for (std::uint32_t seed = 1; seed <= 20; ++seed) {
@@ -79,12 +79,12 @@ TEST(SharedChecker, FindsARace) {
 
 TEST(SharedChecker, FindsADeadlock) {
   expect_found(exchange({.signal = false}), pair_case(),
-               "rank 0 step 2: awaits signal #1 of rank 1, which has given 0 and gives no more");
+               "rank 0 step 2: awaits signal #1 of rank 1, which has given 0 and will give no more");
   const auto each_other = emit_two(pair_case(), [](ScheduleBuilder& builder, int, int peer) {
     builder.await(peer, 1);
     builder.signal();
   });
-  expect_found(each_other, pair_case(), HasSubstr("gives no more"));
+  expect_found(each_other, pair_case(), HasSubstr("will give no more"));
 }
 
 TEST(SharedChecker, FindsAWrongResult) {
@@ -114,14 +114,14 @@ TEST(SharedChecker, FindsWhatIsOverwrittenTooEarly) {
         }
         builder.copy({BufferId::input, 0, 2}, half);
         builder.signal();
-        builder.copy({BufferId::input, 2, 2}, half);  // who says that it was read?
+        builder.copy({BufferId::input, 2, 2}, half);  // nothing says that it was read
         builder.signal();
         builder.copy(in, out);
       });
   expect_found(schedules, shared_case(CollectiveKind::broadcast, 2, 4), HasSubstr("races with"));
 }
 
-// Takes the `n`-th step of a kind away; false if there is none.
+// Removes the `n`-th step of a kind; returns false if there is none.
 bool remove(Schedule& schedule, StepKind kind, std::size_t n) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     if (schedule.steps[i].kind != kind || n-- != 0) continue;
@@ -131,8 +131,8 @@ bool remove(Schedule& schedule, StepKind kind, std::size_t n) {
   return false;
 }
 
-// Algorithms without one of their awaits or copies: none is there without need. (Where a repetition starts,
-// some are.)
+// Removes one await or copy from algorithms: each of them is needed. (Only at the start of a repetition some
+// are not.)
 TEST(SharedChecker, FindsEveryMissingStep) {
   struct Victim {
     CollectiveKind kind;
@@ -201,7 +201,7 @@ TEST(SharedChecker, FindsRanksThatLeaveTooEarly) {
     auto hasty = right;  // the root: its memory is read or written by all
     while (remove(hasty[0], StepKind::await, 0)) {
     }
-    expect_found(hasty, test, HasSubstr("memory of rank 0 when that has left"));
+    expect_found(hasty, test, HasSubstr("memory of rank 0 after that rank has left"));
   }
 }
 
@@ -209,17 +209,18 @@ TEST(SharedChecker, FindsMemoryOutOfReach) {
   ScheduleCase test = registered_case(CollectiveKind::broadcast);
   auto schedules = build("registered", test);
   test.base.registered = false;
-  expect_found(schedules, test, HasSubstr("memory that is not shown"));
+  expect_found(schedules, test, HasSubstr("memory that its owner has not shared"));
   test.base.registered = true;
   for (Step& step : schedules[2].steps) step.left.owner = step.left.owner == 0 ? 1 : step.left.owner;
-  expect_found(schedules, test, HasSubstr("memory that is not shown"));  // who has no input shows none
+  expect_found(schedules, test,
+               HasSubstr("memory that its owner has not shared"));  // a rank without input shares none
 }
 
 TEST(SharedChecker, FindsWindowsUsedWrongly) {
   ScheduleCase test = pair_case();
   auto schedules = exchange({});
   test.base.window_bytes = 15;
-  expect_found(schedules, test, "more than the windows is used");
+  expect_found(schedules, test, "the schedule uses more than the windows hold");
   schedules[1].window_count = 8;
   expect_found(schedules, pair_case(), HasSubstr("do not agree"));
   const auto outside = emit_two(pair_case(), [](ScheduleBuilder& builder, int rank, int) {
@@ -242,7 +243,8 @@ TEST(SharedChecker, FindsABarrierThatLetsGoEarly) {
   for (std::size_t n = 0; n < 2; ++n) {
     auto broken = right;
     ASSERT_TRUE(remove(broken[1], StepKind::await, n));
-    // Hearing of a rank from another one is not enough to await, but it is enough to know.
+    // A rank may hear of another one through a third, which does not replace an await but counts as having
+    // heard of it.
     EXPECT_THAT(check_shared_schedules(broken, test, false, 1), HasSubstr("without having heard"));
   }
 }

@@ -6,7 +6,8 @@
 
 #include "tests/unit/collectives/board_world.h"
 
-// Operations of ranks that share memory, one thread playing all ranks: each order of events can be had.
+// Tests operations of ranks that share memory. One thread plays all ranks, so every order of events is
+// possible.
 namespace tutti::test {
 namespace {
 
@@ -71,7 +72,7 @@ TEST(SharedExecutor, WhateverTheOrder) {
   }
 }
 
-// A root needs nobody to read what it has written: until its slots, or its pages, are used up.
+// A root does not wait for its data to be read, until its slots, or its pages, are used up.
 void run_ahead(std::uint64_t count, std::size_t room) {
   BoardWorld world(2);
   std::vector<const BoardWorld::Operation*> roots;
@@ -150,7 +151,7 @@ TEST(SharedExecutor, OnlySleepersAreRung) {
   world.issue(0, Kind::all_reduce, 10);
   world.issue(1, Kind::all_reduce, 10);
   EXPECT_EQ(world.rings(0), 0);
-  // What has come in the meantime is seen in time.
+  // Data that arrived in the meantime is seen in time.
   EXPECT_TRUE(world.executor(0).prepare_sleep());
   world.executor(0).cancel_sleep();
   world.settle();
@@ -166,7 +167,7 @@ TEST(SharedExecutor, OnlySleepersAreRung) {
   EXPECT_EQ(world.rings(0), rung);
 }
 
-// By whoever votes last, before that rank does its work: its end would ring as well.
+// The rank that votes last rings before it does its work, since the end of its work would ring as well.
 TEST(SharedExecutor, WhoWaitsForVotesIsRungAtOnce) {
   BoardWorld world(2);
   world.issue(0, Kind::all_reduce, many_rounds, 0, true);
@@ -190,7 +191,7 @@ TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   EXPECT_EQ(second.told, 1);
 }
 
-// Two roots await nobody; by the time that a slot is used anew, at the latest, the calls have been compared.
+// Two roots wait for no rank. The calls are compared before a slot is used again at the latest.
 TEST(SharedExecutor, TwoRootsAreAMismatch) {
   BoardWorld world(2);
   const auto& zero = world.issue(0, Kind::broadcast, 5, 0);
@@ -205,7 +206,7 @@ TEST(SharedExecutor, TwoRootsAreAMismatch) {
   EXPECT_EQ(one.status.peer(), 0);
 }
 
-// What is called again and again is compared a few calls at a time, and when there is nothing else to do.
+// Repeated calls are compared a few at a time, and when there is nothing else to do.
 TEST(SharedExecutor, RepeatedCallsAreComparedLater) {
   BoardWorld world(2);
   for (int i = 0; i < 3; ++i) world.issue(0, Kind::broadcast, 5, 0);
@@ -269,7 +270,7 @@ bool somebody_was_told(const Issued& issued) {
   return false;
 }
 
-// In random order, until somebody is told or nobody can go on.
+// Runs the ranks in random order, until one is told of a mismatch or none can go on.
 Issued play(BoardWorld& world, const Disagreement& plan, std::mt19937& random) {
   Issued issued(static_cast<std::size_t>(world.size()));
   for (int idle = 0; idle < 1000; ++idle) {
@@ -288,7 +289,8 @@ Issued play(BoardWorld& world, const Disagreement& plan, std::mt19937& random) {
   return issued;
 }
 
-// Whatever the order of events, somebody is told, and nobody takes what was not meant for its call.
+// In any order of events a rank is told of the mismatch, and no rank takes data that was not meant for its
+// call.
 TEST(SharedExecutor, OneCallThatDiffersIsToldApart) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     std::mt19937 random(seed);
@@ -321,7 +323,7 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
       for (std::byte& byte : world.memory().first(world.memory().size() - 3 * 64 * 1024)) {
         byte = static_cast<std::byte>(random());
       }
-      // Phases that look right, so that what stands beside them is read.
+      // These phases look valid, so that the data next to them is read.
       for (int rank = 1; rank < 3; ++rank) {
         for (int number = 1; number <= numbers; ++number) {
           board.slot(rank, static_cast<std::uint64_t>(number))
@@ -349,7 +351,7 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
   }
 }
 
-// Another rank's count is looked at again only when it must be: its line of cache is in use there.
+// Another rank's count is only read again when necessary, since that rank uses its line of cache.
 TEST(Board, WhatAllHaveFinishedIsRemembered) {
   BoardWorld world(3);
   Board& board = world.executor(0).board();
@@ -362,8 +364,8 @@ TEST(Board, WhatAllHaveFinishedIsRemembered) {
   EXPECT_FALSE(board.all_finished(8));
 }
 
-// A rank's own vote stands in memory that the others can write to. By what they make of it, it is to use a
-// form of the operation that it does not have.
+// The others can write to the memory that holds a rank's own vote. Here they change it so that the rank would
+// use a form of the operation that it does not have.
 TEST(SharedExecutor, AForgedVoteFailsTheOperation) {
   BoardWorld world(3);
   constexpr std::uint64_t count = 1000;

@@ -164,7 +164,7 @@ TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
   }
 }
 
-// What docs/scaling.md draws beyond the reach of events.
+// The closed forms that docs/scaling.md shows where simulation is too slow.
 TEST(Simulator, ClosedFormsOfHundredsOfRanksAreWithinAFactorOfTwo) {
   constexpr double factor = 2.0;
   const Selector selector = Selector::create(CostModel{}, "").take();

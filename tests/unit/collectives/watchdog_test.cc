@@ -14,17 +14,17 @@ namespace {
 using test::MemberWorld;
 using testing::HasSubstr;
 
-constexpr Fingerprint barrier;
+constexpr Fingerprint watched_barrier;
 
 struct Guarded : MemberWorld {
   explicit Guarded(int size, int rank = 0, bool talks = true) : MemberWorld(size, rank, talks) {}
-  // An operation that has been under way for so long; its time is a minute.
+  // An operation that has been under way for that long and may take a minute.
   Operation& begin_before(std::chrono::seconds age) {
-    Operation& operation = begin(barrier);
+    Operation& operation = begin(watched_barrier);
     operation.stamp(Deadline::Clock::now() - age);
     return operation;
   }
-  // It reads the clock once in many looks.
+  // The watchdog reads the clock only once in many calls.
   void look() {
     for (int i = 0; i < 64; ++i) watchdog.look();
   }
@@ -105,8 +105,8 @@ TEST(Watchdog, OnlyTheLeaderLeadsAnInquiryForOthers) {
 
 TEST(Watchdog, SaysHowFarThisRankIs) {
   Guarded rank(3, 1);
-  rank.begin(barrier);
-  rank.watchdog.on_where(2, {rank.context, 4, barrier});
+  rank.begin(watched_barrier);
+  rank.watchdog.on_where(2, {rank.context, 4, watched_barrier});
   ASSERT_EQ(rank.letters.size(), 1u);
   EXPECT_EQ(rank.letters[0].to, 2);
   const auto answer = decode_here(rank.letters[0].body);
@@ -126,7 +126,7 @@ TEST(Watchdog, WithoutAControlPlaneATimeoutIsAFailureAtOnce) {
 TEST(Watchdog, WakesForTheFirstThingThatIsDue) {
   Guarded rank(3);
   EXPECT_TRUE(rank.watchdog.next_deadline().is_never());
-  Operation& operation = rank.begin(barrier);
+  Operation& operation = rank.begin(watched_barrier);
   operation.announced = true;
   const auto now = Deadline::Clock::now();
   operation.stamp(now);

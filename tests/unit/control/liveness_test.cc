@@ -1,4 +1,4 @@
-// The parts of the control plane that need no network: who is linked with whom, what goes over the wire.
+// The parts of the control plane that need no network: which ranks are linked, and what goes over the wire.
 
 #include <algorithm>
 #include <cmath>
@@ -109,8 +109,8 @@ TEST(LivenessFrame, WhatIsNoneIsRefused) {
   EXPECT_EQ(judged(5, 2), Parsed::wrong);        // lost, but of nothing
   EXPECT_EQ(judged(7, 100), Parsed::wrong);      // code
   EXPECT_EQ(judged(27, 1), Parsed::wrong);       // a body of 16 MiB
-  EXPECT_EQ(judged(28, 1), Parsed::wrong);       // what must be zero
-  EXPECT_EQ(judged(24, 1), Parsed::incomplete);  // a body that has not come
+  EXPECT_EQ(judged(28, 1), Parsed::wrong);       // a field that must be zero
+  EXPECT_EQ(judged(24, 1), Parsed::incomplete);  // a body that has not arrived
 }
 
 TEST(LivenessFrame, AnyBytesAreJudged) {

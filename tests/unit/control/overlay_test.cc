@@ -1,4 +1,4 @@
-// The control plane's state machine, with its other ends and its clock in our hands.
+// Tests the control plane's state machine. The test holds the other ends of its connections and its clock.
 #include "control/liveness/overlay.h"
 
 #include <atomic>
@@ -33,7 +33,7 @@ struct NameService {
   int asked = 0;
 };
 
-// Never destroyed: whoever asks may wait until the process ends.
+// It is never destroyed, since a thread that asks may wait until the process ends.
 NameService& name_service() {
   static auto* const service = new NameService;
   return *service;
@@ -46,7 +46,7 @@ struct Entry {
 
 }  // namespace
 
-// In place of the C library's.
+// These replace the C library's functions.
 extern "C" int getaddrinfo(const char*, const char*, const addrinfo*, addrinfo** list) {
   NameService& service = name_service();
   std::unique_lock lock(service.mutex);
@@ -136,8 +136,8 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
   ASSERT_EQ(send(world.ends[0].get(), answer.data(), answer.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(answer.size()));
   world.turn();
-  // Some seconds by its own clock, in which it looks for the other's address again and again: if it waited
-  // for the name service, it would do so dozens of times.
+  // For some seconds by its own clock, it looks up the other's address repeatedly: if it waited for the name
+  // service, it would do so dozens of times.
   const auto begin = Clock::now();
   int heartbeats = 0;
   for (int i = 0; i < 150; ++i) {
@@ -192,7 +192,7 @@ std::string log_about(const std::string& text, security::SharedCredentials crede
 
 TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(log_about("GET / HTTP/1.1\r\n\r\n", nullptr),
-              HasSubstr("control: a connection was closed before it was one of ours"));
+              HasSubstr("control: dropped an unidentified connection"));
   security::Settings settings;
   settings.token = Secret("a token");
   const auto credentials = security::Credentials::create(settings).take();
@@ -203,7 +203,7 @@ TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(without, HasSubstr("has no token"));
 }
 
-// Some round trips lie between the words of a rank far away.
+// The messages of a distant rank are some round trips apart.
 TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
   World world;
   const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
@@ -261,8 +261,8 @@ class Losses final : public ControlEvents {
   std::map<int, Status> lost;
 };
 
-// Rank 0 of two, where the other is at that address: what it says of it, and when by its own clock. `silent`:
-// nothing answers; or every attempt ends with that error.
+// Runs rank 0 of two, with the other at that address. Returns what it reports, and when by its own clock.
+// `silent`: nothing answers; or every attempt ends with that error.
 std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silent, int error = 0) {
   OverlayOptions options;
   for (int rank = 0; rank < 2; ++rank) {
@@ -301,7 +301,7 @@ TEST(Overlay, WhereTheNetworkDoesNotLeadIsSaidSoon) {
   EXPECT_LT(after, milliseconds(5000));
 }
 
-// What the network says ends the attempts soon, and what this host is short of does not.
+// An error from the network soon ends the attempts; a shortage on this host does not.
 TEST(Overlay, AShortageOfThisHostIsNotTakenForTheOthersRejection) {
   const std::chrono::nanoseconds patience = OverlayOptions{}.limit;
   for (const int error : {EHOSTUNREACH, ENETUNREACH, EACCES})

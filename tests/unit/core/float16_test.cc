@@ -117,7 +117,7 @@ __attribute__((target("f16c"))) std::uint32_t hardware_widen(std::uint16_t bits)
   return std::bit_cast<std::uint32_t>(_cvtsh_ss(bits));
 }
 
-// Also signs and payloads of NaN.
+// The signs and payloads of NaN are compared, too.
 TEST(Float16, EqualsTheHardwareConversions) {
   if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this processor has no float16 conversions";
   for (unsigned code = 0; code < 65536; ++code) {

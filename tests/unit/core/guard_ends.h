@@ -10,7 +10,7 @@
 
 #include "core/security/guard.h"
 
-// Two guards and what is between them.
+// Two guards and the connection between them.
 namespace tutti::security {
 
 struct Connection {
@@ -30,7 +30,7 @@ struct Connection {
   Connection& operator=(const Connection&) = delete;
 };
 
-// In turns, until neither gets any further.
+// Advances both guards in turn until neither makes progress.
 inline void meet(Connection& connection, Guard& connects, Guard& accepts) {
   for (int turn = 0; turn < 20; ++turn) {
     connects.advance(connection.left);
@@ -49,7 +49,7 @@ inline void send_all(int socket, const std::string& text) {
   ASSERT_EQ(send(socket, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
 }
 
-// Everything that the two say, recorded on the way, and changed if `change` likes.
+// Records everything that the two guards send to each other. `change` may modify it.
 struct Recording {
   std::vector<std::string> to_right, to_left;
 

@@ -80,7 +80,7 @@ TEST(Guard, AnotherTokenIsRefusedOnBothSides) {
   }
   EXPECT_TRUE(accepts.is_noteworthy());
   // It has proved nothing: anybody may have said so.
-  EXPECT_THAT(accepts.status().message(), HasSubstr("what calls itself rank 1 at "));
+  EXPECT_THAT(accepts.status().message(), HasSubstr("a process that calls itself rank 1 at "));
 }
 
 TEST(Guard, OneSideWithoutATokenIsRefusedOnBoth) {
@@ -121,7 +121,7 @@ TEST(Guard, StrangersAreTurnedAwayAtTheFirstWrongByteWithoutAWord) {
     EXPECT_FALSE(accepts.is_noteworthy());
     EXPECT_EQ(receive_all(connection.left), "");
   }
-  // Nor does whoever connects talk with one.
+  // The connecting side does not talk with one either.
   Connection connection;
   Guard connects = connector("secret");
   send_all(connection.right, "HTTP/1.1 400 Bad Request\r\n");
@@ -167,7 +167,7 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
     ASSERT_TRUE(connects.status().ok() && accepts.status().ok());
     ASSERT_EQ(recording.to_right.size(), 2u);
   }
-  {  // by whoever connects
+  {  // by the connecting side
     Connection connection;
     Guard accepts = acceptor("secret");
     for (const std::string& said : recording.to_right) {
@@ -177,7 +177,7 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
     EXPECT_EQ(accepts.advance(connection.right), State::failed);
     EXPECT_EQ(accepts.status().code(), Code::unauthenticated);
   }
-  {  // by whoever accepts
+  {  // by the accepting side
     Connection connection;
     Guard connects = connector("secret");
     for (const std::string& said : recording.to_left) {
@@ -193,7 +193,7 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
 TEST(Guard, AReflectedHandshakeIsRefused) {
   Connection ours, theirs;
   Guard victim = acceptor("secret"), also_victim = connector("secret");
-  // The opening of the one is shown to the other, and the challenge back.
+  // The opening of one side is sent to the other, and the challenge back.
   also_victim.advance(theirs.left);
   send_all(ours.left, receive_all(theirs.right));
   victim.advance(ours.right);

@@ -27,7 +27,7 @@ TEST(JsonWriter, KeepsLargeNumbers) {
   EXPECT_EQ(json.text(), "[18446744073709551615,-9223372036854775808]");
 }
 
-// Every byte sequence of some length, and what is special about UTF-8: a parser takes the result.
+// A parser accepts the output for every short byte sequence and for the special cases of UTF-8.
 TEST(JsonWriter, AnyTextIsAString) {
   const auto written = [](std::string_view text) {
     JsonWriter json;

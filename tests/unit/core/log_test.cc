@@ -87,7 +87,7 @@ TEST_F(LogTest, APipeThatNobodyReadsIsAnErrorAndNoWait) {
   ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
   const Status status = log::configure(log::Level::warn, file_);
   EXPECT_EQ(status.code(), Code::invalid_argument);
-  EXPECT_THAT(status.message(), HasSubstr("a pipe that nobody reads"));
+  EXPECT_THAT(status.message(), HasSubstr("a pipe without a reader"));
 }
 
 TEST_F(LogTest, LinksAndPipesOfOwnAreMeant) {
@@ -116,7 +116,7 @@ TEST_F(LogTest, NothingGoesWhereOthersLead) {
   ASSERT_EQ(link(victim.c_str(), file_.c_str()), 0);
   EXPECT_THAT(refused(), HasSubstr("it is a hard link"));
   unlink(file_.c_str());
-  if (geteuid() == 0) {  // who can give things to another user
+  if (geteuid() == 0) {  // only root can give files to another user
     ASSERT_EQ(symlink(victim.c_str(), file_.c_str()), 0);
     ASSERT_EQ(lchown(file_.c_str(), 4711, 4711), 0);
     EXPECT_THAT(refused(), HasSubstr("it is a symbolic link of another user"));

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A system's files, made up.
+// The invented files of a system.
 class MemoryLimitTest : public ::testing::Test {
  protected:
   MemoryLimitTest() : root_(::testing::TempDir() + "tutti_memory_" + std::to_string(getpid())) {

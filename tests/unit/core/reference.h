@@ -9,7 +9,8 @@
 #include <tutti/reduce_op.h>
 #include <tutti/types.h>
 
-// The results that reduce kernels must have, written as plainly as possible and sharing no code with them.
+// These functions compute the results that reduce kernels must have, as plainly as possible and without
+// sharing code with them.
 namespace tutti::reference {
 
 struct Format {

@@ -1,4 +1,4 @@
-// What listeners do about connections that have not said who they are.
+// Tests how listeners treat connections that have not said who they are.
 #include <fstream>
 #include <list>
 #include <string>
@@ -33,7 +33,7 @@ TEST(Crowd, ThatIsSilentDisplacesNobodyOfItsHostWhoHasBegun) {
   EXPECT_EQ(index_of_first_to_go({{1, true}, {1, true}, {1, false}}), 0u);
 }
 
-// A guard of the holder of "secret" that has turned away who connects with that token, or with none.
+// Returns a guard that holds the token "secret" and has refused a peer with `token`, or with none.
 Guard refused(const std::string& token) {
   Connection connection;
   Guard accepts = Guard::accepting(test::holder_of("secret"), Service::data, 2,

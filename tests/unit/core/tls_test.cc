@@ -1,4 +1,4 @@
-// Guards that encrypt.
+// Tests guards that encrypt.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -37,7 +37,7 @@ Guard acceptor(const Settings& settings, Service service = Service::data, std::u
   return Guard::accepting(Credentials::create(settings).take(), service, self, Deadline::after(seconds(60)));
 }
 
-// The bytes that arrive when one side writes many, whatever the socket's buffers take at a time.
+// Writes `text` on one side, in as many pieces as the socket needs, and returns what arrives.
 std::string carry(Tls& from, Tls& to, const std::string& text) {
   std::string arrived;
   std::size_t written = 0;
@@ -233,7 +233,7 @@ TEST_F(TlsFiles, FilesThatAreNoneAreNamed) {
   EXPECT_THAT(status(settings).message(), HasSubstr("belong together"));
 }
 
-// Once in a process.
+// The warning appears once in a process.
 TEST_F(TlsFiles, AKeyThatOthersCanReadIsWarnedOf) {
   const std::string log_file = folder_ + "/log";
   ASSERT_TRUE(log::configure(log::Level::warn, log_file).ok());

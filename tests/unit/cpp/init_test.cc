@@ -37,7 +37,7 @@ TEST(Init, AnotherBuildIsNamedOnBothSides) {
   const auto store = std::make_shared<MemoryStore>();
   std::string refusal;
   std::jthread rank_0([&] { refusal = refusal_of_rank_0(store); });
-  // Rank 1 is the same, but for one digit of its build.
+  // Rank 1 is the same, except for one digit of its build.
   PrefixStore keys("tutti/" + Config().job_id, store);
   const Deadline ample = Deadline::after(seconds(60));
   Introduction other = decode_introduction(keys.get("session", ample).take()).take();
@@ -62,7 +62,7 @@ TEST(Init, TransportsByName) {
       ADD_FAILURE() << unknown.back();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::invalid_argument);
-      EXPECT_THAT(error.what(), HasSubstr("there are: shm, tcp, or auto, by itself, for all that can run"));
+      EXPECT_THAT(error.what(), HasSubstr("there are: shm, tcp, or auto alone, for all that can run"));
     }
   }
 }

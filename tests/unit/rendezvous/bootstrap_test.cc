@@ -1,4 +1,4 @@
-// The whole way from a launch to everybody's addresses, over real sockets and files.
+// Everything from a launch to the addresses of all ranks, over real sockets and files.
 #include "rendezvous/meeting/bootstrap.h"
 
 #include <chrono>
@@ -107,7 +107,7 @@ TEST_P(JoinWorlds, OverAFileTwice) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, JoinWorlds, testing::Values(1, 2, 3, 7, 16));
 
-// All ranks at once, one of which finds no place to listen. The others learn why, and from whom.
+// All ranks start at once, and one cannot listen. The others learn why, and from which rank.
 void expect_told(int broken, const StoreLocation& store) {
   constexpr int world_size = 3;
   std::vector<Status> outcomes(world_size);
@@ -153,7 +153,7 @@ TEST(Join, AloneNeedsNoPlace) {
 TEST(Join, ByNamesOfThisHost) {
   expect_complete(join_all(2, tcp_at("localhost", free_port())));
   expect_complete(join_all(2, tcp_at("[::1]", free_port())));
-  // May well be 127.0.1.1.
+  // The address may be 127.0.1.1.
   expect_complete(join_all(2, tcp_at(describe_this_process().host, free_port())));
 }
 
@@ -176,7 +176,7 @@ TEST(Join, TheFirstSessionStillHeldDoesNotDisturbTheNextOnAFile) {
   const StoreLocation store = file_at(folder / "session");
   const std::vector<Outcome> first = join_all(2, store);
   expect_complete(first);
-  // Rank 1 of the next run comes first and finds the old session, whose rank 0 still serves.
+  // Rank 1 of the next run starts first and finds the old session, whose rank 0 still serves.
   Outcome one = Status(Code::internal, "not run");
   std::thread early([&] { one = join_as(1, 2, store); });
   std::this_thread::sleep_for(milliseconds(100));
@@ -240,7 +240,7 @@ TEST(Join, OverSomebodysDataIsRefusedAtOnce) {
   EXPECT_EQ(left, "weeks of work");
 }
 
-// Somebody serves a store and plays rank 0; the file that leads there has been put in our path.
+// An attacker serves a store and plays rank 0, and has put a session file there that leads to it.
 TEST(Join, ASessionOfSomebodyElseLeadsNowhere) {
   const ScratchFolder folder;
   const StoreLocation theirs = file_at(folder / "theirs"), ours = file_at(folder / "ours");

@@ -61,7 +61,7 @@ TEST(Environment, Url) {
   EXPECT_FALSE(launch.store.served);
   EXPECT_EQ(launch.timeout, std::chrono::seconds(9));
   EXPECT_SAYS(launch.source, "the URL");
-  // What the URL leaves open comes from the first source that has it.
+  // Settings that the URL leaves out come from the first source that has them.
   expect_launch(found(plain, {"tcp://h:1", {}, {}}), 1, 2, "tcp://h:1");
   expect_launch(found(plain, {"file:///x", {}, {}}), 1, 2, "file:///x");
   expect_launch(found(plain, {"env://", {}, {}}), 1, 2, "tcp://node0:29501");

@@ -1,4 +1,4 @@
-// Stores that do what none should.
+// Tests stores that misbehave.
 #include <chrono>
 #include <future>
 #include <string>
@@ -27,7 +27,7 @@ Introduction rank_of(int rank, int world_size) {
   return self;
 }
 
-// A store of somebody else's, with whatever is wrong in those who derive from it.
+// A store that a user might write. Derived classes have one fault each.
 class UsersStore : public Store {
  public:
   Status set(std::string_view key, std::string_view value, Deadline deadline) override {
@@ -75,7 +75,7 @@ TEST(Exchange, AStoreThatAnswersWithOurNonceIsNotAskedForEver) {
   EXPECT_EQ(outcome.status().code(), Code::timeout) << outcome.status().to_string();
 }
 
-// It does not wait for keys, and says at once that time is over.
+// It does not wait for keys, and reports a timeout at once.
 class HastyStore final : public UsersStore {
  public:
   Result<std::string> get(std::string_view key, Deadline) override {
@@ -99,7 +99,7 @@ TEST(Exchange, AStoreThatDoesNotWaitIsNotAskedWithoutPause) {
   }
 }
 
-// From the first wait on its server is gone, of which it says only that time is over, as torch's stores do.
+// Its server is gone from the first wait on, but it only reports a timeout, as torch's stores do.
 class DyingStore final : public UsersStore {
  public:
   Result<std::string> get(std::string_view, Deadline) override { return end(); }
@@ -136,7 +136,7 @@ TEST(Exchange, GarbageInTheKeysIsAnErrorNotACrash) {
   EXPECT_EQ(exchange(other, rank_of(2, 2), {}, ample()).status().code(), Code::invalid_argument);
 }
 
-// The key that says how a meeting ended holds garbage, or what belongs elsewhere.
+// The key that says how a meeting ended holds garbage, or another key's value.
 TEST(Exchange, ADamagedEndIsAnErrorOnlyForThoseWhoFail) {
   for (const std::string& end : {std::string("\xff\xff garbage"), encode_table({}), std::string("0"),
                                  encode_table({encode_introduction(rank_of(0, 2))})}) {
@@ -193,7 +193,7 @@ TEST(Exchange, APublishedFailureIsClipped) {
             text.substr(0, 4094) + "... (" + std::to_string(text.size()) + " bytes)");
 }
 
-// It stalls when ranks that have met take leave.
+// It stalls when ranks that have met leave.
 class StallingStore final : public UsersStore {
  public:
   Result<bool> delete_key(std::string_view, Deadline deadline) override {
@@ -202,7 +202,8 @@ class StallingStore final : public UsersStore {
   }
 };
 
-// Who has met does not wait until its time is over for a rank that stays, or for a store that stalls.
+// A rank that has met the others does not wait until its deadline for a rank that stays, or for a store that
+// stalls.
 TEST(Exchange, TakingLeaveHasALimitOfItsOwn) {
   const auto begin = Deadline::Clock::now();
   auto stalled = std::async(std::launch::async, [] {

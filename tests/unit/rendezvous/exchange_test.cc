@@ -34,7 +34,7 @@ Introduction rank_of(int rank, int world_size, const std::string& digest = "TUTT
   return self;
 }
 
-// Each introduction exchanges in a thread of its own.
+// Each introduction is exchanged by its own thread.
 std::vector<Outcome> meet(Store& store, const std::vector<Introduction>& ranks,
                           const ExchangeOptions& options = {}, Deadline deadline = ample()) {
   std::vector<Outcome> outcomes(ranks.size(), Status(Code::internal, "not run"));
@@ -124,7 +124,7 @@ TEST(Exchange, ADuplicateRankIsNamedWithBothHosts) {
   expect_complete(meet(store, world_of(3)));  // what failed leaves nothing behind
 }
 
-// Both have their rank 1 where only one of them can meet.
+// Both jobs have a rank 1, but only one of the two can meet.
 TEST(Exchange, AnotherJobIsRefusedAndDoesNotDisturb) {
   MemoryStore store;
   ExchangeOptions options;
@@ -161,7 +161,7 @@ TEST(Exchange, JobsAreToldApartByWhatBothKnow) {
       same({{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "1"}}, {{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "2"}}));
 }
 
-// What `tutti run` meets whose program starts the ranks' program twice.
+// This happens if the program that `tutti run` starts itself starts the ranks' program twice.
 TEST(Exchange, ARankThatIsStartedTwiceIsRefused) {
   MemoryStore store;
   const pid_t other = fork();
@@ -224,7 +224,7 @@ TEST(Exchange, VersionsThatDiffer) {
   for (const Outcome& outcome : meet(store, ranks)) EXPECT_SAYS(outcome.status().message(), "version");
 }
 
-// Rank 0, whose time is over first, comes last, and speaks for all.
+// Rank 0, which times out first, arrives last, and reports for all.
 TEST(Exchange, MissingRanksAreNamedOnAllRanks) {
   MemoryStore store;
   const std::vector<int> others{1, 3, 4, 6};
@@ -245,7 +245,7 @@ TEST(Exchange, MissingRanksAreNamedOnAllRanks) {
   }
 }
 
-// Three of four have come, and wait for the last.
+// Three of four ranks have arrived, and wait for the last.
 TEST(Exchange, ARankThatIsInterruptedEndsTheMeeting) {
   for (const int interrupted : {0, 2}) {
     MemoryStore store;
@@ -274,7 +274,7 @@ TEST(Exchange, WhoIsInterruptedDoesNotWaitForAnEarlierMeetingToEnd) {
   const std::string table =
       encode_table({encode_introduction(rank_of(0, 2)), encode_introduction(rank_of(1, 2))});
   ASSERT_TRUE(store.set("table", table, ample()).ok());
-  ASSERT_TRUE(store.add("present", 1, ample()).ok());  // who has not left yet
+  ASSERT_TRUE(store.add("present", 1, ample()).ok());  // a rank that has not left yet
   ExchangeOptions options;
   options.interrupted = [] { return true; };
   const Outcome outcome = exchange(store, rank_of(1, 2), options, Deadline::after(seconds(20)));
@@ -282,7 +282,7 @@ TEST(Exchange, WhoIsInterruptedDoesNotWaitForAnEarlierMeetingToEnd) {
   EXPECT_EQ(outcome.status().peer(), 1);
 }
 
-// The last rank comes while another is being interrupted, so that the table appears in between.
+// The last rank arrives while another is being interrupted, so that the table appears in between.
 TEST(Exchange, ARankThatIsInterruptedAsAllHaveMetEndsItForThoseWhoConnect) {
   for (const bool single_use : {false, true}) {
     MemoryStore store;
@@ -334,7 +334,7 @@ TEST(Exchange, AMissingRankZeroIsNamed) {
   }
 }
 
-// The rank that gives up first has come, although it is gone when rank 0's time is over.
+// The rank that gives up first counts as arrived, although it is gone when rank 0 times out.
 TEST(Exchange, ARankThatGivesUpIsNotMissing) {
   MemoryStore store;
   Outcome impatient = Status(Code::internal, "not run");
@@ -367,9 +367,9 @@ TEST(Exchange, WhoeverComesTooLateIsTold) {
   expect_complete(meet(store, world_of(2), options));
   const Outcome late = exchange(store, rank_of(1, 2), options, ample());
   EXPECT_EQ(late.status().code(), Code::unreachable);
-  EXPECT_SAYS(late.status().message(), "have already come together");
+  EXPECT_SAYS(late.status().message(), "have already met");
   EXPECT_SAYS(late.status().message(), "rank 1 (host host1, pid 101)");
-  // Also if it would not have fitted in.
+  // This also holds for a rank that would not have fitted in.
   EXPECT_EQ(exchange(store, rank_of(2, 3), options, ample()).status().code(), Code::unreachable);
 }
 
@@ -378,7 +378,7 @@ TEST(Exchange, ARepeatedAttemptIsNoDuplicate) {
   const std::vector<Introduction> ranks = world_of(2);
   Introduction before = ranks[1];
   before.addresses["tcp"] = "an earlier address";
-  // What an attempt leaves behind whose connection broke.
+  // These are the keys that an attempt leaves behind if its connection breaks.
   const std::string earlier = encode_introduction(before);
   ASSERT_TRUE(store.set("rank/1", earlier, ample()).ok());
   Outcome one = Status(Code::internal, "not run");

@@ -26,7 +26,7 @@ std::promise<void> answer;
 
 }  // namespace
 
-// Stands in the place of the C library's, which knows every name but the slow one.
+// This replaces the C library's function. It knows every name except the slow one.
 extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** found) {
   using Lookup = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
   static const auto original = reinterpret_cast<Lookup>(dlsym(RTLD_NEXT, "getaddrinfo"));

@@ -1,4 +1,4 @@
-// A token, and keys that are made of it, are overwritten before their memory is given back.
+// A token, and keys derived from it, are overwritten before their memory is freed.
 #include <array>
 #include <cstdlib>
 
@@ -24,7 +24,7 @@ namespace {
 using std::chrono::seconds;
 using test::found_in_freed_memory;
 
-// In no memory that the test itself gives back.
+// These are literals, so that the test itself frees no memory that holds them.
 constexpr char token[] = "a token that is longer than what a string keeps within itself";
 constexpr std::size_t token_bytes = sizeof token - 1;
 constexpr char session_token[] = "00112233445566778899aabbccddeeff0f1e2d3c4b5a69788796a5b4c3d2e1f0";
@@ -100,7 +100,8 @@ TEST_F(Secrets, ATokenThatASessionFileAddsToIsOverwritten) {
   EXPECT_EQ(found_in_freed_memory(), 0u);
 }
 
-// By the rank that writes the file, and by one that follows it to a store that is not there.
+// The rank that writes the file overwrites the token, and so does one that follows the file to a store that
+// is gone.
 TEST_F(Secrets, TheTokenOfASessionFileIsOverwritten) {
   const test::ScratchFolder folder;
   Launch launch;

@@ -9,7 +9,7 @@
 namespace tutti::tools {
 namespace {
 
-// A LineOutput whose terminal is a pipe; `shown` is what has come out of it so far.
+// A LineOutput whose terminal is a pipe; `shown` is its output so far.
 class LineOutputTest : public testing::Test {
  protected:
   LineOutputTest() { fcntl(ends_[0], F_SETFL, O_NONBLOCK); }
@@ -26,7 +26,7 @@ class LineOutputTest : public testing::Test {
       shown_.append(bytes, static_cast<std::size_t>(got));
     }
   }
-  // Lets all the time pass that is waited for.
+  // Lets all timers expire.
   void fall_silent() {
     io_.restart();
     io_.run();
@@ -121,7 +121,7 @@ TEST_F(LineOutputTest, NoLineIsKeptForever) {
 }
 
 TEST_F(LineOutputTest, TheReadersPaceIsKept) {
-  // More than a pipe holds: the rest is kept until somebody reads.
+  // More than a pipe holds: the rest is kept until the pipe is read.
   const std::string line(99999, 'x');
   for (int i = 0; i < 10; ++i) lines_.write(plain_, line + "\n");
   EXPECT_GT(terminal_.backlog(), 0u);

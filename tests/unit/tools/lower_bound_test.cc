@@ -65,7 +65,7 @@ TEST(LowerBound, NoAlgorithmBeatsIt) {
   }
 }
 
-// The costs that choices are made by, with and without memory to share, on one host and on several.
+// The costs by which algorithms are chosen, with and without shared memory, on one host and on several.
 TEST(LowerBound, NoEstimateIsBelowIt) {
   int judged = 0;
   const auto judge = [&](const Problem& problem, const CostModel& model) {

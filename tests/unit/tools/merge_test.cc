@@ -62,10 +62,10 @@ std::vector<RankDump> world(int size) {
 }
 
 TEST(Merge, NothingGoesOn) {
-  EXPECT_EQ(merge(world(4)), "nothing is in flight, and all ranks have called equally much\n");
+  EXPECT_EQ(merge(world(4)), "nothing is in flight, and all ranks have made equally many calls\n");
 }
 
-// Also those that wait for another rank than the one that is missing lead to it.
+// Ranks that wait for another rank than the missing one also lead to it.
 TEST(Merge, NamesWhoIsBehind) {
   auto dumps = world(4);
   running(dumps[0], "all_reduce(count=4)", {3});
@@ -75,7 +75,7 @@ TEST(Merge, NamesWhoIsBehind) {
   EXPECT_THAT(text, HasSubstr("ranks 0, 1, 3: in #1 all_reduce(count=4), for 7.000 s\n"));
   EXPECT_THAT(text, HasSubstr("rank 2: has left #0 barrier(), 8.000 s ago\n"));
   EXPECT_THAT(text, HasSubstr("rank 2 (host h, pid 102) is BEHIND: ranks 0, 1, 3 wait for it in #1 "
-                              "all_reduce(count=4); the last it did was #0 barrier()"));
+                              "all_reduce(count=4); its last call was #0 barrier()"));
   EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
 }
 
@@ -100,7 +100,7 @@ TEST(Merge, NamesDifferentCalls) {
                                       "broadcast(root=0)\n"));
 }
 
-// Also while it is in an operation itself.
+// This also holds while the rank is in an operation itself.
 TEST(Merge, NamesWhoMakesNoProgress) {
   auto dumps = world(2);
   running(dumps[1], "all_reduce(count=4)", {});
@@ -132,16 +132,16 @@ TEST(Merge, AllAreInIt) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
   running(dumps[1], "barrier()", {0});
-  EXPECT_THAT(merge(dumps), HasSubstr("nobody is behind"));
+  EXPECT_THAT(merge(dumps), HasSubstr("no rank is behind"));
 }
 
-// Seen at `time_us`, with an operation since `since_us`.
+// A dump at `time_us` of a rank that has been in an operation since `since_us`.
 void move_to(RankDump& dump, std::int64_t time_us, std::int64_t since_us) {
   dump.time_us = time_us;
   dump.communicators.front().operations.back().issued_us = since_us;
 }
 
-// The rank that was asked last has called most.
+// The rank that was asked last has made the most calls.
 TEST(Merge, MomentsAreNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -151,22 +151,22 @@ TEST(Merge, MomentsAreNoDelay) {
   move_to(dumps[1], now + 12'000, now + 11'000);
   const std::string text = merge(dumps);
   EXPECT_THAT(
-      text, HasSubstr("nobody is seen to be stuck: the ranks were seen at different moments, 0.012 s apart, "
-                      "and none was seen to wait for another one for 0.100 s"));
+      text, HasSubstr("no rank seems to be stuck: the ranks were asked at different moments, 0.012 s apart, "
+                      "and no rank had waited for another one for 0.100 s"));
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
 }
 
-// What a rank does after the other one was seen says nothing of that one, however long it lasts.
+// A rank's operations after the other one was seen say nothing about that one, however long they last.
 TEST(Merge, WhatBeganLaterIsNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
   move_to(dumps[0], now + 60'000'000, now + 1'000'000);
-  EXPECT_THAT(merge(dumps), HasSubstr("nobody is seen to be stuck"));
+  EXPECT_THAT(merge(dumps), HasSubstr("no rank seems to be stuck"));
   move_to(dumps[0], now + 60'000'000, now - 1'000'000);
   EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
 }
 
-// A rank that was seen later, and still had not come, is behind.
+// A rank that was seen later, and still had not called the operation, is behind.
 TEST(Merge, WhoIsSeenLaterIsBehindAllTheSame) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -184,21 +184,21 @@ TEST(Merge, ASendAndItsAnswerAreNoCircle) {
         {.call = "recv(count=1)", .running = true, .issued_us = seen - 100, .waiting_for = {1 - rank}});
   }
   const std::string text = merge(dumps);
-  EXPECT_THAT(text, HasSubstr("nobody is seen to be stuck"));
+  EXPECT_THAT(text, HasSubstr("no rank seems to be stuck"));
   EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
 }
 
-// Whose driver did not answer for a second has been where it is at least as long.
+// A rank whose driver did not answer for a second has been in the same place for at least that second.
 TEST(Merge, NoAnswerIsAWait) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {});
   move_to(dumps[0], now, 0);
-  EXPECT_THAT(merge(dumps), HasSubstr("nobody is seen to be stuck"));
+  EXPECT_THAT(merge(dumps), HasSubstr("no rank seems to be stuck"));
   dumps[0].progress = false;
   EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
 }
 
-// A failed communicator does not know any more whom its operations waited for.
+// A failed communicator no longer knows which ranks its operations waited for.
 TEST(Merge, WhoLeftNoDumpIsNamedAfterADeath) {
   auto dumps = world(3);
   for (RankDump& dump : dumps) {
@@ -211,7 +211,7 @@ TEST(Merge, WhoLeftNoDumpIsNamedAfterADeath) {
       text,
       HasSubstr("there is no dump of rank 1: it has ended, is stopped, or its dump was not given; ranks "
                 "0, 2 are in #1 barrier(), and may wait for it\n"));
-  EXPECT_THAT(text, Not(HasSubstr("nobody")));
+  EXPECT_THAT(text, Not(HasSubstr("no rank is")));
 }
 
 TEST(Merge, NothingGoesOnInTheDumpsThatThereAre) {
@@ -219,7 +219,7 @@ TEST(Merge, NothingGoesOnInTheDumpsThatThereAre) {
   dumps.pop_back();
   EXPECT_EQ(
       merge(dumps),
-      "nothing is in flight, and these ranks have called equally much\n"
+      "nothing is in flight, and these ranks have made equally many calls\n"
       "there is no dump of rank 2: it has ended, is stopped, or its dump was not given; no other is in an "
       "operation with it\n");
 }
@@ -228,7 +228,7 @@ TEST(Merge, ARankMayHaveLeftACommunicator) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
   dumps[1].communicators.clear();
-  EXPECT_THAT(merge(dumps), HasSubstr("rank 1: not in it yet, or not any more\n"));
+  EXPECT_THAT(merge(dumps), HasSubstr("rank 1: not in it yet, or no longer\n"));
 }
 
 TEST(Merge, FailuresAreShown) {

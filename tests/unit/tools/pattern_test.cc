@@ -22,7 +22,7 @@ constexpr std::uint64_t count = 500;
 
 using Bytes = std::vector<std::byte>;
 
-// Of the inputs from `first`, in the given order, paired off at random.
+// Combines the inputs from `first`, in the given order, in random pairs.
 Bytes combine(const Pattern& pattern, const ReduceOp& op, std::vector<int> order, std::mt19937& random) {
   std::vector<Bytes> parts;
   for (const int rank : order) {

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A system's files, made up.
+// The invented files of a system.
 class Processors : public ::testing::Test {
  protected:
   Processors() : root_(::testing::TempDir() + "tutti_processors_" + std::to_string(getpid())) {}
@@ -45,7 +45,7 @@ TEST_F(Processors, OfTheControlGroupAndThoseAboveIt) {
   write("/proc/self/cgroup", "0::/jobs/job_7\n");
   write("/sys/fs/cgroup/jobs/job_7/cpu.max", "max 100000\n");
   EXPECT_EQ(usable_processors(root_), all_);
-  // Half a processor in the group above, of which there can only be whole ones.
+  // The parent group has half a processor, which counts as a whole one.
   write("/sys/fs/cgroup/jobs/cpu.max", "50000 100000\n");
   EXPECT_EQ(usable_processors(root_), 1);
   write("/sys/fs/cgroup/jobs/cpu.max", "99900000 100000\n");

@@ -10,7 +10,7 @@ std::atomic<std::size_t> count{0};
 
 std::size_t tutti::allocations() { return count.load(); }
 
-// In a file of its own, so that the compiler does not see through it.
+// This is a separate file, so that the compiler cannot optimise the calls away.
 void* operator new(std::size_t bytes) {
   count.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(bytes)) return memory;

@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// How often this program has called `operator new`.
+// Returns how often this program has called `operator new`.
 std::size_t allocations();
 
 }  // namespace tutti

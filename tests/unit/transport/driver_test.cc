@@ -104,7 +104,7 @@ TEST(DriverWait, ManyThreadsEachWithItsOwnFlag) {
     waiters.emplace_back([&, i] {
       Flag& flag = flags[static_cast<std::size_t>(i)];
       for (int round = 0; round < rounds; ++round) {
-        // The neighbour's pipe is written, so that one's completion is found by whoever drives.
+        // The neighbour's pipe is written, so the driving thread finds that completion.
         pipes[static_cast<std::size_t>(i)]->write_byte();
         if (!driver.wait(flag, soon())) break;
         flag.store(0);

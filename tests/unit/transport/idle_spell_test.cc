@@ -15,7 +15,7 @@ using Time = IdleSpell::Time;
 constexpr microseconds spin(50), yield(200);
 
 // A spell takes the times that it is told, and looks at the clock only to see whether others ran meanwhile.
-// By times in the future none ever did; by times in the past somebody always did.
+// With times in the future no other thread ever ran; with times in the past one always did.
 class IdleSpellTest : public ::testing::Test {
  protected:
   const Time future_ = Deadline::Clock::now() + hours(1);
@@ -25,7 +25,7 @@ class IdleSpellTest : public ::testing::Test {
   bool crowded_ = false;
   IdleSpell spell_{spin_policy_, yield_policy_, crowded_};
 
-  // A whole spell in which nothing came.
+  // A whole spell in which nothing arrived.
   void pass_in_vain() {
     spell_.begin(future_);
     EXPECT_TRUE(spell_.pass_time(future_ + spin));
@@ -88,7 +88,7 @@ TEST_F(IdleSpellTest, LearnsFromALostTimeSlice) {
   EXPECT_FALSE(spell_.is_spinning());
 }
 
-// Where there are more ranks than cores.
+// This is the policy if there are more ranks than cores.
 TEST(IdleSpell, NeitherSpinsNorYieldsIfItMustNot) {
   SpinPolicy never(nanoseconds(0));
   bool crowded = false;

@@ -1,4 +1,4 @@
-// Ranks that hand over something else for a bell, or a bell that cannot be rung.
+// Tests ranks that hand over something other than a bell, or a bell that cannot be rung.
 #include <fstream>
 #include <thread>
 
@@ -80,7 +80,7 @@ class ShmNoBell : public ::testing::TestWithParam<NoBell> {
     Note note;
     ASSERT_EQ(raw.receive(note), 0);
     EXPECT_EQ(note.kind, NoteKind::refused);
-    EXPECT_THAT(note.reason(0).message(), HasSubstr("something that is no bell"));
+    EXPECT_THAT(note.reason(0).message(), HasSubstr("a descriptor that is not a bell"));
   }
 };
 
@@ -156,7 +156,8 @@ class ShmFalseBells : public ::testing::Test {
     raw.send(note, {memory.get(), false_bell.get(), false_bell.get(), false_bell.get()});
     return raw;
   }
-  // How often the false bell has been rung since. What it took is handed on, so that nobody sleeps for ever.
+  // How often the false bell has been rung since. The ring that it took is passed on, so that no thread
+  // sleeps for ever.
   int stolen_rings() {
     int count = 0;
     for (; !false_bell.is_silent(); ++count) {
@@ -208,7 +209,7 @@ TEST_F(ShmFalseBells, OfALeaderDoNotStopOthersMessages) {
   EXPECT_EQ(stolen, 0);
 }
 
-// The peer does not listen, and makes its socket one that waits whenever it is full.
+// The peer does not read, and makes its socket block whenever it is full.
 TEST(ShmBell, ThatIsFullHoldsNobodyUp) {
   const RawBell bell;
   while (send(bell.get(), "x", 1, MSG_DONTWAIT) == 1) {
@@ -241,7 +242,7 @@ TEST(ShmBell, IsHeardAndThenSilent) {
   bell.on_ready(POLLIN);  // does not wait
 }
 
-// Memory of a peer whose holes would be filled, or not, when we write there.
+// Memory of a peer that has holes, which the system may be unable to fill when we write there.
 TEST(ShmPipe, HolesAreFilledBeforeItIsUsed) {
   constexpr std::size_t ring = 4096;
   const std::size_t whole = page_bytes() + 2 * ring;

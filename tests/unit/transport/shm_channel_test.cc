@@ -18,7 +18,7 @@ using conformance::Recv;
 using conformance::Send;
 using ::testing::HasSubstr;
 
-// Rank 0 is honest; rank 1 is the test, which has a pipe with it.
+// Rank 0 is a normal rank. Rank 1 is the test itself, which shares a pipe with rank 0 and may misuse it.
 class ShmPeer : public ::testing::Test {
  protected:
   ShmPeer() {
@@ -69,7 +69,7 @@ TEST_F(ShmPeer, CanSend) {
 }
 
 TEST_F(ShmPeer, WithAnImpossibleTailIsFoundOut) {
-  // As a stray write would leave it: far ahead, and still a whole number of lines.
+  // The tail is as a stray write would leave it: far ahead, but still a whole number of lines.
   for (int i = 0; i < 3; ++i) pipe->out().advance(ring);
   pipe->out().publish();
   pipe->wake_peer();
@@ -79,7 +79,7 @@ TEST_F(ShmPeer, WithAnImpossibleTailIsFoundOut) {
 TEST_F(ShmPeer, WithAnImpossibleHeadIsFoundOut) {
   pipe->in().advance(std::size_t{1} << 40);
   pipe->in().release();
-  // More than fits, so that our head is looked at.
+  // These messages exceed the ring, so rank 0 has to read the head.
   std::vector<std::unique_ptr<Send>> sends;
   for (std::uint64_t i = 0; i < 100; ++i) {
     sends.push_back(std::make_unique<Send>(100, collective(i), 1));
@@ -118,13 +118,13 @@ TEST_F(ShmPeer, WhatItWroteBeforeItsDeathIsRead) {
   encode(header, bytes);
   std::memcpy(pipe->out().room().data(), bytes.data(), bytes.size());
   pipe->out().advance(bytes.size());
-  pipe->out().publish();  // nobody is woken
+  pipe->out().publish();  // no rank is woken
   raw.close();
   EXPECT_TRUE(recv.wait().ok());
   EXPECT_EQ(until_down().code(), Code::peer_lost);
 }
 
-// As soon as a message of it has been read, it writes the next.
+// An `EndlessPeer` writes a message as soon as its previous one has been read.
 struct EndlessPeer : Recv {
   static constexpr std::uint64_t most = 1'000'000;
   Node& node;
@@ -173,7 +173,7 @@ TEST_F(ShmPeer, CannotConnectTwice) {
 
 // --- where shared memory does not work between two ranks ---
 
-// Two ranks with shm and tcp; what either believes of the other can be changed.
+// `BothWays` is two ranks that have shm and tcp. A test can give either rank a false address of the other.
 struct BothWays {
   std::vector<std::unique_ptr<Transport>> shm, tcp;
   std::vector<PeerInfo> peers;
@@ -272,7 +272,8 @@ TEST(ShmFallback, WhoIsRefusedTakesTheOtherAlong) {
   EXPECT_EQ(world.transport_at(1), "tcp");
 }
 
-// Rank 0 cannot map what comes; it tells so, falls back, and the other, which is asked by tcp, follows.
+// Rank 0 cannot map the memory that it receives. It says so and falls back to tcp; rank 1 follows when it is
+// asked over tcp.
 TEST(ShmFallback, WhoCannotMapFallsBack) {
   BothWays world;
   World names(0);
@@ -292,7 +293,7 @@ TEST(ShmFallback, WhoCannotMapFallsBack) {
   EXPECT_EQ(world.transport_at(1), "tcp");
 }
 
-// The proof is wrong: the one who has made the segment falls back, and tells the other.
+// The proof is wrong, so the rank that made the segment falls back and tells the other rank.
 TEST(ShmFallback, WhoMapsOtherMemoryIsTold) {
   const std::string name = "tutti-test-proof-" + std::to_string(getpid());
   const Descriptor listener = listen_local(name).take();
@@ -300,7 +301,7 @@ TEST(ShmFallback, WhoMapsOtherMemoryIsTold) {
   world.start(0, format(Address{name, geteuid(), 5}));
   world.start(1);
   Recv recv(8, 1, collective(1));
-  world.nodes[0]->post(recv);  // who waits connects
+  world.nodes[0]->post(recv);  // receiving makes rank 0 connect
   pollfd readable{listener.get(), POLLIN, 0};
   ASSERT_EQ(poll(&readable, 1, 30'000), 1);
   int error = 0;
@@ -326,7 +327,7 @@ TEST(ShmFallback, OtherHostsAndNamespacesAreNotReached) {
   EXPECT_TRUE(transport->can_reach(other).ok());
   auto judge = [&](const PeerInfo& peer) {
     Status status;
-    // Judged by a transport that knows who it is itself.
+    // The judging transport is part of a node, so it knows its own rank.
     MeshOptions options;
     options.peers = {world.peers[0], peer};
     options.transports.push_back(create({}).take());

@@ -1,4 +1,4 @@
-// Local sockets of ranks that have a token.
+// Tests the local sockets of ranks that have a token.
 #include <gmock/gmock.h>
 
 #include "tests/support/guards.h"

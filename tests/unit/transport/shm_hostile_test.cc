@@ -157,7 +157,7 @@ TEST_F(ShmMember, WithTwoBellsIsRefusedAndNothingLeaks) {
 
 TEST_F(ShmMember, WithOtherMembersInMindIsRefused) {
   raw.send(share_note(world, 2, 4), {bell.get()});
-  expect_none(Code::mismatch, "other members in mind");
+  expect_none(Code::mismatch, "names other members");
 }
 
 // Rank 0 is honest; rank 1, the leader, is the test.
@@ -190,7 +190,7 @@ class ShmLeader : public ::testing::Test {
     note.proof = 99;
     raw.send(note, descriptors);
   }
-  // The member answers why it does not take the offer.
+  // The member answers why it refuses the offer.
   void expect_refusal(RawPeer& raw, Code code, const std::string& why) {
     EXPECT_EQ(wish.wait().code(), code) << wish.status.to_string();
     EXPECT_THAT(wish.status.message(), HasSubstr(why));
@@ -271,7 +271,7 @@ TEST_F(ShmLeader, OffersHugePages) {
   wish.post();
   auto raw = accept();
   offer(*raw, memfd);
-  expect_refusal(*raw, Code::protocol_error, "not of ordinary memory");
+  expect_refusal(*raw, Code::protocol_error, "not ordinary memory");
 }
 
 TEST_F(ShmLeader, OffersWhatIsNoMemory) {
@@ -372,7 +372,8 @@ TEST_F(ShmStranger, AFloodIsBounded) {
 }
 
 TEST_F(ShmStranger, WishesThatNobodyShares) {
-  // An honest peer's key, a thousand times over: bounded, and nothing is kept once it is gone.
+  // An honest peer's key is used a thousand times. Memory stays bounded, and nothing is kept once the peer is
+  // gone.
   const RawBell bell;
   const int before = open_descriptors();
   {

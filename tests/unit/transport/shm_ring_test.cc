@@ -136,8 +136,8 @@ TEST(ShmPipe, NeedsASensibleRing) {
   }
 }
 
-// Two threads that sleep whenever there is nothing to do, and are woken by nothing but the bell: a wake-up
-// that is lost hangs.
+// Two threads that sleep whenever there is nothing to do, and are only woken by the bell: a wake-up that is
+// lost hangs.
 TEST(ShmPipe, NoWakeUpIsLost) {
   auto first = Pipe::create(4096, 1).take();
   auto second = Pipe::map(Descriptor(dup(first->descriptor())), 4096, 1).take();

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// All ranks of a world wish for the same segment.
+// All ranks of a world request the same segment.
 struct Group {
   std::deque<Wish> wishes;
 
@@ -30,7 +30,7 @@ struct Group {
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wish.segment->memory().data()) % 4096, 0u);
     }
   }
-  // What one writes, all see.
+  // All ranks see what one rank writes.
   void expect_same_memory() {
     for (std::size_t i = 0; i < wishes.size(); ++i) {
       EXPECT_EQ(wishes[i].segment->memory()[i], std::byte{0});
@@ -148,9 +148,9 @@ TEST(ShmShare, WhoDoesNotComeIsNamed) {
   }
 }
 
-// A wish that is given up ends for all who have come, and for those who come yet.
+// A request that is given up ends for all members that have joined, and for those that join later.
 TEST(ShmShare, IsGivenUpForAll) {
-  const Status why(Code::aborted, "it is of no use any more");
+  const Status why(Code::aborted, "it is no longer needed");
   for (const std::size_t who : {0u, 1u}) {
     World world(3);
     Group group(world, 7, 100);
@@ -163,7 +163,7 @@ TEST(ShmShare, IsGivenUpForAll) {
     for (const std::size_t i : {0u, 1u, 2u}) {
       if (i == 2) group.wishes[i].post();
       EXPECT_EQ(group.wishes[i].wait().code(), Code::aborted) << group.wishes[i].status.to_string();
-      EXPECT_THAT(group.wishes[i].status.message(), HasSubstr("of no use"));
+      EXPECT_THAT(group.wishes[i].status.message(), HasSubstr("no longer needed"));
       EXPECT_EQ(group.wishes[i].completions, 1);
     }
   }

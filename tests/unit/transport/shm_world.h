@@ -32,7 +32,7 @@ inline std::unique_ptr<Node> make_node(int rank, std::vector<PeerInfo> peers,
   return std::make_unique<Node>(std::move(options), true);
 }
 
-// So many ranks with a shm transport in this process.
+// Ranks with a shm transport in this process.
 struct World {
   std::vector<PeerInfo> peers;
   std::vector<std::unique_ptr<Node>> nodes;
@@ -62,7 +62,8 @@ struct World {
   int size() const { return static_cast<int>(nodes.size()); }
 };
 
-// A wish for a segment that can be waited for, and what became of it. Must go before its node does.
+// A `Wish` is a request for a segment that can be waited for, and its result. It must be destroyed before its
+// node.
 struct Wish : ShareRequest, SharedSegmentEvents {
   Node& node;
   std::atomic<std::uint32_t> over{0};
@@ -129,7 +130,7 @@ inline int make_memfd(std::size_t size, bool sealed = true, unsigned flags = 0) 
   return memfd;
 }
 
-// What a rank says first, with the nonces of both, as everybody knows them.
+// Returns a rank's first note, with the nonces of both ranks, which all ranks know.
 inline Note first_note(const World& world, NoteKind kind, int from, int to) {
   const auto nonce = [&](int rank) {
     return parse_address(world.peers[static_cast<std::size_t>(rank)].addresses.at("shm"))->nonce;
@@ -159,7 +160,7 @@ inline Note connect_note(const World& world, int from, int to, std::uint64_t rin
   return note;
 }
 
-// A bell of the test's own, to hand over.
+// A bell of the test, to hand over.
 class RawBell {
  public:
   RawBell() {
@@ -183,7 +184,7 @@ class RawBell {
   Descriptor rope_, ear_;
 };
 
-// The test's own end of a local socket: it may say what it likes.
+// The test's end of a local socket, which can send anything.
 class RawPeer {
  public:
   explicit RawPeer(Descriptor socket) : socket_(std::move(socket)) {}
@@ -197,7 +198,7 @@ class RawPeer {
   void send(const Note& note, const std::vector<int>& descriptors = {}) {
     EXPECT_EQ(send_note(socket_.get(), note, descriptors), 0);
   }
-  // The next note; zero, or the errno of receive_note.
+  // Receives the next note; returns zero, or the errno of receive_note.
   int receive(Note& note) {
     descriptors.clear();
     pollfd readable{socket_.get(), POLLIN, 0};

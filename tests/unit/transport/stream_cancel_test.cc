@@ -73,7 +73,7 @@ TEST(StreamCancel, AnnouncedSendIsWithdrawn) {
   expect_alive(pair);
 }
 
-// The clear is on its way while the send is taken back.
+// The clear is in transit while the send is cancelled.
 TEST(StreamCancel, SendCrossesTheClear) {
   StreamPair pair(small_limits);
   TestSend send(1000, 1);
@@ -93,7 +93,7 @@ TEST(StreamCancel, SendCrossesTheClear) {
   expect_alive(pair);
 }
 
-// Cancelled after every possible number of bytes that have moved: the receive fails or has got everything.
+// Sends are cancelled after every possible number of bytes. The receive fails or has got everything.
 TEST(StreamCancel, SendAtEveryByte) {
   int failed = 0, arrived = 0;
   for (std::size_t steps = 0; steps < 60; ++steps) {

@@ -28,7 +28,7 @@ TEST(Stream, SmallMessageIsOneFrame) {
   EXPECT_EQ(pair.b->counters().messages_received, 1u);
 }
 
-// Sizes around the limits, cut into pieces of every kind, the receive before and after.
+// Tests sizes around the limits, cut into pieces of every kind, with the receive before and after.
 TEST(Stream, AllSizesAllChunks) {
   for (const std::size_t bytes : {0u, 1u, 63u, 64u, 99u, 100u, 101u, 255u, 256u, 257u, 512u, 1000u, 5000u}) {
     for (const std::size_t chunk : {1u, 7u, 64u, 65u, 1000u, 100000u}) {
@@ -180,7 +180,7 @@ TEST(Stream, RequestsAreBounded) {
   for (std::size_t i = 0; i < sends.size(); ++i) EXPECT_TRUE(sends[i].ok() && recvs[i].ok());
 }
 
-// A large message on its way does not hold up a small one, nor another large one.
+// A large message in transit delays neither a small one nor another large one.
 TEST(Stream, PayloadsTakeTurns) {
   StreamPair pair(small_limits);
   pair.room(300);
@@ -256,12 +256,12 @@ TEST(Stream, CompletionsMayIssueOperations) {
 
 TEST(Stream, AbortReachesThePeerWithItsCause) {
   StreamPair pair;
-  pair.a->send_abort(7, Status(Code::timeout, "rank 1 did not come", 1));
+  pair.a->send_abort(7, Status(Code::timeout, "rank 1 did not arrive", 1));
   pair.a->send_abort(8, Status(Code::aborted, "bad\nline", -1));
   pair.run();
   ASSERT_EQ(pair.owner_b.aborts.size(), 2u);
   EXPECT_EQ(pair.owner_b.aborts[0].first, 7u);
-  EXPECT_EQ(pair.owner_b.aborts[0].second.to_string(), "timeout: rank 1 did not come");
+  EXPECT_EQ(pair.owner_b.aborts[0].second.to_string(), "timeout: rank 1 did not arrive");
   EXPECT_EQ(pair.owner_b.aborts[0].second.peer(), 1);
   EXPECT_EQ(pair.owner_b.aborts[1].second.message(), R"(bad\nline)");
   EXPECT_EQ(pair.owner_b.aborts[1].second.peer(), -1);
@@ -286,7 +286,7 @@ TEST(Stream, GoodbyeIsClean) {
   EXPECT_EQ(pair.owner_b.downs[0].code(), Code::aborted);
   EXPECT_NE(pair.owner_b.downs[0].message().find("rank 0 (host host0, pid 100) has left"), std::string::npos);
   EXPECT_TRUE(back.failed(Code::aborted));
-  // What had come whole can still be had; the rest fails.
+  // Messages that had arrived completely can still be received; the rest fails.
   TestRecv recv(8, 1), large_recv(200'000, 2);
   pair.owner_b.recv(recv);
   EXPECT_TRUE(recv.ok());
@@ -347,7 +347,7 @@ TEST(Stream, LostPeerFailsEverything) {
   EXPECT_TRUE(pair.a->closed && pair.b->closed);
 }
 
-// 64-bit lengths: five gigabytes that nobody stores.
+// 64-bit lengths: five gigabytes that are not stored anywhere.
 TEST(Stream, MessagesOverFourGigabytes) {
   const std::size_t bytes = (std::size_t{5} << 30) + 8;
   void* source = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -18,7 +18,7 @@ FrameHeader frame(FrameType type, std::uint32_t id = 0, std::uint32_t payload = 
   return header;
 }
 
-// `b` is the victim of what an invented peer sends.
+// An invented peer attacks `b`.
 struct Hostile : ::testing::Test {
   StreamPair pair{small_limits};
   std::vector<std::byte> junk = std::vector<std::byte>(100'000, std::byte{0xab});
@@ -92,7 +92,7 @@ TEST_F(Hostile, DataBeforeItsClear) {
   expect_refused();
 }
 
-// A length of 2^63 is only a number until somebody asks for it.
+// A length of 2^63 is only a number until a receive matches it.
 TEST_F(Hostile, HugeRequest) {
   feed(frame(FrameType::request, 7, 0, 0, std::uint64_t{1} << 63));
   feed(frame(FrameType::request, 8, 0, 0, ~std::uint64_t{0}));
@@ -130,21 +130,35 @@ INSTANTIATE_TEST_SUITE_P(Fields, HostileData,
                                            BadData{7, 0xffffffc0 % 100'000, 64},  // far too long
                                            BadData{7, 257, 64}));
 
-// Each entry of the table of what side connections will bring must stand for bytes that fill their buffers.
-TEST_F(Hostile, SmallPayloadsOnASideConnection) {
+// Each entry of the table of what stripes will bring must stand for bytes that fill their buffers.
+TEST_F(Hostile, SmallPayloadsOnAStripe) {
+  pair.b->accept_stripes();
   TestRecv recv(200);
   pair.owner_b.recv(recv);
   feed(frame(FrameType::request, 7, 0, 0, 200));
   FrameHeader data = frame(FrameType::data, 7, 192, 0);
-  data.side = 1;
+  data.stripe = 1;
   pair.b->feed(data);
   expect_refused();
   EXPECT_TRUE(recv.failed(Code::protocol_error));
 }
 
-TEST_F(Hostile, OnlyDataGoesBySideConnections) {
+// The payload would never arrive, so the receive would wait for ever.
+TEST_F(Hostile, StripesOfATransportThatHasNone) {
+  constexpr std::uint32_t bytes = StreamLimits::min_stripe_payload;
+  TestRecv recv(bytes);
+  pair.owner_b.recv(recv);
+  feed(frame(FrameType::request, 7, 0, 0, bytes));
+  FrameHeader data = frame(FrameType::data, 7, bytes, 0);
+  data.stripe = 1;
+  pair.b->feed(data);
+  expect_refused();
+  EXPECT_TRUE(recv.failed(Code::protocol_error));
+}
+
+TEST_F(Hostile, OnlyDataGoesByStripes) {
   FrameHeader request = frame(FrameType::request, 7, 0, 0, 200);
-  request.side = 1;
+  request.stripe = 1;
   pair.b->feed(request);
   EXPECT_EQ(pair.b->status().code(), Code::protocol_error);
   EXPECT_TRUE(pair.owner_b.kept.empty());
@@ -227,7 +241,7 @@ TEST_F(Hostile, RandomFrames) {
           static_cast<std::uint32_t>(header.type == FrameType::eager  ? header.message.bytes
                                      : header.type == FrameType::data ? pick({64, 128, 256, 300, 44})
                                                                       : 0);
-      // As the mesh does: no receive gets a message that is longer than it.
+      // Like the mesh, this gives no receive a message that is longer than its buffer.
       for (TestRecv& recv : recvs) {
         if (recv.completions == 0 && recv.tag == header.message.tag && header.message.bytes > recv.bytes) {
           std::erase(fresh.owner_b.posted, &recv);

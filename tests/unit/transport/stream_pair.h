@@ -17,7 +17,7 @@ namespace tutti {
 
 inline constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
 
-// A send whose memory it owns and whose end it remembers.
+// A `TestSend` owns its memory and records its end.
 struct TestSend : SendOp {
   std::vector<std::byte> memory;
   int completions = 0;
@@ -39,7 +39,7 @@ struct TestSend : SendOp {
   }
   bool ok() const { return completions == 1 && status.ok(); }
   bool failed(Code code) const { return completions == 1 && status.code() == code; }
-  // As a caller would who got his memory back.
+  // Overwrites the memory, as a caller may once it is returned.
   void scribble() { std::fill(memory.begin(), memory.end(), std::byte{0xee}); }
 };
 
@@ -65,7 +65,7 @@ struct TestRecv : RecvOp {
   bool failed(Code code) const { return completions == 1 && status.code() == code; }
 };
 
-// Stands for the mesh: receives are matched by sequence number.
+// This replaces the mesh: it matches receives by sequence number.
 class TestOwner final : public TransportOwner {
  public:
   explicit TestOwner(int rank) : rank_(rank) {
@@ -131,6 +131,7 @@ class PipeChannel final : public StreamChannel {
  public:
   PipeChannel(int peer, TransportOwner& owner, const MessageLimits& limits)
       : StreamChannel(peer, owner, limits) {}
+  using StreamChannel::accept_stripes;
 
   PipeChannel* other = nullptr;
   std::size_t room = 1 << 20;        // of the buffer
@@ -158,7 +159,7 @@ class PipeChannel final : public StreamChannel {
     writing_ = false;
   }
 
-  // Reads at most that many bytes of what the other one has written. False: there was nothing.
+  // Reads at most that many bytes of what the other one has written. Returns false if there was nothing.
   bool read(std::size_t most) {
     const std::size_t bytes = std::min(most, other->in_flight.size());
     if (bytes == 0 || closed) {
@@ -243,7 +244,7 @@ struct StreamPair {
     a->other = b.get();
     b->other = a.get();
   }
-  // Until nothing moves.
+  // Moves bytes until nothing is left to move.
   void run(std::size_t chunk = 1 << 20) {
     for (bool moved = true; moved;) {
       moved = a->read(chunk);

@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::size_t message_bytes = 8;
 
-// By both ends of the connections of this process.
+// Counts the segments that both ends of this process's connections have sent.
 std::uint32_t all_segments_sent() {
   std::uint32_t all = 0;
   for (const int descriptor : OpenSockets::descriptors(true)) all += segments_sent(descriptor);
   return all;
 }
 
-// How many of them let small writes wait.
+// Returns how many of them let small writes wait.
 int waiting_sockets() {
   int all = 0;
   for (const int descriptor : OpenSockets::descriptors(true)) {
@@ -31,7 +31,7 @@ int waiting_sockets() {
   return all;
 }
 
-// From rank 0 to rank 1.
+// Sends from rank 0 to rank 1.
 class Messages {
  public:
   Messages(Pair& world, int count) : world_(world) {
@@ -41,7 +41,7 @@ class Messages {
       recvs_.emplace_back(message_bytes, 0, conformance::collective(number)).driver = &world[1].driver;
     }
   }
-  // By whoever drives rank 0: one after the other.
+  // Rank 0's driving thread calls these, one after the other.
   void send() {
     for (Send& send : sends_) world_[0].mesh.send(1, send);
   }
@@ -79,9 +79,9 @@ TEST(TcpCoalescing, WhatAPeerHasNotReadLeavesTogether) {
       messages.send();
       EXPECT_TRUE(messages.have_left());
       EXPECT_EQ(waiting_sockets(), 1);
-      EXPECT_LE(all_segments_sent() - before, 50u);  // two, but for acknowledgements that are sent at once
+      EXPECT_LE(all_segments_sent() - before, 50u);  // two, and acknowledgements that are sent at once
     });
-    // And comes, though rank 0 does not look again.
+    // It arrives, although rank 0 does not drive again.
     messages.receive();
   });
 }

@@ -23,7 +23,7 @@ bool is_available(const std::string& wanted) {
   return false;
 }
 
-// What the connections of this process have.
+// Returns the congestion controls of this process's connections.
 std::multiset<std::string> in_use() {
   std::multiset<std::string> names;
   for (const int descriptor : OpenSockets::descriptors(true)) names.insert(congestion_of(descriptor));

@@ -16,7 +16,7 @@ std::string with_endpoints(const std::string& address, const std::string& endpoi
   return endpoints + address.substr(address.find('/'));
 }
 
-// A port where nobody listens.
+// A port where nothing listens.
 std::string dead_endpoint() {
   const auto gone = create({}).take();
   return format_endpoints(parse_address(gone->address())->endpoints);
@@ -58,7 +58,8 @@ void storm(int size, int rounds) {
       });
     }
     for (auto& thread : threads) thread.join();
-    // Nobody drives the losers' closing any more than this: one connection per pair has two ends here.
+    // Only this loop drives the closing of surplus connections. One connection per pair remains, and both of
+    // its ends are here.
     for (std::size_t rank = 0; rank < world.nodes.size(); ++rank) {
       EXPECT_TRUE(world[rank].until(
           [&] { return OpenSockets::now().connected - before.connected == size * (size - 1); }));
@@ -72,8 +73,8 @@ TEST(TcpCrossConnect, StormOfFour) { storm(4, 30); }
 TEST(TcpCrossConnect, StormOfEight) { storm(8, 6); }
 
 TEST(TcpCrossConnect, TheOtherDirectionHelpsWhereOneIsBlocked) {
-  // Rank 0 believes that rank 1 lives where nobody does; rank 1 finds rank 0. Rank 0's attempts win in
-  // principle.
+  // Rank 0 has an address of rank 1 where nothing listens; rank 1 finds rank 0. If both connected, rank 0's
+  // attempt would win.
   auto zero = create({}).take(), one = create({}).take();
   const std::string address_0 = zero->address(), address_1 = one->address();
   auto node_0 =
@@ -228,7 +229,7 @@ TEST(TcpConnect, AnAnswerThatIsNoneIsTriedAgain) {
   played.peer.reset(new RawSocket(-1));  // closed before the answer
   played.peer = std::make_unique<RawSocket>(played.deaf.accept_one());
   EXPECT_EQ(played.peer->receive(hello_bytes).size(), hello_bytes);
-  played.peer->send(encode(Verdict::wait));  // and nobody comes
+  played.peer->send(encode(Verdict::wait));  // and nothing follows
   played.peer = std::make_unique<RawSocket>(played.deaf.accept_one());
   EXPECT_EQ(played.peer->receive(hello_bytes).size(), hello_bytes);
   played.peer->send(encode(Verdict::welcome));

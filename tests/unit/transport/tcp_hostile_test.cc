@@ -69,7 +69,7 @@ TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   EXPECT_TRUE(recv.wait().ok());
 }
 
-// It would take the rank some round trips to say who it is: time enough for whoever is nearer.
+// The rank needs some round trips to say who it is, which gives a nearer attacker time.
 TEST(TcpStrangers, ACrowdFromOneAddressDisplacesItselfOnly) {
   Options options;
   options.handshake_timeout = 1h;
@@ -101,7 +101,7 @@ TEST(TcpStrangers, HellosOfTheWrongKindAreRefused) {
   add(Verdict::stranger, [](Hello& hello) { ++hello.to_nonce; });
   add(Verdict::stranger, [](Hello& hello) { ++hello.from_nonce; });
   add(Verdict::stranger, [](Hello& hello) { hello.from = 2; });  // with rank 1's nonce
-  add(Verdict::gone, [](Hello& hello) { hello.side = 1; });      // beside no connection
+  add(Verdict::gone, [](Hello& hello) { hello.stripe = 1; });    // beside no connection
   for (const auto& [hello, verdict] : cases) {
     RawSocket stranger(world.addresses[0]);
     stranger.send(encode(hello));

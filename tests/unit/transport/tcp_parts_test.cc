@@ -58,13 +58,13 @@ TEST(TcpAddress, AnythingElseIsRefused) {
 }
 
 TEST(TcpHandshake, HelloAndAnswerAreReadAsWritten) {
-  Hello hello{handshake_version, 3, 0xfffffffe, max_sides, 0x0123456789abcdef, 0xfedcba9876543210};
+  Hello hello{handshake_version, 3, 0xfffffffe, max_stripes, 0x0123456789abcdef, 0xfedcba9876543210};
   const auto back = decode_hello(encode(hello));
   ASSERT_TRUE(back.has_value());
   EXPECT_EQ(back->version, handshake_version);
   EXPECT_EQ(back->from, 3u);
   EXPECT_EQ(back->to, 0xfffffffeu);
-  EXPECT_EQ(back->side, max_sides);
+  EXPECT_EQ(back->stripe, max_stripes);
   EXPECT_EQ(back->from_nonce, hello.from_nonce);
   EXPECT_EQ(back->to_nonce, hello.to_nonce);
   for (std::uint32_t verdict = 1; verdict <= 7; ++verdict) {
@@ -78,7 +78,7 @@ TEST(TcpHandshake, AHelloIsNoAnswerAndGarbageIsNeither) {
   // A connection can be answered by itself.
   const auto hello = encode(Hello{handshake_version, 1, 2, 0, 3, 4});
   EXPECT_FALSE(decode_answer(std::span(hello).first<answer_bytes>()).has_value());
-  EXPECT_FALSE(decode_hello(encode(Hello{handshake_version, 1, 2, max_sides + 1, 3, 4})).has_value());
+  EXPECT_FALSE(decode_hello(encode(Hello{handshake_version, 1, 2, max_stripes + 1, 3, 4})).has_value());
   std::mt19937 random(7);
   std::array<std::byte, hello_bytes> bytes;
   for (int round = 0; round < 1000; ++round) {

@@ -4,8 +4,8 @@
 
 namespace tutti::tcp {
 
-// How many segments with data a connection has sent. In a file of its own, since the kernel's header, which
-// alone has that figure, does not go together with the library's.
+// Returns how many segments with data a connection has sent. This is a separate file, since only the kernel's
+// header has that figure and it conflicts with the C library's.
 std::uint32_t segments_sent(int descriptor);
 
 }  // namespace tutti::tcp

@@ -102,7 +102,7 @@ class RawSocket {
   void send(const Bytes& bytes) {
     static_cast<void>(::send(descriptor_, std::data(bytes), std::size(bytes), MSG_NOSIGNAL));
   }
-  // Waits for so many bytes, or for the end of the stream; what came.
+  // Waits for that many bytes, or for the end of the stream, and returns what arrived.
   std::vector<std::byte> receive(std::size_t bytes) {
     std::vector<std::byte> all;
     while (all.size() < bytes) {
@@ -118,7 +118,7 @@ class RawSocket {
     }
     return all;
   }
-  // True if the other side closes without a word.
+  // Returns true if the other side closes without a word.
   bool is_closed_silently() { return receive(1).empty() && closed_; }
   std::optional<Verdict> verdict() {
     const auto bytes = receive(answer_bytes);
@@ -158,7 +158,7 @@ struct OpenSockets {
   }
 };
 
-// What the process of that rank would say to the other.
+// Returns the hello that the process of that rank would send to the other.
 inline Hello proper_hello(const Pair& world, int from, int to) {
   Hello hello;
   hello.version = handshake_version;

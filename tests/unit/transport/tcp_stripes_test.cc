@@ -20,7 +20,7 @@ Options with_sockets(int sockets, int buffer = 0) {
 
 int connections() { return static_cast<int>(OpenSockets::descriptors(true).size()); }
 
-TEST(TcpSides, AreOpenedByTheFirstLargeMessage) {
+TEST(TcpStripes, AreOpenedByTheFirstLargeMessage) {
   Pair world(with_sockets(3));
   expect_exchange(world[0], 0, world[1], 1, 1, 200'000);
   EXPECT_EQ(connections(), 2);
@@ -32,7 +32,7 @@ TEST(TcpSides, AreOpenedByTheFirstLargeMessage) {
 }
 
 // As many as there are addresses; each connection between a pair of its own.
-TEST(TcpSides, UseEveryAddress) {
+TEST(TcpStripes, UseEveryAddress) {
   Options options;
   options.bind = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};
   Pair world(options);
@@ -51,7 +51,7 @@ TEST(TcpSides, UseEveryAddress) {
 }
 
 // Small buffers cut payloads, and elements, anywhere.
-TEST(TcpSides, ReduceWhatComesInPieces) {
+TEST(TcpStripes, ReduceWhatComesInPieces) {
   Pair world(with_sockets(4, 5000));
   constexpr std::size_t count = 500'000;
   const ReduceOp sum = ReduceOp::sum;
@@ -79,7 +79,7 @@ TEST(TcpSides, ReduceWhatComesInPieces) {
   }
 }
 
-TEST(TcpSides, AGoodbyeDoesNotOvertakePayloads) {
+TEST(TcpStripes, AGoodbyeDoesNotOvertakePayloads) {
   for (int round = 0; round < 10; ++round) {
     Pair world(with_sockets(3));
     expect_exchange(world[0], 0, world[1], 1, 1, large);
@@ -97,7 +97,7 @@ TEST(TcpSides, AGoodbyeDoesNotOvertakePayloads) {
   }
 }
 
-TEST(TcpSides, ALostOneFailsTheChannel) {
+TEST(TcpStripes, ALostOneFailsTheChannel) {
   Pair world(with_sockets(2));
   expect_exchange(world[0], 0, world[1], 1, 1, large);
   ASSERT_TRUE(world[0].until([] { return connections() == 6; })) << connections();
@@ -105,7 +105,7 @@ TEST(TcpSides, ALostOneFailsTheChannel) {
   Recv waits(large, 0, collective(7)), too(large, 1, collective(7));
   world[1].post(waits);
   world[0].post(too);
-  // The last one opened is a side.
+  // The last one opened is a stripe.
   ASSERT_EQ(shutdown(*std::max_element(all.begin(), all.end()), SHUT_RDWR), 0);
   Send more(large, collective(8), 1), back(large, collective(8), 1);
   world[0].post(1, more);

@@ -1,4 +1,4 @@
-#include "transport/tcp/side.h"
+#include "transport/tcp/stripe.h"
 
 #include <algorithm>
 #include <cassert>
@@ -9,12 +9,12 @@
 
 namespace tutti::tcp {
 
-OutgoingSide::OutgoingSide(Context& context, int peer, std::uint8_t number, SideEvents& events)
+OutgoingStripe::OutgoingStripe(Context& context, int peer, std::uint8_t number, StripeEvents& events)
     : context_(context), peer_(peer), number_(number), events_(events), pipe_(context.io) {}
 
-OutgoingSide::~OutgoingSide() { close(); }
+OutgoingStripe::~OutgoingStripe() { close(); }
 
-void OutgoingSide::close() {
+void OutgoingStripe::close() {
   connector_.reset();
   count_ = 0;
   if (!open_) return;
@@ -23,44 +23,44 @@ void OutgoingSide::close() {
   pipe_.close();
 }
 
-void OutgoingSide::connect(const Address& address, std::chrono::nanoseconds timeout) {
+void OutgoingStripe::connect(const Address& address, std::chrono::nanoseconds timeout) {
   const std::vector<Endpoint>& ours = context_.address.endpoints;
   Address one{{address.endpoints[number_ % address.endpoints.size()]}, address.nonce};
   connector_ = std::make_unique<Connector>(context_, peer_, std::move(one), timeout, *this);
-  connector_->start_side(number_, ours[number_ % ours.size()].address());
+  connector_->start_stripe(number_, ours[number_ % ours.size()].address());
 }
 
-void OutgoingSide::on_connected(Pipe pipe) {
+void OutgoingStripe::on_connected(Pipe pipe) {
   connector_.reset();
   pipe_ = std::move(pipe);
   open_ = context_.watch(pipe_.native_handle(), EPOLLIN, *this).ok();
-  events_.on_side_room();
+  events_.on_stripe_room();
 }
 
-void OutgoingSide::on_connect_failed(const Status& why) {
-  log::debug("tcp: one connection less: ", why);
+void OutgoingStripe::on_connect_failed(const Status& why) {
+  log::debug("tcp: a stripe cannot be made: ", why);
   connector_.reset();
 }
 
-void OutgoingSide::on_ready(std::uint32_t events) {
+void OutgoingStripe::on_ready(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0 && full_) {
     full_ = false;
     context_.rewatch(pipe_.native_handle(), EPOLLIN, *this);
     write();
-    if (open_ && !full_) events_.on_side_room();
+    if (open_ && !full_) events_.on_stripe_room();
   } else if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
-    // The peer never says anything here.
+    // The peer never sends on a stripe that we opened, so any other event is its end.
     close();
-    events_.on_side_lost("a side connection was closed");
+    events_.on_stripe_lost("a stripe was closed");
   }
 }
 
-void OutgoingSide::write() {
+void OutgoingStripe::write() {
   if (writing_ || full_) return;
   writing_ = true;
   while (open_ && count_ > 0) {
     OutgoingFrame& frame = *held_[0];
-    const auto rest = frame.payload.subspan(frame.side_written);
+    const auto rest = frame.payload.subspan(frame.stripe_written);
     asio::error_code error;
     const std::size_t written = pipe_.write(rest, error);
     if (error == asio::error::would_block) {
@@ -70,68 +70,68 @@ void OutgoingSide::write() {
     }
     if (error && error != asio::error::interrupted) {
       close();
-      events_.on_side_lost("a side connection broke: " + error.message());
+      events_.on_stripe_lost("a stripe broke: " + error.message());
       break;
     }
-    frame.side_written += written;
-    if (frame.side_written < frame.payload.size()) continue;
+    frame.stripe_written += written;
+    if (frame.stripe_written < frame.payload.size()) continue;
     held_[0] = held_[1];
     --count_;
-    events_.on_side_written(frame);
+    events_.on_stripe_written(frame);
   }
   writing_ = false;
 }
 
-IncomingSide::IncomingSide(Context& context, std::uint8_t number, SideEvents& events, Pipe pipe)
+IncomingStripe::IncomingStripe(Context& context, std::uint8_t number, StripeEvents& events, Pipe pipe)
     : context_(context), number_(number), events_(events), pipe_(std::move(pipe)) {}
 
-IncomingSide::~IncomingSide() { close(); }
+IncomingStripe::~IncomingStripe() { close(); }
 
-void IncomingSide::close() {
+void IncomingStripe::close() {
   if (watching_) context_.unwatch(pipe_.native_handle());
   watching_ = false;
   pipe_.close();
 }
 
-Status IncomingSide::watch() {
+Status IncomingStripe::watch() {
   const Status watched = context_.watch(pipe_.native_handle(), EPOLLIN, *this);
   watching_ = watched.ok();
   return watched;
 }
 
-std::size_t IncomingSide::read(std::span<std::byte> place) {
-  if (!watching_) return 0;  // closed
+std::size_t IncomingStripe::read(std::span<std::byte> place) {
+  if (!watching_) return 0;  // it is closed
   asio::error_code error;
   const std::size_t got = pipe_.read(place, error);
   if (error && error != asio::error::would_block && error != asio::error::interrupted) {
     close();
-    events_.on_side_lost("a side connection ended: " + error.message());
+    events_.on_stripe_lost("a stripe ended: " + error.message());
     return 0;
   }
   return got;
 }
 
-void IncomingSide::keep(std::span<const std::byte> bytes) {
+void IncomingStripe::keep(std::span<const std::byte> bytes) {
   assert(bytes.size() <= kept_.size());
   std::copy(bytes.begin(), bytes.end(), kept_.begin());
   kept_bytes_ = bytes.size();
 }
 
-std::size_t IncomingSide::restore(std::span<std::byte> to) const {
+std::size_t IncomingStripe::restore(std::span<std::byte> to) const {
   std::copy_n(kept_.begin(), kept_bytes_, to.begin());
   return kept_bytes_;
 }
 
-void IncomingSide::on_ready(std::uint32_t events) {
+void IncomingStripe::on_ready(std::uint32_t events) {
   if (paused_ && (events & (EPOLLHUP | EPOLLERR)) != 0) {
     close();
-    events_.on_side_lost("a side connection broke");
+    events_.on_stripe_lost("a stripe broke");
   } else {
-    events_.on_side_readable(*this);
+    events_.on_stripe_readable(*this);
   }
 }
 
-void IncomingSide::pause(bool on) {
+void IncomingStripe::pause(bool on) {
   if (on == paused_ || !watching_) return;
   paused_ = on;
   context_.rewatch(pipe_.native_handle(), on ? 0u : static_cast<std::uint32_t>(EPOLLIN), *this);
