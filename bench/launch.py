@@ -22,7 +22,7 @@ class Launch:
 
 
 def machine_seconds():
-    """(busy, all) processor time of all cores so far."""
+    """Returns the (busy, total) processor time of all cores so far, in seconds."""
     ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     per_second = os.sysconf("SC_CLK_TCK")
     idle = ticks[3] + ticks[4]
@@ -46,7 +46,7 @@ def wait_until_quiet(percent, limit_s):
 
 
 def _process_table():
-    """pid -> (parent, start time), of all processes that there are now."""
+    """Returns a map from the pid of every running process to its (parent, start time)."""
     table = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the time of every algorithm over the number of ranks, as `tutti explain --scaling` reckons it.
+"""Draws the time of every algorithm against the number of ranks, as `tutti explain --scaling` estimates it.
 
     scaling.py TUTTI FOLDER    writes a chart for each size of vector into FOLDER
 """
@@ -26,7 +26,7 @@ def decades(values):
 
 
 class Panel:
-    """One collective: a line for each algorithm, dots where it was simulated, and the lower bound."""
+    """A `Panel` shows one collective: a line for each algorithm, dots where it was simulated, and the lower bound."""
 
     def __init__(self, title, rows, left, top):
         self.title, self.rows, self.left, self.top = title, rows, left + LEFT, top + TOP

@@ -18,7 +18,7 @@ inline constexpr std::size_t max_control_body = 256 * 1024;
 
 // Returns the status of a rank that the others have given up; `self` describes that rank.
 inline Status given_up(const std::string& self, int rank, const std::string& why) {
-  return Status(Code::aborted, self + " was given up by the other ranks, and stays outside: " + why, rank);
+  return Status(Code::aborted, self + " was given up by the other ranks and stays excluded: " + why, rank);
 }
 
 // `ControlEvents` is how a control plane notifies its owner, on a thread of its own. All calls must return
@@ -26,8 +26,8 @@ inline Status given_up(const std::string& self, int rank, const std::string& why
 class ControlEvents {
  public:
   virtual ~ControlEvents() = default;
-  // A rank died, froze or was cut off, as this rank or another one noticed. It is called at most once for
-  // each rank.
+  // Reports that a rank died, froze or was cut off, as this rank or another one noticed. Each lost rank is
+  // reported only once.
   virtual void on_lost(int rank, const Status& why) = 0;
   // A rank has said goodbye.
   virtual void on_left(int rank) = 0;
@@ -36,9 +36,8 @@ class ControlEvents {
   virtual void on_note(const ControlNote& note) = 0;
 };
 
-// A `ControlPlane` informs ranks of each other while the application makes no calls: which of them have died,
-// and which notes a failing rank sends to all others. It needs neither the application's threads nor the
-// driver.
+// A `ControlPlane` tells each rank which others have died, and delivers notes such as those of a failing
+// rank, even while the application makes no calls. It needs neither the application's threads nor the driver.
 //
 // Any thread may call it. Only `start` and `stop` ever wait.
 class ControlPlane {
@@ -56,9 +55,10 @@ class ControlPlane {
   virtual void publish(std::uint32_t topic, std::uint64_t key, std::string body) = 0;
   // Sends a note to one rank, by way of others if necessary.
   virtual void send(int rank, std::uint32_t topic, std::string body) = 0;
-  // Gives a rank up, on all ranks. `on_lost` follows, unless the rank was lost already.
+  // Declares a rank lost, on all ranks. `on_lost` follows, unless the rank was lost already.
   virtual void give_up(int rank, const Status& why) = 0;
-  // Sets how many times this rank's world has shrunk, which it tells ranks that it connects with from now on.
+  // Sets how many times this rank's world has shrunk. This rank reports the number to ranks that it connects
+  // with from now on.
   virtual void set_generation(std::uint32_t generation) = 0;
 };
 

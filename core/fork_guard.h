@@ -15,13 +15,13 @@ namespace tutti {
 
 // Gives forked children /dev/null in this descriptor's place from now on. Any thread may call it.
 void guard_descriptor(int descriptor);
-// Ends that. It must be called before the descriptor is closed.
+// Undoes `guard_descriptor`. It must be called before the descriptor is closed.
 void release_descriptor(int descriptor);
 
 // Gives forked children zeroed memory of their own in this place from now on, so that nothing that they write
 // reaches the peers of their parent. The memory must consist of whole pages. Any thread may call it.
 void guard_memory(void* start, std::size_t bytes);
-// Ends that. It must be called before the memory is unmapped.
+// Undoes `guard_memory`. It must be called before the memory is unmapped.
 void release_memory(void* start);
 
 extern constinit std::atomic<std::uint32_t> forks_so_far;

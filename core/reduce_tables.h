@@ -22,8 +22,8 @@ using DivideKernel = void (*)(const void* in, void* out, std::size_t count, std:
 
 inline constexpr int reduce_kind_count = 10;
 
-// A `KernelTable` is indexed by DataType and ReduceOp::Kind, and null where the operation is not defined on
-// the type.
+// A `KernelTable` is indexed by DataType and ReduceOp::Kind. Its entry is null where the operation is not
+// defined on the type.
 struct KernelTable {
   const char* isa;
   ReduceKernel combine[data_type_count][reduce_kind_count];

@@ -9,12 +9,12 @@ namespace tutti::perf {
 double copy_rate(std::size_t bytes, int threads);
 double sum_rate(std::size_t bytes, int threads);
 
-// The upper bound of an all_reduce between two ranks of one host: two threads, which share the work and never
-// wait for each other, read both inputs and write the sum to both outputs. Returns GB/s, counting the bytes
-// of one vector, with plain or non-temporal stores, whichever is faster.
+// Measures the upper bound of an all_reduce between two ranks of one host: two threads, which share the work
+// and never wait for each other, read both inputs and write the sum to both outputs. Returns GB/s, counting
+// the bytes of one vector, with plain or non-temporal stores, whichever is faster.
 double all_reduce_bound(std::size_t bytes);
 
-// GB/s of a copy that the kernel makes from another process (process_vm_readv).
+// Returns the GB/s of a copy that the kernel makes from another process (process_vm_readv).
 double read_process_rate(std::size_t bytes);
 
 }  // namespace tutti::perf

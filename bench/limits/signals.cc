@@ -51,7 +51,7 @@ struct Shared {
   Flag back;
 };
 
-// Unmapped at the end.
+// `Mapped` holds a `Shared` in memory that forked children share, and unmaps it at the end.
 class Mapped {
  public:
   Mapped() {

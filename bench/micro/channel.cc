@@ -1,4 +1,4 @@
-// Round trips between two threads, each with a driver and a mesh of its own, over each transport.
+// Measures round trips between two threads, each with a driver and a mesh of its own, over each transport.
 #include <memory>
 #include <thread>
 #include <vector>

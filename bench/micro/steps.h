@@ -9,8 +9,8 @@
 
 namespace tutti::perf {
 
-// Schedules have this many steps of two float32 each, so that the executor takes far longer than the work of
-// a step.
+// Schedules have this many steps of two float32 each. The work of such a step is so small that the time is
+// almost all the executor's.
 inline constexpr std::uint32_t steps = 64;
 inline constexpr std::uint64_t elements = 2;
 

@@ -1,5 +1,5 @@
-// tutti as one of the peers, with the defaults that users get: a rank of `tutti run`, where at most
-// TUTTI_TRANSPORTS is set.
+// Measures tutti as one of the peers, with the defaults that users get. `tutti run` starts the ranks, and no
+// variable but TUTTI_TRANSPORTS is set.
 #include <cstdio>
 #include <stdexcept>
 

@@ -12,8 +12,8 @@ namespace tutti::liveness {
 // Returns the neighbours of `rank`, ascending. `present` is ascending and contains `rank`.
 std::vector<int> neighbours(const std::vector<int>& present, int rank);
 
-// Returns the rank of `linked` that is nearest to `target` on the ring, or -1 if there is none. While all
-// links of the ring exist, it is nearer than `rank` itself.
+// Returns the rank of `linked` that is nearest to `target` on the ring, or -1 if there is none. If `linked`
+// holds all neighbours of a rank, the result is nearer to `target` than that rank itself.
 int next_hop(const std::vector<int>& present, int target, const std::vector<int>& linked);
 
 }  // namespace tutti::liveness

@@ -30,7 +30,7 @@ void warn_if_open(std::atomic_flag& said, const char* variable, const std::strin
                   const char* allows) {
   if ((mode & (S_IRWXG | S_IRWXO)) == 0) return;
   warn_once(said, std::string(variable) + ": " + path +
-                      " is open to other users than its owner (chmod 600 closes it): any user who reads it " +
+                      " is open to users other than its owner (chmod 600 closes it): any user who reads it " +
                       allows);
 }
 
@@ -102,7 +102,7 @@ Result<Settings> settings_from(const Config& config) {
   }
   if (!settings.token.empty() && settings.token.reveal().size() < guessable_token) {
     warn_once(said_short, "the token has fewer than " + std::to_string(guessable_token) +
-                              " bytes and may be guessed; `openssl rand -hex 32` makes one");
+                              " bytes and may be guessed; `openssl rand -hex 32` makes a good one");
   }
   return settings;
 }

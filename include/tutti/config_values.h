@@ -10,11 +10,11 @@
 #include <tutti/export.h>
 #include <tutti/types.h>
 
-// Parsers and formatters of the values of settings, in variables, URLs and command lines. Any thread may call
-// them.
+// These functions parse and format the values of settings in variables, URLs and command lines. Any thread
+// may call them.
 namespace tutti {
 
-// A `PortRange` is the ports first..last, both included.
+// A `PortRange` holds the ports from `first` to `last`, both included.
 struct PortRange {
   std::uint16_t first = 0;
   std::uint16_t last = 0;
@@ -30,17 +30,19 @@ struct AlgorithmChoice {
 
 // Each parser returns nothing if the text is not such a value. It does not remove surrounding blanks.
 TUTTI_API std::optional<std::int64_t> parse_integer(std::string_view text);
-// "1" "0" "true" "false" "yes" "no" "on" "off", in any case.
+// Accepts "1", "0", "true", "false", "yes", "no", "on" and "off". Case does not matter.
 TUTTI_API std::optional<bool> parse_boolean(std::string_view text);
-// "10s" "500ms" "2m" "50us" "1.5h" "100ns"; a bare number is in seconds. Negative values are refused.
+// Accepts durations such as "10s", "500ms", "2m", "50us", "1.5h" and "100ns". A bare number is in seconds.
+// Negative values are refused.
 TUTTI_API std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
-// A number of bytes: "4096" "64K" "1M" "2GiB"; units are powers of 1024.
+// Accepts numbers of bytes such as "4096", "64K", "1M" and "2GiB". Units are powers of 1024.
 TUTTI_API std::optional<std::uint64_t> parse_size(std::string_view text);
 // Splits at commas, and drops blanks around items and empty items.
 TUTTI_API std::vector<std::string> parse_list(std::string_view text);
-// "20000-21000" or "20000".
+// Accepts a range such as "20000-21000", or one port such as "20000".
 TUTTI_API std::optional<PortRange> parse_port_range(std::string_view text);
-// "all_reduce:ring,broadcast:binomial", each collective at most once. The result is sorted by collective.
+// Accepts a list such as "all_reduce:ring,broadcast:binomial", with each collective at most once. The result
+// is sorted by collective.
 TUTTI_API std::optional<std::vector<AlgorithmChoice>> parse_algorithm_choices(std::string_view text);
 
 // Each formatter returns the shortest exact text that the parser reads back: "500ms", "64K", ...

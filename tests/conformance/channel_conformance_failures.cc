@@ -162,7 +162,7 @@ TEST_P(ChannelFailures, AMessageForAFinishedOperation) {
   world[0].post(1, send);
   ASSERT_TRUE(world[1].until([&] { return !world[1].context.mismatches.empty(); }));
   world[1].drive([&] {
-    EXPECT_NE(world[1].context.mismatches[0].why.message().find("had finished"), std::string::npos);
+    EXPECT_NE(world[1].context.mismatches[0].why.message().find("had already finished"), std::string::npos);
   });
   EXPECT_TRUE(send.wait().ok());
 }

@@ -1,4 +1,4 @@
-# Builds and runs, in a fresh folder, what uses tutti in the way that MODE says:
+# Builds and runs, in a fresh folder, programs that get tutti in the way that MODE names:
 #   installed     project/ by find_package, after cmake --install and a move elsewhere
 #   pkg_config    the C example, by tutti.pc of such an install
 #   subdirectory  project/ by add_subdirectory; configured only: the same sources were compiled by the build that runs this
@@ -34,7 +34,7 @@ if(MODE STREQUAL "pkg_config")
     message(STATUS "skipped: there is no pkg-config")
     return()
   endif()
-  # As examples/README.md says.
+  # These are the commands of examples/README.md.
   set(ENV{PKG_CONFIG_PATH} ${used}/${LIBDIR}/pkgconfig)
   execute_process(COMMAND ${PKG_CONFIG} --cflags --libs tutti
                   OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
@@ -46,7 +46,7 @@ if(MODE STREQUAL "pkg_config")
   return()
 endif()
 
-# Files that the guide of the installed examples points to are installed, too.
+# Every link in the installed examples' guides must lead to a file that is installed as well.
 file(GLOB_RECURSE guides ${used}/share/tutti/examples/*.md)
 foreach(guide IN LISTS guides)
   file(READ ${guide} text)

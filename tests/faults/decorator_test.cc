@@ -1,5 +1,5 @@
-// A transport that drops, delays, truncates and closes at chosen points: every rank ends with an error or
-// with the right data.
+// If a transport drops, delays or truncates messages or closes connections at chosen points, every rank ends
+// with an error or with the right data.
 #include <string>
 #include <tuple>
 #include <vector>
@@ -18,7 +18,7 @@ using Kind = TransportFault::Kind;
 
 constexpr int culprit = 1;
 
-// The end of one rank: success, or how it failed.
+// An `Outcome` says how one rank ended, and how many collectives it completed.
 struct Outcome {
   Status status;
   int completed = 0;
@@ -31,7 +31,7 @@ std::vector<CollectiveCase> cases() {
     test.kind = static_cast<CollectiveKind>(kind);
     if (test.kind == CollectiveKind::send || test.kind == CollectiveKind::recv) continue;
     test.type = DataType::int32;
-    test.count = kind % 2 == 0 ? 100 : 5'000;  // at once, and in many fragments
+    test.count = kind % 2 == 0 ? 100 : 5'000;  // in one message, and in many fragments
     test.timeout = {};
     all.push_back(test);
   }
@@ -67,10 +67,11 @@ class Decorator : public testing::TestWithParam<std::tuple<std::string, int>> {
     });
     return outcomes;
   }
-  // The deadline of an operation that cannot complete; others never reach it.
+  // `short_time` is the time limit of operations that cannot complete. The long one is never reached.
   static constexpr std::chrono::milliseconds short_time{400};
   static constexpr std::chrono::milliseconds long_time{60'000};
-  // Returns messages at the beginning and later. With two ranks, no rank sends more than nine messages.
+  // Returns the numbers of the messages to disturb, early and late ones. With two ranks, no rank sends more
+  // than nine messages.
   static std::vector<std::uint64_t> points() {
     return std::get<1>(GetParam()) == 2 ? std::vector<std::uint64_t>{0, 1, 2, 5, 7}
                                         : std::vector<std::uint64_t>{0, 1, 2, 5, 11, 17};
@@ -85,7 +86,7 @@ TEST_P(Decorator, LateMessagesDoNoHarm) {
 }
 
 // Only the timeout shows the loss. These ranks have no control connections over which the leader could ask
-// which rank is late, so each error names the rank that it waits for.
+// which rank is late, so each rank's error names the rank that it was waiting for.
 TEST_P(Decorator, ALostMessageIsATimeout) {
   for (const std::uint64_t at : {0, 3}) {
     for (const Outcome& outcome :
@@ -119,9 +120,9 @@ TEST_P(Decorator, ABrokenConnectionIsALostPeer) {
   for (const TransportFault& fault : faults) {
     for (const Outcome& outcome : run(fault, long_time)) {
       const std::string text = outcome.status.to_string();
-      // A rank that is told that it was itself lost does not join the others.
+      // A rank that the others took for lost reports that it stays excluded.
       EXPECT_THAT(text,
-                  testing::AnyOf(testing::StartsWith("peer_lost: "), testing::HasSubstr("stays outside")))
+                  testing::AnyOf(testing::StartsWith("peer_lost: "), testing::HasSubstr("stays excluded")))
           << fault.at;
       EXPECT_THAT(text, testing::HasSubstr("(host test, pid 100"));
       EXPECT_LT(outcome.completed, static_cast<int>(cases().size()));

@@ -1,4 +1,4 @@
-// Survivors agree on which ranks are left, also when several ranks die, at any moment.
+// Survivors agree on which ranks are left, even when several ranks die, and whenever they die.
 
 #include <csignal>
 #include <random>
@@ -40,7 +40,7 @@ TEST_P(Shrink, SeveralAtOnce) {
   for (const int rank : {2, 3, 5, 6}) ASSERT_TRUE(world.shrunk(rank, 4)) << world.report();
 }
 
-// Ranks die while the others agree on going on without the first of them, the leader among them.
+// The leader and its successor die while the others are agreeing to go on without a first victim.
 TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   const std::uint64_t seed = argument("seed", std::random_device{}());
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
@@ -60,7 +60,7 @@ TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   }
 }
 
-// One rank calls after the others have given up at least once. They still meet.
+// One rank calls shrink only after the others have timed out in it at least once. They still meet.
 TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   for (const int who : {0, 2}) {
     FaultWorld world(3, {"again", std::to_string(who)},
@@ -70,7 +70,8 @@ TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   }
 }
 
-// The leader ends, too, but not before all know the decision, so none is left alone.
+// All ranks leave as soon as shrink returns. On the leader it returns only when all know the decision, so no
+// rank is left alone.
 TEST_P(Shrink, AllMayLeaveAtOnceAfterwards) {
   for (std::uint64_t run = 0; run < argument("runs", 20); ++run) {
     FaultWorld world(6, {"part"}, {.transport = GetParam()});
@@ -105,7 +106,7 @@ TEST_P(Shrink, AStoppedRankIsLeftBehindAndStaysOutside) {
   const auto failure = world.failure(0);
   ASSERT_TRUE(failure) << world.report();
   EXPECT_EQ(failure->code, "aborted");
-  EXPECT_THAT(failure->message, HasSubstr("stays outside"));
+  EXPECT_THAT(failure->message, HasSubstr("stays excluded"));
   EXPECT_EQ(world.rank(0).wait(), 0) << world.report();
   EXPECT_FALSE(world.rank(1).wait(std::chrono::milliseconds(500))) << world.report();
   // They are still working.

@@ -30,7 +30,7 @@ TEST_P(Stopped, IsLostOnAllRanksAfterTheLimitAndStaysOutside) {
   const auto failure = world.failure(victim);
   ASSERT_TRUE(failure) << world.report();
   EXPECT_EQ(failure->code, "aborted") << failure->message;
-  EXPECT_NE(failure->message.find("stays outside"), failure->message.npos) << failure->message;
+  EXPECT_NE(failure->message.find("stays excluded"), failure->message.npos) << failure->message;
 }
 
 INSTANTIATE_TEST_SUITE_P(, Stopped, testing::Values("tcp", "shm"),

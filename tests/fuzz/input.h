@@ -49,7 +49,7 @@ class Input {
   std::span<const std::byte> rest_;
 };
 
-// Ends the process unless `holds`, which every input must satisfy.
+// Ends the process unless `holds` is true, as it must be for every input.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

@@ -242,8 +242,9 @@ TEST(LauncherRun, BadArguments) {
 }
 
 TEST(LauncherRun, RanksMustBeCounted) {
-  EXPECT_THAT(tutti({"run", "true"}).err, HasSubstr("-n N is required, the number of ranks; -n auto counts"));
-  EXPECT_THAT(tutti({"run", "--", "true"}).err, HasSubstr("-n N is required"));
+  EXPECT_THAT(tutti({"run", "true"}).err,
+              HasSubstr("-n N, the number of ranks, is required; -n auto counts"));
+  EXPECT_THAT(tutti({"run", "--", "true"}).err, HasSubstr("-n N, the number of ranks, is required"));
 }
 
 TEST(LauncherRun, Help) {

@@ -16,8 +16,8 @@ using testing::Not;
 const std::string secret = "a-token-that-nobody-may-see-4c0b7e";
 const std::string rank_program = TUTTI_BIN_DIR "/tests/debug_rank";
 
-// The secret is also in variables of other launchers and in a misspelt name, and the log is at its most
-// detailed.
+// Puts the secret into TUTTI_TOKEN, variables of other launchers and a variable with a misspelt name, and
+// makes the log as detailed as possible.
 Words secretive(Words more = {}) {
   for (const char* name : {"TUTTI_TOKEN", "PMI_SHARED_SECRET", "SLURM_JWT", "RANK_KEY", "TUTTI_TOKN"}) {
     more.push_back(name + ("=" + secret));

@@ -36,12 +36,12 @@ struct MeasuredInfo {
   std::string_view name;
   std::optional<CollectiveKind> kind;  // none for the point-to-point patterns
   bool reduces = false;
-  // The number of times that each link carries the vector, as nccl-tests define bus bandwidth.
+  // Returns how many times each link carries the vector, by the definition of bus bandwidth in nccl-tests.
   double bus_factor(int ranks) const;
 };
 
-// These return all of them, and one by its name (null if there is none).
 std::span<const MeasuredInfo> measured_infos();
+// Returns the one of that name, or null if there is none.
 const MeasuredInfo* find_measured(std::string_view name);
 
 // `BenchOperation` is one rank's side of an operation that is measured at one size, with its buffers and its
@@ -55,7 +55,7 @@ class BenchOperation {
   void run();
   // Sets the input, and fills the output with values that no result has.
   void fill();
-  // The number of wrong elements of the result.
+  // Returns the number of wrong elements of the result.
   std::uint64_t count_wrong() const;
 
   std::uint64_t bytes() const;  // the true size of the vector, as bandwidth counts it

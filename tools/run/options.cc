@@ -23,7 +23,7 @@ bool takes_value(const CLI::App& app, const std::string& word) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
-// Other names that mpirun has for options, which users may be used to.
+// Translates mpirun's alternative names of options, which users may be used to, into ours.
 std::string own_name(const std::string& word) {
   if (word == "-np" || word == "--np") return "-n";
   if (word == "-wdir" || word == "-wd" || word == "--wd") return "--wdir";
@@ -92,7 +92,7 @@ void declare(CLI::App& app, RunOptions& options, RunWords& words) {
 
 // Returns what is wrong with the options, or nothing.
 std::string understand(RunWords words, RunOptions& options) {
-  if (options.ranks == 0) return "-n N is required, the number of ranks; -n auto counts processors";
+  if (options.ranks == 0) return "-n N, the number of ranks, is required; -n auto counts processors";
   if (std::string problem = check_exports(options.exports); !problem.empty()) return problem;
   if (options.program.empty()) return "no program given";
   const auto grace = parse_duration(words.grace);

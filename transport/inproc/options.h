@@ -11,8 +11,8 @@ class Hub;
 struct Options {
   std::shared_ptr<Hub> hub;  // where it meets the others
   int rank = 0;
-  // The bytes that may be on their way in one direction between two ranks, like a socket's buffer. One frame
-  // is always allowed.
+  // The buffer limits the bytes on their way in one direction between two ranks, as a socket's buffer does. A
+  // frame that is larger passes alone.
   std::size_t buffer = 256 * 1024;
 };
 

@@ -46,8 +46,8 @@ void Mesh::recv(RecvOp& op) {
   }
 }
 
-// A rank that waits for a peer connects to it as well, since otherwise it would not notice that the peer dies
-// before it connects.
+// A rank that waits for a peer also connects to it. Otherwise a peer that dies before it connects would not
+// be noticed.
 void Mesh::expect(int peer_rank) {
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   if (entry.awaited) return;
@@ -166,8 +166,8 @@ std::string Mesh::describe(std::uint32_t context, const Fingerprint& call) const
   return table != nullptr ? table->events->describe(call) : to_string(call);
 }
 
-// Returns whether the message's length fits: in a collective it must be equal to the receive's, and that of a
-// user message must not exceed it. If it does not fit, the message is discarded and the receive fails, so
+// Returns whether the message's length fits: a collective's message must be exactly as long as the receive,
+// and a user message at most as long. If it does not fit, the message is discarded and the receive fails, so
 // `op` is done.
 bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   const MessageHeader header = arrival.header;
@@ -193,7 +193,7 @@ bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   return false;
 }
 
-// Handles a message that does not belong to the local operation with its number: discards it, fails the
+// Handles a message that does not belong to the local operation of the same number: discards it, fails the
 // receive that it matched, if any, and notifies the communicator.
 void Mesh::report(std::uint32_t context, Arrival& arrival, const ContextEvents::Known& known, RecvOp* op) {
   const int from = arrival.peer;
@@ -207,7 +207,7 @@ void Mesh::report(std::uint32_t context, Arrival& arrival, const ContextEvents::
             peer(rank()).describe() + " called " + describe(context, *known.call);
   } else {
     text += " sent a message in operation " + number + ", " + describe(context, theirs) + ", which " +
-            peer(rank()).describe() + " had finished without it";
+            peer(rank()).describe() + " had already finished without this message";
   }
   const Status why(Code::mismatch, text, differs ? -1 : from);
   arrival.channel->discard(arrival);

@@ -8,9 +8,10 @@
 
 #include <tutti/status.h>
 
-// These functions do what Asio could do only with its reactor, or only with a moment in which a child process
-// could inherit the socket (close-on-exec). Asio provides addresses, options, buffers and error codes.
-// Sockets stay in non-blocking mode, and the reactor never runs, since the Driver reports readiness.
+// These functions work without Asio's reactor, and set close-on-exec as they create a socket, so that no
+// program that the process starts inherits it. Asio offers neither; it provides addresses, options, buffers
+// and error codes. Sockets stay in non-blocking mode, and the reactor never runs, since the Driver reports
+// readiness.
 namespace tutti::tcp {
 
 using Socket = asio::ip::tcp::socket;
@@ -31,13 +32,13 @@ Result<Acceptor> listen(asio::io_context& io, const asio::ip::address& address, 
                         std::uint16_t last_port, const SocketSetup& setup);
 // Accepts the next connection. The error is would_block if there is none.
 Socket accept(asio::io_context& io, Acceptor& acceptor, asio::error_code& error);
-// Starts connecting. The error is in_progress until the socket is writable. Then `connect_result` returns the
-// outcome.
+// Starts connecting. If the error is in_progress, the attempt ends when the socket becomes writable, and
+// `connect_result` then returns the outcome.
 Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, const SocketSetup& setup,
                      asio::error_code& error);
 asio::error_code connect_result(Socket& socket);
-// Sets the options that every connection has once it exists: small writes leave at once, and dead hosts are
-// noticed eventually.
+// Sets the options of an established connection: small writes leave at once, and dead hosts are noticed
+// eventually.
 void tune(Socket& socket);
 // Chooses whether small writes wait in the kernel while an earlier one is not acknowledged. `false` also
 // sends those that wait.
@@ -51,7 +52,7 @@ void set_congestion(int descriptor, const std::string& name);
 // Returns the name of the congestion control, or an empty text if the kernel does not say.
 std::string congestion_of(int descriptor);
 
-// Returns the text of an error, which for an error of the system is that of error_text().
+// Returns the text of an error. System errors get the text that error_text() returns.
 std::string text_of(const asio::error_code& error);
 // Returns whether the error is a lack of descriptors or memory, so that another attempt a little later may
 // succeed.

@@ -50,7 +50,7 @@ TYPED_TEST(NarrowFloatTest, EveryPatternWidensExactlyAndComesBack) {
   }
 }
 
-// Around every representable number and every point halfway between two of them.
+// Checks the floats around every representable number and every point halfway between two of them.
 TYPED_TEST(NarrowFloatTest, RoundsToNearestEven) {
   const auto check = [&](float value) {
     for (const float signed_value : {value, -value}) {
@@ -61,7 +61,7 @@ TYPED_TEST(NarrowFloatTest, RoundsToNearestEven) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (unsigned code = 0; code <= this->format().largest_code(); ++code) {
     const double here = reference::decode(this->format(), code);
-    // The point past the largest number where rounding up begins lies half a step further.
+    // Past the largest number the last step is used again: rounding up begins after half of it.
     const double step = code < this->format().largest_code()
                             ? reference::decode(this->format(), code + 1) - here
                             : here - reference::decode(this->format(), code - 1);

@@ -246,7 +246,7 @@ TEST_F(TlsFiles, AKeyThatOthersCanReadIsWarnedOf) {
   ASSERT_EQ(chmod((folder_ + "/one.key").c_str(), 0640), 0);
   const std::string warning = logged();
   EXPECT_THAT(warning,
-              HasSubstr("TUTTI_TLS_KEY: " + folder_ + "/one.key is open to other users than its owner"));
+              HasSubstr("TUTTI_TLS_KEY: " + folder_ + "/one.key is open to users other than its owner"));
   EXPECT_EQ(logged(), warning);
   EXPECT_TRUE(log::configure(log::Level::warn).ok());
 }

@@ -22,7 +22,7 @@ constexpr std::uint64_t count = 500;
 
 using Bytes = std::vector<std::byte>;
 
-// Combines the inputs from `first`, in the given order, in random pairs.
+// Combines the inputs of the ranks in the given order, joining random neighbours until one result is left.
 Bytes combine(const Pattern& pattern, const ReduceOp& op, std::vector<int> order, std::mt19937& random) {
   std::vector<Bytes> parts;
   for (const int rank : order) {
