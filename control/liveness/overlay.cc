@@ -82,6 +82,7 @@ Status Overlay::unlinked() const {
   if (fenced_) return {};
   for (const auto& [rank, contact] : contacts_) {
     if (contact.phase == Phase::open || !is_here(rank)) continue;
+    if (!contact.refusal.ok()) return contact.refusal;
     const std::string why = describe(rank) + ": " + unreached(rank, contact);
     return contact.lacks_descriptor ? Status(Code::resource_exhausted, why)
                                     : Status(Code::timeout, why, rank);

@@ -55,8 +55,8 @@ class Overlay {
   Clock::time_point next() const;
   void run(const std::vector<pollfd>& ready, Clock::time_point now);
   // Returns why a neighbour that is not gone is not linked: `timeout`, with its address and the error of the
-  // last attempt; or `resource_exhausted` if this process lacks the descriptors. Returns ok if every
-  // neighbour is linked or gone.
+  // last attempt; `unauthenticated` if one of the two could not prove who it is; `resource_exhausted` if this
+  // process lacks the descriptors. Returns ok if every neighbour is linked or gone.
   Status unlinked() const;
 
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -13,7 +12,9 @@ namespace tutti::security {
 struct Crowd {
   std::uint64_t origin = 0;
   bool has_begun = false;
-  friend auto operator<=>(const Crowd&, const Crowd&) = default;
+  friend bool operator<(const Crowd& a, const Crowd& b) {
+    return a.origin != b.origin ? a.origin < b.origin : a.has_begun < b.has_begun;
+  }
 };
 
 // Returns the origin of a connection, for `Crowd::origin`.
