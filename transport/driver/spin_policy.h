@@ -8,9 +8,9 @@ namespace tutti {
 
 // A `SpinPolicy` decides whether spinning, or yielding, is worthwhile. A waiter that spins reacts fastest if
 // it has a processor to itself. If other threads want that processor (one may be the peer that it waits for),
-// it loses its time slice, and with it milliseconds. If answers take long, it wastes processor time. So the
-// policy goes by the outcome of earlier waits: after a lost time slice, or several waits that spun in vain, a
-// number of waits sleep at once, and twice as many if it happens again soon.
+// the waiter loses its time slice, which costs milliseconds. If answers take long, spinning wastes processor
+// time. So the policy learns from earlier waits: after a lost time slice, or several waits that spun in vain,
+// a number of waits sleep at once. This number doubles if it happens again soon.
 //
 // A thread that yields in vain wastes nothing. But next to a process that never yields, a yield may also cost
 // a time slice, and a thread that is woken gets the processor sooner than one that has yielded.

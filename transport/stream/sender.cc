@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// The number of announcements that are sent before a waiting fragment has its turn.
+// This many announcements are sent before a waiting fragment has its turn.
 constexpr std::uint32_t announcements_per_fragment = 16;
 
 constexpr std::uint32_t slot_index(std::uint32_t id) { return id & 0xffff; }
@@ -115,8 +115,8 @@ bool StreamSender::has_frames() const {
 }
 
 OutgoingFrame* StreamSender::next_frame() {
-  // An abort is sent before its consequences, since the peer would take a cancel that came first for the
-  // cause.
+  // An abort is sent before its consequences, since a cancel that arrived first would look to the peer like
+  // the cause.
   if (!aborts_.empty()) return next_abort();
   if (control_first_ != control_.size() || credit_is_due()) return next_control();
   const bool fragment_turn = !active_.empty() && announced_in_a_row_ >= announcements_per_fragment;

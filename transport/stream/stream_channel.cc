@@ -204,8 +204,7 @@ void StreamChannel::end_if_peer_left() {
   end(Status(Code::aborted, owner_.peer(peer_).describe() + " has left", peer_));
 }
 
-// Sends the frames that a received frame makes possible: clears, credit, and fragments that were waiting for
-// either.
+// Sends what a received frame has made possible: clears, credit, and fragments that were waiting for either.
 void StreamChannel::after_receiving() {
   if (state_->status.ok() && state_->sender.has_frames()) flush();
 }
