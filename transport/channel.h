@@ -47,7 +47,7 @@ class Channel {
   // possibly before messages that were sent earlier arrive. If the connection ends first, the abort is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
   // Fails everything pending with `why` and closes, without calling `on_channel_down`. If `clean` is set,
-  // frames under way are completed and followed by a goodbye, so the peer knows that this rank did not crash.
+  // frames under way are completed and a goodbye follows, so the peer knows that this rank did not crash.
   // Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
   // Returns true, after `close`, once the goodbye has left and the peer has answered it by closing its side

@@ -63,7 +63,7 @@ class Transport {
 // equal on all ranks.
 struct MessageLimits {
   std::uint32_t eager = 128 * 1024;     // a message of at most this size is sent without asking
-  std::uint32_t credit = 1024 * 1024;   // unclaimed eager bytes that a peer may have in our memory
+  std::uint32_t credit = 1024 * 1024;   // unclaimed eager bytes of one peer that this rank stores at most
   std::uint32_t fragment = 128 * 1024;  // a payload travels in pieces of at most this size
 };
 

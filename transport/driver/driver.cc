@@ -69,7 +69,7 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     state.attention.store(true);
   }
   if (!state.has_background.load(std::memory_order_relaxed)) {
-    // The host may now sleep on our descriptor.
+    // The host may now sleep on the driver's descriptor.
     state.dozing.store(true);
     if (arm()) state.ring_if_dozing();
     state.poller.set_alarm(next_deadline());

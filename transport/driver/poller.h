@@ -42,7 +42,7 @@ class Poller {
   // Returns the epoll descriptor, which is readable when `look` would find something.
   int descriptor() const { return epoll_.get(); }
   // Makes the descriptor readable when the deadline has passed as well, for hosts that sleep on it and do not
-  // know our deadlines.
+  // know the driver's deadlines.
   void set_alarm(Deadline deadline);
 
  private:
@@ -61,7 +61,7 @@ class Poller {
   Descriptor alarm_;  // made by the first set_alarm
   Deadline alarm_at_ = Deadline::never();
   Status status_;
-  std::uint32_t next_serial_ = 1;  // 0: our own descriptors
+  std::uint32_t next_serial_ = 1;  // 0: the poller's own descriptors
   std::array<epoll_event, 64> found_;
   int found_count_ = 0;
   std::unordered_map<int, Slot> slots_;

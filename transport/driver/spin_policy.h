@@ -31,7 +31,7 @@ class SpinPolicy {
   }
   // Ends a wait that spun for `took`. `found` tells whether there was something to do in time.
   void end(bool found, std::chrono::nanoseconds took) {
-    // A thread spins this much longer than allowed only if it was off the processor meanwhile.
+    // A thread spins this much longer than allowed only if the processor was taken from it.
     const bool lost_slice = took > 2 * longest_ + std::chrono::milliseconds(1);
     if (found && !lost_slice) {
       in_vain_ = 0;

@@ -150,8 +150,8 @@ class ContextTable {
 };
 
 // A `ContextRanges` is a set of contexts, such as those that are closed, as ranges of their numbers. Numbers
-// are assigned in increasing order, so neighbouring ranges join. If there are too many ranges all the same (a
-// rank is in every second of many groups), the two oldest are merged, including the gap between them.
+// are assigned in increasing order, so neighbouring ranges join. If there are still too many ranges (because
+// a rank is in every second of many groups), the two oldest are merged, including the gap between them.
 class ContextRanges {
  public:
   bool contains(std::uint32_t context) const {

@@ -140,8 +140,8 @@ void Mesh::on_unusable(int peer_rank, Transport& transport, const Status& why) {
   }
 }
 
-// A peer may connect over a transport that comes after the one that we have chosen, because it has noticed
-// before this rank that the chosen transport does not work.
+// A peer may connect over a transport that comes after the one that this rank has chosen, because it has
+// noticed before this rank that the chosen transport does not work.
 bool Mesh::follows(int peer_rank, const Transport& transport) const {
   const State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   const auto place = [this](const Transport* of) {

@@ -51,8 +51,8 @@ struct MeshOptions {
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(30)};
 };
 
-// Messages of collectives are matched by (context, sequence, index), whichever side comes first. User
-// messages are matched by source and tag, with wildcards.
+// Messages of collectives are matched by (context, sequence, index), whichever side is first. User messages
+// are matched by source and tag, with wildcards.
 //
 // Connections are made on first use, over the first transport that reaches the peer, and are shared by all
 // communicators. If that transport turns out not to work between the two ranks, both switch to the next one.

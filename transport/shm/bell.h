@@ -30,8 +30,8 @@ class BellRope {
 };
 using SharedRope = std::shared_ptr<const BellRope>;
 
-// A `Bell` wakes our driver. A ring carries no other information: the driver then polls its pollables, which
-// find out what has happened.
+// A `Bell` wakes this rank's driver. A ring carries no other information: the driver then polls its
+// pollables, which find out what has happened.
 class Bell final : public DescriptorHandler {
  public:
   Status create();

@@ -8,7 +8,8 @@
 namespace tutti::shm {
 namespace {
 
-// Bytes are published after every this many, so that the peer reads them while the next ones are written.
+// Bytes are published each time this many have been written, so that the peer reads them while the next ones
+// are written.
 constexpr std::size_t publish_bytes = 16 * 1024;
 // At most this many bytes are read before `release` gives the room back to the peer.
 constexpr std::size_t consume_bytes = 16 * 1024;

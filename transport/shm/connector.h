@@ -42,7 +42,7 @@ class Connector final : public LinkEvents, public Timer {
   ConnectorEvents& events_;
   std::uint64_t proof_ = 0;
   std::unique_ptr<Pipe> pipe_;
-  std::unique_ptr<Link> link_;  // while our hello is out
+  std::unique_ptr<Link> link_;  // while an attempt is under way
 };
 
 // `ConnectorEvents` is notified once, when connecting has ended. It may destroy the connector during the

@@ -54,8 +54,8 @@ class Link final : public DescriptorHandler {
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  // Both sides have proved who they are, so notes may be sent from now on. `start` calls this itself if there
-  // is nothing to prove.
+  // Called when both sides have proved who they are. Notes may be sent from now on. `start` calls this itself
+  // if there is nothing to prove.
   virtual void on_open(Link&) {}
   virtual void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) = 0;
   // The other side has closed, could not prove who it is, or broke the protocol. The link makes no further

@@ -20,8 +20,7 @@ enum class NoteKind : std::uint32_t {
   refused = 5,  // either: there will be no segment, or no pipe, and why
   goodbye = 6,  // either: has released the segment; the end of the connection is not a death
   connect = 7,  // offers a pipe for a channel; carries its memfd and the sender's bell
-  welcome = 8,  // has mapped the pipe, and written the proof; carries the sender's bell. Answered by `go` or
-                // `refused`
+  welcome = 8,  // has mapped the pipe and proved it; carries the sender's bell; `go` or `refused` answers
   wait = 9,     // the sender's own pipe is on its way; the lower rank's pipe is used
 };
 

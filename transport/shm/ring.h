@@ -23,9 +23,8 @@ constexpr std::size_t round_up_to_lines(std::size_t bytes) {
 // A `Lane` holds the words of one direction in the shared segment. They are positions in the stream of bytes,
 // and only grow. The byte at position p is stored at p modulo the ring's size.
 struct Lane {
-  alignas(apart_bytes) std::atomic<std::uint64_t> tail;  // written by the writer: bytes before it can be read
-  alignas(apart_bytes)
-      std::atomic<std::uint64_t> head;  // written by the reader: bytes before it can be overwritten
+  alignas(apart_bytes) std::atomic<std::uint64_t> tail;  // by the writer: bytes before it can be read
+  alignas(apart_bytes) std::atomic<std::uint64_t> head;  // by the reader: bytes before it can be overwritten
 };
 
 // A `Side` holds the words by which one side sleeps and wakes the other.
@@ -117,8 +116,8 @@ class RingReader {
   std::uint64_t position() const { return head_; }
   std::size_t size() const { return data_.size(); }
   // Returns whether so much has been read that `release` must be called. That is done late, so that small
-  // messages do not touch the line that the writer reads. The writer never waits forever, since a ring that
-  // has been read is always nearly empty to it.
+  // messages do not touch the line that the writer reads. The writer never waits forever, since less than an
+  // eighth of what has been read is kept back.
   bool owes_room() const { return head_ - released_ >= data_.size() / 8; }
   void release() {
     released_ = head_;

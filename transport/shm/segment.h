@@ -25,7 +25,7 @@ class Segment {
   // bytes, rounded up to whole pages.
   Status map(Descriptor memfd, std::size_t bytes);
   // Allocates the pages of a part now. Otherwise, when memory runs out, the kernel would kill the process
-  // that touches a page first. The pages come from the memory near the calling thread's processor.
+  // that touches a page first. The pages are taken from memory near the calling thread's processor.
   Status provide(std::size_t offset, std::size_t bytes);
   // Closes the descriptor; the mapping stays.
   void close_descriptor() { memfd_.reset(); }

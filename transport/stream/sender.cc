@@ -228,8 +228,8 @@ OutgoingFrame* StreamSender::next_fragment() {
   if (op.progress < op.header.bytes) {
     active_.push_back(op);
   } else {
-    // The peer forgets the message with this frame, so a message that is announced after it may use the same
-    // id.
+    // The peer forgets the message when it reads this frame, so a message that is announced later may use the
+    // same id.
     op.state = leaving;
     release_slot(op.id);
   }
@@ -242,7 +242,7 @@ void StreamSender::frame_written(OutgoingFrame& written) {
   ++counters_.frames_sent;
   counters_.bytes_sent += frame.payload.size();
   if (frame.goodbye) goodbye_ = Goodbye::written;
-  // Fragments on stripes may still be written after the last fragment.
+  // When the last fragment has been written, others may still be waiting on stripes.
   SendOp* op = frame.op != nullptr && frame.op->state == leaving && !in_pipe(*frame.op) ? frame.op : nullptr;
   if (op != nullptr) ++counters_.messages_sent;
   frame.copy.reset();

@@ -30,7 +30,7 @@ class StreamSender {
   StreamSender& operator=(const StreamSender&) = delete;
 
   void push(SendOp& op);
-  // Removes the operation, whatever its state, and completes it with `why`. Returns false as `control` does.
+  // Removes the operation, in any state, and completes it with `why`. Returns false as `control` does.
   [[nodiscard]] bool cancel(SendOp& op, const Status& why);
 
   // Queues a clear, cancel or refuse. Returns false if too many are waiting already because the peer does not

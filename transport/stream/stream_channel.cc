@@ -222,7 +222,7 @@ void StreamChannel::end_pipe() {
   close_pipe();
 }
 
-// Ends the channel when the peer is gone, or when it has noticed that we have left.
+// Ends the channel when the peer is gone, or has noticed that this rank has left.
 void StreamChannel::end(const Status& why) {
   if (state_->status.ok()) {
     fail(why);

@@ -16,7 +16,7 @@ namespace tutti {
 // large messages in turn, and aborts that drain payloads. A transport's channel derives from it, and only has
 // to move frames.
 //
-// The pipe sends each `OutgoingFrame` as it is. It receives headers, which `decode` reads (frame.h), and
+// The pipe sends each `OutgoingFrame` unchanged. It receives headers, which `decode` reads (frame.h), and
 // after each header as many bytes of payload as `payload_left` says. If bytes that should be a header are not
 // one, the pipe calls `pipe_failed` with `protocol_error`.
 class StreamChannel : public Channel {
@@ -80,8 +80,8 @@ class StreamChannel : public Channel {
   // took: all of them, except that a reduction leaves an incomplete last element. The pipe must keep the
   // bytes of that element, and pass them again in front of the next ones.
   std::size_t consume(std::span<const std::byte> bytes);
-  // Returns how many bytes of the frame's payload are still to come, including a payload that is drained. If
-  // it is zero, a header comes next.
+  // Returns how many bytes of the frame's payload have not arrived yet, including those of a payload that is
+  // drained. If it is zero, the next bytes are a header.
   std::size_t payload_left() const;
 
   // Lets the peer announce payloads on stripes. A channel that has stripes must call it before it reads.

@@ -87,7 +87,7 @@ class Channel final : public StreamChannel,
   asio::error_code write_error_;
   std::uint64_t counted_at_ = 0;  // Channels::polls when frames were last taken
   unsigned in_a_row_ = 0;         // small messages in a row since `counted_at_`
-  bool asked_ = false;  // whether a frame that asks for an acknowledgement has left since `counted_at_`
+  bool asked_ = false;            // whether a frame that asks for an acknowledgement has left since
   bool coalescing_ = false;
   bool acknowledges_ = false;  // whether the last frame that arrived asks for an acknowledgement
 

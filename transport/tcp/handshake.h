@@ -18,8 +18,7 @@ struct Hello {
   std::uint32_t version = 0;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  std::uint32_t stripe =
-      0;  // 0: the connection for frames; else the number of a stripe for `from`'s payloads
+  std::uint32_t stripe = 0;  // the number of a stripe for `from`'s payloads; 0: the connection for frames
   // The nonces are those of the addresses that both ranks have published. They show that each rank is the
   // very process that the other's table names.
   std::uint64_t from_nonce = 0;
@@ -27,11 +26,10 @@ struct Hello {
 };
 
 enum class Verdict : std::uint32_t {
-  welcome = 1,    // frames may follow, from either side
-  wait = 2,       // the sender's own connection is on its way; the lower rank's connection is used
-  connected = 3,  // the sender has a connection with that rank already
-  stranger =
-      4,  // the hello is not from the process that the table has for that rank, or not for this process
+  welcome = 1,     // frames may follow, from either side
+  wait = 2,        // the sender's own connection is on its way; the lower rank's connection is used
+  connected = 3,   // the sender has a connection with that rank already
+  stranger = 4,    // the hello is from another process than the table has for that rank, or not for this one
   wrong_rank = 5,  // the hello is for another rank, or from a rank that does not exist
   wrong_version = 6,
   gone = 7,  // the sender has closed, or has given up on that rank
