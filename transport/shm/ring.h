@@ -117,7 +117,7 @@ class RingReader {
   std::size_t size() const { return data_.size(); }
   // Returns whether so much has been read that `release` must be called. That is done late, so that small
   // messages do not touch the line that the writer reads. The writer never waits forever, since less than an
-  // eighth of what has been read is kept back.
+  // eighth of the ring is kept back.
   bool owes_room() const { return head_ - released_ >= data_.size() / 8; }
   void release() {
     released_ = head_;

@@ -201,8 +201,8 @@ void Channel::want_writable() {
 
 // --- coalescing ---
 //
-// Some ranks send one small message after the other to a peer without waiting for anything in between (the
-// root of a broadcast, say). Such a rank runs ahead of that peer, so a segment and a wake-up for each message
+// A rank may send one small message after the other to a peer without waiting for anything in between (the
+// root of a broadcast, say). It then runs ahead of that peer, so a segment and a wake-up for each message
 // only cost both of them time. So the third message and those after it may wait in the kernel while earlier
 // bytes are not acknowledged (Nagle's algorithm). When those are, the waiting messages leave together. Two
 // rules prevent waits for a delayed acknowledgement. First, the last frame before those that wait asks the

@@ -30,8 +30,8 @@ bool is_rejection(const asio::error_code& error) {
          error == asio::error::access_denied || error == asio::error::no_permission;
 }
 
-// Returns the time limit for one attempt, for networks where packets vanish. After a failed attempt, the
-// peer's own attempts get a chance (see Channel::judge_incoming).
+// Returns the time limit for one attempt, for networks where packets vanish. When an attempt ends, the peer's
+// own attempts get a chance (see Channel::judge_incoming).
 std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 6, milliseconds(200), milliseconds(5000));
 }
