@@ -28,8 +28,9 @@ class Channel {
   // this returns.
   virtual void send(SendOp& op) = 0;
   // Cancels a send: `done` is called with `why` before this returns, and the operation's memory is not
-  // touched afterwards. If the peer has begun to receive the message, that receive fails, or succeeds if the
-  // rest of the message had already left; otherwise the message vanishes. Other messages are not affected.
+  // touched afterwards. If the peer has begun to receive the message, that receive fails, unless the rest of
+  // the message had already left. If the peer has not begun, the message vanishes. Other messages are not
+  // affected.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
 
   // Provides the receive for a message that was announced earlier, and may complete it at once. A message
@@ -39,23 +40,24 @@ class Channel {
   // completes as if the message had been received. It may be called from within `on_arrival`.
   virtual void discard(Arrival& arrival) = 0;
   // Cancels a receive that has been claimed: `done` is called with `why` before this returns. The rest of the
-  // payload is drained as it comes. If the send has not left completely, it fails with the code of `why`.
+  // payload is drained as it arrives. If the send has not left completely, it fails with the code of `why`.
   virtual void cancel_recv(RecvOp& op, const Status& why) = 0;
 
   // Tells the peer that `context` has failed and why. The peer's `ChannelEvents::on_abort` is called,
   // possibly before messages that were sent earlier arrive. If the connection ends first, the abort is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
-  // Fails everything pending with `why` and closes, without a call of `on_channel_down`. If `clean` is set,
-  // frames under way are completed and a goodbye follows them, so that the peer knows that this is not a
-  // crash. Returns at once.
+  // Fails everything pending with `why` and closes, without calling `on_channel_down`. If `clean` is set,
+  // frames under way are completed and a goodbye follows, so the peer knows that this rank did not crash.
+  // Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
   // Returns true, after `close`, once the goodbye has left and the peer has answered it by closing its side
-  // (or the connection has ended). Then the pipe can be dropped without a reset that overtakes the goodbye.
+  // (or the connection has ended). From then on, dropping the pipe cannot cause a reset that overtakes the
+  // goodbye.
   virtual bool drained() const = 0;
-  // Returns whether anything may have reached the peer, or have come from it.
+  // Returns whether anything may have reached the peer, or has arrived from it.
   virtual bool has_begun() const = 0;
-  // Moves all queued operations to another channel with the same peer, and closes. It is for a channel that
-  // has not begun and never will.
+  // Moves all queued operations to another channel with the same peer, and closes. Use it only for a channel
+  // that has not begun and never will.
   virtual void hand_over(Channel& to) = 0;
   // Returns ok, or why the channel has failed; operations on a failed channel fail at once.
   virtual const Status& status() const = 0;
@@ -69,8 +71,9 @@ struct Arrival {
   Channel* channel = nullptr;
   int peer = -1;
   MessageHeader header;
-  // The mesh uses these links while no receive has claimed the message. They are its place among the messages
-  // to be matched, and among those to be compared once the local operation is issued.
+  // The mesh uses these links while no receive has claimed the message. `next` and `previous` link the
+  // messages to be matched. The `early` links connect those to be compared once the local operation is
+  // issued.
   Arrival* next = nullptr;
   Arrival* previous = nullptr;
   Arrival* next_early = nullptr;
@@ -90,9 +93,9 @@ struct ChannelCounters {
 class ChannelEvents {
  public:
   virtual ~ChannelEvents() = default;
-  // A message was announced. The owner returns the receive that it belongs to, after checking its length
-  // against that receive. If there is none yet, the owner returns null, and keeps the arrival until it claims
-  // or discards it.
+  // A message was announced. The owner checks its length against the receive that it belongs to, and returns
+  // that receive. If there is no such receive yet, the owner returns null, and keeps the arrival until it
+  // claims or discards it.
   virtual RecvOp* on_arrival(Arrival& arrival) = 0;
   // The sender cancelled an announced message before it was claimed. `arrival` is destroyed after this
   // returns.

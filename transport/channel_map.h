@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// A `ChannelMap` holds the channels of one transport by their peers. Only the driving thread may call it.
+// A `ChannelMap` holds the channels of one transport, by peer. Only the driving thread may call it.
 template <class Channel>
 class ChannelMap {
  public:
@@ -12,13 +12,12 @@ class ChannelMap {
 
   // Adds a channel. It replaces an earlier channel with that peer, which may still exist.
   void add(int peer, Channel& channel) { channels_[peer] = &channel; }
-  // Removes a channel that is about to be destroyed. It has no effect if another one has replaced that
-  // channel.
+  // Removes a channel that is about to be destroyed. Does nothing if another channel has replaced it.
   void remove(int peer, const Channel& channel) {
     const auto found = channels_.find(peer);
     if (found != channels_.end() && found->second == &channel) channels_.erase(found);
   }
-  // Returns null if there is none.
+  // Returns the channel with that peer, or null if there is none.
   Channel* find(int peer) const {
     const auto found = channels_.find(peer);
     return found == channels_.end() ? nullptr : found->second;

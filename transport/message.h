@@ -12,10 +12,11 @@
 
 namespace tutti {
 
-// A `MessageTag` names one message between two ranks. In a collective it has the communicator's context, the
-// operation's sequence number in it, and the index that the schedule gave the message (the k-th from this
-// sender to this receiver). A user message has the context with `user_context_bit`, the user's tag as
-// sequence, and index 0. User messages with equal tags match in the order of sending.
+// A `MessageTag` names one message between two ranks. In a collective, `context` is the communicator's,
+// `sequence` is the operation's number in that context, and `index` is the one that the schedule gave the
+// message (the k-th from this sender to this receiver). In a user message, `context` has the
+// `user_context_bit`, `sequence` is the user's tag, and `index` is 0. User messages with equal tags match in
+// the order of sending.
 struct MessageTag {
   std::uint32_t context = 0;
   std::uint32_t index = 0;
@@ -34,8 +35,8 @@ struct MessageHeader {
 // A `MessageSide` says which operand of a reduction the arriving message is.
 enum class MessageSide : std::uint8_t { left, right };
 
-// A `Sink` is where a message's payload goes: it is copied to `out`, or combined with `local` into `out` as
-// it arrives, straight from the transport's memory.
+// A `Sink` is where a message's payload goes. As the payload arrives, it is copied to `out`, or combined with
+// `local` into `out`, straight from the transport's memory.
 struct Sink {
   std::byte* out = nullptr;
   const std::byte* local = nullptr;  // the other operand; may equal `out`
@@ -60,10 +61,10 @@ struct Sink {
 
 class Channel;
 
-// A `SendOp` is the sending of one message. Operations on messages are nodes that the caller owns: nothing is
-// allocated for them, and they must not move until `done` was called. The driving thread calls `done` exactly
+// A `SendOp` is the operation that sends one message. The caller owns send and receive operations, so nothing
+// is allocated for them. They must not move until `done` was called. The driving thread calls `done` exactly
 // once, possibly from within the call that posted the operation. After that the transport touches neither the
-// node nor the message's memory.
+// operation nor the message's memory.
 struct SendOp {
   MessageHeader header;
   const std::byte* data = nullptr;
@@ -86,7 +87,7 @@ struct RecvOp {
   Sink sink;
   void (*done)(RecvOp& op, const Status& status) = nullptr;
 
-  // In `done`, if the status is ok, these are the message's source and its header.
+  // When `done` is called with status ok, these are the message's source and header.
   int source = -1;
   MessageHeader received;
 

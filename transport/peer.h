@@ -11,8 +11,8 @@ struct PeerInfo {
   int rank = 0;
   std::string host;
   std::int64_t pid = 0;
-  std::string boot_id;                  // tells, with the next member, whether two ranks can be on one host
-  std::uint64_t network_namespace = 0;  // inode number
+  std::string boot_id;                  // equal for all ranks on one machine, also in other containers
+  std::uint64_t network_namespace = 0;  // inode number; only ranks of one namespace can share memory
   std::map<std::string, std::string> addresses;  // transport name -> its opaque address
 
   // Returns a text such as "rank 3 (host b, pid 4711)".

@@ -11,15 +11,15 @@
 
 namespace tutti {
 
-// A `SharedSegment` is memory that all members of a group on one host have mapped, together with a bell at
-// each member's driver. The driving thread destroys it; the members may do so in any order.
+// A `SharedSegment` is memory that all members of a group on one host have mapped. It also has a bell that
+// wakes each member's driver. The driving thread destroys the segment; the members may do so in any order.
 class SharedSegment {
  public:
   virtual ~SharedSegment() = default;
   // Returns the memory, which is the same at every member. It is page aligned, and zero when new.
   virtual std::span<std::byte> memory() const = 0;
-  // Makes the driver of a member (an index into the request's members) poll, even if it sleeps. Any thread
-  // may call it. It takes a few hundred nanoseconds, so it should be called only for a member that sleeps.
+  // Makes a member's driver poll, even if it sleeps. `member` is an index into the request's members. Any
+  // thread may call it. It takes a few hundred nanoseconds, so call it only for a member that sleeps.
   virtual void ring(int member) = 0;
 };
 
@@ -27,13 +27,13 @@ class SharedSegment {
 class SharedSegmentEvents {
  public:
   virtual ~SharedSegmentEvents() = default;
-  // A member died before it had released the segment. It is possible that only some members are notified, so
-  // they must tell the others.
+  // A member died before it released the segment. Perhaps only some members are notified, so they must tell
+  // the others.
   virtual void on_member_lost(int member, const Status& why) = 0;
 };
 
-// A `ShareRequest` is a member's part of the request of all members to share a segment. Its caller owns it,
-// and keeps it until `done`.
+// A `ShareRequest` is one member's request for a segment; every member makes one. The caller owns it, and
+// keeps it until `done` is called.
 struct ShareRequest {
   std::uint64_t key = 0;     // names this segment among all that its members ever share
   std::vector<int> members;  // world ranks, in the same order everywhere
@@ -41,7 +41,7 @@ struct ShareRequest {
   Deadline deadline = Deadline::never();
   SharedSegmentEvents* events = nullptr;  // outlives the segment
   // The driving thread calls `done` exactly once, possibly from within `share`. Either every member gets the
-  // segment, or all of them get an error, with its reason where it is known.
+  // segment, or all of them get an error, with the reason if it is known.
   void (*done)(ShareRequest& request, Result<std::unique_ptr<SharedSegment>> segment) = nullptr;
 };
 

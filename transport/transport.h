@@ -29,12 +29,12 @@ class Transport {
   // Returns the text that a peer's transport needs to reach this one. It is opaque to all other code, and
   // valid after creation.
   virtual std::string address() const = 0;
-  // Returns ok, or why this transport cannot reach that peer. It judges at once, by what all ranks know of
-  // both ranks (`PeerInfo`), and must be symmetrical: the peer's transport must give the same answer about
-  // this rank.
+  // Returns ok, or why this transport cannot reach that peer. It decides at once, from what all ranks know
+  // about both ranks (`PeerInfo`). It must be symmetrical: the peer's transport must give the same answer
+  // about this rank.
   virtual Status can_reach(const PeerInfo& peer) const = 0;
 
-  // Starts answering peers. The driving thread calls it, once. Peers may have tried to connect before.
+  // Starts answering peers. The driving thread calls it, once. Peers may have tried to connect before that.
   virtual Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) = 0;
   // Returns a channel to that peer, at once. The channel connects with the first message, or takes the peer's
   // connection. It gives up connecting after `connect_timeout`. If both sides connect at the same time, the
@@ -45,12 +45,12 @@ class Transport {
   // transport's kind.
   virtual bool can_share() const { return false; }
   // Asks for a segment, as all other members of the request do. This transport must reach all of them, and
-  // must have been started. After `stop`, `done` is not called any more.
+  // must have been started. After `stop`, `done` is no longer called.
   virtual void share(ShareRequest& request) {
     request.done(request, Status(Code::unsupported, std::string(name()) + " shares no memory"));
   }
-  // Cancels a request in whatever stage: its `done` is called with `why` before this returns. Does nothing if
-  // the request is over, or was made to another transport.
+  // Cancels a request at any stage: its `done` is called with `why` before this returns. Does nothing if
+  // `done` was called already, or if the request was made to another transport.
   virtual void cancel_share(ShareRequest&, const Status&) {}
   // Stops answering peers. It is called even if `start` failed or was never called. All channels must have
   // been closed before, and are destroyed afterwards. A peer whose connection has not been answered must
@@ -59,26 +59,28 @@ class Transport {
   virtual void stop() = 0;
 };
 
-// `MessageLimits` are the sizes that shape the wire. They are equal on all ranks, which `init` checks.
+// `MessageLimits` are the sizes that both ends of a connection must agree on. `init` checks that they are
+// equal on all ranks.
 struct MessageLimits {
-  std::uint32_t eager = 128 * 1024;     // up to this a message is sent without asking
-  std::uint32_t credit = 1024 * 1024;   // unclaimed eager bytes that a peer may have in our memory
+  std::uint32_t eager = 128 * 1024;     // a message of at most this size is sent without asking
+  std::uint32_t credit = 1024 * 1024;   // unclaimed eager bytes of one peer that this rank stores at most
   std::uint32_t fragment = 128 * 1024;  // a payload travels in pieces of at most this size
 };
 
-// A `TransportOwner` is notified by its transports; it is the mesh. Only the driving thread calls it.
+// A `TransportOwner` is what transports notify: the mesh. Only the driving thread calls it.
 class TransportOwner : public ChannelEvents {
  public:
   virtual const PeerInfo& peer(int rank) const = 0;
   virtual int size() const = 0;
   virtual int rank() const = 0;
   // Peer `rank` has connected to us over `transport`. The owner returns the channel for the connection, which
-  // it opens now if there was none, or null to refuse. `rank` may be any number: the owner refuses one that
-  // is not the rank of a peer. The returned channel may have been closed already. The transport compares it
-  // with its own channel with that peer (`ChannelMap::find`), and uses that one only if both are the same.
+  // it opens now if there was none, or null to refuse. `rank` may be any number: the owner refuses a number
+  // that is not the rank of a peer. The returned channel may have been closed already. The transport compares
+  // it with its own channel with that peer (`ChannelMap::find`), and uses its own only if both are the same.
   virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
-  // This transport cannot connect its channel with that peer, which has not begun, and the peer knows it:
-  // both sides must use another transport. The owner does not destroy the channel from within this call.
+  // This transport cannot connect its channel with that peer. The channel has not begun, and the peer knows
+  // it too: both sides must use another transport. The owner does not destroy the channel from within this
+  // call.
   virtual void on_unusable(int rank, class Transport& transport, const Status& why) = 0;
 };
 

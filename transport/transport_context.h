@@ -23,7 +23,7 @@ struct TransportContext {
     driver->assert_driven();
     driver->add(transport);
   }
-  // Ends that. It has no effect if `start` was never called.
+  // Stops the driver from polling `transport`. Does nothing if `start` was never called.
   void stop(Pollable& transport) {
     if (driver == nullptr) return;
     driver->assert_driven();
@@ -31,9 +31,9 @@ struct TransportContext {
     driver = nullptr;
   }
 
-  // `watch` makes the driver call `handler` when the descriptor is ready (`Driver::watch`). The handler is
-  // not told which descriptor is ready: a handler that watches several must tell them apart by their events,
-  // or each descriptor needs a handler of its own. The functions `watch`, `rewatch` and `unwatch` need a
+  // `watch` makes the driver call `handler` when the descriptor is ready (`Driver::watch`). The handler does
+  // not learn which descriptor is ready. So a handler that watches several must tell them apart by their
+  // events, or each descriptor needs its own handler. The functions `watch`, `rewatch` and `unwatch` need a
   // driver, so they must not be called before `start` or after `stop`.
   Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
     driver->assert_driven();

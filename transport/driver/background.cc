@@ -18,17 +18,18 @@
 // This file implements the background thread, which drives when no caller does.
 //
 // It sleeps in poll() on the driver's epoll descriptor, not in epoll_wait(), so it takes no event away from a
-// caller that sleeps there, and it does not hold the baton meanwhile. As soon as a caller has driven, it
-// leaves that sleep and watches instead: it checks once in a grace period whether callers still drive. While
-// a caller keeps the baton for long, it parks until that caller leaves.
+// caller that sleeps there, and it does not hold the baton while it sleeps. As soon as a caller has driven,
+// the background thread leaves that sleep and watches instead: it checks once in a grace period whether
+// callers still drive. While a caller keeps the baton for a long time, the background thread parks until that
+// caller leaves.
 namespace tutti {
 namespace {
 
 // Callers that drive this often between two checks count as driving without a pause.
 constexpr std::uint64_t busy_callers = 16;
 constexpr int longest_pauses = 16;
-// A program that closes all its descriptors also closes `kick`. So the background thread sometimes wakes by
-// itself to check whether it must stop.
+// A program that closes all its descriptors also closes `kick`. So the background thread wakes after this
+// time by itself, to check whether it must stop.
 constexpr std::chrono::milliseconds longest_sleep{1000};
 
 void poll_until(int descriptor, int kick, Deadline deadline) {
@@ -39,7 +40,7 @@ void poll_until(int descriptor, int kick, Deadline deadline) {
   }
   if (poll(watched, 2, static_cast<int>(timeout.count())) <= 0) return;
   if ((watched[1].revents & POLLNVAL) != 0)
-    std::this_thread::sleep_for(timeout);  // it is closed, and polling it would never wait
+    std::this_thread::sleep_for(timeout);  // `kick` is closed, and polling it would never wait
   if ((watched[1].revents & POLLIN) == 0) return;
   std::uint64_t kicks = 0;
   while (read(kick, &kicks, sizeof kicks) < 0 && errno == EINTR) {
@@ -67,7 +68,8 @@ Driver::Driver(DriverOptions options) : state_(std::make_unique<State>(options))
 
 Driver::~Driver() {
   if (forked()) {
-    // In a forked child this thread does not exist, and threads that do not exist either may hold its locks.
+    // In a forked child the background thread does not exist, and threads that do not exist there may hold
+    // its locks.
     static_cast<void>(state_.release());
     return;
   }
@@ -124,7 +126,8 @@ void Driver::run_background() TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // a loop aroun
 
 Deadline Driver::drive_background() {
   pass(true);
-  // Callers make any further passes. Anything that is still ready ends the sleep at once.
+  // There is only one pass here, so that callers can make the next. Anything that is still ready ends the
+  // sleep at once.
   const Deadline until = arm() ? Deadline::after({}) : next_deadline();
   leave();
   return until;
@@ -141,7 +144,8 @@ void Driver::watch_callers() {
     futex_wait(state.background, background_watching, Deadline::after(pause));
     if (wanted()) break;
     const std::uint64_t drives = state.drives.load(std::memory_order_relaxed) - seen;
-    // A check takes the processor away from a caller, so the busier the callers are, the longer it waits.
+    // A check takes the processor away from a caller, so the busier the callers are, the longer this thread
+    // waits.
     pause = drives < busy_callers ? state.options.grace
                                   : std::min(2 * pause, longest_pauses * state.options.grace);
     if (state.free()) {

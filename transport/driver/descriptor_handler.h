@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// A `DescriptorHandler` is called on the driving thread when its descriptor is ready; `events` are those of
-// epoll.
+// A `DescriptorHandler` is called on the driving thread when its descriptor is ready. `events` are epoll's
+// event flags.
 class DescriptorHandler {
  public:
   virtual ~DescriptorHandler() = default;

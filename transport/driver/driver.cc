@@ -11,8 +11,8 @@
 namespace tutti {
 namespace {
 
-// These are the numbers of passes between two checks of epoll: while spinning, and while something is
-// expected in memory. They are powers of two.
+// These are the numbers of passes between two checks of epoll, while spinning and while something is expected
+// in memory. They are powers of two.
 constexpr unsigned spinning_passes_per_look = 4;
 constexpr unsigned memory_passes_per_look = 16;
 // A waiter that has the processor to itself reads the clock once in this many passes.
@@ -64,12 +64,12 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   if (state.tasks.load(std::memory_order_relaxed) != nullptr && run_tasks() && state.armed) {
-    // A task may have brought work to pollables that were asked before it ran, so no thread may sleep because
-    // of their answers.
+    // A task may have made work for pollables that had already answered that they had none, so no thread may
+    // sleep because of those answers.
     state.attention.store(true);
   }
   if (!state.has_background.load(std::memory_order_relaxed)) {
-    // The host may now sleep on our descriptor.
+    // The host may now sleep on the driver's descriptor.
     state.dozing.store(true);
     if (arm()) state.ring_if_dozing();
     state.poller.set_alarm(next_deadline());
@@ -85,7 +85,7 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   }
   const std::uint32_t background = state.background.load();
   // Callers have since touched the pollables that prepared the background thread's sleep. So it must wake,
-  // watch callers, and prepare its next sleep anew.
+  // watch callers, and prepare its next sleep again.
   if (background == background_sleeping || background == background_parked ||
       (pending && background == background_watching)) {
     state.rouse_background();
@@ -162,7 +162,7 @@ bool Driver::await_turn(const std::atomic<std::uint32_t>* done,
                         Deadline deadline)
     TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // it acquires the baton conditionally
   State& state = *state_;
-  const bool polite = done != nullptr;  // threads in `enter` go first
+  const bool polite = done != nullptr;  // let threads in `enter` go first
   WaitQueue::Waiter waiter;
   waiter.done = done;
   const auto spin = std::min(state.options.spin, longest_spin_beside);
@@ -243,7 +243,7 @@ bool Driver::pass(bool ask_kernel) {
   for (std::size_t i = 0; i < state.pollables.size(); ++i) {
     if (state.pollables[i] != nullptr) did |= state.pollables[i]->poll();
   }
-  // While pollables have work, the kernel is not asked at every pass.
+  // While pollables have work, only some passes ask the kernel.
   if (ask_kernel && (!did || ++state.unasked % spinning_passes_per_look == 0)) {
     state.poller.look();
     did |= state.poller.deliver();

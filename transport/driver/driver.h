@@ -25,15 +25,15 @@ class Pollable;
 //
 // A waiting caller takes the baton and drives on its own thread, so that no other thread is involved on the
 // latency path. A background thread drives when no caller has driven for `grace`. It sleeps in the kernel
-// *without* the baton, so that a caller never has to wait for it to wake up. A thread that leaves wakes
-// another waiter.
+// *without* the baton, so that a caller never has to wait for it to wake up. A thread that drops the baton
+// wakes another waiter.
 //
 // It has an epoll instance of its own rather than an asio::io_context: hosts need a descriptor to sleep on,
 // one sleep must cover sockets, shared-memory doorbells and completion queues alike, and a spinning waiter
 // must be able to poll without a system call.
 //
-// In a child of fork() the driver does not work any more: `forked` returns true, `try_enter` and `wait`
-// return false, and all watched descriptors have been replaced by /dev/null (fork_guard.h).
+// In a child of fork() the driver no longer works: `forked` returns true, `try_enter` and `wait` return
+// false, and all watched descriptors have been replaced by /dev/null (fork_guard.h).
 class TUTTI_CAPABILITY("baton") Driver {
  public:
   explicit Driver(DriverOptions options);
@@ -50,26 +50,26 @@ class TUTTI_CAPABILITY("baton") Driver {
   // Takes the baton if it is free, and never blocks. The holder must call `leave`.
   bool try_enter() TUTTI_TRY_ACQUIRE(true);
   void leave() TUTTI_RELEASE();
-  // Takes the baton: asks its holder to leave, and sleeps until it has. This is meant for set-up and
-  // tear-down. A thread that already drives must not call it. In a forked child it succeeds at once, so that
-  // destructors can run there.
+  // Takes the baton: asks its holder to leave, and sleeps until the baton is free. This is meant for set-up
+  // and tear-down. A thread that already drives must not call it. In a forked child it succeeds at once, so
+  // that destructors can run there.
   void enter() TUTTI_ACQUIRE();
-  // Returns whether the calling thread holds the baton (for "wait inside then" errors).
+  // Returns whether the calling thread holds the baton (to report a `wait` inside a `then`).
   bool driven_by_this_thread() const;
-  // Tells the analysis that the caller drives where it cannot see that (behind an interface). An assertion
-  // checks it at run time.
+  // Tells the thread-safety analysis that the caller drives, where the analysis cannot see it (behind an
+  // interface). An assertion checks this at run time.
   void assert_driven() const TUTTI_ASSERT_CAPABILITY(this);
   // Lets the driving thread run the task as soon as possible, and wakes a sleeping driver.
   void post(DriverTask& task);
   // Makes a sleeping driver check for work again. It is cheap when no thread sleeps.
   void wake();
   // Drives, or waits for the thread that does, until `done` is not zero or the deadline has passed. Returns
-  // false in the latter case, and at once if the status is not ok or the process is a forked child. The
-  // thread that sets `done` calls `notify(done)` afterwards; `done` may have been destroyed by then. A thread
-  // that already drives must not call `wait`.
+  // false if the deadline has passed, and at once if the status is not ok or the process is a forked child.
+  // The thread that sets `done` calls `notify(done)` afterwards; `done` may have been destroyed by then. A
+  // thread that already drives must not call `wait`.
   bool wait(const std::atomic<std::uint32_t>& done, Deadline deadline);
   void notify(const std::atomic<std::uint32_t>& done);
-  // Makes one pass over everything, for event loops of the host. Returns whether anything was done.
+  // Makes one pass over everything. Event loops of the host call it. Returns whether anything was done.
   bool progress();
   // Returns a descriptor that becomes readable when `progress` has something to do. The host must not read
   // from it.
@@ -97,15 +97,15 @@ class TUTTI_CAPABILITY("baton") Driver {
   bool pass(bool ask_kernel) TUTTI_REQUIRES(this);
   bool run_tasks() TUTTI_REQUIRES(this);
   bool expects_memory() const TUTTI_REQUIRES(this);
-  // These tell the pollables that the driver is about to sleep, or is awake again.
+  // `arm` tells the pollables that the driver is about to sleep, and `disarm` that it is awake again.
   bool arm() TUTTI_REQUIRES(this);
   void disarm() TUTTI_REQUIRES(this);
   Deadline next_deadline() const TUTTI_REQUIRES(this);
-  // Drives until `done` is set, the deadline has passed or another thread must have the baton.
+  // Drives until `done` is set, the deadline has passed or another thread needs the baton.
   void drive(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   void sleep(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
-  // Sleeps until `done` is set, the deadline has passed or this thread has the baton. Returns true in the
-  // last case. If `done` is null, it waits for the baton only.
+  // Sleeps until `done` is set, the deadline has passed or this thread has the baton. Returns true if it has
+  // the baton. If `done` is null, it waits for the baton only.
   bool await_turn(const std::atomic<std::uint32_t>* done, Deadline deadline);
   // Makes some thread check for work.
   void alert();
@@ -130,15 +130,15 @@ class Pollable {
   // either case.
   virtual bool prepare_sleep() { return false; }
   virtual void cancel_sleep() {}
-  // Returns whether it waits for a change in memory, not on a descriptor. Then a waiter polls more often than
-  // it asks the kernel. The driver asks this when there is nothing left to do.
+  // Returns whether this object waits for a change in memory rather than on a descriptor. If so, a waiter
+  // polls more often than it asks the kernel. The driver calls this when there is nothing left to do.
   virtual bool expects_memory() const { return false; }
   // Returns the time at which it must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }
 };
 
-// A `DriverTask` is a piece of work for the driving thread. It runs exactly once, and belongs to its caller
-// until then.
+// A `DriverTask` is a piece of work for the driving thread. It runs exactly once, and the caller keeps it
+// alive until then.
 struct DriverTask {
   void (*run)(DriverTask& task) = nullptr;
   DriverTask* next = nullptr;

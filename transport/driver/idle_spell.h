@@ -13,7 +13,7 @@
 namespace tutti {
 
 // An `IdleSpell` is the time in which a driving thread finds nothing to do. The thread first spins, then
-// yields the processor, and then it should sleep. Each spell begins anew.
+// yields the processor, and then it should sleep. Each spell starts with spinning again.
 class IdleSpell {
  public:
   using Time = Deadline::Clock::time_point;
@@ -25,7 +25,7 @@ class IdleSpell {
 
   bool has_begun() const { return begun_; }
   bool is_spinning() const { return begun_ && spin_.count() > 0 && !yielding_; }
-  // Returns whether it still spins without yielding the processor.
+  // Returns whether the thread still spins without yielding the processor.
   bool is_alone() const { return begun_ && alone_; }
 
   void begin(Time now) {
@@ -34,7 +34,7 @@ class IdleSpell {
     since_ = now;
     spin_ = spin_policy_.begin();
   }
-  // Ends the spell, since there is something to do.
+  // Ends the spell when there is something to do.
   void end() {
     if (is_spinning()) {
       spin_policy_.end(true, Deadline::Clock::now() - since_);
@@ -43,7 +43,7 @@ class IdleSpell {
     }
     begun_ = false;
   }
-  // Spins or yields once. Returns false if the spell is over and the thread should sleep.
+  // Spins or yields once. Returns false if the spell has ended and the thread should sleep.
   bool pass_time(Time now) {
     const auto waited = now - since_;
     alone_ = !crowded_ && waited < std::min(spin_, spin_alone);
@@ -61,15 +61,15 @@ class IdleSpell {
   }
 
  private:
-  // A peer that has a processor of its own answers within this time. After it the thread yields at every
+  // A peer that has a processor of its own answers within this time. After that, the thread yields at every
   // pass, since the peer may be waiting for this very processor.
   static constexpr std::chrono::nanoseconds spin_alone = std::chrono::microseconds(5);
   // A yield that took less than this let no other thread run.
   static constexpr std::chrono::nanoseconds unused_offer = std::chrono::microseconds(3);
 
   // Yields the processor. Returns whether another thread ran, in which case it is better to sleep: two
-  // threads that want the same processor stay on it for many milliseconds, but a thread that is woken may be
-  // moved to an idle one.
+  // threads that want the same processor stay on it for many milliseconds, but the kernel may move a woken
+  // thread to an idle processor.
   static bool others_ran_meanwhile(Time now) {
     sched_yield();
     return Deadline::Clock::now() - now > unused_offer;

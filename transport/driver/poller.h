@@ -14,8 +14,8 @@
 
 namespace tutti {
 
-// A `Poller` is an epoll instance with a bell, and a part of the Driver. Only the driving thread may call it,
-// except for `ring` and `descriptor`.
+// A `Poller` is an epoll instance with a bell. It is a part of the Driver. Only the driving thread may call
+// it, except for `ring` and `descriptor`.
 class Poller {
  public:
   Poller();
@@ -37,12 +37,12 @@ class Poller {
   // Calls the handlers for the events that the last `look` or `sleep` found. Returns whether there were any.
   bool deliver();
 
-  // Ends the present sleep or, if there is none, the next one. Any thread may call it.
+  // Ends the current sleep or, if there is none, the next one. Any thread may call it.
   void ring();
   // Returns the epoll descriptor, which is readable when `look` would find something.
   int descriptor() const { return epoll_.get(); }
-  // Makes the descriptor readable at that time as well, for hosts that sleep on it and do not know our
-  // deadlines.
+  // Makes the descriptor readable when the deadline has passed as well, for hosts that sleep on it and do not
+  // know the driver's deadlines.
   void set_alarm(Deadline deadline);
 
  private:
@@ -61,7 +61,7 @@ class Poller {
   Descriptor alarm_;  // made by the first set_alarm
   Deadline alarm_at_ = Deadline::never();
   Status status_;
-  std::uint32_t next_serial_ = 1;  // 0: our own descriptors
+  std::uint32_t next_serial_ = 1;  // 0: the poller's own descriptors
   std::array<epoll_event, 64> found_;
   int found_count_ = 0;
   std::unordered_map<int, Slot> slots_;

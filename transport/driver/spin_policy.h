@@ -8,9 +8,9 @@ namespace tutti {
 
 // A `SpinPolicy` decides whether spinning, or yielding, is worthwhile. A waiter that spins reacts fastest if
 // it has a processor to itself. If other threads want that processor (one may be the peer that it waits for),
-// it loses its time slice, and with it milliseconds. If answers take long, it wastes processor time. So the
-// policy goes by the outcome of earlier waits: after a lost time slice, or several waits that spun in vain, a
-// number of waits sleep at once, and twice as many if it happens again soon.
+// the waiter loses its time slice, which costs milliseconds. If answers take long, spinning wastes processor
+// time. So the policy learns from earlier waits: after a lost time slice, or several waits that spun in vain,
+// a number of waits sleep at once. This number doubles if it happens again soon.
 //
 // A thread that yields in vain wastes nothing. But next to a process that never yields, a yield may also cost
 // a time slice, and a thread that is woken gets the processor sooner than one that has yielded.
@@ -31,7 +31,7 @@ class SpinPolicy {
   }
   // Ends a wait that spun for `took`. `found` tells whether there was something to do in time.
   void end(bool found, std::chrono::nanoseconds took) {
-    // A thread spins this much longer than allowed only if it was off the processor meanwhile.
+    // A thread spins this much longer than allowed only if the processor was taken from it.
     const bool lost_slice = took > 2 * longest_ + std::chrono::milliseconds(1);
     if (found && !lost_slice) {
       in_vain_ = 0;

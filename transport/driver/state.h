@@ -12,10 +12,10 @@
 #include "transport/driver/spin_policy.h"
 #include "transport/driver/wait_queue.h"
 
-// `Driver::State` is what the driver's threads share, and how no wake-up gets lost: a thread that is about to
-// sleep first announces it (`sleepers`, `dozing`, `background`), then checks again for work and for the
-// baton; a thread that makes work or drops the baton first does that, then checks for sleepers. All of these
-// accesses are sequentially consistent *operations*, so one of the two always sees the other.
+// `Driver::State` is what the driver's threads share. No wake-up gets lost: a thread that is about to sleep
+// first announces it (`sleepers`, `dozing`, `background`), then checks again for work and for the baton. A
+// thread that makes work or drops the baton does so first, then checks for sleepers. All of these accesses
+// are sequentially consistent *operations*, so at least one of the two threads always sees the other.
 namespace tutti {
 
 // The state of the background thread.
@@ -23,7 +23,7 @@ enum BackgroundState : std::uint32_t {
   background_busy,      // awake; checks for work before it sleeps
   background_sleeping,  // in the kernel, on the driver's descriptor; pollables are armed
   background_watching,  // callers drive; it checks again after a grace period
-  background_parked,    // a caller holds the baton for long, and must wake this thread when it leaves
+  background_parked,    // a caller holds the baton for a long time, and must wake this thread when it leaves
 };
 
 struct Driver::State {
@@ -60,12 +60,12 @@ struct Driver::State {
   SpinPolicy yield;
   bool crowded = false;  // whether other threads wanted this processor while we waited
   bool armed = false;
-  bool expects_memory = false;  // whether a pollable did when there was last nothing left to do
-  unsigned unasked = 0;         // passes that had work; the kernel is asked in some of them only
+  bool expects_memory = false;  // a pollable's answer when the driver last had nothing to do
+  unsigned unasked = 0;         // passes that had work; only some of them ask the kernel
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }
-  // Returns whether a thread was there to be woken.
+  // Returns whether there was a thread to wake.
   bool ring_if_dozing() {
     if (!dozing.load() || !dozing.exchange(false)) return false;
     poller.ring();

@@ -15,7 +15,7 @@ void Timers::cancel(Timer& timer) {
 
 bool Timers::run() {
   if (queue_.empty()) return false;
-  // Timers that are set from within are due later than `now`, or have their turn in the next call.
+  // A timer that is set during this loop is due later than `now`, or has its turn in the next `run`.
   const auto now = Deadline::Clock::now();
   bool any = false;
   for (std::size_t due = queue_.size(); due > 0 && !queue_.empty(); --due) {

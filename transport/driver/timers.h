@@ -8,14 +8,15 @@ namespace tutti {
 
 class Timer;
 
-// `Timers` calls each `Timer` at its time: for a hello or an answer that is late, or the next attempt. The
-// data path does not use it.
+// `Timers` calls each `Timer` when its time has come: when a hello or an answer is late, or when the next
+// connection attempt is due. The data path does not use timers.
 class Timers {
  public:
   // Sets the time of a timer, in place of the time that was set before.
   void set(Timer& timer, Deadline when);
   void cancel(Timer& timer);
-  // Calls each timer that is due, once. The timers may set and cancel any timer. Returns whether any was due.
+  // Calls each timer that is due, once. A called timer may set and cancel any timer. Returns whether any was
+  // due.
   bool run();
   Deadline next() const;
 

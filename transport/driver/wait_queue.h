@@ -8,9 +8,9 @@
 
 namespace tutti {
 
-// A `WaitQueue` holds the threads that sleep until what they wait for is done or the baton is handed to them;
-// it is a part of the Driver. The nodes live on the stacks of the sleepers. The mutex is held for a few
-// instructions and one futex call at most.
+// A `WaitQueue` holds the threads that sleep until their `done` is set or the baton is handed to them. It is
+// a part of the Driver. The nodes live on the stacks of the sleepers. The mutex is held for at most a few
+// instructions and one futex call.
 class WaitQueue {
  public:
   struct Waiter {
@@ -27,7 +27,7 @@ class WaitQueue {
   // Wakes the threads that wait for `done`.
   void wake_owners(const std::atomic<std::uint32_t>& done);
   // Wakes one thread to take the baton: one that waits for the baton only, or else the one that has waited
-  // longest. It wakes none if that thread was woken already, since that thread will wake the others.
+  // longest. If that thread has been woken already, this wakes no other, since that thread will.
   void wake_next();
 
  private:

@@ -10,17 +10,17 @@
 
 namespace tutti::inproc {
 
-// A `Channel` here moves frames through the queues that two ranks of one process share.
+// An inproc `Channel` moves frames through the queues that two ranks of one process share.
 class Channel final : public StreamChannel {
  public:
   Channel(Context& context, int peer, Deadline connect_deadline);
   ~Channel() override;
 
-  // Attaches the pipe that the peer has made to us. It is the one that we have made if both did so at the
-  // same time.
+  // Attaches the pipe that the peer has made to this rank. If both ranks connected at the same time, it is
+  // the pipe that this rank has already.
   void attach(std::shared_ptr<Pipe> pipe);
-  // If `pending` is set, receives all frames that are there and sends those that have room. Otherwise it only
-  // checks the time.
+  // If `pending` is set, receives all frames that have arrived and sends those that have room. Otherwise only
+  // checks whether the connect deadline has passed.
   void pump(bool pending);
   // Returns the time by which the peer must have accepted, or never once it has.
   Deadline connect_deadline() const;

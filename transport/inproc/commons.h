@@ -19,9 +19,9 @@ class Commons {
   std::span<std::byte> memory() const { return memory_; }
   Mailbox& box(int member) { return *boxes_[static_cast<std::size_t>(member)]; }
 
-  // Records that a member asks. All of them are notified when the last one has asked.
+  // Records that a member has asked. All members are notified once the last one has asked.
   void join();
-  // Refuses the memory to all members, since one wants another size, or has waited too long.
+  // Refuses the memory to all members, because one of them wants another size or has waited too long.
   void refuse();
   enum class Outcome { wait, granted, refused };
   Outcome outcome() const;

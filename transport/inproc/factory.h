@@ -6,8 +6,8 @@
 #include "transport/transport.h"
 
 // The inproc transport connects ranks that are threads of one process: frames are copied into the peer's
-// queue, and its driver is woken. It is the reference for the other transports, and lets everything above be
-// tested without a network. `create` makes it.
+// queue, and its driver is woken. It is the reference for the other transports, and lets all layers above it
+// be tested without a network. `create` makes it.
 namespace tutti::inproc {
 
 // Makes the place where ranks meet. It lives as long as any transport holds it.

@@ -21,10 +21,10 @@ class Hub {
  public:
   Hub();
 
-  // Returns a text that two transports have in common exactly if they share a hub.
+  // Returns a text that is the same for two transports if and only if they share a hub.
   const std::string& id() const { return id_; }
   std::shared_ptr<Mailbox> mailbox(int rank);
-  // Returns the pipe between two ranks, which is made on first use and announced to the other rank. Returns
+  // Returns the pipe between two ranks. The first call makes it and announces it to the other rank. Returns
   // null if the other rank has stopped.
   std::shared_ptr<Pipe> connect(int from, int to);
   // Returns the memory that the members of a request share. The first member to ask makes it.

@@ -15,7 +15,7 @@ class Pipe;
 class Mailbox {
  public:
   void start(Driver& driver);
-  // Stops the mailbox, after which no driver is woken.
+  // Stops the mailbox, so that it no longer wakes the driver.
   void stop();
   bool stopped() const;
   void notify();

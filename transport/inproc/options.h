@@ -7,12 +7,12 @@ namespace tutti::inproc {
 
 class Hub;
 
-// `Options` are what an inproc transport is made from.
+// `Options` configure an inproc transport.
 struct Options {
-  std::shared_ptr<Hub> hub;  // where it meets the others
+  std::shared_ptr<Hub> hub;  // where this rank meets the others
   int rank = 0;
-  // The buffer limits the bytes on their way in one direction between two ranks, as a socket's buffer does. A
-  // frame that is larger passes alone.
+  // `buffer` limits the bytes under way in one direction between two ranks, as a socket's buffer does. A
+  // frame that is larger than this is sent alone.
   std::size_t buffer = 256 * 1024;
 };
 

@@ -38,7 +38,7 @@ class Pipe {
   Outcome push(int side, const EncodedFrameHeader& header, std::span<const std::byte> payload,
                std::size_t limit);
   // Swaps the next frame for this side into `packet`, whose memory is reused. If the result is `closed`, no
-  // frame will ever come.
+  // more frames will arrive.
   Outcome pop(int side, Packet& packet);
   // Ends sending and receiving on this side. The peer can still receive the frames that were sent before.
   void close(int side);
@@ -48,7 +48,7 @@ class Pipe {
  private:
   struct Direction {  // towards a side
     std::list<Packet> queue;
-    std::list<Packet> spare;  // whose memory is used again
+    std::list<Packet> spare;  // packets whose memory is reused
     std::size_t bytes = 0;
     bool sender_closed = false;
     bool receiver_closed = false;

@@ -11,7 +11,7 @@
 
 namespace tutti::inproc {
 
-// A `Transport` here connects ranks that are threads of one process.
+// An inproc `Transport` connects ranks that are threads of one process.
 class Transport final : public tutti::Transport, private Pollable {
  public:
   explicit Transport(Options options) : context_(std::move(options)) {}

@@ -17,10 +17,10 @@ class ContextEvents;
 //
 // Messages of collectives are matched by their exact tag, so both sides are in hash tables. User messages are
 // matched as in MPI: an arriving message takes the earliest posted receive that fits it, and a receive takes
-// the earliest arrival that fits. So both sides are in lists in order of time.
+// the earliest arrival that fits. So both sides are in lists, oldest first.
 class ContextTable {
  public:
-  // `early` counts the messages, of all contexts, that are kept for operations that are not issued yet.
+  // `early` counts the messages of all contexts that are kept for operations that are not issued yet.
   explicit ContextTable(std::size_t& early) : early_count_(early) {}
 
   ContextEvents* events = nullptr;  // null until a communicator is attached
@@ -150,8 +150,8 @@ class ContextTable {
 };
 
 // A `ContextRanges` is a set of contexts, such as those that are closed, as ranges of their numbers. Numbers
-// are assigned in increasing order, so neighbouring ranges join. Where they do not (a rank is in every second
-// of many groups), the oldest ranges are merged, including the gaps between them.
+// are assigned in increasing order, so neighbouring ranges join. If there are still too many ranges (because
+// a rank is in every second of many groups), the two oldest are merged, including the gap between them.
 class ContextRanges {
  public:
   bool contains(std::uint32_t context) const {

@@ -168,7 +168,7 @@ std::string Mesh::describe(std::uint32_t context, const Fingerprint& call) const
 
 // Returns whether the message's length fits: a collective's message must be exactly as long as the receive,
 // and a user message at most as long. If it does not fit, the message is discarded and the receive fails, so
-// `op` is done.
+// `op` has ended.
 bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   const MessageHeader header = arrival.header;
   const int from = arrival.peer;

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-// A `Drain` ends a wait once all of the channels are drained.
+// A `Drain` ends a wait once all channels are drained.
 class Drain final : public Pollable {
  public:
   Drain(Driver& driver, std::vector<Channel*> channels) : driver_(driver), channels_(std::move(channels)) {}
@@ -50,8 +50,8 @@ Status Mesh::start() {
   for (const auto& transport : options_.transports) {
     const Status status = transport->start(driver_, *this, options_.limits);
     if (status.ok()) continue;
-    // This stops the transports that were started before, and the parts of this one that were started. It has
-    // no effect on the others.
+    // This stops the transports that were started earlier, and whatever this one has started. It does nothing
+    // to the others.
     for (const auto& each : options_.transports) each->stop();
     state_->started = false;
     return status.with_context("transport " + std::string(transport->name()));
@@ -105,7 +105,7 @@ Status Mesh::choose(int peer_rank) {
 }
 
 // Returns the first transport after `transport` (or of all, if that is null) that reaches the peer. Returns
-// null if there is none, and adds why to `reasons`.
+// null if there is none, and adds to `reasons` why each does not reach it.
 Transport* Mesh::next_after(int peer_rank, const Transport* transport, std::string& reasons) {
   bool behind = transport == nullptr;
   for (const auto& each : options_.transports) {
@@ -140,8 +140,8 @@ void Mesh::on_unusable(int peer_rank, Transport& transport, const Status& why) {
   }
 }
 
-// A peer may connect over a transport that comes after the one that we have chosen, because it has noticed
-// before us that the chosen one does not work.
+// A peer may connect over a transport that comes after the one that this rank has chosen, because it has
+// noticed before this rank that the chosen transport does not work.
 bool Mesh::follows(int peer_rank, const Transport& transport) const {
   const State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   const auto place = [this](const Transport* of) {

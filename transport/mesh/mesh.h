@@ -21,20 +21,20 @@ namespace tutti {
 class ContextEvents {
  public:
   virtual ~ContextEvents() = default;
-  // `Known` is what the communicator knows about the local operation with a sequence number: its fingerprint,
-  // or null if it was not issued yet. The communicator remembers finished operations for a while; `finished`
-  // marks them.
+  // `Known` is what the communicator knows about the local operation with a sequence number. `call` is its
+  // fingerprint, or null if it was not issued yet. The communicator remembers finished operations for a
+  // while; `finished` marks them.
   struct Known {
     const Fingerprint* call = nullptr;
     bool finished = false;
   };
   virtual Known operation(std::uint64_t sequence) const = 0;
-  // Describes a call for `why` below. The communicator can name the algorithm, which the fingerprint gives as
-  // a number.
+  // Describes a call for `why` below. The communicator can give the algorithm's name, while the fingerprint
+  // has only its number.
   virtual std::string describe(const Fingerprint& call) const { return to_string(call); }
   // A message arrived that does not fit the local operation with its sequence number: the call or the length
   // differs, or the operation had already finished without expecting it. `why` describes both calls. `theirs`
-  // is the peer's call if it differs from that of the local operation, and null otherwise.
+  // is the peer's call if it differs from the local call, and null otherwise.
   virtual void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs,
                            const Status& why) = 0;
   // A peer reported that this context has failed.
@@ -51,12 +51,12 @@ struct MeshOptions {
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(30)};
 };
 
-// Messages of collectives are matched by (context, sequence, index), whichever side comes first. User
-// messages are matched by source and tag, with wildcards.
+// Messages of collectives are matched by (context, sequence, index), whichever side is first. User messages
+// are matched by source and tag, with wildcards.
 //
 // Connections are made on first use, over the first transport that reaches the peer, and are shared by all
-// communicators. If that transport turns out not to work between the two ranks, both go on to the next one. A
-// rank can send to itself. Only the driving thread may call the members, except for the constructor,
+// communicators. If that transport turns out not to work between the two ranks, both switch to the next one.
+// A rank can send to itself. Only the driving thread may call the members, except for the constructor,
 // `shutdown` and `can_share`.
 //
 // A receive from any source does not fail when a rank is lost. Only the communicator knows which other ranks
@@ -68,18 +68,18 @@ class Mesh final : public TransportOwner {
 
   Status start();
   // Fails everything pending, says goodbye to all peers and closes. Waits until they have answered or the
-  // deadline has passed. The calling thread must not drive. Contexts are not notified any more. A second call
+  // deadline has passed. The calling thread must not drive. Contexts are no longer notified. A second call
   // does nothing.
   void shutdown(Deadline deadline);
 
-  // Attaches a communicator. Messages that arrived earlier have been kept (within the sender's credit). It
-  // may call `on_abort` at once.
+  // Attaches a communicator. Messages that arrived earlier have been kept (within the sender's credit).
+  // `attach` may call `on_abort` before it returns.
   void attach(std::uint32_t context, ContextEvents& events);
-  // Discards the messages that have arrived for the context and all that still will. Receives that are still
-  // posted fail. A context's number is not used again.
+  // Discards all messages for the context, also those that arrive later. Receives that are still posted fail.
+  // A context's number is not used again.
   void detach(std::uint32_t context);
-  // Compares the messages that arrived early with operation `sequence`, which the communicator has issued
-  // now.
+  // Compares the messages that arrived before operation `sequence` was issued with that operation, which the
+  // communicator has just issued.
   void on_issued(std::uint32_t context, std::uint64_t sequence) {
     if (early_ != 0) compare_early(context, sequence);
   }
@@ -99,7 +99,7 @@ class Mesh final : public TransportOwner {
   // Passes the request to the first transport that shares memory and reaches all members. The request fails
   // with `unsupported` if there is none.
   void share(ShareRequest& request);
-  // Cancels a request that is not over: `done` is called with `why` before this returns.
+  // Cancels a request that has not been answered: `done` is called with `why` before this returns.
   void cancel_share(ShareRequest& request, const Status& why);
   // Tells all connected peers among `members` (world ranks) that the context has failed.
   void abort(std::uint32_t context, const std::vector<int>& members, const Status& why);
@@ -110,10 +110,10 @@ class Mesh final : public TransportOwner {
   const PeerInfo& peer(int rank) const override { return options_.peers[static_cast<std::size_t>(rank)]; }
   // Returns ok, or why the peer is gone.
   const Status& peer_status(int rank) const;
-  // Returns the name of the transport that is (or would be) used for that peer: "none" if none reaches it,
-  // and "self" for this rank.
+  // Returns the name of the transport that is (or would be) used for that peer. It is "none" if no transport
+  // reaches the peer, and "self" for this rank.
   std::string_view transport_name(int rank) const;
-  // Returns the sums over all channels, or those of one peer if `rank` is not negative.
+  // Returns the sums over all channels or, if `rank` is not negative, the counters of that peer's channel.
   ChannelCounters counters(int rank = -1) const;
   // Returns the number of channels to other ranks, connected or connecting.
   int open_channels() const;

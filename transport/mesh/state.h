@@ -19,7 +19,7 @@ struct Mesh::State {
     Status status;
     bool awaited = false;  // a receive has asked for a connection
   };
-  // An `EarlyAbort` came before its context was attached.
+  // An `EarlyAbort` is an abort that arrived before its context was attached.
   struct EarlyAbort {
     std::uint32_t context;
     int peer;
@@ -42,7 +42,7 @@ struct Mesh::State {
   bool started = false;
   bool shut = false;
 
-  // The context that was found last is nearly always the next one wanted.
+  // This caches the context that was found last, which is nearly always the next one wanted.
   std::uint32_t recent_number = 0;
   ContextTable* recent = nullptr;
 
@@ -59,7 +59,7 @@ struct Mesh::State {
     ContextTable* table = find(context);
     return table != nullptr && table->events != nullptr ? table : nullptr;
   }
-  // Returns the context, and makes it if messages for it must be kept. Returns null if they are not wanted.
+  // Returns the context, and makes it if necessary. Returns null if messages for it must be discarded.
   ContextTable* find_or_make(std::uint32_t context) {
     if (ContextTable* table = find(context)) return table->detaching ? nullptr : table;
     if (shut || closed.contains(context)) return nullptr;

@@ -19,7 +19,7 @@ struct Address {
 std::string format(const Address& address);
 // Returns nothing if the text does not have that form.
 std::optional<Address> parse_address(std::string_view text);
-// Returns nothing if the peer has published none that can be used.
+// Returns nothing if the peer has published no valid address.
 std::optional<Address> published_by(const PeerInfo& peer);
 
 }  // namespace tutti::shm

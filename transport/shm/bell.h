@@ -10,10 +10,10 @@
 
 namespace tutti::shm {
 
-// A `BellRope` rings a peer's bell, or our own: it is one end of a pair of sockets whose other end that
-// rank's driver watches. It is a socket because each call on a socket can be non-blocking by itself. For a
-// pipe or an eventfd, O_NONBLOCK is a flag that all processes with that descriptor share, so any of them
-// could make us wait for ever.
+// A `BellRope` rings the bell of a peer, or of this rank. It is one end of a pair of sockets; the driver of
+// the rank to wake watches the other end. It is a socket because each call on a socket can be non-blocking by
+// itself. For a pipe or an eventfd, O_NONBLOCK is a flag that all processes with that descriptor share, so
+// any of them could make this rank wait forever.
 class BellRope {
  public:
   // Returns null if the descriptor is not such a socket: a peer may hand over a full pipe, for example.
@@ -30,8 +30,8 @@ class BellRope {
 };
 using SharedRope = std::shared_ptr<const BellRope>;
 
-// A `Bell` wakes our driver. A ring carries no other information: the pollables are polled after it, and find
-// out what has happened.
+// A `Bell` wakes this rank's driver. A ring carries no other information: the driver then polls its
+// pollables, which find out what has happened.
 class Bell final : public DescriptorHandler {
  public:
   Status create();
@@ -43,7 +43,7 @@ class Bell final : public DescriptorHandler {
 
  private:
   SharedRope rope_;
-  Descriptor ear_;  // not shared: no other process can take rings out of it
+  Descriptor ear_;  // not shared with other processes, so none of them can take rings out of it
 };
 
 }  // namespace tutti::shm

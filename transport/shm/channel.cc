@@ -8,9 +8,10 @@
 namespace tutti::shm {
 namespace {
 
-// The peer is told after every this many bytes, and reads them while the next ones are written.
+// Bytes are published each time this many have been written, so that the peer reads them while the next ones
+// are written.
 constexpr std::size_t publish_bytes = 16 * 1024;
-// At most this many bytes are read before the peer is told that there is room again.
+// At most this many bytes are read before `release` gives the room back to the peer.
 constexpr std::size_t consume_bytes = 16 * 1024;
 // This bounds the work for one peer before other peers have their turn.
 constexpr std::size_t read_budget = 512 * 1024;
@@ -132,8 +133,8 @@ void Channel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
 
 void Channel::on_broken(Link&, const std::string& why) {
   const Status lost(Code::peer_lost, context_.describe(peer()) + ": " + why, peer());
-  // The frames that the peer wrote before it died or left may say why. They fit into the ring, so reading
-  // ends there even if the peer keeps writing.
+  // The frames that the peer wrote before it died or left may say why. They fit into the ring, so at most one
+  // ring is read, even if the peer keeps writing.
   const std::uint64_t end = stage_ == Stage::open ? pipe_->in().position() + pipe_->in().size() : 0;
   while (stage_ == Stage::open && pipe_->in().has_news() && pipe_->in().position() < end) read();
   if (!over_) pipe_failed(lost);
@@ -188,7 +189,8 @@ bool Channel::prepare_sleep() {
 // --- writing ---
 
 void Channel::write() {
-  // A frame that was written completes an operation, which may send another message. The loop below finds it.
+  // The loop below may be on the stack: a frame that was written completes an operation, whose `done` may
+  // send another message. The loop finds that one too.
   if (writing_) return;
   writing_ = true;
   full_ = false;

@@ -10,15 +10,15 @@
 
 namespace tutti::shm {
 
-// A `Channel` moves frames over a pair of rings in shared memory. The calling thread writes frames while
-// there is room, and `poll` reads them straight out of the ring. The link over which the two ranks agreed on
-// the pipe stays open, so that its end shows the peer's death.
+// An shm `Channel` moves frames over a pair of rings in shared memory. The calling thread writes frames while
+// there is room, and `poll` reads them straight out of the ring. The two ranks agree on the pipe over a link.
+// The link stays open, so that its end shows the peer's death.
 class Channel final : public StreamChannel, public LinkEvents, public ConnectorEvents, public Timer {
  public:
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
   ~Channel() override;
 
-  // Answers a peer that has said hello: accepts its pipe, or tells it why not.
+  // Answers a peer that has said hello: accepts its pipe, or sends the reason for refusing it.
   void accept(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
 
   // The transport calls these while the pipe is open.

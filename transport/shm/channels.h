@@ -9,10 +9,9 @@ namespace tutti::shm {
 
 class Channel;
 
-// `Channels` lists the channels of one shm transport, and which of them the transport must poll.
+// `Channels` lists the channels of one shm transport, and those among them that the transport must poll.
 struct Channels {
-  // Removes a closed channel. Channels close from within `poll`, which walks this list, so a closed one
-  // leaves a null.
+  // Removes a closed channel. Channels may close while `poll` walks this list, so a closed one leaves a null.
   void closed(Channel& channel) {
     Channel* const none = nullptr;
     std::replace(open.begin(), open.end(), &channel, none);

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 // This is the pause when too many connections wait to be accepted, or too many descriptors are on their way.
 constexpr milliseconds pause_when_full{1};
-// This is the pause while the peer's own connection is on its way, in case it never comes.
+// This is the pause while the peer's own connection is on its way, in case it never arrives.
 constexpr milliseconds pause_for_theirs{100};
 
 }  // namespace
@@ -43,8 +43,7 @@ void Connector::react(int error) {
   } else if (error == ECONNREFUSED) {
     fail(Code::peer_lost, "it does not listen any more");
   } else {
-    // Descriptors may be free again soon, but the next transport waits for them just as well, so this one
-    // does not.
+    // Descriptors may be free again soon, but the next transport can wait for them too, so this one does not.
     link_.reset();
     events_.on_refused(Status(Code::resource_exhausted, error_text(error)));
   }

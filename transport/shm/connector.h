@@ -9,16 +9,16 @@ namespace tutti::shm {
 
 class ConnectorEvents;
 
-// A `Connector` makes a pipe for one peer, offers it, and opens it when the peer has proved that it sees it.
-// Its destructor gives up.
+// A `Connector` makes a pipe, offers it to one peer, and opens it when the peer has proved that it can see
+// the memory. The destructor ends the attempt.
 class Connector final : public LinkEvents, public Timer {
  public:
   Connector(Context& context, int peer, std::chrono::nanoseconds timeout, ConnectorEvents& events);
   ~Connector() override;
 
   void start() { try_now(); }
-  // Returns whether an attempt is under way, so that the peer may still welcome us. This is false between two
-  // attempts.
+  // Returns whether an attempt is under way, so that the peer may still accept the pipe. This is false
+  // between two attempts.
   bool in_progress() const { return link_ != nullptr; }
 
   void on_open(Link& link) override;
@@ -29,7 +29,7 @@ class Connector final : public LinkEvents, public Timer {
  private:
   void try_now();
   Status make_pipe();
-  // Decides how to go on after an attempt that has failed with that errno.
+  // Decides what to do after an attempt that failed with this errno.
   void react(int error);
   void welcomed(std::vector<Descriptor> descriptors);
   void pause(std::chrono::milliseconds delay);
@@ -42,10 +42,11 @@ class Connector final : public LinkEvents, public Timer {
   ConnectorEvents& events_;
   std::uint64_t proof_ = 0;
   std::unique_ptr<Pipe> pipe_;
-  std::unique_ptr<Link> link_;  // while our hello is out
+  std::unique_ptr<Link> link_;  // while an attempt is under way
 };
 
-// `ConnectorEvents` is notified once, when connecting has ended. It may destroy the connector in the call.
+// `ConnectorEvents` is notified once, when connecting has ended. It may destroy the connector during the
+// call.
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;

@@ -10,9 +10,9 @@
 // The shm transport connects ranks of one host by shared memory; `create` makes it.
 namespace tutti::shm {
 
-// Makes the transport. It tests everything that the transport needs of the system, so that it fails here on a
-// host that forbids any of it. It listens, so that the address can be published, but answers no peer before
-// `start`.
+// Makes the transport. Everything that the transport needs from the system is tested first, so that `create`
+// fails on a host that forbids any of it. The transport listens at once, so that its address can be
+// published, but answers no peer before `start`.
 Result<std::unique_ptr<tutti::Transport>> create(const Options& options);
 
 }  // namespace tutti::shm

@@ -55,7 +55,7 @@ void Link::pass_guard() {
   }
 }
 
-// Reads one note only, since the link may be destroyed when the note has been handled.
+// Reads one note only, since handling it may destroy the link.
 void Link::read_note() {
   Note note;
   std::vector<Descriptor> descriptors;

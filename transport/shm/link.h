@@ -11,8 +11,8 @@ namespace tutti::shm {
 
 class LinkEvents;
 
-// A `Link` is a connection by local sockets with one peer, over which notes are exchanged. The driver watches
-// it. Notes are sent once the guard has let both sides through.
+// A `Link` is a connection with one peer by local sockets, for notes. The driver watches it. Notes are sent
+// once the guard has let both sides through.
 class Link final : public DescriptorHandler {
  public:
   Link(Context& context, Descriptor socket, security::Guard guard, LinkEvents& events);
@@ -21,16 +21,16 @@ class Link final : public DescriptorHandler {
   // Starts the guard. The link may have been destroyed when this returns.
   Status start();
   void set_events(LinkEvents& events) { events_ = &events; }
-  // Sends a note, and returns zero or an errno, as send_note does. If the other side has closed, this
-  // succeeds; `on_broken` follows when everything that the other side sent before has been read.
+  // Sends a note, and returns zero or an errno, as send_note does. It succeeds even if the other side has
+  // closed; `on_broken` is then called after everything that the other side sent has been read.
   [[nodiscard]] int send(const Note& note, std::span<const int> descriptors = {}) const;
-  // Sends the last note on a connection. If the note does not leave, the end of the connection has the same
-  // meaning.
+  // Sends the last note on a connection. If the note cannot be sent, the end of the connection tells the peer
+  // the same.
   void send_last(const Note& note) const { static_cast<void>(send(note)); }
   void close();
   bool is_open() const { return static_cast<bool>(socket_); }
   const security::Guard& guard() const { return guard_; }
-  // Returns the code for `on_broken`: `peer_lost`, unless the guard has failed with another one.
+  // Returns the code for `on_broken`: `peer_lost`, unless the guard has failed with another code.
   Code failure() const { return guard_.status().ok() ? Code::peer_lost : guard_.status().code(); }
 
   void on_ready(std::uint32_t events) override;
@@ -49,12 +49,13 @@ class Link final : public DescriptorHandler {
   bool watching_ = false;
 };
 
-// `LinkEvents` is notified about a link on the driving thread. It may destroy the link in any of these calls.
+// `LinkEvents` is notified about a link on the driving thread. It may destroy the link during any of these
+// calls.
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  // Both sides have proved who they are, so notes may be sent from now on. `start` calls this itself if there
-  // is nothing to prove.
+  // Called when both sides have proved who they are. Notes may be sent from now on. `start` calls this itself
+  // if there is nothing to prove.
   virtual void on_open(Link&) {}
   virtual void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) = 0;
   // The other side has closed, could not prove who it is, or broke the protocol. The link makes no further

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds pause_when_scarce{100};
 
 }  // namespace
 
-// A `Stranger` is a connection before its first note.
+// A `Stranger` is a connection that has not yet sent its first note.
 class Listener::Stranger final : public LinkEvents, public Timer {
  public:
   Stranger(Listener& listener, Descriptor socket)

@@ -12,8 +12,8 @@ namespace tutti::shm {
 class HelloHandler;
 
 // A `Listener` accepts connections, which are strangers until they have said who they are. A stranger that
-// sends nothing for too long is closed. Their number is limited: when there are too many, the oldest is
-// closed.
+// sends nothing for too long is closed. The number of strangers is limited: when there are too many, the
+// oldest is closed.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -44,8 +44,8 @@ class Listener final : public DescriptorHandler, public Timer {
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };
 
-// A `HelloHandler` takes connections by processes of our user that have passed the guard and sent their first
-// note.
+// A `HelloHandler` takes connections that have passed the guard and sent their first note. They come from
+// processes of the same user.
 class HelloHandler {
  public:
   virtual ~HelloHandler() = default;

@@ -11,18 +11,18 @@
 
 // Unix sockets in the abstract namespace carry notes and descriptors between processes of one host. The
 // abstract namespace belongs to the network namespace, and no files are left behind. The sockets move packets
-// and never block. Errors are errno values, and zero if there is none.
+// and never block. Errors are errno values; zero means none.
 namespace tutti::shm {
 
-// The most descriptors that one packet can carry (the kernel's SCM_MAX_FD).
+// One packet can carry this many descriptors (the kernel's SCM_MAX_FD).
 inline constexpr std::size_t max_descriptors = 253;
 
 Result<Descriptor> listen_local(const std::string& name);
 // Connects to a listener. EAGAIN means that too many connections wait to be accepted there, and ECONNREFUSED
 // that no listener has that name.
 Descriptor connect_local(const std::string& name, int& error);
-// Accepts the next connection. EAGAIN means that there is none, and EACCES that it came from another user's
-// process, and is closed.
+// Accepts the next connection. EAGAIN means that there is none, and EACCES that the connection came from
+// another user's process and has been closed.
 Descriptor accept_local(int listener, int& error);
 
 // Sends a note. EAGAIN (the queue is full) and ETOOMANYREFS (the user has too many descriptors on their way)

@@ -15,32 +15,32 @@ namespace tutti::shm {
 enum class NoteKind : std::uint32_t {
   share = 1,    // member: asks for the segment `key`; carries its bell
   offer = 2,    // leader: offers the segment; carries the memfd and the members' bells
-  mapped = 3,   // member: has mapped it, and written its proof into it
-  go = 4,       // leader: all members have it
+  mapped = 3,   // member: has mapped the segment, and written its proof into it
+  go = 4,       // leader: all members have mapped the segment
   refused = 5,  // either: there will be no segment, or no pipe, and why
   goodbye = 6,  // either: has released the segment; the end of the connection is not a death
   connect = 7,  // offers a pipe for a channel; carries its memfd and the sender's bell
-  welcome =
-      8,     // has mapped it, and written the proof; carries the sender's bell. Answered by `go` or `refused`
-  wait = 9,  // the sender's own pipe is on its way; the lower rank's is used
+  welcome = 8,  // has mapped the pipe and proved it; carries the sender's bell; `go` or `refused` answers
+  wait = 9,     // the sender's own pipe is on its way; the lower rank's pipe is used
 };
 
 inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"
 inline constexpr std::uint32_t note_version = 1;
 
-// Both sides are on one machine, so the bytes of a note are sent unchanged. Its receiver trusts only its
-// size, magic and version without further checks.
+// Both sides are on one machine, so the bytes of a note are sent unchanged. A packet counts as a note by its
+// size, magic and version alone. The receiver checks every other field before it uses it.
 struct Note {
   std::uint64_t magic = note_magic;
   std::uint32_t version = note_version;
   NoteKind kind = NoteKind::refused;
-  // In the first note on a connection: the ranks and published nonces of its sender and of its receiver.
+  // In the first note on a connection, these are the ranks and published nonces of its sender and of its
+  // receiver.
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
-  // In `share`, these name the segment that is wanted, and which of how many members wants it. In `connect`,
-  // `bytes` is the size of each ring.
+  // In `share`, these say which segment is wanted, by which member, and how many members there are. In
+  // `connect`, `bytes` is the size of each ring.
   std::uint64_t key = 0;
   std::uint64_t bytes = 0;
   std::uint32_t member = 0;

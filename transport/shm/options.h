@@ -7,9 +7,9 @@
 
 namespace tutti::shm {
 
-// `Options` are what an shm transport is made from.
+// `Options` configure an shm transport.
 struct Options {
-  // Bytes of the ring in each direction between two ranks; a power of two.
+  // The ring in each direction between two ranks has this many bytes. It must be a power of two.
   std::size_t ring = 128 * 1024;
   // A process that connects must say who it is within this time.
   std::chrono::milliseconds handshake_timeout{5000};

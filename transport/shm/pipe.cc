@@ -32,8 +32,8 @@ Result<std::unique_ptr<Pipe>> Pipe::map(Descriptor memfd, std::uint64_t ring, st
   auto pipe = std::make_unique<Pipe>();
   const std::size_t bytes = front_bytes() + 2 * ring;
   Status mapped = pipe->segment_.map(std::move(memfd), bytes);
-  // Side 0 should have allocated the pages. If it has left holes, running out of memory must not kill this
-  // process later.
+  // Side 0 should have allocated the pages. If it has left holes, this call fills them, so that running out
+  // of memory cannot kill this process later.
   if (mapped.ok()) mapped = pipe->segment_.provide(0, bytes);
   if (!mapped.ok()) return mapped;
   pipe->lay_out(1, ring);

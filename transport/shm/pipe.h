@@ -9,7 +9,7 @@
 namespace tutti::shm {
 
 // A `Pipe` connects two ranks of one host: a ring in each direction, and the words by which they wake each
-// other. Side 0 has made the segment, side 1 has mapped it.
+// other. Side 0 made the segment, and side 1 mapped it.
 class Pipe {
  public:
   static constexpr std::size_t min_ring = 4096;
@@ -18,13 +18,13 @@ class Pipe {
     return bytes >= min_ring && bytes <= max_ring && std::has_single_bit(bytes);
   }
 
-  // Makes the pipe, for side 0. Side 1 must write `proof` into it.
+  // Makes the pipe, as side 0. Side 1 must write `proof` into it.
   static Result<std::unique_ptr<Pipe>> create(std::size_t ring, std::uint64_t proof);
-  // Maps the pipe, for side 1, and writes the proof.
+  // Maps the pipe, as side 1, and writes the proof.
   static Result<std::unique_ptr<Pipe>> map(Descriptor memfd, std::uint64_t ring, std::uint64_t proof);
 
   int descriptor() const { return segment_.descriptor(); }
-  // Returns whether side 1 has written it.
+  // Returns whether side 1 has written the proof.
   bool is_proved() const;
   void close_descriptor() { segment_.close_descriptor(); }
   void set_rope(SharedRope peer) { rope_ = std::move(peer); }
@@ -33,13 +33,13 @@ class Pipe {
   RingReader& in() { return in_; }
   // Rings if the other side sleeps. It must be called after `publish` and `release`.
   void wake_peer() {
-    // Only this side writes the pulse. Its value does not matter, only the place of the store in the total
-    // order of these accesses.
+    // Only this side writes the pulse. Its value does not matter; only the place of the store in the total
+    // order of these accesses does.
     own_->pulse.store(++pulse_, std::memory_order_seq_cst);
     if (peer_->asleep.load(std::memory_order_seq_cst) != 0 && peer_->asleep.exchange(0) != 0) rope_->ring();
   }
-  // Tells the peer that we are going to sleep. After this the rings must be checked once more, since the peer
-  // may have written before it could notice.
+  // Tells the peer that this side is about to sleep. After this call, check the rings once more, since the
+  // peer may have written before it could notice.
   void announce_sleep() {
     own_->asleep.store(1, std::memory_order_seq_cst);
     static_cast<void>(peer_->pulse.load(std::memory_order_seq_cst));

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <span>
 
-// A ring moves bytes from one process to another through shared memory: a `RingWriter` at one end, a
-// `RingReader` at the other.
+// A ring moves bytes from one process to another through shared memory. A `RingWriter` writes at one end, and
+// a `RingReader` reads at the other.
 namespace tutti::shm {
 
 // Everything in a ring starts on a cache line, so headers are never split and elements are aligned.
@@ -20,33 +20,34 @@ constexpr std::size_t round_up_to_lines(std::size_t bytes) {
   return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
-// A `Lane` holds one direction's words in the shared segment: positions in the stream of bytes, which only
-// grow. The byte at position p is at p modulo the ring's size.
+// A `Lane` holds the words of one direction in the shared segment. They are positions in the stream of bytes,
+// and only grow. The byte at position p is stored at p modulo the ring's size.
 struct Lane {
-  alignas(apart_bytes) std::atomic<std::uint64_t> tail;  // the writer's: bytes before it can be read
-  alignas(apart_bytes) std::atomic<std::uint64_t> head;  // the reader's: bytes before it can be overwritten
+  alignas(apart_bytes) std::atomic<std::uint64_t> tail;  // by the writer: bytes before it can be read
+  alignas(apart_bytes) std::atomic<std::uint64_t> head;  // by the reader: bytes before it can be overwritten
 };
 
-// A `Side` holds one side's words.
+// A `Side` holds the words by which one side sleeps and wakes the other.
 struct Side {
-  // This side sets it before it sleeps, and the side that wakes it clears it; see docs/threads.md.
+  // This side sets `asleep` before it sleeps, and the other side clears it when it wakes this side; see
+  // docs/threads.md.
   alignas(apart_bytes) std::atomic<std::uint32_t> asleep;
-  // Only this side writes it, after each change that may concern the other side.
+  // Only this side writes `pulse`, after each change that may concern the other side.
   alignas(apart_bytes) std::atomic<std::uint32_t> pulse;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<std::uint32_t>::is_always_lock_free);
 
 // A `RingWriter` is the writing end. It keeps copies of both positions, so that the reader's line is fetched
-// only when the ring seems to be full. The reader may be faulty, so its head is checked, and never makes us
-// write outside of the ring.
+// only when the ring seems to be full. The reader may be faulty, so its head is checked, and a wrong one
+// never leads to a write outside of the ring.
 class RingWriter {
  public:
   void open(Lane& lane, std::span<std::byte> data) {
     lane_ = &lane;
     data_ = data;
   }
-  // Returns the place to write to next: the free bytes in one piece, in whole lines. It reads the reader's
+  // Returns the place to write to next: the free bytes in one piece, in whole lines. It loads the reader's
   // position only if there was no room.
   std::span<std::byte> room() {
     if (tail_ - head_ == data_.size()) refresh();
@@ -86,24 +87,24 @@ class RingWriter {
   bool broken_ = false;
 };
 
-// A `RingReader` is the reading end; the writer's tail is checked in the same way.
+// A `RingReader` is the reading end. It checks the writer's tail as the writer checks the head.
 class RingReader {
  public:
   void open(Lane& lane, std::span<const std::byte> data) {
     lane_ = &lane;
     data_ = data;
   }
-  // Returns whether the writer has written more. It loads the writer's line, which stays in our cache until
-  // the writer writes.
+  // Returns whether the writer has written more. It loads the writer's line, which stays in this core's cache
+  // until the writer writes.
   bool has_news() const { return lane_->tail.load(std::memory_order_relaxed) != head_; }
-  // Prefetches the line where the next frame will begin, together with the word that announces it and not
-  // after it.
+  // Prefetches the line where the next frame will begin, so that it arrives along with the word that
+  // announces it, rather than after that word.
   void expect() const {
     const std::byte* const next = data_.data() + (head_ & (data_.size() - 1));
     __builtin_prefetch(next);
     __builtin_prefetch(next + line_bytes);
   }
-  // Returns the bytes that can be read in one piece, in whole lines. It reads the writer's position only if
+  // Returns the bytes that can be read in one piece, in whole lines. It loads the writer's position only if
   // there was nothing.
   std::span<const std::byte> readable() {
     if (tail_ == head_) refresh();
@@ -114,9 +115,9 @@ class RingReader {
   // These return the number of bytes read so far, and the size of the ring.
   std::uint64_t position() const { return head_; }
   std::size_t size() const { return data_.size(); }
-  // Returns whether so much has been read that the writer must be told. The writer is told late, so that
-  // small messages do not touch the line that it reads. It never waits for ever, since a ring that has been
-  // read is always nearly empty.
+  // Returns whether so much has been read that `release` must be called. That is done late, so that small
+  // messages do not touch the line that the writer reads. The writer never waits forever, since less than an
+  // eighth of the ring is kept back.
   bool owes_room() const { return head_ - released_ >= data_.size() / 8; }
   void release() {
     released_ = head_;

@@ -58,7 +58,7 @@ Status Segment::map(Descriptor memfd, std::size_t bytes) {
   if (found < 0 || (found & seals) != seals) {
     return Status(Code::protocol_error, "the shared segment is not sealed");
   }
-  // A hole in memory of huge pages may raise SIGBUS, whatever its seals are.
+  // A hole in huge-page memory may raise SIGBUS in spite of the seals, so only ordinary memory is accepted.
   struct statfs system {};
   if (fstatfs(memfd_.get(), &system) != 0 || system.f_type != TMPFS_MAGIC) {
     return Status(Code::protocol_error, "the shared segment is not ordinary memory");

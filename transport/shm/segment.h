@@ -9,9 +9,9 @@
 
 namespace tutti::shm {
 
-// A `Segment` is memory without a name that several processes can map: a memfd, sealed against shrinking and
-// growing, so that no access within a mapping of it can raise SIGBUS. It cannot be moved, since other objects
-// point into it.
+// A `Segment` is nameless memory that several processes can map. It is a memfd, sealed against shrinking and
+// growing, so that no access within its mapping can raise SIGBUS. The object cannot be moved, since other
+// objects point into the memory.
 class Segment {
  public:
   Segment() = default;
@@ -21,11 +21,11 @@ class Segment {
 
   // Makes a new segment, zeroed and mapped. Its size is rounded up to whole pages.
   Status create(std::size_t bytes);
-  // Maps a segment that a peer has handed over. It fails unless the segment is sealed and has exactly that
-  // size.
+  // Maps a segment that a peer has handed over. Fails unless the segment is sealed and has exactly `bytes`
+  // bytes, rounded up to whole pages.
   Status map(Descriptor memfd, std::size_t bytes);
-  // Allocates the pages of a part now. Otherwise a host that runs out of memory would kill the process that
-  // touches a page first. The pages come from the memory near the calling thread's processor.
+  // Allocates the pages of a part now. Otherwise, when memory runs out, the kernel would kill the process
+  // that touches a page first. The pages are taken from memory near the calling thread's processor.
   Status provide(std::size_t offset, std::size_t bytes);
   // Closes the descriptor; the mapping stays.
   void close_descriptor() { memfd_.reset(); }

@@ -10,7 +10,7 @@
 namespace tutti::shm {
 
 // `SegmentEvents` is notified once of the outcome of a request for a shared segment. It destroys the
-// `SegmentLeader` or `SegmentMember` of the request, which does nothing after that call.
+// `SegmentLeader` or `SegmentMember` of the request, which must do nothing after that call.
 class SegmentEvents {
  public:
   virtual ~SegmentEvents() = default;

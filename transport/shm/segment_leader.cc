@@ -10,7 +10,8 @@
 namespace tutti::shm {
 namespace {
 
-// This is the pause until a member has taken its offer from the queue, or others have taken theirs.
+// The leader waits this long before it tries again, so that a member can take its offer from the queue, or
+// others take theirs.
 constexpr std::chrono::milliseconds pause_while_not_taken{2};
 
 }  // namespace
@@ -66,8 +67,8 @@ void SegmentLeader::make() {
   offer();
 }
 
-// Makes the offer to all members that do not have it yet. Descriptors on their way count against a limit of
-// the user, so with many members it can take several rounds.
+// Makes the offer to all members that do not have it yet. Descriptors on their way count against a limit per
+// user, so with many members this can take several rounds.
 void SegmentLeader::offer() {
   std::vector<int> descriptors = {segment_->descriptor()};
   for (const Member& member : members_) descriptors.push_back(member.rope->descriptor());
@@ -148,7 +149,7 @@ void SegmentLeader::finish() {
   note.kind = NoteKind::go;
   std::vector<SharedMemory::Member> members;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    // A member that cannot be told is dead, of which the segment's owner will be notified soon.
+    // If the note cannot be sent, that member is dead, and the segment's owner will be notified soon.
     if (i > 0) members_[i].link->send_last(note);
     members.push_back({request_.members[i], std::move(members_[i].rope), std::move(members_[i].link)});
   }

@@ -9,8 +9,8 @@
 namespace tutti::shm {
 
 // A `SegmentLeader` is the leader's side of sharing a segment: it waits for all members, hands the segment to
-// each, and releases them when all have proved that they have mapped it. If anything goes wrong before that,
-// it tells all of them.
+// each, and releases them once all have proved that they have mapped it. If anything goes wrong before that,
+// it tells all members.
 class SegmentLeader final : public LinkEvents, public Timer {
  public:
   SegmentLeader(Context& context, SegmentEvents& events, ShareRequest& request);
@@ -21,7 +21,7 @@ class SegmentLeader final : public LinkEvents, public Timer {
   // The leader may have been destroyed when one of these functions returns, as after any event.
   void start();
   void add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
-  // Tells all members that have come that the request has failed, and ends.
+  // Tells all members that have asked so far that the request has failed, and ends.
   void fail(const Status& why);
 
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;

@@ -10,9 +10,9 @@ namespace tutti::shm {
 
 // A `SegmentMember` is a member's side of sharing a segment.
 //
-// It may give up until it has reported that it has mapped the segment. From then on the leader decides, so
-// that either all members get the segment or none does; the member ends by itself only if the leader dies, or
-// is silent long after the deadline.
+// It may give up as long as it has not reported that it has mapped the segment. From then on the leader
+// decides, so that either all members get the segment or none does. The member then gives up only if the
+// leader dies, or is silent long after the deadline.
 class SegmentMember final : public LinkEvents, public Timer {
  public:
   SegmentMember(Context& context, SegmentEvents& events, ShareRequest& request, std::size_t member);
@@ -43,7 +43,7 @@ class SegmentMember final : public LinkEvents, public Timer {
   ShareRequest& request_;
   const std::size_t member_;
   std::unique_ptr<Link> link_;
-  std::unique_ptr<Segment> segment_;  // set once it is mapped
+  std::unique_ptr<Segment> segment_;  // set once the segment is mapped
   std::vector<SharedRope> ropes_;
 };
 

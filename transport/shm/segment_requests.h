@@ -13,18 +13,18 @@ namespace tutti::shm {
 class SegmentLeader;
 class SegmentMember;
 
-// `SegmentRequests` holds all requests for shared segments, the members' notes that came before this rank's
-// own request as their leader, and the segments that exist.
+// `SegmentRequests` holds all requests for shared segments, and the segments that exist. It also keeps the
+// notes of members that have asked before this rank, their leader, has made its own request.
 class SegmentRequests final : public LinkEvents, public SegmentEvents {
  public:
   explicit SegmentRequests(Context& context);
   ~SegmentRequests() override;
 
   void share(ShareRequest& request);
-  // Cancels a request, unless it is over.
+  // Cancels a request, unless it has ended.
   void cancel(ShareRequest& request, const Status& why);
-  // Handles the request of a member for a segment that we lead. The note's ranks and nonces have been
-  // checked.
+  // Handles a member's request for a segment of which this rank is the leader. The note's ranks and nonces
+  // have been checked.
   void on_hello(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
   // Drops all requests without calling their `done`, and detaches the segments.
   void stop();
@@ -33,7 +33,7 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
                  std::vector<SharedMemory::Member> members) override;
   void on_not_shared(ShareRequest& request, const Status& why) override;
 
-  // These are the functions of LinkEvents, for members that came early.
+  // These are the functions of LinkEvents, for members that have asked early.
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
   void on_broken(Link& link, const std::string& why) override;
 
@@ -43,7 +43,7 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
     std::vector<Descriptor> descriptors;
     std::unique_ptr<Link> link;
   };
-  // This suffices, since a peer asks once per segment, and groups are made one after another.
+  // This is enough, since a peer asks once per segment, and groups are made one after another.
   static constexpr int max_early_per_peer = 64;
   static constexpr std::size_t max_refusals = 64;
 

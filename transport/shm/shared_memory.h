@@ -10,9 +10,9 @@
 
 namespace tutti::shm {
 
-// `SharedMemory` is a segment that all members have. Its links stay open as long as it lives (the leader has
-// one to each member, and each member one to the leader). The end of a link without a goodbye means that the
-// other rank has died.
+// `SharedMemory` is a segment that all members have mapped. Its links stay open as long as the object lives:
+// the leader has one to each member, and each member one to the leader. The end of a link without a goodbye
+// means that the other rank has died.
 class SharedMemory final : public SharedSegment, public LinkEvents {
  public:
   struct Member {
@@ -21,12 +21,12 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
     std::unique_ptr<Link> link;  // null if there is none
   };
 
-  // The object is in `attached`, a list of its transport, until it is detached.
+  // The object is in `attached`, a list of its transport's segments, until `detach`.
   SharedMemory(Context& context, std::vector<SharedMemory*>& attached, const ShareRequest& request,
                std::unique_ptr<Segment> segment, std::vector<Member> members);
   ~SharedMemory() override;
 
-  // Ends all notifications, while the memory stays. The transport calls it when it stops.
+  // Ends all notifications; the memory stays. The transport calls it when it stops.
   void detach();
 
   std::span<std::byte> memory() const override;
@@ -44,8 +44,9 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
   SharedSegmentEvents* events_;
 };
 
-// These return the size of a segment's first part, which holds a proof for each member, and of the whole
-// segment. The memory that the members share follows the first part.
+// `front_bytes` returns the size of a segment's first part, which holds a proof for each member.
+// `segment_bytes` returns the size of the whole segment. The memory that the members share follows the first
+// part.
 std::size_t front_bytes(std::size_t members);
 std::size_t segment_bytes(const ShareRequest& request);
 // Returns the place where member `member` proves that it has mapped the segment.

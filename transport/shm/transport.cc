@@ -107,7 +107,8 @@ void Transport::stop() {
   context_.stop(*this);
 }
 
-// Returns whether the hello comes from the process that our table has for its rank, and is meant for us.
+// Returns whether the hello is from the process that this rank's table has for its sender, and is meant for
+// this rank.
 bool Transport::is_peer(const Note& hello) const {
   const auto size = static_cast<std::uint32_t>(context_.owner->size());
   const auto rank = static_cast<std::uint32_t>(context_.owner->rank());

@@ -10,7 +10,7 @@
 
 namespace tutti::shm {
 
-// A `Transport` connects ranks of one host by shared memory.
+// An shm `Transport` connects ranks of one host by shared memory.
 class Transport final : public tutti::Transport, public HelloHandler, public Pollable {
  public:
   // Only `create` makes transports.

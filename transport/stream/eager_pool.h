@@ -11,8 +11,8 @@
 namespace tutti {
 
 // An `EagerPool` provides memory for eager payloads that no receive has claimed yet. The credit window bounds
-// the memory in use, since a message costs at least its block. Freed blocks are kept for reuse as long as
-// used and kept ones together fit into the window.
+// the memory in use, since a message costs at least as much credit as its block has bytes. Freed blocks are
+// kept for reuse as long as used and kept blocks together fit into the window.
 class EagerPool {
  public:
   explicit EagerPool(std::uint32_t window) : window_(window) {}
@@ -67,7 +67,7 @@ class EagerPool {
   static constexpr std::size_t round_up(std::size_t bytes) {
     return (bytes + alignment - 1) / alignment * alignment;
   }
-  // 64, 96, 128, 192, 256 ... -> 0, 1, 2, 3, 4 ...
+  // Maps the block sizes 64, 96, 128, 192, 256 ... to 0, 1, 2, 3, 4 ...
   static constexpr std::size_t class_of(std::uint32_t bytes) {
     const auto power = static_cast<std::size_t>(std::bit_width(bytes)) - 7;
     return 2 * power + (std::has_single_bit(bytes) ? 0 : 1);

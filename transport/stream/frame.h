@@ -29,10 +29,10 @@ struct FrameHeader {
   FrameType type = FrameType::goodbye;
   Code code = Code::ok;  // cancel, refuse, abort: why
   // In `data`, this is zero if the payload follows. Otherwise the payload travels by the stripe with this
-  // number, where payloads come in the order of these headers.
+  // number. Payloads on a stripe arrive in the order of their headers.
   std::uint8_t stripe = 0;
-  // If true, the receiver acknowledges the frame as soon as it has read it, since later frames may wait in
-  // the sender's kernel until then.
+  // If true, the receiver acknowledges the frame as soon as it has read it, since the sender's kernel may
+  // hold back later frames until then.
   bool acknowledge = false;
   std::uint32_t payload = 0;  // eager, data, abort
   // This identifies a large message on both sides until its last fragment or `cancel`: the low half is its
@@ -43,14 +43,15 @@ struct FrameHeader {
   MessageHeader message;     // eager, request: complete; abort: tag.context only
 };
 
-// The most stripes, which are connections beside a channel's first one, in each direction.
+// This is the largest number of stripes in each direction. Stripes are the connections of a channel beside
+// its first one.
 inline constexpr std::uint8_t max_stripes = 15;
 
 inline constexpr std::size_t frame_header_bytes = 64;
 using EncodedFrameHeader = std::array<std::byte, frame_header_bytes>;
 
 void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> to);
-// Sets in an encoded data frame the stripe that its payload travels by.
+// Sets `FrameHeader::stripe` in an encoded data frame.
 void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe);
 // These set and read `FrameHeader::acknowledge`.
 void set_acknowledge(EncodedFrameHeader& header);
@@ -64,10 +65,10 @@ bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& he
 struct OutgoingFrame {
   EncodedFrameHeader header;
   std::span<const std::byte> payload;
-  SendOp* op = nullptr;     // owner of the payload; null for control frames and once the operation is over
+  SendOp* op = nullptr;     // owner of the payload; null for control frames and once the operation has ended
   std::size_t written = 0;  // set by the pipe: header and payload bytes that have left
-  // True for a fragment of a large message, whose payload the pipe may send by a stripe (`set_stripe`), if it
-  // has any.
+  // This is true for a fragment of a large message. A pipe that has stripes may send its payload by one of
+  // them (`set_stripe`).
   bool fragment = false;
   std::uint8_t stripe = 0;
   std::size_t stripe_written = 0;  // set by the pipe: payload bytes that have left by the stripe

@@ -9,25 +9,25 @@
 
 namespace tutti {
 
-// `StreamLimits` are the limits that both ends of a StreamChannel derive, equally, from the agreed
+// `StreamLimits` are the limits of a StreamChannel. Both ends derive the same limits from the agreed
 // MessageLimits.
 struct StreamLimits {
-  // The bytes that an unclaimed message takes in the receiver's memory beside its payload. They make empty
+  // An unclaimed message takes this many bytes of the receiver's memory in addition to its payload. So empty
   // messages cost credit as well.
   static constexpr std::uint32_t overhead = 128;
   static constexpr std::uint32_t min_credit = 4 * overhead;
-  // These bound the requests of one sender that the receiver has not answered yet, and all large messages of
-  // that sender under way, for which the receiver keeps a table.
+  // `max_unanswered` bounds the requests of one sender that the receiver has not answered yet. `max_large`
+  // bounds all large messages of that sender under way, for which the receiver keeps a table.
   static constexpr std::uint32_t max_unanswered = 1024;
   static constexpr std::uint32_t max_large = 4096;
-  // The most control frames that may wait for the pipe, which is more than a correct peer can cause while we
-  // cannot write.
+  // At most this many control frames may wait for the pipe. A correct peer cannot cause that many while this
+  // rank cannot write.
   static constexpr std::size_t max_control = 4 * max_large;
   static constexpr std::size_t max_aborts = 64;
   static constexpr std::uint32_t max_abort_text = 1024;
   static constexpr std::uint32_t min_fragment = 64;
-  // The least size of a payload on a stripe, and the most payloads that may be announced but not received,
-  // which is more than the kernel's buffers hold.
+  // A payload on a stripe has at least `min_stripe_payload` bytes. At most `max_stripe_queue` payloads may be
+  // announced but not received, which is more than the kernel's buffers hold.
   static constexpr std::uint32_t min_stripe_payload = 16 * 1024;
   static constexpr std::size_t max_stripe_queue = 4096;
 
@@ -35,8 +35,7 @@ struct StreamLimits {
   std::uint32_t credit;
   std::uint32_t fragment;
 
-  // An eager message must fit into half of the credit window, since the other half can be on its way back at
-  // any time.
+  // An eager message must fit into half of the credit window, since the other half may be on its way back.
   explicit StreamLimits(const MessageLimits& limits)
       : eager(limits.eager),
         credit(std::max(limits.credit, min_credit)),
@@ -44,8 +43,8 @@ struct StreamLimits {
     while (eager > 0 && eager_cost(eager) > credit / 2) eager = eager / 2;
   }
 
-  // These give the units of credit that an eager message costs, which are the bytes of memory that it takes
-  // at the receiver. Payloads are stored in blocks of 64, 96, 128, 192, 256 ... bytes.
+  // An eager message costs `eager_cost` units of credit, which are the bytes of memory that it takes at the
+  // receiver. Payloads are stored in blocks of 64, 96, 128, 192, 256 ... bytes.
   static constexpr std::uint32_t block_bytes(std::uint32_t payload) {
     if (payload <= 64) return payload == 0 ? 0 : 64;
     const int bits = std::bit_width(payload - 1);

@@ -22,7 +22,7 @@ StreamReceiver::StreamReceiver(Channel& channel, int peer, TransportOwner& owner
       counters_(counters),
       pool_(limits.credit) {}
 
-// There may be messages left that no receive has claimed.
+// Frees the buffers of messages that no receive has claimed.
 StreamReceiver::~StreamReceiver() {
   for (Incoming& message : incoming_)
     pool_.put(message.buffer, static_cast<std::uint32_t>(message.header.bytes));
@@ -127,7 +127,7 @@ const char* StreamReceiver::begin_data(const FrameHeader& header) {
   }
   if (header.payload < rest && header.payload % StreamLimits::min_fragment != 0) return "an odd fragment";
   message->announced += header.payload;
-  // A message that is announced after this one's last fragment may use the same id.
+  // A later message may use the same id from here on.
   if (header.payload == rest) large_[header.id & 0xffff] = nullptr;
   if (header.stripe != 0) return announce_on_stripe(*message, header);
   target_ = message;
@@ -167,7 +167,7 @@ std::span<std::byte> StreamReceiver::direct() {
   return target_ == nullptr || left_ == 0 ? std::span<std::byte>() : place(target_, at_, left_);
 }
 
-// Returns the place that payload can be read straight into, or nothing.
+// Returns the place into which payload can be read straight, or nothing.
 std::span<std::byte> StreamReceiver::place(const Incoming* message, std::uint64_t at, std::size_t left) {
   if (message->buffer != nullptr) return {message->buffer + at, left};
   if (message->op == nullptr || !message->op->sink.copies()) return {};

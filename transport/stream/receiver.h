@@ -42,7 +42,7 @@ class StreamReceiver {
 
   // Without this call, a payload that is announced on a stripe breaks the protocol.
   void accept_stripes() { accepts_stripes_ = true; }
-  // These do the same for payloads on stripes.
+  // The next functions do for payloads on stripes what those above do for payloads that follow their headers.
   std::span<std::byte> stripe_direct(std::uint8_t stripe) const;
   void stripe_filled(std::uint8_t stripe, std::size_t bytes);
   std::size_t stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes);
@@ -58,18 +58,18 @@ class StreamReceiver {
 
  private:
   enum class State : std::uint8_t { free, announced, claimed, dropped };
-  // An `Incoming` is a message that has been announced and is not over.
+  // An `Incoming` is a message that has been announced and has not ended.
   struct Incoming : Arrival {
     RecvOp* op = nullptr;
-    std::byte* buffer = nullptr;   // payload of an eager message that came before its receive
+    std::byte* buffer = nullptr;   // payload of an eager message that arrived before its receive
     std::uint64_t announced = 0;   // bytes announced by the headers of its fragments, in order
     std::uint64_t received = 0;    // bytes received, in any order
-    std::uint32_t on_stripes = 0;  // payloads announced on stripes that are not over
+    std::uint32_t on_stripes = 0;  // payloads announced on stripes that have not ended
     std::uint32_t id = 0;          // the sender's id of a large message
     std::uint32_t place = 0;       // index in incoming_, by which a RecvOp refers to it
     State state = State::free;
     bool eager = false;
-    bool arriving = false;  // whether the frame of an eager message has not ended
+    bool arriving = false;  // whether the frame of an eager message is still arriving
     Incoming* next_free = nullptr;
   };
 
@@ -116,7 +116,7 @@ class StreamReceiver {
   Incoming* free_incoming_ = nullptr;
   std::vector<Incoming*> large_;  // by the place in the sender's table
   std::uint32_t unanswered_ = 0;
-  std::uint64_t credit_held_ = 0;  // credit of eager messages that are not over
+  std::uint64_t credit_held_ = 0;  // credit of eager messages that have not ended
 
   // The members below describe the frame under way.
   FrameHeader frame_;

@@ -60,7 +60,7 @@ void StreamReceiver::stripe_filled(std::uint8_t stripe, std::size_t bytes) {
   if (message->received == message->header.bytes) complete(*message);
 }
 
-// Makes the rest of the message be discarded as it comes.
+// Makes the receiver discard the rest of the message as it arrives.
 void StreamReceiver::forget_on_stripes(const Incoming& message) {
   for (auto& queue : stripes_) {
     for (StripePayload& payload : queue) {

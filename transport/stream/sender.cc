@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// The number of announcements that are sent before a waiting fragment has its turn.
+// This many announcements are sent before a waiting fragment has its turn.
 constexpr std::uint32_t announcements_per_fragment = 16;
 
 constexpr std::uint32_t slot_index(std::uint32_t id) { return id & 0xffff; }
@@ -115,8 +115,8 @@ bool StreamSender::has_frames() const {
 }
 
 OutgoingFrame* StreamSender::next_frame() {
-  // An abort is sent before its consequences, since the peer would take a cancel that came first for the
-  // cause.
+  // An abort is sent before its consequences, since a cancel that arrived first would look to the peer like
+  // the cause.
   if (!aborts_.empty()) return next_abort();
   if (control_first_ != control_.size() || credit_is_due()) return next_control();
   const bool fragment_turn = !active_.empty() && announced_in_a_row_ >= announcements_per_fragment;
@@ -228,8 +228,8 @@ OutgoingFrame* StreamSender::next_fragment() {
   if (op.progress < op.header.bytes) {
     active_.push_back(op);
   } else {
-    // The peer forgets the message with this frame, so a message that is announced after it may use the same
-    // id.
+    // The peer forgets the message when it reads this frame, so a message that is announced later may use the
+    // same id.
     op.state = leaving;
     release_slot(op.id);
   }
@@ -242,7 +242,7 @@ void StreamSender::frame_written(OutgoingFrame& written) {
   ++counters_.frames_sent;
   counters_.bytes_sent += frame.payload.size();
   if (frame.goodbye) goodbye_ = Goodbye::written;
-  // Fragments on stripes may still be written after the last fragment.
+  // When the last fragment has been written, others may still be waiting on stripes.
   SendOp* op = frame.op != nullptr && frame.op->state == leaving && !in_pipe(*frame.op) ? frame.op : nullptr;
   if (op != nullptr) ++counters_.messages_sent;
   frame.copy.reset();

@@ -19,9 +19,9 @@ namespace tutti {
 // A `StreamSender` is the sending half of a StreamChannel: it decides which frame is sent next.
 //
 // Control frames go first. Announcements (eager messages, requests) follow in the order of `push`, as far as
-// credit and the limit of unanswered requests permit. Then come the fragments of large messages, one of each
-// in turn. After a number of announcements in a row one fragment is sent, so that a stream of small messages
-// cannot starve large ones.
+// credit and the limit of unanswered requests permit. Fragments of large messages come last, one of each
+// message in turn. After a number of announcements in a row one fragment is sent, so that a stream of small
+// messages cannot starve large ones.
 class StreamSender {
  public:
   StreamSender(const StreamLimits& limits, ChannelCounters& counters)
@@ -30,24 +30,25 @@ class StreamSender {
   StreamSender& operator=(const StreamSender&) = delete;
 
   void push(SendOp& op);
-  // Removes the operation, whatever its state, and completes it with `why`. Returns false as `control` does.
+  // Removes the operation, in any state, and completes it with `why`. Returns false as `control` does.
   [[nodiscard]] bool cancel(SendOp& op, const Status& why);
 
-  // Queues a clear, cancel or refuse. Returns false if too many wait already, since the peer does not read.
+  // Queues a clear, cancel or refuse. Returns false if too many are waiting already because the peer does not
+  // read.
   [[nodiscard]] bool control(FrameType type, std::uint32_t id, Code code = Code::ok);
   void abort(std::uint32_t context, const Status& why);
   void goodbye() { goodbye_ = Goodbye::queued; }
   bool goodbye_written() const { return goodbye_ == Goodbye::written; }
-  // Adds credit to return to the peer. A frame returns it once it amounts to half of the window.
+  // Adds credit that is owed to the peer. A frame returns it once it amounts to half of the window.
   void return_credit(std::uint32_t units) { credit_owed_ += units; }
 
-  // These handle frames of the peer, and return null, or what is wrong with the frame. An answer to a message
-  // that has ended meanwhile is not an error.
+  // These handle frames of the peer. They return null, or what is wrong with the frame. An answer to a
+  // message that has already ended is not an error.
   const char* on_clear(std::uint32_t id);
   const char* on_refuse(std::uint32_t id, const Status& why);
   const char* on_credit(std::uint64_t units);
 
-  // Moves all queued operations to another channel. It may be called only until `next_frame` has returned a
+  // Moves all queued operations to another channel. It must not be called after `next_frame` has returned a
   // frame.
   void hand_over(Channel& to);
 

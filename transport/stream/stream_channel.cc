@@ -204,8 +204,7 @@ void StreamChannel::end_if_peer_left() {
   end(Status(Code::aborted, owner_.peer(peer_).describe() + " has left", peer_));
 }
 
-// Sends the frames that a received frame makes possible: clears, credit, and fragments that were waiting for
-// either.
+// Sends what a received frame has made possible: clears, credit, and fragments that were waiting for either.
 void StreamChannel::after_receiving() {
   if (state_->status.ok() && state_->sender.has_frames()) flush();
 }
@@ -223,7 +222,7 @@ void StreamChannel::end_pipe() {
   close_pipe();
 }
 
-// Ends the channel when the peer is gone, or when it has noticed that we have left.
+// Ends the channel when the peer is gone, or has noticed that this rank has left.
 void StreamChannel::end(const Status& why) {
   if (state_->status.ok()) {
     fail(why);

@@ -16,7 +16,7 @@ namespace tutti {
 // large messages in turn, and aborts that drain payloads. A transport's channel derives from it, and only has
 // to move frames.
 //
-// The pipe sends each `OutgoingFrame` as it is. It receives headers, which `decode` reads (frame.h), and
+// The pipe sends each `OutgoingFrame` unchanged. It receives headers, which `decode` reads (frame.h), and
 // after each header as many bytes of payload as `payload_left` says. If bytes that should be a header are not
 // one, the pipe calls `pipe_failed` with `protocol_error`.
 class StreamChannel : public Channel {
@@ -41,15 +41,15 @@ class StreamChannel : public Channel {
  protected:
   // --- the pipe implements ---
 
-  // There are frames to send, or `connect` was called: the pipe connects if necessary, and writes what it can
-  // write now. `kick` is never called from within itself, but possibly from within any of the calls below,
-  // including those for writing (if an operation's `done` sends a message). A pipe that is already writing
-  // returns at once and calls `next_frame` again later. If there is no connection yet, `status()` is not ok
-  // and there are no urgent frames, then only a goodbye is left to send. A pipe for which connecting costs
-  // something then calls `pipe_failed(status())` instead of connecting.
+  // This is called when there are frames to send, or `connect` was called. The pipe connects if necessary,
+  // and writes what it can write now. `kick` is never called from within itself. It may be called from within
+  // any of the functions below, including those for writing (if an operation's `done` sends a message). A
+  // pipe that is already writing returns at once and calls `next_frame` again later. If there is no
+  // connection yet, `status()` is not ok and there are no urgent frames, only a goodbye is left to send. In
+  // that case, a pipe for which connecting is expensive calls `pipe_failed(status())` instead of connecting.
   virtual void kick() = 0;
-  // Releases the pipe, since nothing will be sent or received any more. It is called at most once, possibly
-  // from within any of the calls below, and possibly before there is a connection; the pipe must then end its
+  // Releases the pipe, since nothing more will be sent or received. It is called at most once, possibly from
+  // within any of the functions below, and possibly before there is a connection. The pipe must then end its
   // loops. Frames that it holds are invalid. `~StreamChannel` does not call it, so the destructor of a
   // derived class must release a pipe that was not closed.
   virtual void close_pipe() = 0;
@@ -58,11 +58,11 @@ class StreamChannel : public Channel {
 
   bool has_frames() const;
   // Returns whether frames other than messages and goodbye must be sent: why a context has failed, say. Such
-  // frames are worth a connection even if `status()` is not ok any more.
+  // frames are worth a connection even if `status()` is no longer ok.
   bool has_urgent_frames() const;
   // Returns the next frame to write, or null. It stays valid until `frame_written`. The pipe may hold several
-  // frames, and must write them in order. Large messages take turns at each call, so a pipe that takes more
-  // frames than it can write makes small messages wait behind them.
+  // frames, and must write them in order. Each call takes a fragment of the next large message, so if a pipe
+  // takes more frames than it can write, small messages wait behind them.
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
 
@@ -73,21 +73,21 @@ class StreamChannel : public Channel {
   Status begin_frame(const FrameHeader& header);
   // Returns the place of the next payload bytes, so that the pipe may read straight into it, or into the
   // first part of it. It is empty if `consume` must process the bytes (reductions, control frames, drained
-  // payloads). The pipe must ask again each time, since the receive may have been cancelled meanwhile.
+  // payloads). The pipe must call it again each time, since the receive may have been cancelled in between.
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes);
   // Takes payload bytes from the pipe's own memory, but no more than `payload_left`. Returns how many it
-  // took: all of these, except that a reduction leaves an incomplete last element. The pipe must keep the
-  // bytes of that element, and pass them again in front of those that come next.
+  // took: all of them, except that a reduction leaves an incomplete last element. The pipe must keep the
+  // bytes of that element, and pass them again in front of the next ones.
   std::size_t consume(std::span<const std::byte> bytes);
-  // Returns how many bytes of the frame's payload are still to come, including a payload that is drained. If
-  // it is zero, a header comes next.
+  // Returns how many bytes of the frame's payload have not arrived yet, including those of a payload that is
+  // drained. If it is zero, the next bytes are a header.
   std::size_t payload_left() const;
 
   // Lets the peer announce payloads on stripes. A channel that has stripes must call it before it reads.
   // Without this call, such an announcement breaks the protocol.
   void accept_stripes();
-  // These do the same for the payloads on a stripe (numbered from 1), which come in the order in which
+  // These do the same for the payloads on a stripe (numbered from 1), which arrive in the order in which
   // `begin_frame` saw their headers. The pipe must not read payloads that have not been announced. A pipe
   // without stripes calls none of these functions.
   std::span<std::byte> stripe_direct(std::uint8_t stripe);
@@ -97,9 +97,9 @@ class StreamChannel : public Channel {
 
   // --- the pipe calls, at the end ---
 
-  // Ends the channel since the pipe broke, was closed by the peer, or could not be made. After a goodbye of
-  // either side this is a clean end. It calls `close_pipe`. A pipe that cannot be written any more must be
-  // read to its end first: the last frames from the peer may be its goodbye, or say why it has ended.
+  // Ends the channel because the pipe broke, was closed by the peer, or could not be made. After a goodbye of
+  // either side this is a clean end. It calls `close_pipe`. A pipe that can no longer be written must be read
+  // to its end first: the last frames from the peer may be its goodbye, or say why it has ended.
   void pipe_failed(const Status& why);
 
   int peer() const { return peer_; }

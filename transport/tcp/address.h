@@ -17,17 +17,17 @@ using Endpoint = asio::ip::tcp::endpoint;
 // An `Address` is what a tcp transport publishes: "10.0.0.1:4711,[2001:db8::1]:4711/8c1f00d2b5a69e37".
 struct Address {
   std::vector<Endpoint> endpoints;
-  // A random number that identifies this very transport, so that another job that gets the same port later is
-  // not mistaken for it.
+  // This random number identifies this very transport. A later job that gets the same port has another nonce,
+  // so it is not mistaken for this one.
   std::uint64_t nonce = 0;
 };
 
 std::string format(const Address& address);
 std::string format_endpoints(const std::vector<Endpoint>& endpoints);
-// Returns nothing if the text does not have that form. It comes from a peer, so everything is checked, and at
-// most 16 endpoints are taken.
+// Returns nothing if the text does not have that form. The text is from a peer, so everything is checked, and
+// at most 16 endpoints are taken.
 std::optional<Address> parse_address(std::string_view text);
-// Returns nothing if the peer has published none that can be used.
+// Returns nothing if the peer has published no valid address.
 std::optional<Address> published_by(const PeerInfo& peer);
 
 }  // namespace tutti::tcp

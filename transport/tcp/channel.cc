@@ -10,7 +10,7 @@
 namespace tutti::tcp {
 namespace {
 
-// The pipe holds about this many bytes at a time, since large messages take turns by frames.
+// The pipe holds only about this many bytes at a time, so that large messages can take turns.
 constexpr std::size_t hold_bytes = 256 * 1024;
 // This bounds the work for one peer before other peers have their turn.
 constexpr std::size_t write_budget = 1024 * 1024;
@@ -18,18 +18,18 @@ constexpr std::size_t read_budget = 512 * 1024;
 // Payloads of at least this size are read into place. For smaller ones, one read of many frames into the
 // scratch buffer costs less.
 constexpr std::size_t direct_bytes = 4096;
-// At most this much is read at once when a header is due. The next call reads the payload after a large
-// message's header into place, which costs less than copying it.
+// At most this many bytes are read at once when a header is due. The payload after a large message's header
+// is then read into place by the next call, which costs less than copying it.
 constexpr std::size_t header_read_bytes = 16 * 1024;
-// This much is read after a large payload: the next header, and perhaps a small frame. More would have to be
-// copied.
+// At most this many bytes are read after a large payload: the next header, and perhaps a small frame. More
+// would have to be copied.
 constexpr std::size_t behind_direct_bytes = 2048;
-// This many messages in a row to one peer, without waiting for anything in between, are sent at once.
+// If a rank sends messages to one peer without waiting for anything in between, this many are sent at once.
 constexpr unsigned sent_at_once = 2;
 // Larger messages gain nothing from being sent together.
 constexpr std::size_t coalesced_bytes = 64 * 1024;
 
-// Returns the bytes of a frame that go by the first connection.
+// Returns how many bytes of a frame go by the first connection.
 std::size_t frame_bytes(const OutgoingFrame& frame) {
   return frame.header.size() + (frame.stripe == 0 ? frame.payload.size() : 0);
 }
@@ -73,8 +73,8 @@ void Channel::start_connecting() {
 }
 
 // Both sides may connect at the same time. Exactly one connection survives: the lower rank's. The higher rank
-// takes it and drops its own. The lower rank refuses the other's as long as its own attempt can still
-// succeed.
+// takes it and drops its own. The lower rank refuses the other connection as long as its own attempt can
+// still succeed.
 Verdict Channel::judge_incoming() const {
   if (!status().ok() && !has_urgent_frames()) return Verdict::gone;
   if (open_) return Verdict::connected;
@@ -119,7 +119,8 @@ void Channel::on_ready(std::uint32_t events) {
 // --- writing ---
 
 void Channel::write_frames() {
-  // A frame that was written completes an operation, which may send another message. The loop below finds it.
+  // The loop below may be on the stack: a frame that was written completes an operation, whose `done` may
+  // send another message. The loop finds that one too.
   if (writing_ || waits_writable_ || write_error_) return;
   writing_ = true;
   for (std::size_t budget = write_budget; open_;) {
@@ -200,13 +201,13 @@ void Channel::want_writable() {
 
 // --- coalescing ---
 //
-// A rank that sends small messages to a peer one after the other and waits for nothing meanwhile (the root of
-// a broadcast, say) runs ahead of that peer. Then a segment and a wake-up for each message only cost both of
-// them time. So the third message and those after it may wait in the kernel while bytes are under way that
-// the peer has not read (Nagle's algorithm), and leave together when it has. Two rules prevent waits for a
-// delayed acknowledgement: the last frame that was sent before asks the peer to acknowledge as soon as it has
-// read it, and so does each frame that follows; and as soon as a caller on this rank waits for anything,
-// everything is sent at once.
+// A rank may send one small message after the other to a peer without waiting for anything in between (the
+// root of a broadcast, say). It then runs ahead of that peer, so a segment and a wake-up for each message
+// only cost both of them time. So the third message and those after it may wait in the kernel while earlier
+// bytes are not acknowledged (Nagle's algorithm). When those are, the waiting messages leave together. Two
+// rules prevent waits for a delayed acknowledgement. First, the last frame before those that wait asks the
+// peer to acknowledge as soon as it has read that frame, and so does each later frame. Second, as soon as a
+// caller on this rank waits for anything, everything is sent at once.
 
 void Channel::count(OutgoingFrame& frame) {
   if (counted_at_ != context_.channels.polls) {
@@ -238,7 +239,7 @@ void Channel::send_at_once() {
 
 bool Channel::poll() { return open_ && read_frames(); }
 
-// Reads frames, and returns whether anything came.
+// Reads frames, and returns whether anything arrived.
 bool Channel::read_frames() {
   bool any = false;
   // Pending bytes must be read even beyond the budget, since the kernel would not announce the rest of a TLS
@@ -265,8 +266,8 @@ bool Channel::read_frames() {
   return any;
 }
 
-// Makes one system call, and handles the bytes that it read. `room` is set to the most bytes that it could
-// have read.
+// Makes one system call, and handles the bytes that it read. Sets `room` to the number of bytes that the call
+// could have read at most.
 std::size_t Channel::read_once(asio::error_code& error, std::size_t& room) {
   std::byte* const scratch = context_.scratch.get();
   if (rest_bytes_ == 0) {

@@ -14,9 +14,9 @@
 
 namespace tutti::tcp {
 
-// A `Channel` moves frames over one socket and, where that is faster, payloads of large messages over
-// several. The calling thread writes frames while the socket takes them. Frames are read when the driver
-// reports them, large payloads straight into place.
+// A tcp `Channel` moves frames over one socket and, where that is faster, payloads of large messages over
+// several. The calling thread writes frames as long as the socket takes them. Frames are read when the driver
+// reports that the socket is readable. Large payloads are read straight into place.
 class Channel final : public StreamChannel,
                       public DescriptorHandler,
                       public ConnectorEvents,
@@ -25,20 +25,20 @@ class Channel final : public StreamChannel,
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
   ~Channel() override;
 
-  // Returns the answer to a peer that has connected to us and said hello. After `welcome`, `attach` takes the
+  // Returns the answer to a peer that has connected and said hello. After `welcome`, `attach` takes the
   // connection.
   Verdict judge_incoming() const;
   void attach(Pipe pipe);
   // These do the same for a stripe.
   Verdict judge_stripe(std::uint8_t number) const;
   void attach_stripe(std::uint8_t number, Pipe pipe);
-  // Reads without asking first whether there is anything to read. Returns whether there was.
+  // Reads without first asking the kernel whether there is anything to read. Returns whether there was.
   bool poll();
-  // Makes the kernel send the frames that wait there.
+  // Makes the kernel send the frames that coalescing has left waiting there.
   void send_at_once();
 
  private:
-  // The most frames that leave together, so that several small ones cost one system call.
+  // At most this many frames leave together. Several small ones then cost one system call.
   static constexpr std::size_t max_held = 8;
 
   void kick() override;
@@ -55,7 +55,7 @@ class Channel final : public StreamChannel,
   void start_connecting();
   std::size_t socket_count(const Address& theirs) const;
   void open_stripes();
-  // Gives a fragment to a stripe, if it is a stripe's turn and the stripe has room.
+  // Gives a fragment to the stripe whose turn it is, if the stripe has room.
   void share_out(OutgoingFrame& frame);
   void write_stripes();
   void read_stripes();
@@ -76,7 +76,7 @@ class Channel final : public StreamChannel,
 
   Context& context_;
   const std::chrono::nanoseconds connect_timeout_;
-  std::unique_ptr<Connector> connector_;  // while we are connecting
+  std::unique_ptr<Connector> connector_;  // while this rank is connecting
   Pipe pipe_;
   bool open_ = false;
 
@@ -86,12 +86,12 @@ class Channel final : public StreamChannel,
   bool waits_writable_ = false;  // the socket is full; the driver reports when it is writable
   asio::error_code write_error_;
   std::uint64_t counted_at_ = 0;  // Channels::polls when frames were last taken
-  unsigned in_a_row_ = 0;         // small messages in a row since then
-  bool asked_ = false;            // whether a frame that asks for an acknowledgement has left since then
+  unsigned in_a_row_ = 0;         // small messages in a row since `counted_at_`
+  bool asked_ = false;            // whether a frame that asks for an acknowledgement has left since
   bool coalescing_ = false;
-  bool acknowledges_ = false;  // whether the last frame that came asks for an acknowledgement
+  bool acknowledges_ = false;  // whether the last frame that arrived asks for an acknowledgement
 
-  // The bytes that the last read left over: a header or an element that is not complete yet.
+  // These bytes are left over from the last read: a header or an element that is not complete yet.
   std::array<std::byte, frame_header_bytes> rest_{};
   std::size_t rest_bytes_ = 0;
   std::vector<std::unique_ptr<OutgoingStripe>> outgoing_;  // empty until the first large message

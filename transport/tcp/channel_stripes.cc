@@ -4,8 +4,8 @@
 #include "transport/tcp/channel.h"
 
 // This file spreads the payloads of large messages over several connections. All headers go by the first
-// connection, in order. That preserves the order of messages, and tells the other side which payload comes by
-// which connection.
+// connection, in order. That preserves the order of messages, and tells the other side which payload arrives
+// on which connection.
 namespace tutti::tcp {
 namespace {
 
@@ -72,7 +72,7 @@ void Channel::attach_stripe(std::uint8_t number, Pipe pipe) {
   if (!watched.ok()) pipe_failed(watched);
 }
 
-// Reads the payloads that headers on the first connection have announced meanwhile.
+// Reads the payloads that headers on the first connection have announced since the last call.
 void Channel::read_stripes() {
   for (std::size_t i = 0; i < incoming_.size() && open_; ++i) {
     if (stripe_left(incoming_[i]->number()) == 0) continue;
@@ -113,8 +113,8 @@ void Channel::read_stripe(IncomingStripe& stripe) {
   }
 }
 
-// The peer closes all its connections at once, and frames on the first one may tell why, so they are read
-// first.
+// The peer closes all its connections at once. Frames on the first connection may tell why, so they are read
+// before the channel fails.
 void Channel::on_stripe_lost(const std::string& why) {
   if (!open_ || !status().ok()) return;
   read_frames();

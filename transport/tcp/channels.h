@@ -11,10 +11,10 @@ namespace tutti::tcp {
 
 class Channel;
 
-// `Channels` lists the channels of one tcp transport, and which of them the transport must serve when it is
-// polled.
+// `Channels` lists the channels of one tcp transport, and those among them that the transport must serve when
+// it is polled.
 struct Channels {
-  // With more of them, polling would cost more than it saves.
+  // With more busy channels than this, polling would cost more than it saves.
   static constexpr std::size_t max_busy = 4;
   struct Busy {
     Channel* channel;
@@ -26,8 +26,8 @@ struct Channels {
     std::erase(coalescing, &channel);
     std::erase_if(busy, [&channel](const Busy& each) { return each.channel == &channel; });
   }
-  // Makes every poll read this channel's socket for a while, since bytes have come by it. That saves one of
-  // two system calls: the one that asks whether there is anything to read.
+  // Makes every poll read this channel's socket for a while, since bytes have arrived there. That saves one
+  // of two system calls, namely the one that asks whether there is anything to read.
   void expect_more(Channel& channel) {
     if (busy.size() >= max_busy) return;
     const auto same = [&channel](const Busy& each) { return each.channel == &channel; };
@@ -36,9 +36,9 @@ struct Channels {
 
   ChannelMap<Channel> by_peer;
   std::vector<Busy> busy;
-  // The channels whose frames may wait in the kernel. The next poll sends them (`send_at_once`).
+  // Frames of these channels may be waiting in the kernel. The next poll sends them (`send_at_once`).
   std::vector<Channel*> coalescing;
-  // The number of polls of the transport. It grows fast while a caller waits, and slowly otherwise.
+  // This counts the polls of the transport. It grows fast while a caller waits, and slowly otherwise.
   std::uint64_t polls = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace tutti::tcp {
 namespace {
 
-// Within a data centre a round trip takes less; between sites it takes longer.
+// Within a data centre a round trip takes less than this; between sites it takes longer.
 constexpr std::chrono::microseconds near_round_trip{2000};
 
 std::string system_default() {
@@ -19,7 +19,7 @@ std::string system_default() {
   return any ? congestion_of(any.get()) : std::string();
 }
 
-// Loopback, private (RFC 1918, RFC 4193) and link-local addresses.
+// Returns whether the address is a loopback, private (RFC 1918, RFC 4193) or link-local address.
 bool looks_near(const asio::ip::address& address) {
   if (address.is_loopback()) return true;
   if (address.is_v4()) {

@@ -17,7 +17,7 @@ constexpr int refused_rounds_until_lost = 5;
 // A peer counts as unreachable once the network rejects this many rounds, with further pauses of 160, 320 and
 // 640 ms.
 constexpr int rejected_rounds_until_lost = 8;
-// This is the pause while the peer's own connection is on its way, in case it never comes.
+// This is the pause while the peer's own connection is on its way, in case it never arrives.
 constexpr milliseconds pause_for_theirs{100};
 
 constexpr const char* firewall_hint =
@@ -30,8 +30,8 @@ bool is_rejection(const asio::error_code& error) {
          error == asio::error::access_denied || error == asio::error::no_permission;
 }
 
-// Returns the time for one attempt, for networks where packets vanish. When it ends, the peer's own attempts
-// get a chance (see Channel::judge_incoming).
+// Returns the time limit for one attempt, for networks where packets vanish. When an attempt ends, the peer's
+// own attempts get a chance (see Channel::judge_incoming).
 std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 6, milliseconds(200), milliseconds(5000));
 }
@@ -162,15 +162,15 @@ void Connector::greet() {
     attempt_failed(error);
     return;
   }
-  // The peer may welcome us at any moment from now on, so this attempt may last until the deadline of all
-  // attempts.
+  // The peer may answer `welcome` at any moment from now on, so this attempt may last until the deadline of
+  // all attempts.
   context_.timers.set(*this, deadline_);
   watch_for(EPOLLIN);
 }
 
 void Connector::read_answer() {
   asio::error_code error;
-  // The read ends with the answer, since frames may follow.
+  // The read stops at the end of the answer, since frames may follow.
   have_ += pipe_.read(std::span(answer_).subspan(have_), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) return;
   if (error) {

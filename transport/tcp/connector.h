@@ -16,11 +16,11 @@ namespace tutti::tcp {
 
 class ConnectorEvents;
 
-// A `Connector` tries to connect to one peer, address by address, round after round, until it is welcome or
-// the deadline has passed. Its destructor gives up.
+// A `Connector` tries to connect to one peer, address by address, round after round, until the peer answers
+// `welcome` or the deadline has passed. The destructor ends the attempts.
 //
 // Refused connections are not retried for long: the peer's listener existed before its address was known, so
-// it must have ended. When descriptors or local ports run out, later rounds may succeed.
+// the peer must have ended. When descriptors or local ports run out, later rounds may succeed.
 class Connector final : public DescriptorHandler, public Timer {
  public:
   Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
@@ -30,8 +30,8 @@ class Connector final : public DescriptorHandler, public Timer {
   void start();
   // Starts connecting the stripe with that number, from the address `local`.
   void start_stripe(std::uint8_t number, const asio::ip::address& local);
-  // Returns whether an attempt is under way, so that the peer may still welcome us. This is false between
-  // rounds.
+  // Returns whether an attempt is under way, so that the peer may still answer `welcome`. This is false
+  // between rounds.
   bool in_progress() const { return phase_ != Phase::pausing; }
 
   void on_ready(std::uint32_t events) override;
@@ -78,7 +78,8 @@ class Connector final : public DescriptorHandler, public Timer {
   std::array<std::byte, answer_bytes> answer_{};
 };
 
-// `ConnectorEvents` is notified once, when connecting has ended. It may destroy the connector in the call.
+// `ConnectorEvents` is notified once, when connecting has ended. It may destroy the connector during the
+// call.
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;

@@ -10,7 +10,7 @@
 // The tcp transport connects ranks by TCP; `create` makes it.
 namespace tutti::tcp {
 
-// Makes the transport, which listens at once, so that its address can be published. It answers no peer before
+// Makes the transport. It listens at once, so that its address can be published, but answers no peer before
 // `start`.
 Result<std::unique_ptr<tutti::Transport>> create(const Options& options);
 

@@ -10,7 +10,7 @@ namespace tutti::tcp {
 
 // A `Hello` is the first message on a connection. The connecting side sends it, the other side answers, and
 // no frame is sent before a welcome. Both messages are little-endian and of fixed size, so that no peer can
-// make us allocate memory.
+// make this rank allocate memory.
 //
 //   hello:  magic 8 | version 4 | from 4 | to 4 | stripe 4 | from's nonce 8 | to's nonce 8
 //   answer: magic 8 | version 4 | verdict 4
@@ -18,23 +18,21 @@ struct Hello {
   std::uint32_t version = 0;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  std::uint32_t stripe =
-      0;  // 0: the connection for frames; else the number of a stripe for `from`'s payloads
-  // The nonces are those of the addresses that both ranks have published. They show that each is the very
-  // process that the other's table names.
+  std::uint32_t stripe = 0;  // the number of a stripe for `from`'s payloads; 0: the connection for frames
+  // The nonces are those of the addresses that both ranks have published. They show that each rank is the
+  // very process that the other's table names.
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
 };
 
 enum class Verdict : std::uint32_t {
-  welcome = 1,    // frames may follow, from either side
-  wait = 2,       // the sender's own connection is on its way; the lower rank's is used
-  connected = 3,  // the sender has a connection with that rank already
-  stranger =
-      4,  // the hello is not from the process that the table has for that rank, or not for this process
+  welcome = 1,     // frames may follow, from either side
+  wait = 2,        // the sender's own connection is on its way; the lower rank's connection is used
+  connected = 3,   // the sender has a connection with that rank already
+  stranger = 4,    // the hello is from another process than the table has for that rank, or not for this one
   wrong_rank = 5,  // the hello is for another rank, or from a rank that does not exist
   wrong_version = 6,
-  gone = 7,  // the sender has closed, or has given that rank up
+  gone = 7,  // the sender has closed, or has given up on that rank
 };
 
 inline constexpr std::uint32_t handshake_version = 2;
@@ -44,11 +42,11 @@ inline constexpr std::size_t magic_bytes = 8;
 
 std::array<std::byte, hello_bytes> encode(const Hello& hello);
 std::array<std::byte, answer_bytes> encode(Verdict verdict);
-// These return nothing if the bytes are something else. The caller must check the version; if it is not ours,
-// only the fields up to the version are meaningful.
+// These return nothing if the bytes are something else. The caller must check the version. If it differs from
+// `handshake_version`, only the fields up to the version are meaningful.
 std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> from);
 std::optional<Verdict> decode_answer(std::span<const std::byte, answer_bytes> from);
-// Returns whether the bytes that have come so far could become a hello, so that strangers are recognised by
+// Returns whether the bytes so far could be the start of a hello, so that other programs are recognised by
 // their first bytes.
 bool begins_like_hello(std::span<const std::byte> bytes);
 

@@ -31,7 +31,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
     if (watching_) listener_.context_.unwatch(pipe_.native_handle());
   }
 
-  // Reads first and then watches, since the hello usually comes with the connection. The stranger may be
+  // Reads first and then watches, since the hello usually arrives with the connection. The stranger may be
   // destroyed when this returns.
   void listen_to() {
     if (!advance()) return;
@@ -61,8 +61,8 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   std::list<std::unique_ptr<Stranger>>::iterator place;
 
  private:
-  // Returns false if this stranger was destroyed, since it said who it is or was dropped. Otherwise `events_`
-  // are the events to wait for.
+  // Returns false if this stranger was destroyed, because its hello is complete or it was dropped. Otherwise
+  // `events_` are the events to wait for.
   bool advance() {
     using State = security::Guard::State;
     if (passed_) return read();
@@ -84,7 +84,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   bool read() {
     events_ = EPOLLIN;
     asio::error_code error;
-    // The read ends with the hello, since the bytes after it belong to the channel.
+    // The read stops at the end of the hello, since the bytes after it belong to the channel.
     have_ += pipe_.read(std::span(bytes_).subspan(have_), error);
     if (error == asio::error::would_block || error == asio::error::interrupted) return true;
     if (error) {

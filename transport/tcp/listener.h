@@ -16,10 +16,10 @@ namespace tutti::tcp {
 
 class HelloHandler;
 
-// A `Listener` accepts connections, which are strangers until they have proved and said who they are. A
-// stranger that sends something else, or nothing for too long, is closed. Their number is limited: when there
-// are too many, one of the largest crowd is closed (core/security/crowd.h). A peer whose hello was late tries
-// again.
+// A `Listener` accepts connections, which are strangers until they have said who they are, and proved it. A
+// stranger that sends something else, or nothing for too long, is closed. The number of strangers is limited:
+// when there are too many, one of the largest crowd is closed (core/security/crowd.h). A peer whose hello was
+// late tries again.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -38,7 +38,7 @@ class Listener final : public DescriptorHandler, public Timer {
   class Stranger;
 
   void admit(Socket socket);
-  // Closes a connection. `why` goes to the log; it is null if the log has the reason already.
+  // Closes a connection. `why` goes to the log; null means that the log has the reason already.
   void drop(Stranger& stranger, const char* why);
   void finish(Stranger& stranger, const Hello& hello);
   void pause();

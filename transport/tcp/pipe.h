@@ -11,7 +11,7 @@
 
 namespace tutti::tcp {
 
-// A `Pipe` is one TCP connection: its socket and, if it is encrypted, its TLS. Its errors are those of its
+// A `Pipe` is one TCP connection: its socket and, if it is encrypted, its TLS state. Errors are those of the
 // socket.
 class Pipe {
  public:
@@ -29,8 +29,7 @@ class Pipe {
   // Encrypts everything from now on, unless `tls` is null.
   void encrypt(std::unique_ptr<security::Tls> tls) { stream_.encrypt(std::move(tls)); }
 
-  // Reads into `places`. If the pipe is encrypted, it fills the first place only, and no further than to the
-  // end of a record.
+  // Reads into `places`. An encrypted pipe fills the first place only, and stops at the end of a record.
   std::size_t read(security::ByteStream::Places places, asio::error_code& error) {
     int failure = 0;
     const std::size_t got = stream_.read(native_handle(), places, failure);
@@ -39,7 +38,7 @@ class Pipe {
   }
   std::size_t read(std::span<std::byte> place, asio::error_code& error) { return read({&place, 1}, error); }
 
-  // Writes at most 16 parts. The caller must pass bytes that could not be written again.
+  // Writes at most 16 parts. The caller must pass again any bytes that could not be written.
   std::size_t write(security::ByteStream::Parts parts, asio::error_code& error) {
     int failure = 0;
     const std::size_t written = stream_.write(native_handle(), parts, failure);

@@ -14,9 +14,9 @@
 namespace tutti::tcp {
 namespace {
 
-// Heartbeats detect dead hosts. These options only ensure that no connection stays for ever. The times are
-// not shorter because a peer that does not read for a while (in a debugger, or in a long computation without
-// our thread) is not dead.
+// Heartbeats detect dead hosts. These options only ensure that no connection stays forever. The times are
+// this long because a peer that does not read for a while (in a debugger, or in a long computation without a
+// background thread) is not dead.
 constexpr int keepalive_idle_s = 30;
 constexpr int keepalive_interval_s = 10;
 constexpr int keepalive_probes = 6;
@@ -56,7 +56,7 @@ asio::error_code listen_on(Acceptor& acceptor, const Endpoint& endpoint, const S
   if (!made) return last_error();
   adopt(acceptor, endpoint, std::move(made), error);
   if (error) return error;
-  // This allows a port of an earlier run whose connections linger, but not one that has a listener.
+  // This allows a port where connections of an earlier run linger, but not one that has a listener.
   acceptor.set_option(Acceptor::reuse_address(endpoint.port() != 0), error);
   if (endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
   acceptor.bind(endpoint, error);
@@ -120,7 +120,8 @@ Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, const Socke
     set_option(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     static_cast<void>(::bind(descriptor, from.data(), static_cast<socklen_t>(from.size())));
   }
-  // Asio's synchronous connect would wait. After a signal the kernel continues the connection by itself.
+  // Asio's synchronous connect would wait. If a signal interrupts this call, the kernel still continues to
+  // connect.
   const int result = ::connect(descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size()));
   error = result == 0 ? asio::error_code() : last_error();
   if (error == asio::error::interrupted) error = asio::error::in_progress;

@@ -8,8 +8,8 @@
 
 #include <tutti/status.h>
 
-// These functions work without Asio's reactor, and set close-on-exec as they create a socket, so that no
-// program that the process starts inherits it. Asio offers neither; it provides addresses, options, buffers
+// These functions work without Asio's reactor. They set close-on-exec when they create a socket, so that no
+// program that the process starts inherits it. Asio can do neither. It provides addresses, options, buffers
 // and error codes. Sockets stay in non-blocking mode, and the reactor never runs, since the Driver reports
 // readiness.
 namespace tutti::tcp {
@@ -40,14 +40,14 @@ asio::error_code connect_result(Socket& socket);
 // Sets the options of an established connection: small writes leave at once, and dead hosts are noticed
 // eventually.
 void tune(Socket& socket);
-// Chooses whether small writes wait in the kernel while an earlier one is not acknowledged. `false` also
-// sends those that wait.
+// Chooses whether small writes wait in the kernel until the earlier ones are acknowledged. `false` also sends
+// those that are waiting.
 void set_nagle(int descriptor, bool on);
 // Makes the kernel acknowledge at once the bytes that have been read, instead of together with the next bytes
 // that are sent.
 void acknowledge(int descriptor);
-// Sets the congestion control of a socket, before or after it connects. It has no effect if the name is empty
-// or the kernel refuses it.
+// Sets the congestion control of a socket, before or after it connects. Does nothing if the name is empty or
+// the kernel refuses it.
 void set_congestion(int descriptor, const std::string& name);
 // Returns the name of the congestion control, or an empty text if the kernel does not say.
 std::string congestion_of(int descriptor);

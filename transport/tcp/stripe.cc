@@ -49,7 +49,8 @@ void OutgoingStripe::on_ready(std::uint32_t events) {
     write();
     if (open_ && !full_) events_.on_stripe_room();
   } else if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
-    // The peer never sends on a stripe that we opened, so any other event is its end.
+    // The peer never sends on a stripe that this rank opened, so any other event means that the stripe has
+    // ended.
     close();
     events_.on_stripe_lost("a stripe was closed");
   }
@@ -100,7 +101,7 @@ Status IncomingStripe::watch() {
 }
 
 std::size_t IncomingStripe::read(std::span<std::byte> place) {
-  if (!watching_) return 0;  // it is closed
+  if (!watching_) return 0;  // the stripe is closed
   asio::error_code error;
   const std::size_t got = pipe_.read(place, error);
   if (error && error != asio::error::would_block && error != asio::error::interrupted) {

@@ -15,14 +15,14 @@ namespace tutti::tcp {
 
 class StripeEvents;
 
-// An `OutgoingStripe` is a connection beside a channel's first one that carries payloads of our large
-// messages. It is used once it is open. If it cannot be made, the other connections do its work.
+// An `OutgoingStripe` is an additional connection of a channel, which carries payloads of large messages to
+// the peer. It is used once it is open. If it cannot be made, the other connections do its work.
 class OutgoingStripe final : public DescriptorHandler, public ConnectorEvents {
  public:
   OutgoingStripe(Context& context, int peer, std::uint8_t number, StripeEvents& events);
   ~OutgoingStripe() override;
 
-  // Connects from our address to the peer's; the number of this stripe selects both.
+  // Connects from one of this rank's addresses to one of the peer's. The number of this stripe selects both.
   void connect(const Address& address, std::chrono::nanoseconds timeout);
   // Closes at once, without an event. Frames that it holds become invalid.
   void close();
@@ -54,7 +54,7 @@ class StripeEvents {
   virtual ~StripeEvents() = default;
   // The payload of a frame has left.
   virtual void on_stripe_written(OutgoingFrame& frame) = 0;
-  // The stripe has room for payloads, or could not be made.
+  // The stripe has room for payloads again, or it could not be made.
   virtual void on_stripe_room() = 0;
   virtual void on_stripe_readable(class IncomingStripe& stripe) = 0;
   // The stripe has closed itself.
@@ -74,12 +74,12 @@ class IncomingStripe final : public DescriptorHandler {
   // Reads bytes into `place`, and returns how many. Zero means that there are none, or that the connection
   // has ended and the channel was notified.
   std::size_t read(std::span<std::byte> place);
-  // Stops watching for bytes, or starts again. Payloads that no header has announced cannot be taken yet, and
-  // must not keep the driver busy.
+  // Stops watching for bytes, or starts again. A payload that no header has announced yet cannot be taken,
+  // and must not keep the driver busy.
   void pause(bool on);
   std::uint8_t number() const { return number_; }
 
-  // Keeps bytes that could not be used yet, which are fewer than an element has.
+  // Keeps the first bytes of an incomplete element, which cannot be used yet. `restore` returns them.
   void keep(std::span<const std::byte> bytes);
   std::size_t restore(std::span<std::byte> to) const;
 

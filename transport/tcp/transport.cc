@@ -12,7 +12,7 @@
 namespace tutti::tcp {
 namespace {
 
-// These misses take some hundred microseconds of polling.
+// This many misses take some hundred microseconds of polling.
 constexpr unsigned misses_until_idle = 1000;
 
 bool all_loopback(const std::vector<Endpoint>& endpoints) {
@@ -88,7 +88,7 @@ Status Transport::listen_on(const std::string& bind_address, const std::string& 
   return Status();
 }
 
-// This is symmetrical, since our own addresses must meet the same condition as the peer's.
+// This is symmetrical, since this rank's own addresses must meet the same condition as the peer's.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto address = published_by(peer);
   if (!address) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);

@@ -10,7 +10,7 @@
 
 namespace tutti::tcp {
 
-// A `Transport` connects ranks by TCP, wherever they are.
+// A tcp `Transport` connects ranks by TCP, wherever they are.
 class Transport final : public tutti::Transport, public HelloHandler, public Pollable {
  public:
   // Only `create` makes transports.
