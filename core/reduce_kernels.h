@@ -45,7 +45,7 @@ template <class V>
   __builtin_memcpy(to, &value, sizeof(V));
 }
 
-// --- what an element is stored as, and what it is computed in ---
+// --- stored elements, and the types that they are computed in ---
 
 template <class T>
 struct Native {
@@ -61,7 +61,7 @@ struct Native {
   }
 };
 
-// This narrows only values that have passed `canonical`.
+// `narrow` takes only values that have passed through `canonical`.
 template <class Format>
 struct Narrow {
   using Stored = typename Format::Bits;

@@ -8,8 +8,8 @@
 
 namespace tutti::security {
 
-// A `Crowd` is a set of strangers of one kind: they come from one address (in IPv6 from one network, which is
-// the first 64 bits), and either all of them are silent, or all of them have begun as ranks do.
+// A `Crowd` is a set of strangers of one kind: they connect from one address (in IPv6, from one network,
+// given by the first 64 bits), and either all of them are silent, or all of them have begun as ranks do.
 struct Crowd {
   std::uint64_t origin = 0;
   bool has_begun = false;
