@@ -30,7 +30,7 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-// Returns `digits`, such as the "12.5" of "12.5ms", times `factor`. The result is exact. The fraction may
+// Returns `digits`, such as the "12.5" of "12.5ms", times `factor`, to the nearest integer. The fraction may
 // have at most nine digits.
 std::optional<std::uint64_t> scaled_number(std::string_view digits, std::uint64_t factor) {
   const std::size_t point = digits.find('.');
