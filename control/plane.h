@@ -53,7 +53,7 @@ class ControlPlane {
   // whichever rank sends them: each rank takes and passes on only the first. A note with the key zero never
   // counts as the same as another.
   virtual void publish(std::uint32_t topic, std::uint64_t key, std::string body) = 0;
-  // Sends a note to one rank, by way of others if necessary.
+  // Sends a note to one rank, through others if necessary.
   virtual void send(int rank, std::uint32_t topic, std::string body) = 0;
   // Declares a rank lost, on all ranks. `on_lost` follows, unless the rank was lost already.
   virtual void give_up(int rank, const Status& why) = 0;

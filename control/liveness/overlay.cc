@@ -148,7 +148,7 @@ void Overlay::pass_on(const Frame& frame, int except) {
   }
 }
 
-// The frame does not go back to where it came from, which may be the nearest rank while the ring changes.
+// The frame does not go back to `from`, which may be the nearest rank while the ring changes.
 void Overlay::route(Frame& frame, int from) {
   const int target = static_cast<int>(frame.target);
   if (frame.hops == 0 || fenced_ || !is_here(target)) return;

@@ -45,8 +45,8 @@ struct OverlayOptions {
 // A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected. If
 // no rank reports the reason within the grace period, it is lost. A neighbour that has been silent for the
 // limit is lost at once. A rank that finds another one lost tells all its neighbours, which tell theirs. The
-// lost rank is told too, so that it knows, if it is still alive, that it was given up. Then the ring is
-// closed again around the gap.
+// lost rank is notified too: if it is still alive, it learns that it was given up. Then the ring closes
+// around the gap.
 class Overlay {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);

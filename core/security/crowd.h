@@ -21,7 +21,7 @@ std::uint64_t origin_of(int socket);
 
 // Finds the stranger to close when there are too many: the oldest of the largest crowd. So a crowd displaces
 // only itself. A rank of another host, which takes some round trips to say who it is, stays. So does a rank
-// of the host that the crowd comes from, unless the crowd begins as ranks do. `oldest_first` is not empty;
+// of the host that the crowd connects from, unless the crowd begins as ranks do. `oldest_first` is not empty;
 // `crowd_of` says to which crowd one of them belongs.
 template <class Strangers, class CrowdOf>
 auto first_to_go(Strangers& oldest_first, CrowdOf crowd_of) {

@@ -86,8 +86,8 @@ class TUTTI_API Allocation {
 // A `Communicator` is a group of ranks that compute together.
 //
 // Every rank calls the same collectives in the same order with the same count, type, operation and root. If
-// calls differ, all ranks get `mismatch`, with both calls in words. Operations start at once and run
-// concurrently; each returns a `Work`. Counts are in elements, and may be zero.
+// calls differ, all ranks get `mismatch`, whose message describes both calls. Operations start at once and
+// run concurrently; each returns a `Work`. Counts are in elements, and may be zero.
 //
 // Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
 // operation is over. After that the library does not touch them, even if the operation failed (one exception:
