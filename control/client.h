@@ -9,23 +9,23 @@
 
 namespace tutti {
 
-// A `ControlClient` is a communicator as the control desk knows it, which notifies it of events of the
-// control plane. The desk calls everything on the driving thread.
+// A `ControlClient` is the control desk's view of a communicator. The desk notifies it of events of the
+// control plane. All calls are on the driving thread.
 class ControlClient {
  public:
   virtual ~ControlClient() = default;
   virtual std::uint32_t context() const = 0;
   // Returns its members as ranks of the world.
   virtual const std::vector<int>& ranks() const = 0;
-  // Makes it fail for a reason that all members have been told, or are being told. `act_on_failure` follows.
+  // Makes it fail with `why`, which all members know or are about to learn. `act_on_failure` follows.
   virtual void fail(const Status& why) = 0;
-  // Ends the operations in flight, if it has failed. This is never called from within a callback of the mesh.
+  // Ends the operations in flight, if it has failed. It is never called from within a callback of the mesh.
   virtual void act_on_failure() = 0;
-  // A rank has been lost. `fail` was called before.
+  // Reports that a rank has been lost, after a call of `fail`.
   virtual void on_loss() = 0;
-  // A rank has said goodbye.
+  // Reports that a rank has said goodbye.
   virtual void on_leave() = 0;
-  // Another member has sent a note.
+  // Passes on a note of another member.
   virtual void on_note(const ControlNote& note) = 0;
 };
 

@@ -12,7 +12,7 @@ namespace tutti {
 
 namespace {
 
-// Returns whether a decision is the answer to a note. A refusal concerns one attempt only, since another may
+// Returns whether a decision answers a note. A refusal concerns only one attempt, since another attempt may
 // follow.
 bool concerns(const ShrinkNote& decision, const ShrinkNote& asked) {
   return decision.kind != ShrinkNote::Kind::refuse || decision.attempt == asked.attempt;
@@ -45,7 +45,7 @@ void ControlDesk::start(std::unique_ptr<ControlPlane> plane) {
 void ControlDesk::stop() {
   if (plane_ == nullptr) return;
   plane_->stop();
-  const DriverGuard guard(driver_);  // leaving it runs the tasks that were posted last
+  const DriverGuard guard(driver_);  // its destructor runs the tasks that were posted last
 }
 
 // --- on the plane's thread ---
@@ -98,8 +98,7 @@ void ControlDesk::handle(const Event& event) {
   act();
 }
 
-// All communicators fail, since other ranks may wait, in any communicator, for a rank that waits for the lost
-// one.
+// All communicators fail, since in any of them a rank may wait for another that waits for the lost one.
 void ControlDesk::lose(int rank, const Status& why) {
   if (!lost_.emplace(rank, why).second) return;
   losses_.push_back(rank);
@@ -123,8 +122,8 @@ void ControlDesk::read_note(const ControlNote& note) {
   if (note.topic == topic_shrink) answer_shrink(note, context, client != clients_.end());
 }
 
-// Answers for a communicator whose shrinking is over here, or that does not exist any more. `closed_` may
-// also contain one that is alive, if its oldest ranges were merged.
+// Answers for a communicator that this rank has finished shrinking, or that does not exist any more.
+// `closed_` may also contain one that is alive, if its oldest ranges were merged.
 void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, bool alive) {
   const auto asked = decode_shrink(note.body);
   const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;

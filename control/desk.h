@@ -43,9 +43,9 @@ class ControlDesk final : public ControlEvents {
   // Tells all ranks that a communicator has failed here.
   void tell_failure(std::uint32_t context, const Status& why);
   // Tells the other members (world ranks) of a communicator that this rank will not be in it. Some of them
-  // may have made it already, or make it later.
+  // may have made the communicator already, or may make it later.
   void renounce(std::uint32_t context, const std::vector<int>& members, const Status& why);
-  // These send a note, as ControlPlane does, which the receiving rank passes to `ControlClient::on_note`. Any
+  // These send a note as ControlPlane does. The receiving rank passes it to `ControlClient::on_note`. Any
   // thread may call them once there is a communicator. Without a plane they do nothing.
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int rank, std::uint32_t topic, std::string body);
@@ -53,7 +53,7 @@ class ControlDesk final : public ControlEvents {
   bool is_lost(int rank) const { return lost_.contains(rank); }
   bool has_left(int rank) const { return left_.contains(rank); }
   bool is_fenced() const { return fenced_; }
-  // Gives a rank up, here and on all other ranks.
+  // Declares a rank lost, here and on all other ranks.
   void give_up(int rank, const Status& why);
   // Records the decision about the shrinking of a communicator. Every later note about it is answered with
   // this decision, even when the communicator does not exist any more.

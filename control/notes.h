@@ -18,11 +18,11 @@ namespace tutti {
 enum ControlTopic : std::uint32_t {
   topic_failure = 1,  // FailureNote, to all
   topic_blocked = 2,  // CallNote, to all: the sender has waited for long in this call
-  topic_expired = 3,  // ExpiredNote, to the leader: an operation's time is over
-  topic_where = 4,    // CallNote, to all: the leader asks which ranks have come to this call
+  topic_expired = 3,  // ExpiredNote, to the leader: an operation's time limit has expired
+  topic_where = 4,    // CallNote, to all: the leader asks which ranks have reached this call
   topic_here = 5,     // HereNote, the answer
   topic_shrink = 6,   // ShrinkNote, between members
-  topic_unused = 7,   // a context only: no member uses some of the shared memory any more
+  topic_unused = 7,   // only a context: there is shared memory that no member uses any more
   topic_differs =
       8,  // CallNote, to all: the sender has noticed a call that differs, and asks for the calls of all
   topic_called = 9,  // CallNote, the answer
@@ -47,8 +47,8 @@ class NoteWriter {
   std::string body_;
 };
 
-// A `NoteReader` reads them. Once a field is missing, it and all that follow are zero, and `ok` returns
-// false.
+// A `NoteReader` reads the fields of a body. Once a field is missing, it and all that follow are zero, and
+// `ok` returns false.
 class NoteReader {
  public:
   explicit NoteReader(std::string_view body) : body_(body) {}
@@ -103,14 +103,13 @@ struct HereNote {
 std::string encode(const HereNote& note);
 std::optional<HereNote> decode_here(std::string_view body);
 
-// A `ShrinkNote` is what members send each other to agree on the members of the new communicator (topic
-// `shrink`).
+// Members send each other a `ShrinkNote` to agree on the members of the new communicator (`topic_shrink`).
 struct ShrinkNote {
   enum class Kind : std::uint8_t {
     join = 1,  // to the leader: the sender takes part
     ask,       // by the leader: does the receiver take part?
     decline,   // the communicator is closed here
-    propose,   // by the leader: these members go on
+    propose,   // by the leader: these members continue
     accept,
     object,   // the number of the new context is in use here
     commit,   // the proposal is final; by the leader, or by any member that knows
@@ -126,8 +125,8 @@ struct ShrinkNote {
   std::uint32_t number = 0;      // the new context; join, object: the lowest that the sender can take
   std::uint32_t needed = 0;      // join: the least number of members that the sender accepts
   std::uint64_t completed = 0;   // collectives completed by the sender; commit: by all
-  std::vector<bool> members;  // join: unreachable for the sender; propose, commit, refuse: those that go on
-  std::vector<bool> spared;   // propose, commit: those that leave of their own will
+  std::vector<bool> members;     // join: unreachable for the sender; propose, commit, refuse: those that stay
+  std::vector<bool> spared;      // propose, commit: those that leave voluntarily
 };
 std::string encode(const ShrinkNote& note);
 std::optional<ShrinkNote> decode_shrink(std::string_view body);

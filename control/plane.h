@@ -21,17 +21,17 @@ inline Status given_up(const std::string& self, int rank, const std::string& why
   return Status(Code::aborted, self + " was given up by the other ranks and stays excluded: " + why, rank);
 }
 
-// `ControlEvents` is how a control plane notifies its owner, on a thread of its own. All calls must return
-// soon, and none may call `start` or `stop`.
+// `ControlEvents` receives the notifications of a control plane, on the plane's own thread. All calls must
+// return soon, and none may call `start` or `stop`.
 class ControlEvents {
  public:
   virtual ~ControlEvents() = default;
   // Reports that a rank died, froze or was cut off, as this rank or another one noticed. Each lost rank is
   // reported only once.
   virtual void on_lost(int rank, const Status& why) = 0;
-  // A rank has said goodbye.
+  // Reports that a rank has said goodbye.
   virtual void on_left(int rank) = 0;
-  // The others have given up this rank for good. No further event follows.
+  // Reports that the others have given up this rank for good. No further event follows.
   virtual void on_fenced(const Status& why) = 0;
   virtual void on_note(const ControlNote& note) = 0;
 };
@@ -50,10 +50,10 @@ class ControlPlane {
   virtual void stop() = 0;
 
   // Sends a note to all other ranks. Notes of the same topic with the same `key` count as the same note,
-  // whichever rank sends them: each rank takes only the first, and passes only that on. A note with the key
-  // zero is equal to no other.
+  // whichever rank sends them: each rank takes and passes on only the first. A note with the key zero never
+  // counts as the same as another.
   virtual void publish(std::uint32_t topic, std::uint64_t key, std::string body) = 0;
-  // Sends a note to one rank, by way of others if necessary.
+  // Sends a note to one rank, through others if necessary.
   virtual void send(int rank, std::uint32_t topic, std::string body) = 0;
   // Declares a rank lost, on all ranks. `on_lost` follows, unless the rank was lost already.
   virtual void give_up(int rank, const Status& why) = 0;

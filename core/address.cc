@@ -85,7 +85,7 @@ struct Resolution::Lookup {
   std::mutex mutex;
   std::condition_variable finished;
   bool done = false;
-  Status failure;  // why the question could not be asked
+  Status failure;  // why the lookup could not be started
   int error = 0;
   int system_error = 0;
   std::vector<SocketAddress> addresses;

@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-// A `Backoff` is the pause before the next attempt: twice as long each time, up to a limit.
+// A `Backoff` is the pause before the next attempt. It doubles each time, up to a limit.
 class Backoff {
  public:
   using Duration = std::chrono::milliseconds;

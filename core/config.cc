@@ -131,7 +131,7 @@ const Config::Variable* find(std::string_view name) {
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == text.npos; }
 
 // Returns whether a blank value is an error. A token that a script leaves empty by mistake must not open the
-// ports.
+// ports to everybody.
 bool may_not_be_blank(const Config::Variable& variable) {
   return variable.member == Config::Member(&Config::token) ||
          variable.member == Config::Member(&Config::token_file);

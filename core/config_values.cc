@@ -30,8 +30,8 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-// Converts a number such as the "12.5" of "12.5ms" exactly, times `factor`. Its fraction has at most nine
-// digits.
+// Returns `digits`, such as the "12.5" of "12.5ms", times `factor`, to the nearest integer. The fraction may
+// have at most nine digits.
 std::optional<std::uint64_t> scaled_number(std::string_view digits, std::uint64_t factor) {
   const std::size_t point = digits.find('.');
   const std::string_view whole_text = digits.substr(0, point);

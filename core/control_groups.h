@@ -13,7 +13,7 @@ struct ControlGroup {
 
 // Returns the groups that limit this process by `controller` ("memory", "cpu"), each before the groups that
 // contain it. In a container a group's path may be the host's, which is not visible there; then the
-// container's own group is the last one. `root` is the folder that has the system's files.
+// container's own group is the last one. The system's files are looked up under `root`.
 std::vector<ControlGroup> control_groups(const std::string& controller, const std::string& root = "");
 
 }  // namespace tutti

@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-// A `Composite` is a call of the user that several collectives carry out.
+// A `Composite` is a user's call that consists of several collectives.
 enum class Composite : std::uint8_t { none, init, split, allocate };
 
 // A `Fingerprint` describes a call; it must be equal on all ranks of a collective. It travels in every
@@ -25,7 +25,7 @@ struct Fingerprint {
   CollectiveKind kind = CollectiveKind::barrier;
   DataType type = DataType::uint8;
   ReduceOp::Kind op = ReduceOp::Kind::sum;
-  std::uint8_t algorithm = 0;               // the one that the caller asks for; 0 if none
+  std::uint8_t algorithm = 0;               // the one that the caller requests; 0 if none
   std::int32_t root : 24 = 0;               // less than `max_ranks`; in a user message its peer, or -1
   Composite part_of : 8 = Composite::none;  // the call that this collective is part of
   std::uint64_t count = 0;                  // see `Counted`
@@ -48,8 +48,8 @@ std::uint64_t digest_of(std::span<const std::uint64_t> counts);
 
 // Returns the name of the call that the user made, such as "all_reduce" or "split".
 std::string_view name_of(const Fingerprint& call);
-// Returns the bytes of one rank's share. Returns nothing if `count` means something else, or does not come
-// from the user.
+// Returns the bytes of one rank's share. Returns nothing if `count` means something else, or the user has not
+// given it.
 std::optional<std::uint64_t> known_bytes(const Fingerprint& call);
 // Returns a text such as "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2,
 // algorithm=3)" or "split()". The algorithm is shown by its number, unless its name is given.

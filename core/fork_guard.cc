@@ -17,8 +17,8 @@ constinit std::atomic<std::uint32_t> forks_so_far{0};
 
 namespace {
 
-// The `Registry` is one for the process, as fork() is. It is never destroyed, since threads may still use it
-// while the process exits.
+// There is one `Registry` per process, since fork() copies the whole process. It is never destroyed, since
+// threads may still use it while the process exits.
 struct Registry {
   std::mutex
       mutex;  // held for a push or an erase only, never across a call that could wait for a forking thread

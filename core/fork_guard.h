@@ -6,19 +6,19 @@
 #include <memory>
 #include <thread>
 
-// The fork guard keeps our descriptors, and memory shared with peers, from a child of fork(). A data loader's
-// child must not keep a dead rank's sockets open (its peers would never see the end of file), nor share our
-// epoll instance. So in the child every guarded descriptor is replaced by /dev/null: the socket is closed
-// there, while the number stays taken, so that a destructor that the child runs later cannot close another
-// file. Children that call exec() do not need this, since every descriptor is CLOEXEC.
+// The fork guard hides our descriptors, and the memory that we share with peers, from children of fork(). A
+// data loader's child must not keep a dead rank's sockets open (its peers would never see the end of file),
+// nor share our epoll instance. So in the child /dev/null replaces every guarded descriptor. This closes the
+// socket there but keeps its number in use, so that a destructor that the child runs later cannot close
+// another file. Children that call exec() do not need this, since every descriptor is CLOEXEC.
 namespace tutti {
 
-// Gives forked children /dev/null in this descriptor's place from now on. Any thread may call it.
+// From now on, gives forked children /dev/null in place of this descriptor. Any thread may call it.
 void guard_descriptor(int descriptor);
 // Undoes `guard_descriptor`. It must be called before the descriptor is closed.
 void release_descriptor(int descriptor);
 
-// Gives forked children zeroed memory of their own in this place from now on, so that nothing that they write
+// From now on, gives forked children zeroed memory of their own at this address, so that nothing they write
 // reaches the peers of their parent. The memory must consist of whole pages. Any thread may call it.
 void guard_memory(void* start, std::size_t bytes);
 // Undoes `guard_memory`. It must be called before the memory is unmapped.
@@ -30,9 +30,8 @@ extern constinit std::atomic<std::uint32_t> forks_so_far;
 // at its creation can tell by one load whether it is in a forked child, where its threads do not exist.
 inline std::uint32_t fork_generation() { return forks_so_far.load(std::memory_order_relaxed); }
 
-// Drops, in a forked child, the handle of a thread of the parent, which does not exist here. The thread is
-// neither joined nor detached, since a thread that the child started may have got the same handle from the C
-// library.
+// Drops the handle of a thread that exists only in the parent of this forked child. The thread is neither
+// joined nor detached, since a thread that the child started may have got the same handle from the C library.
 inline void forget(std::thread& thread) { std::construct_at(&thread); }
 
 }  // namespace tutti

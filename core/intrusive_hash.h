@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// An `IntrusiveHash` is a hash table of nodes that contain their own links and keys. It allocates only while
+// An `IntrusiveHash` is a hash table of nodes that contain their own links and keys. It allocates only when
 // it grows. `Traits` has `hash(node)`, and the links `next(node)` and `previous(node)` as references to
 // pointers.
 template <class T, class Traits>
@@ -58,7 +58,7 @@ class IntrusiveHash {
   }
 
  private:
-  // The upper bits are used, since those of multiplicative hashes are the best.
+  // The upper bits are used, since they are the best bits of a multiplicative hash.
   T*& bucket(std::uint64_t hash) { return buckets_[(hash >> 32) & (buckets_.size() - 1)]; }
 
   void link(T& node) {

@@ -14,7 +14,7 @@ class JsonWriter {
   JsonWriter& end_object() { return close('}'); }
   JsonWriter& begin_array() { return open('['); }
   JsonWriter& end_array() { return close(']'); }
-  // Writes a key, which must precede each value inside an object.
+  // Writes a key. Inside an object, each value needs one before it.
   JsonWriter& key(std::string_view name);
 
   JsonWriter& value(std::string_view text);

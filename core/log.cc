@@ -29,7 +29,7 @@ std::string host_name() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "?";
 }
 
-// The logger is not entered in spdlog's registry, since that belongs to the host program.
+// The logger is not added to spdlog's registry, since the registry belongs to the host program.
 std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   auto logger = std::make_shared<spdlog::logger>("tutti", std::move(sink));
   logger->set_level(spdlog::level::trace);
@@ -38,8 +38,8 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   return logger;
 }
 
-// A `FileSink` writes to an open file. spdlog's own sink would open anything that has the name, and wait for
-// a reader of a pipe.
+// A `FileSink` writes to an open file. spdlog's own sink would open whatever has the name, and would wait
+// until a pipe has a reader.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(Descriptor file) : file_(std::move(file)) {}

@@ -28,7 +28,7 @@ std::uint64_t machine_memory(const std::string& root) {
   return sum == 0 ? unlimited : sum;
 }
 
-// A limit of "max" is not a number, and means that there is none.
+// Returns the limit in a file. The text "max", which is not a number, means no limit.
 std::uint64_t read_limit(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t limit = 0;

@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// `MemoryLimits` says how much memory this process can ever have. Asking the kernel for more does not fail,
-// but the kernel kills processes once it is used.
+// `MemoryLimits` says how much memory this process can ever have. Allocating more than that succeeds, but the
+// kernel kills processes once they use it.
 struct MemoryLimits {
   std::uint64_t machine = 0;   // memory and swap of the machine
   std::uint64_t group = 0;     // limit of the control groups (v1 or v2) that the process is in
@@ -16,8 +16,8 @@ struct MemoryLimits {
   std::uint64_t least() const { return std::min(machine, group); }
 };
 
-// Returns the limits; one that is not known does not limit anything. `root` is the folder that has the
-// system's files.
+// Returns the limits. One that is not known counts as unlimited. The system's files are looked up under
+// `root`.
 MemoryLimits memory_limits(const std::string& root = "");
 
 }  // namespace tutti

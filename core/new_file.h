@@ -10,19 +10,19 @@
 
 namespace tutti {
 
-// `open_new_file` opens a file to be written from the start, for a name that other users may guess. The file
-// is created, or emptied if it is a regular file. If there is a link (hard or symbolic), a pipe or a device,
-// the call fails with `invalid_argument` and does not touch it.
+// `open_new_file` opens a file to be written from the start. It is safe for names that other users may guess.
+// It creates the file, or empties an existing regular file. If the name belongs to a link (hard or symbolic),
+// a pipe or a device, the call fails with `invalid_argument` and does not touch that.
 Result<Descriptor> open_new_file(const std::string& path);
 
 // `open_to_append` does the same for a file that is appended to, such as a log. It follows links and opens
-// pipes of this user and of the system. For those of another user, and for a pipe without a reader, it fails
-// with `invalid_argument` at once.
+// pipes that belong to this user or to the system. For those of another user, and for a pipe without a
+// reader, it fails with `invalid_argument` at once.
 Result<Descriptor> open_to_append(const std::string& path);
 
-// While a `FileSizeSignalBlocked` lives, a write beyond the limit on file sizes (`ulimit -f`) is the error
-// EFBIG and nothing else: the signal that comes with it, SIGXFSZ, would end the program, and its handlers
-// belong to the program. It concerns only the thread that creates it.
+// While a `FileSizeSignalBlocked` lives, a write beyond the limit on file sizes (`ulimit -f`) only fails with
+// EFBIG. SIGXFSZ is not delivered, since it would end the program, and its handlers belong to the program.
+// This holds only for the thread that creates the object.
 class FileSizeSignalBlocked {
  public:
   FileSizeSignalBlocked();

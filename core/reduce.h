@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// Returns the kernel for a built-in operation; `avg` and `premultiplied_sum` have that of `sum`. Returns null
+// Returns the kernel for a built-in operation; `avg` and `premultiplied_sum` use that of `sum`. Returns null
 // if the operation is not defined on the type, and for `user`.
 ReduceKernel reduce_kernel(DataType type, ReduceOp::Kind op);
 
@@ -20,7 +20,7 @@ struct Reducer {
   ReduceKernel kernel = nullptr;
   const ReduceOp::User* user = nullptr;
   DataType type = DataType::uint8;
-  // Takes the reason if a user's function throws. Then the function is not called again, and its output is
+  // Receives the reason if a user's function throws. Then the function is not called again, and its output is
   // undefined. If this is null, exceptions propagate.
   Status* failure = nullptr;
 

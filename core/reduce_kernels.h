@@ -45,7 +45,7 @@ template <class V>
   __builtin_memcpy(to, &value, sizeof(V));
 }
 
-// --- what an element is stored as, and what it is computed in ---
+// --- stored elements, and the types that they are computed in ---
 
 template <class T>
 struct Native {
@@ -61,7 +61,7 @@ struct Native {
   }
 };
 
-// This narrows only values that have passed `canonical`.
+// `narrow` takes only values that have passed through `canonical`.
 template <class Format>
 struct Narrow {
   using Stored = typename Format::Bits;
@@ -234,8 +234,8 @@ void divide_floats(const void* in, void* out, std::size_t count, std::size_t div
   map_floats<Isa, Element, true>(in, out, count, static_cast<typename Element::Computed>(divisor));
 }
 
-// Computes by way of float64 and rounds towards zero. A value out of range becomes the nearest end of the
-// range, and NaN becomes 0.
+// Computes in float64 and rounds towards zero. A value out of range becomes the nearest end of the range, and
+// NaN becomes 0.
 template <class Isa, class T>
 void scale_integers(const void* in, void* out, std::size_t count, double factor) {
   constexpr int bits = 8 * static_cast<int>(sizeof(T)) - (std::is_signed_v<T> ? 1 : 0);

@@ -14,7 +14,7 @@ struct Runnable {
 
   Runnable() {
 #if defined(__x86_64__)
-    // __builtin_cpu_supports also asks whether the operating system saves the wide registers.
+    // __builtin_cpu_supports also checks that the operating system saves the wide registers.
     __builtin_cpu_init();
     const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

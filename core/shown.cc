@@ -29,9 +29,9 @@ bool is_port(std::string_view text) {
   return std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// Returns the position of the '@' that ends the user and password in a URL, of which `text` is the part from
-// the authority on; npos if there is none. A password may contain, unescaped, the characters that end an
-// authority. Then too much is masked rather than too little.
+// Returns the position of the '@' that ends the user and password in a URL, or npos if there is none. `text`
+// is the URL from the authority on. If a password contains, unescaped, characters that end an authority, too
+// much is masked rather than too little.
 std::size_t end_of_login(std::string_view text) {
   const std::string_view authority = text.substr(0, text.find_first_of("/?#"));
   const std::size_t colon = authority.rfind(':');

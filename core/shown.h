@@ -17,13 +17,13 @@ bool is_control(std::string_view sequence);
 // are not UTF-8, become escapes such as \n, \r, \t or \x1b.
 std::string printable(std::string text);
 
-// Returns a variable's value in a form that may be shown, with "(set)" in place of secrets: the value of a
-// secret or of an unknown TUTTI_* variable, and in a URL the user and password and each parameter whose name
-// says that it is a secret. The rest is made printable. Every value that is shown passes through here.
+// Returns a variable's value in a form that may be shown, with "(set)" in place of secrets: values of secret
+// or unknown TUTTI_* variables and, in a URL, the user, the password and each parameter whose name says that
+// it is a secret. The rest is made printable. Every value that is shown passes through here.
 std::string shown(std::string_view name, std::string_view value);
 
-// Returns a hint if a value has something at its ends that files of variables add by mistake (a carriage
-// return after it, or quotes around it), and an empty text otherwise.
+// Returns a hint if `value` has a carriage return after it or quotes around it, which files of variables
+// often add by mistake. Returns an empty text otherwise.
 std::string_view unmeant_ends(std::string_view value);
 
 }  // namespace tutti

@@ -14,7 +14,7 @@ namespace tutti::liveness {
 struct Address {
   std::string host;  // a literal address, or the name that a user advertises
   std::uint16_t port = 0;
-  std::uint64_t nonce = 0;  // random, so that another process with an old port is not mistaken for this one
+  std::uint64_t nonce = 0;  // random, so that a later process at the same port is not mistaken for this one
   ProcessIdentity process;
 };
 
@@ -22,7 +22,7 @@ std::string format(const Address& address);
 // Returns nothing if the text does not have that form. It comes from a peer, so everything is checked.
 std::optional<Address> parse_address(std::string_view text);
 
-// The name of this address in a PeerInfo.
+// `address_name` is the name of this address in a PeerInfo.
 inline constexpr const char* address_name = "control";
 
 }  // namespace tutti::liveness

@@ -33,7 +33,7 @@ enum class Verdict : std::uint32_t {
   welcome = 1,   // frames may follow, from either side
   stranger = 2,  // the sender is of another job, process or version, or means another rank
   fenced = 3,    // this rank has given the sender up
-  leaving = 4,   // this rank is about to end
+  leaving = 4,   // this rank is about to leave
   crossed = 5,   // this rank's own connection to the sender is on its way
 };
 
@@ -57,7 +57,7 @@ enum class FrameKind : std::uint8_t {
 //   body's length 4 | zero 4 | key 8
 struct Frame {
   FrameKind kind = FrameKind::heartbeat;
-  std::uint8_t hops = 0;  // send: the most further ranks that may pass it on
+  std::uint8_t hops = 0;  // send: how many more ranks may pass it on
   Code code = Code::ok;   // lost: the reason
   std::uint32_t generation = 0;
   std::uint32_t origin = 0;
@@ -71,10 +71,10 @@ inline constexpr std::size_t frame_header_bytes = 40;
 std::string encode(const Hello& hello);
 std::string encode(const Answer& answer);
 std::string encode(const Frame& frame);
-// These decode the first bytes, and return nothing if they are something else.
+// These decode the first bytes, and return nothing if those are not a hello or an answer.
 std::optional<Hello> decode_hello(std::string_view bytes);
 std::optional<Answer> decode_answer(std::string_view bytes);
-// Returns whether the bytes so far could become a hello, so that strangers are recognised by their first
+// Returns whether the bytes so far may be the beginning of a hello. It recognises strangers by their first
 // bytes.
 bool begins_like_hello(std::string_view bytes);
 

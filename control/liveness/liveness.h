@@ -19,7 +19,7 @@ namespace tutti {
 
 struct LivenessOptions {
   std::string bind;       // a literal address of this host
-  std::string advertise;  // the address to publish in its place; empty for the same one
+  std::string advertise;  // the address to publish; empty means `bind`
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
   std::chrono::nanoseconds limit{std::chrono::seconds(10)};
@@ -29,7 +29,7 @@ struct LivenessOptions {
 // `Liveness` is the control plane over TCP (docs/protocol.md): a thread that runs an Overlay.
 class Liveness final : public ControlPlane {
  public:
-  // Makes a control plane that listens already.
+  // Makes a control plane, which listens from then on.
   static Result<std::unique_ptr<Liveness>> create(const LivenessOptions& options);
   ~Liveness() override;
 
@@ -37,9 +37,9 @@ class Liveness final : public ControlPlane {
   std::string address() const { return liveness::format(address_); }
   // Sets this rank and the others. It must be called before `start`.
   void meet(int rank, std::vector<PeerInfo> peers);
-  // Waits until this rank is linked with all its neighbours that still live. It returns `timeout` if that did
-  // not happen by the deadline, with a text that says which rank could not be reached, where, and why. It
-  // returns `resource_exhausted` at once if this process lacks the descriptors.
+  // Waits until this rank is linked with all its neighbours that still live. It returns `timeout` if that has
+  // not happened by the deadline. The text says which rank could not be reached, where, and why. It returns
+  // `resource_exhausted` at once if this process lacks the descriptors.
   Status wait_linked(Deadline deadline);
 
   void start(ControlEvents& events) override;

@@ -11,7 +11,7 @@
 namespace tutti::liveness {
 namespace {
 
-// A routed note could circulate while the ring changes. This limits how long.
+// A routed note may circulate while the ring changes. This limits for how long.
 constexpr std::uint8_t most_hops = 64;
 constexpr std::size_t most_keys = 4096;
 // A neighbour has at least this long for the first connection, however short the limit is, since ranks start
@@ -51,7 +51,7 @@ void Overlay::start(Clock::time_point now) {
   mend(now, now);
 }
 
-// Makes contacts of the present neighbours on the ring. The lower rank of a pair connects.
+// Makes a contact for each present neighbour on the ring. The lower rank of a pair connects.
 void Overlay::mend(Clock::time_point connect_at, Clock::time_point patience_from) {
   for (const int rank : neighbours(here_, options_.rank)) {
     const auto [entry, added] = contacts_.try_emplace(rank);
@@ -149,7 +149,7 @@ void Overlay::pass_on(const Frame& frame, int except) {
   }
 }
 
-// The frame does not go back to where it came from, which may be the nearest rank while the ring changes.
+// The frame does not go back to `from`, which may be the nearest rank while the ring changes.
 void Overlay::route(Frame& frame, int from) {
   const int target = static_cast<int>(frame.target);
   if (frame.hops == 0 || fenced_ || !is_here(target)) return;
@@ -220,8 +220,7 @@ void Overlay::on_left(int rank, int from) {
   events_.on_left(rank);
 }
 
-// Ends all connections, since the others have given this rank up, and none of its frames may reach them any
-// more.
+// Ends all connections: the others have given this rank up, and must not receive any more frames from it.
 void Overlay::fence(const std::string& why) {
   fenced_ = true;
   contacts_.clear();

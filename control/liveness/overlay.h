@@ -39,13 +39,14 @@ struct OverlayOptions {
 };
 
 // An `Overlay` is the control plane of one rank, as a state machine around poll(): `collect` the descriptors
-// to wait for, wait until `next`, then `run`. Only one thread may call it, and events are called from within.
+// to wait for, wait until `next`, then `run`. Only one thread may call it, and it calls the events on that
+// thread.
 //
 // A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected. If
 // no rank reports the reason within the grace period, it is lost. A neighbour that has been silent for the
 // limit is lost at once. A rank that finds another one lost tells all its neighbours, which tell theirs. The
-// lost rank is told too, so that it knows, if it is still alive, that it was given up. Then the ring is
-// closed again around the gap.
+// lost rank is notified too: if it is still alive, it learns that it was given up. Then the ring closes
+// around the gap.
 class Overlay {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);
@@ -80,7 +81,7 @@ class Overlay {
     Phase phase = Phase::absent;
     std::unique_ptr<Stream> stream;
     std::optional<SocketAddress> address;
-    std::optional<Resolution> resolution;  // of its host's name, while under way
+    std::optional<Resolution> resolution;  // of its host's name, while it is in progress
     Descriptor process;                    // readable once the process has ended
     Clock::time_point heard = never;       // last sign of life
     Clock::time_point told = never;        // our last sign of life to it
@@ -88,12 +89,12 @@ class Overlay {
     Clock::time_point next_try = never;
     Clock::time_point judged = never;  // the time at which it is lost, once it is suspected
     std::string evidence;
-    Status refusal;  // of the last attempt that failed because one side lacked the proof
+    Status refusal;  // of the last attempt that failed because a side could not prove itself
     int refusals = 0;
     Backoff backoff = between_refusals;
     int rejections = 0;
     std::string failed;             // why the last attempt to connect failed; empty if nothing answered
-    bool lacks_descriptor = false;  // whether it failed for lack of a descriptor
+    bool lacks_descriptor = false;  // whether that attempt lacked a descriptor
   };
   struct Stranger {
     std::unique_ptr<Stream> stream;
@@ -162,7 +163,7 @@ class Overlay {
   std::deque<std::uint64_t> key_order_;
   std::vector<int> waiting_;  // the rank that each descriptor of `collect` belongs to
   std::size_t closing_at_ = 0;
-  Clock::time_point accept_at_{};      // no connection is accepted before it, for lack of descriptors
+  Clock::time_point accept_at_{};      // no connection is accepted before this time, for lack of descriptors
   Clock::time_point both_tried_at_{};  // time by which both sides of each first pair have tried
   Clock::time_point planned_ = never;
   Clock::time_point stop_at_ = never;

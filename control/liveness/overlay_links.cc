@@ -23,7 +23,7 @@ constexpr milliseconds retry_pause{200};
 constexpr int rejections_until_gone = 10;
 constexpr milliseconds crossed_pause{1000};
 constexpr milliseconds resolve_pause{10};  // between checks whether the name service has answered
-// At most this much is sent to a neighbour that does not read, which is frozen, or whose host is.
+// This is the most that may wait unsent for a neighbour that does not read, since it or its host is frozen.
 constexpr std::size_t most_unsent = 1024 * 1024;
 // The last bytes of a connection must be written within this time.
 constexpr milliseconds closing_limit{500};
@@ -90,8 +90,8 @@ void Overlay::run(const std::vector<pollfd>& ready, Clock::time_point now) {
   planned_ = next();
 }
 
-// Gives the neighbours their time again if this process itself was stopped. Then their silence means nothing,
-// since their frames have not been read yet.
+// Restarts the neighbours' time limits if this process itself was stopped. In that case their silence means
+// nothing, since their frames have not been read yet.
 void Overlay::forgive_own_sleep(Clock::time_point now) {
   if (planned_ == never || now < planned_ + options_.limit / 2) return;
   const auto slept = now - planned_;
@@ -219,9 +219,9 @@ void Overlay::attempt_failed(int rank, Contact& contact, Clock::time_point now) 
   if (!refused) return;
   contact.next_try = now + contact.backoff.next();
   if (++contact.refusals < refusals_until_gone) return;
-  // A firewall may refuse one direction only, so the other side has its turn before a rank is given up.
+  // A firewall may refuse one direction only, so the other side gets its turn before a rank is given up.
   if (now < both_tried_at_ && losses_.empty() && !any_left_) return;
-  // If ranks have begun to leave, this one has probably left as well, and its goodbye is on its way over
+  // If ranks have begun to leave, this one has probably left as well, and its goodbye is on its way through
   // other ranks.
   if (any_left_) return on_left(rank, -1);
   unreachable("it does not listen any more: ");
@@ -250,7 +250,7 @@ void Overlay::read_answer(int rank, Contact& contact, bool goes_on, Clock::time_
 }
 
 // Reads the frame after the verdict `fenced`, which says why this rank was given up. Returns false if it has
-// not come yet.
+// not arrived yet.
 bool Overlay::read_reason(Contact& contact, bool goes_on, std::string& why) const {
   std::string_view rest = contact.stream->received();
   rest.remove_prefix(answer_bytes);
@@ -310,8 +310,8 @@ void Overlay::suspect(Contact& contact, const std::string& evidence, Clock::time
   contact.evidence = evidence;
 }
 
-// Lets the written bytes leave, and waits for the end of the other side. Closing with unread bytes would make
-// the kernel drop the bytes that the other side has not read yet.
+// Sends the written bytes, and waits until the other side closes. If this side closed with bytes unread, the
+// kernel would drop the bytes that the other side has not read yet.
 void Overlay::close_after(std::unique_ptr<Stream> stream) {
   stream->finish();
   stream->flush();

@@ -8,8 +8,9 @@
 
 namespace tutti::liveness {
 
-// A `ProcessIdentity` distinguishes a process from any other that this kernel has ever run. A process's
-// number is valid only within a namespace, and another process may get it later, but not at the same tick.
+// A `ProcessIdentity`, with a process's number, distinguishes the process from all others that this kernel
+// has ever run. A number is valid only within a namespace, and another process may get it later, but not at
+// the same tick.
 struct ProcessIdentity {
   std::uint64_t pid_namespace = 0;  // inode; 0 if unknown
   std::uint64_t start_time = 0;     // in ticks since boot; 0 if unknown
@@ -18,9 +19,9 @@ struct ProcessIdentity {
 
 ProcessIdentity own_identity();
 
-// Returns a descriptor that becomes readable when that very process of this host has ended. Returns none if
-// there is no proof that `pid` means that process here. The caller must have checked that it is the same boot
-// of the same host.
+// Returns a descriptor that becomes readable when exactly that process of this host has ended. Returns none
+// if it is not certain that `pid` means that process here. The caller must have checked that the process runs
+// on this host, in its current boot.
 Descriptor watch_process(pid_t pid, const ProcessIdentity& identity);
 
 }  // namespace tutti::liveness

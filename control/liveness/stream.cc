@@ -50,7 +50,7 @@ bool Stream::progress(short ready) {
   return receive();
 }
 
-// Returns false if the guard has not let us through, yet or at all. In the latter case `why_` is the reason.
+// Returns whether the guard has let us through. If the guard has refused us, `why_` says why.
 bool Stream::pass_guard() {
   using State = security::Guard::State;
   const State state = guard_->advance(socket_.get());

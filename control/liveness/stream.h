@@ -14,15 +14,15 @@
 #include "core/security/byte_stream.h"
 #include "core/security/guard.h"
 
-// Only these functions of the control plane make sockets. They never block. All sockets are close-on-exec,
-// and a forked child has /dev/null in their place.
+// In the control plane, only this file makes sockets. Its functions never block. All sockets are
+// close-on-exec, and a forked child has /dev/null in their place.
 namespace tutti::liveness {
 
-// A `Stream` is a TCP connection, with the bytes on their way in both directions once `guard` has let it
-// through.
+// A `Stream` is a TCP connection with its unsent and received bytes. No byte passes before `guard` has let
+// the connection through.
 class Stream {
  public:
-  // `error` is that of the attempt to connect, if it has failed already.
+  // `error` is the errno value of an attempt to connect that has failed already, or 0.
   Stream(Descriptor socket, security::Guard guard, bool connected, int error = 0)
       : socket_(std::move(socket)), guard_(std::move(guard)), connected_(connected), error_(error) {}
 
@@ -30,7 +30,7 @@ class Stream {
   // Returns the events that poll() must wait for.
   short events() const;
   // Makes progress when one of these events has happened. Returns false if the connection has ended; `why`
-  // says how. The bytes that came before are in `received`.
+  // says how. The bytes that arrived before are in `received`.
   bool progress(short ready);
   // Returns whether the connection is made and the guard has let it through.
   bool connected() const { return connected_ && !guard_; }
@@ -38,19 +38,19 @@ class Stream {
   const security::Guard* refused_by() const { return refused_by_guard_ ? &*guard_ : nullptr; }
   // Returns whether the peer has begun as ranks do.
   bool has_begun() const { return !guard_ || guard_->has_begun(); }
-  // Returns the rank that has connected, if it was proved.
+  // Returns the rank that has connected, if it has proved its identity.
   std::optional<std::uint32_t> proved() const { return proved_; }
 
   void write(std::string_view bytes) { unsent_ += bytes; }
-  // Writes as much as the kernel takes now. A failure shows in the next `progress`.
+  // Writes as much as the kernel takes now. The next `progress` reports a failure.
   void flush();
   std::size_t unsent() const { return unsent_.size(); }
-  // Ends writing once the bytes that were written have left.
+  // Shuts writing down once all written bytes have left.
   void finish() { finishing_ = true; }
 
   std::string& received() { return received_; }
   const std::string& why() const { return why_; }
-  // Returns whether the connection was refused, since no process listens there.
+  // Returns whether the connection was refused because no process listens there.
   bool refused() const { return refused_; }
   // Returns whether the network or a firewall rejected the connection.
   bool rejected() const;
@@ -78,8 +78,8 @@ class Stream {
 // zero.
 Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port);
 std::uint16_t port_of(const Descriptor& listener);
-// Accepts the next connection, and returns null if there is none. `scarce` is set if descriptors were
-// lacking.
+// Accepts the next connection, and returns null if there is none. `scarce` says whether descriptors or memory
+// were lacking.
 std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard guard, bool& scarce);
 // Starts connecting. Returns null if not even that is possible now.
 std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard);

@@ -9,8 +9,8 @@
 
 namespace tutti::security {
 
-// A `ByteStream` reads and writes a connected socket, which its caller owns: plainly, or through TLS once
-// `encrypt` was called. It never blocks and never raises SIGPIPE.
+// A `ByteStream` reads and writes a connected socket that its caller owns. It does so directly or, after
+// `encrypt`, through TLS. It never blocks and never raises SIGPIPE.
 //
 // Every call returns how many bytes it moved, or zero with an error. The error is EAGAIN until the socket is
 // ready again, and EPIPE from a read if the other side has closed.
@@ -25,7 +25,7 @@ class ByteStream {
   // Returns null if the stream is not encrypted.
   Tls* tls() const { return tls_.get(); }
   std::unique_ptr<Tls> take_tls() { return std::move(tls_); }
-  // Returns whether it holds bytes that the kernel will not announce again.
+  // Returns whether it holds received bytes, for which poll() will not report the socket as readable.
   bool has_pending() const { return tls_ != nullptr && tls_->has_pending(); }
 
   // Reads into at most two places. It may fill only the first place although there is more, since a TLS
@@ -34,7 +34,7 @@ class ByteStream {
   std::size_t read(int socket, std::span<std::byte> place, int& error) {
     return read(socket, Places(&place, 1), error);
   }
-  // Writes at most 16 parts. The caller must pass bytes that could not be written again.
+  // Writes at most 16 parts. Bytes that it did not write must be passed again.
   std::size_t write(int socket, Parts parts, int& error);
   std::size_t write(int socket, std::span<const std::byte> part, int& error) {
     return write(socket, Parts(&part, 1), error);

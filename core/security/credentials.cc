@@ -25,7 +25,7 @@ void warn_once(std::atomic_flag& said, const std::string& text) {
   if (!said.test_and_set()) log::warn(text);
 }
 
-// `allows` completes the warning: what a user who reads the file can do.
+// `allows` completes the warning with what a user who reads the file can do.
 void warn_if_open(std::atomic_flag& said, const char* variable, const std::string& path, mode_t mode,
                   const char* allows) {
   if ((mode & (S_IRWXG | S_IRWXO)) == 0) return;

@@ -7,8 +7,8 @@
 
 namespace tutti::security {
 
-// A `Crowd` is a set of strangers of one kind: they come from one address (in IPv6 from one network, which is
-// the first 64 bits), and either all of them are silent, or all of them have begun as ranks do.
+// A `Crowd` is a set of strangers of one kind: they connect from one address (in IPv6, from one network,
+// given by the first 64 bits), and either all of them are silent, or all of them have begun as ranks do.
 struct Crowd {
   std::uint64_t origin = 0;
   bool has_begun = false;
@@ -22,7 +22,7 @@ std::uint64_t origin_of(int socket);
 
 // Finds the stranger to close when there are too many: the oldest of the largest crowd. So a crowd displaces
 // only itself. A rank of another host, which takes some round trips to say who it is, stays. So does a rank
-// of the host that the crowd comes from, unless the crowd begins as ranks do. `oldest_first` is not empty;
+// of the host that the crowd connects from, unless the crowd begins as ranks do. `oldest_first` is not empty;
 // `crowd_of` says to which crowd one of them belongs.
 template <class Strangers, class CrowdOf>
 auto first_to_go(Strangers& oldest_first, CrowdOf crowd_of) {

@@ -16,11 +16,11 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// Returns the HMAC-SHA256 of the parts, one after the other.
+// Returns the HMAC-SHA256 of the concatenated parts.
 Digest hmac(std::span<const std::byte> key, std::initializer_list<std::span<const std::byte>> parts);
 // Compares in a time that does not depend on where the bytes differ.
 bool equal(std::span<const std::byte> a, std::span<const std::byte> b);
-// Overwrites memory in a manner that the compiler cannot optimise away.
+// Overwrites memory. The compiler cannot optimise this away.
 void wipe(std::span<std::byte> bytes);
 inline void wipe(std::span<char> text) { wipe(std::as_writable_bytes(text)); }
 // Returns false if the system has no random numbers.

@@ -40,7 +40,7 @@ enum class Guard::Verdict : std::uint8_t {
   token_needed = 4,   // the connecting side does not expect a guard
   no_guard = 5,       // the connecting side expects a guard, and there is none
   other_version = 6,  // the accepting side uses another version, which is in the notice
-  not_meant = 7,      // the opening is for another rank, or another service
+  not_meant = 7,      // the opening is for another rank or service
   other_mode = 8,     // the accepting side uses another mode, which is in the notice
 };
 
@@ -109,7 +109,7 @@ bool Guard::receive_some(int socket) {
   return error == 0;
 }
 
-// Errors that ask for another attempt (would block) count only when time is up.
+// Errors that only mean that the call must be repeated (EAGAIN) count only when time is up.
 void Guard::fail_system(int error) {
   if (error == EINTR || error == EAGAIN || error == EWOULDBLOCK) {
     if (deadline_.expired()) fail(Code::timeout, "the other side did not answer in time");
@@ -262,14 +262,13 @@ Mode Guard::mode() const {
   return credentials_ == nullptr || on_this_host ? Mode::challenge : credentials_->keys().mode();
 }
 
-// Returns the job, which is empty for a store, since a store may serve many jobs, whose keys differ.
+// Returns the job. It is empty for a store, which may serve many jobs under different keys.
 std::span<const std::byte> Guard::job() const {
   if (parties_.service == Service::store) return {};
   return credentials_->keys().job();
 }
 
-// Returns a proof. Inside of TLS it is valid on that very connection only, since a relay could pass it on
-// otherwise.
+// Returns a proof. Inside TLS it is valid on this connection only, since otherwise a relay could pass it on.
 Digest Guard::proof(std::string_view role) const {
   const std::span<const std::byte> channel = stream_.is_encrypted()
                                                  ? std::span<const std::byte>(stream_.tls()->channel())

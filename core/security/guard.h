@@ -29,11 +29,12 @@ struct Parties {
   std::uint32_t to = nobody;    // the rank that accepts
 };
 
-// A `Guard` authenticates a connection. It lets nothing through before both sides have proved, by a
-// challenge-response over their roles, ranks, job and two fresh nonces, that they have the same token
-// (docs/protocol.md), or before TLS has proved it. It reads only its own messages, which have fixed sizes,
-// and no byte after them. It works on stream and packet sockets, and never blocks. The owner of the socket
-// calls `advance` when there is a connection, when the socket is ready, and when time is up:
+// A `Guard` authenticates a connection. It lets nothing through before both sides have proved that they
+// belong together: by TLS, or by a challenge-response that shows that they have the same token. The
+// challenge-response covers their roles, ranks, job and two fresh nonces (docs/protocol.md). A guard reads
+// only its own messages, which have fixed sizes, and no byte after them. It works on stream and packet
+// sockets, and never blocks. The owner of the socket calls `advance` once it is connected, whenever it is
+// ready, and when time is up:
 //
 //   switch (guard.advance(socket)) {
 //     case Guard::State::reading:     // call again when the socket is readable
@@ -42,8 +43,8 @@ struct Parties {
 //     case Guard::State::failed:      // close it; status() says why
 //   }
 //
-// Without credentials it lets everything pass at once, except that the accepting side tells a peer that
-// expects a guard that there is none. Only one thread at a time may call it.
+// Without credentials it lets everything pass at once. Only a peer that expects a guard is refused: the
+// accepting side answers that there is none. Only one thread at a time may call it.
 class Guard {
  public:
   enum class State { reading, writing, done, failed };
@@ -62,13 +63,13 @@ class Guard {
   // connection ended; `protocol_error`, that the other side speaks another protocol; `mismatch`, that it has
   // another version; and `unreachable`, that the connection was meant for another process.
   const Status& status() const { return status_; }
-  // Returns the kind of a failure on the accepting side, which is equal for all processes that lack the same
-  // thing.
+  // Returns the kind of a failure on the accepting side. All processes that lack the same thing get the same
+  // kind.
   Verdict verdict() const { return verdict_; }
   // Returns whether the other side speaks our protocol but is not of this job, which the log should mention.
   bool is_noteworthy() const { return noteworthy_; }
-  // Returns the rank that connected, which is proved once the guard is done. It is meaningless without
-  // credentials.
+  // Returns the rank that connected, which is proved once the guard is done. Without credentials the number
+  // means nothing.
   std::uint32_t from() const { return parties_.from; }
   bool is_open() const { return credentials_ == nullptr; }
   // Returns, on the accepting side, whether the other side has begun as ranks do: with a first message to
@@ -135,8 +136,8 @@ class Guard {
   std::size_t to_send_ = 0, sent_ = 0;
 };
 
-// Returns the meaning of a guard's notice, which a side that connects without credentials may read in place
-// of an answer. Returns nothing if these are not the first bytes of a notice.
+// Returns what a guard's notice means. A side that connects without credentials may receive one in place of
+// an answer. Returns nothing if these are not the first bytes of a notice.
 std::optional<Status> refusal_by_guard(std::span<const std::byte> answer, const std::string& who);
 
 }  // namespace tutti::security

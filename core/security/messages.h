@@ -26,10 +26,10 @@ inline constexpr std::uint16_t guard_version = 2;
 enum class Mode : std::uint8_t {
   challenge = 1,  // proofs, and no encryption
   tls_token = 2,  // TLS with a key that both sides derive from the token and these messages
-  tls_files = 3,  // TLS with certificates, and inside of it proofs for this connection alone
+  tls_files = 3,  // TLS with certificates, and inside it proofs for this connection alone
 };
 
-// The side that makes a proof.
+// These name the side that makes a proof.
 inline constexpr std::string_view connector = "connector";
 inline constexpr std::string_view acceptor = "acceptor";
 

@@ -8,8 +8,8 @@
 
 namespace tutti::security {
 
-// `Refusals` records a listener's guards that have failed: it writes to the log, without letting strangers
-// fill it, and remembers the last failure that may explain why a rank is missing. Each kind of failure has
+// `Refusals` records the guards of a listener that have failed. It logs them, without letting strangers fill
+// the log, and remembers the last failure that may explain why a rank is missing. Each kind of failure has
 // its own limit of warnings, so that many processes without a token do not hide one with another token. Any
 // thread may call it.
 class Refusals {

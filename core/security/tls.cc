@@ -125,7 +125,8 @@ Tls::State Tls::handshake(int& error) {
   return writes ? State::writing : State::reading;
 }
 
-// TLS lets the accepting side ignore the key that is offered, and then nothing is proved.
+// Checks that the key was used: TLS lets the accepting side ignore an offered key, and then nothing is
+// proved.
 Tls::State Tls::judge(int& error) {
   constexpr std::string_view label = "EXPORTER-Channel-Binding";
   const bool proved = context_.has_certificate() || SSL_session_reused(ssl_) == 1;
@@ -169,7 +170,7 @@ std::size_t Tls::write(std::span<const std::span<const std::byte>> parts, int& e
   std::size_t total = 0, skip = 0;
   error = 0;
   while (!parts.empty() || in_record_ > 0) {
-    // The bytes of a record that was begun are the first bytes of the parts.
+    // If a record has been begun, its bytes are the first bytes of the parts.
     const bool begun = in_record_ > 0;
     std::size_t filled = 0;
     const std::size_t most = begun ? in_record_ : record_bytes;

@@ -22,7 +22,7 @@ class TlsContext {
  public:
   struct Options {
     // These name PEM files: our certificate (with its chain), its key, and the authorities that must have
-    // signed the other side's certificate. If they are empty, each connection has a key.
+    // signed the other side's certificate. If they are empty, each connection uses a key of its own.
     std::string certificate, key, authority;
     // A connection's keys are renewed after this many bytes, since an AES-GCM key must not protect more than
     // some 300 GiB.
@@ -48,8 +48,8 @@ class TlsContext {
 
 // A `Tls` is one encrypted connection over a non-blocking stream socket, which it does not own. It never
 // blocks and never raises SIGPIPE. Only one thread at a time may call it. Errors are errno values: EAGAIN;
-// EPIPE if the other side has closed; EPROTO if the bytes that came are not those that the other side sent;
-// or the socket's.
+// EPIPE if the other side has closed; EPROTO if the received bytes are not those that the other side sent; or
+// those of the socket.
 class Tls {
  public:
   enum class State { reading, writing, done, failed };
@@ -68,12 +68,12 @@ class Tls {
   // Returns the reason why the last call failed.
   const std::string& reason() const { return reason_; }
 
-  // Both return how many bytes they moved, or zero with an error.
+  // `read` and `write` return how many bytes they moved, or zero with an error.
   std::size_t read(std::span<std::byte> place, int& error);
-  // Writes the parts, one after the other. Bytes that it reports as written have left. After EAGAIN the
-  // caller must pass at least the same bytes again.
+  // Writes the parts, one after the other. Bytes that it counts as written have been passed to the kernel.
+  // After EAGAIN the caller must pass at least the same bytes again.
   std::size_t write(std::span<const std::span<const std::byte>> parts, int& error);
-  // Returns whether it holds bytes that it has read from the socket, which will not announce them again.
+  // Returns whether it holds bytes read from the socket, for which poll() will not report it as readable.
   bool has_pending() const;
 
  private:

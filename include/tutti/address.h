@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-// A `SocketAddress` is an IPv4 or IPv6 address with a port, as the socket calls take it.
+// A `SocketAddress` is an IPv4 or IPv6 address with a port, in the form that socket calls take.
 struct TUTTI_API SocketAddress {
   sockaddr_storage storage = {};
   socklen_t length = 0;
@@ -43,7 +43,7 @@ class TUTTI_API Resolution {
   Resolution(std::string host, std::uint16_t port);
   // Returns nothing while the name service has not answered.
   std::optional<Answer> answer() const;
-  // Blocks until there is an answer; `unreachable` if there is none by the deadline.
+  // Blocks until there is an answer. Returns `unreachable` if there is none by the deadline.
   Answer wait(Deadline deadline) const;
 
  private:
@@ -61,11 +61,12 @@ class TUTTI_API Resolution {
 TUTTI_API Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port,
                                                      Deadline deadline);
 
-// Returns the local address that the routing table chooses for packets to `target`; sends none. Returns
-// nothing if there is no route.
+// Returns the local address that the routing table chooses for packets to `target`. It sends no packet.
+// Returns nothing if there is no route.
 TUTTI_API std::optional<SocketAddress> route_source(const SocketAddress& target);
 
-// Returns whether `host` is a literal loopback address, "localhost", or a name under it.
+// Returns whether `host` is a literal loopback address, "localhost", a name that ends in ".localhost", or
+// "ip6-localhost".
 TUTTI_API bool names_loopback(const std::string& host);
 
 // Returns "host:port", with brackets around an IPv6 address.

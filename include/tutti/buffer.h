@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// `DataTypeOf` maps an element type of C++ to its `DataType`; <tutti/float16.h> adds the narrow floats.
+// `DataTypeOf` maps a C++ element type to its `DataType`; <tutti/float16.h> adds the narrow floats.
 template <class T>
 struct DataTypeOf;
 template <>
@@ -66,7 +66,8 @@ struct DataTypeOf<bool> {
   static constexpr DataType value = DataType::boolean;
 };
 
-// An `ElementRange` is a contiguous range of such elements: std::vector, std::array, std::span.
+// An `ElementRange` is a contiguous range of elements that have a `DataType`: std::vector, std::array,
+// std::span.
 template <class R>
 concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && requires {
   DataTypeOf<std::remove_cv_t<std::ranges::range_value_t<R>>>::value;

@@ -1,9 +1,9 @@
-/* This is the C interface: everything of Communicator and Work, for C11 and for languages that call C. It is
- * included as <tutti/c.h>, and needs libtutti but no C++ compiler.
+/* This is the C interface. It offers all of Communicator and Work to C11, and to languages that call C.
+ * Include <tutti/c.h>; it needs libtutti but no C++ compiler.
  *
  * Results. A function that can fail returns a code: TUTTI_OK or a TUTTI_ERROR_*. After an error,
  * tutti_error_message() returns the reason on the same thread, until the next call that fails on that thread.
- * If a function fails, it sets its results (through pointers) to null or zero. A null handle is
+ * A function that fails sets the results that it returns through pointers to null or zero. A null handle is
  * TUTTI_ERROR_INVALID_ARGUMENT; functions that return no code (tutti_comm_rank, ...) must not be given one.
  *
  * Operations. A call issues an operation, which starts at once, and returns a `tutti_work` through its last
@@ -17,9 +17,9 @@
  * memory from tutti_allocate). Input and output must be disjoint or, with TUTTI_IN_PLACE, the same.
  *
  * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means wrong counts, types, roots or overlaps, and
- * TUTTI_ERROR_UNSUPPORTED a reduction that is not defined on the type; such a call counts as no operation. A
- * failed collective, a timeout or a lost peer fails the whole communicator: every pending and later operation
- * ends with that first cause.
+ * TUTTI_ERROR_UNSUPPORTED means a reduction that is not defined on the type; such a call does not count as an
+ * operation. A failed collective, a timeout or a lost peer fails the whole communicator: every pending and
+ * later operation ends with that first cause.
  *
  * Threads. Any thread may call any function, but threads that issue collectives on one communicator must
  * order themselves, since collectives match by order of issue. Free each handle once, when no other thread is
@@ -59,16 +59,16 @@ enum {
   TUTTI_ERROR_INTERNAL = 11
 };
 
-/* Returns a code's name: "timeout", "peer_lost", ...; "ok"; "unknown" for other numbers. Static text. */
+/* Returns a code's name: "ok", "timeout", ..., or "unknown" for other numbers. The text is static. */
 TUTTI_C_API const char* tutti_code_name(int code);
 /* Returns the reason of this thread's last failed call. Never null; valid until its next failed call. */
 TUTTI_C_API const char* tutti_error_message(void);
 /* Returns the world rank that this reason blames, or -1. */
 TUTTI_C_API int tutti_error_peer(void);
-/* Makes `message` (may be null) this thread's last error, and returns `code`: how callbacks report errors. */
+/* Lets callbacks report errors: sets this thread's last error (`message` may be null), returns `code`. */
 TUTTI_C_API int tutti_error_set(int code, const char* message);
 
-/* "0.1.0" */
+/* Returns "0.1.0". */
 TUTTI_C_API const char* tutti_version(void);
 
 /* ---- Types ---- */
@@ -155,15 +155,15 @@ TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm)
 /* Returns the rank and the world size that tutti_init would use, without meeting. `options` may be null. */
 TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* world_size);
 
-/* The result of a store's callback. tutti_bytes_set copies the bytes into it. */
+/* A `tutti_bytes` is the result of a store's callback. tutti_bytes_set copies bytes into it. */
 typedef struct tutti_bytes tutti_bytes;
 TUTTI_C_API int tutti_bytes_set(tutti_bytes* bytes, const void* data, size_t size);
 
-/* A key-value store that all ranks reach, as callbacks of the caller, so that ranks can meet over an existing
- * store. The callbacks correspond to c10d's Store. Keys are text, values are any bytes. Each callback returns
- * TUTTI_OK or a code, preferably through tutti_error_set. A callback that waits does so for at most
- * `timeout_ns`, then returns TUTTI_ERROR_TIMEOUT; with zero or less it does not wait. They are called on the
- * thread that is inside tutti_init_store, and not after it has returned. Only `exists` may be null. */
+/* A `tutti_store` is a key-value store that all ranks reach. The caller supplies it as callbacks, so that
+ * ranks can meet over an existing store. The callbacks correspond to c10d's Store. Keys are text, values are
+ * any bytes. Each callback returns TUTTI_OK or a code, preferably through tutti_error_set. A callback that
+ * waits does so for at most `timeout_ns`, then returns TUTTI_ERROR_TIMEOUT; with zero or less it does not
+ * wait. All of them run only during tutti_init_store, on its thread. Only `exists` may be null. */
 typedef struct tutti_store {
   size_t struct_size;
   void* state; /* passed to each callback */
@@ -175,7 +175,7 @@ typedef struct tutti_store {
   /* Adds to the number that the key holds as decimal text (0 if the key is missing); returns the sum. */
   int (*add)(void* state, const char* key, int64_t delta, int64_t timeout_ns, int64_t* sum);
   /* Sets the key to `desired` if it holds `expected`, or if it is missing and `expected` is empty. Returns
-   * the key's value afterwards; for a missing key that was not set, `expected`. */
+   * the key's value afterwards, or `expected` if the key is still missing. */
   int (*compare_set)(void* state, const char* key, const void* expected, size_t expected_size,
                      const void* desired, size_t desired_size, int64_t timeout_ns, tutti_bytes* value);
   /* Deletes the key; returns whether it existed. */
@@ -187,8 +187,8 @@ typedef struct tutti_store {
   { sizeof(tutti_store), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* Like tutti_init, over a store of the caller. Its keys begin with "tutti/" and TUTTI_JOB_ID. `options` may
- * be null; its url, rank and world_size are ignored. A store serves one such meeting at a time; a program
- * that makes several over one store must give each a prefix. */
+ * be null; its url, rank and world_size are ignored. A store serves one such call at a time. If a program
+ * makes several calls over one store, it must give each a prefix. */
 TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_size,
                                  const tutti_init_options* options, tutti_comm** comm);
 
@@ -203,7 +203,7 @@ TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_size(const tutti_comm* comm);
 /* Returns TUTTI_OK, or the code of the first cause of failure. */
 TUTTI_C_API int tutti_comm_status(const tutti_comm* comm);
-/* Ends all operations, pending and later, with TUTTI_ERROR_ABORTED on all ranks in reach. Returns at once. */
+/* Ends all pending and later operations with TUTTI_ERROR_ABORTED on all reachable ranks. Returns at once. */
 TUTTI_C_API int tutti_comm_abort(tutti_comm* comm, const char* reason);
 /* Writes a rank's name ("rank 3 (host b, pid 4711)") into `text`, cut to `size` bytes with its NUL. Returns
  * the length of the whole name, without the NUL; 0 if there is no such rank. */
@@ -215,10 +215,10 @@ TUTTI_C_API size_t tutti_comm_describe(const tutti_comm* comm, int rank, char* t
  * Connections are shared. Ranks that pass TUTTI_NO_COLOR get null. Collective and blocking. */
 TUTTI_C_API int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
 /* Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
- * it; the old communicator cannot be used afterwards. `completed` (may be null) is the number of its first
- * collectives that every survivor has completed. TUTTI_ERROR_PEER_LOST if at most half of the ranks are left
- * or, if `min_size` is not 0, fewer than that; TUTTI_ERROR_ABORTED if the others continue without this rank;
- * TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
+ * it; the old communicator cannot be used afterwards. `completed` (may be null) receives how many of its
+ * collectives, from the first on, every survivor has completed. Errors: TUTTI_ERROR_PEER_LOST if fewer than
+ * `min_size` ranks are left or, if that is 0, at most half; TUTTI_ERROR_ABORTED if the others continue
+ * without this rank; TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
 TUTTI_C_API int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors,
                                   uint64_t* completed);
 
@@ -226,7 +226,7 @@ typedef struct tutti_statistics {
   size_t struct_size;
   uint64_t operations;            /* collectives and messages of this communicator */
   uint64_t registered_operations; /* those that worked in place on memory from tutti_allocate */
-  uint64_t messages_sent;         /* this and all that follow: of the whole tutti_init */
+  uint64_t messages_sent;         /* from here on: totals of the whole tutti_init */
   uint64_t messages_received;
   uint64_t frames_sent;
   uint64_t bytes_sent;
@@ -243,10 +243,10 @@ TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* 
 TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
 
-/* Returns zeroed, page aligned memory that the ranks share where they can. On one host, collectives with 128
- * KiB or more per rank whose buffers lie in it on all ranks copy nothing in or out (see
- * Communicator::allocate). Other ranks then write into it while the operation runs, and after a failure may
- * finish a piece of 32 KiB. TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host cannot have so much.
+/* Returns zeroed, page-aligned memory, which the ranks share if possible. On one host, collectives copy
+ * nothing in or out if their buffers lie in it on all ranks, with 128 KiB or more per rank (see
+ * Communicator::allocate). Other ranks then write into it during the operation, and after a failure may
+ * finish a piece of 32 KiB. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host lacks memory.
  * Collective and blocking; sizes may differ. */
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
 TUTTI_C_API void* tutti_allocation_data(const tutti_allocation* allocation);
@@ -258,20 +258,20 @@ TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
 
 /* ---- Operations in flight ---- */
 
-/* Blocks until the operation is over, and returns its code. TUTTI_ERROR_INVALID_ARGUMENT inside a
- * tutti_work_then callback. A waiting thread makes progress for all operations of its tutti_init. */
+/* Blocks until the operation is over, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT inside a
+ * tutti_work_then callback). A waiting thread makes progress for all operations of its tutti_init. */
 TUTTI_C_API int tutti_work_wait(tutti_work* work);
-/* Like tutti_work_wait, for at most `timeout_ns`. If the operation still runs then, it continues, `done`
- * becomes 0 and the result is TUTTI_OK. Otherwise `done` becomes 1. */
+/* Like tutti_work_wait, for at most `timeout_ns`. If the operation is still running then, it continues,
+ * `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
 /* Returns 1 when the operation is over, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
 /* Returns TUTTI_OK while the operation runs and after success, else the code of its failure. */
 TUTTI_C_API int tutti_work_status(const tutti_work* work);
 /* Calls `callback` once when the operation is over, on the thread that notices it: a waiting thread, an
- * issuing thread, or the library's own. If the operation is over already, it calls it at once, on this
- * thread. `message` and `peer` are those of tutti_error_message and tutti_error_peer, valid during the
- * callback. A callback must be short and must not wait. It may issue operations and free this work. */
+ * issuing thread, or the library's own. If the operation is over already, tutti_work_then calls it at once,
+ * on this thread. `message` and `peer` are those of tutti_error_message and tutti_error_peer, valid during
+ * the callback. A callback must be short and must not wait. It may issue operations and free this work. */
 typedef void (*tutti_callback)(void* state, int code, const char* message, int peer);
 TUTTI_C_API int tutti_work_then(tutti_work* work, tutti_callback callback, void* state);
 
@@ -295,9 +295,9 @@ TUTTI_C_API void tutti_work_free(tutti_work* work);
 typedef struct tutti_call_options {
   size_t struct_size;
   /* The time limit, counted from the call. When it expires, the operation and its communicator fail with
-   * TUTTI_ERROR_TIMEOUT. 0: TUTTI_TIMEOUT. */
+   * TUTTI_ERROR_TIMEOUT. 0 means TUTTI_TIMEOUT. */
   int64_t timeout_ns;
-  /* The algorithm's name, equal on all ranks (`tutti explain` lists them); null: by estimated cost. */
+  /* The algorithm's name, equal on all ranks (`tutti explain` lists them); null: the cheapest by estimate. */
   const char* algorithm;
 } tutti_call_options;
 #define TUTTI_CALL_OPTIONS_INIT \
@@ -310,7 +310,7 @@ typedef struct tutti_call_options {
 TUTTI_C_API int tutti_all_reduce(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                  tutti_work** work);
-/* Like tutti_all_reduce, on `root` only. Other ranks ignore `out`; in place it is unchanged. */
+/* Like tutti_all_reduce, with the result on `root` only. Others ignore `out`; in place it is unchanged. */
 TUTTI_C_API int tutti_reduce(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, int root, const tutti_call_options* options, tutti_work** work);
 /* Copies the root's `count` elements to all ranks. */
@@ -324,8 +324,8 @@ TUTTI_C_API int tutti_all_gather(tutti_comm* comm, const void* in, void* out, si
 TUTTI_C_API int tutti_all_gather_v(tutti_comm* comm, const void* in, void* out, const uint64_t* counts,
                                    tutti_data_type type, const tutti_call_options* options,
                                    tutti_work** work);
-/* Reduces, then gives block r, of `count` elements, to rank r; `in` holds size * count. In place: `out` holds
- * as many, the result replaces the rank's own block, and the others are undefined afterwards. */
+/* Reduces, then gives block r, of `count` elements, to rank r; `in` holds size * count. In place, `out` holds
+ * size * count too; the result replaces the rank's own block, and the others become undefined. */
 TUTTI_C_API int tutti_reduce_scatter(tutti_comm* comm, const void* in, void* out, size_t count,
                                      tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                      tutti_work** work);
@@ -389,7 +389,7 @@ typedef struct tutti_transfer {
   uint64_t tag;
   int peer;
 } tutti_transfer;
-/* Starts all transfers together. It is over when all are, and fails if one fails. The array is copied. */
+/* Copies the array and starts all transfers. The operation is over when all are, and fails if one fails. */
 TUTTI_C_API int tutti_batch(tutti_comm* comm, const tutti_transfer* transfers, size_t count,
                             const tutti_call_options* options, tutti_work** work);
 

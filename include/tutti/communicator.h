@@ -17,8 +17,8 @@
 #include <tutti/types.h>
 #include <tutti/work.h>
 
-// A `Communicator` is a group of ranks that compute together: it issues their collectives and messages.
-// Algorithms name their sources where they are written (collectives/schedule/algorithms/).
+// A `Communicator` is a group of ranks that compute together: it issues their collectives and messages. The
+// files in collectives/schedule/algorithms/ name the source of each algorithm.
 namespace tutti {
 
 class Group;
@@ -63,7 +63,8 @@ class TUTTI_API Allocation {
   Allocation& operator=(Allocation&& other) noexcept;
   ~Allocation();
 
-  // Return the address, page aligned, and the size in bytes; null and 0 if it is empty or was moved from.
+  // Return the address, page aligned, and the size in bytes; null and 0 if the `Allocation` is empty or was
+  // moved from.
   void* data() const;
   std::size_t bytes() const;
   // Returns the memory as elements of type T; remaining bytes at the end are left out.
@@ -85,16 +86,16 @@ class TUTTI_API Allocation {
 // A `Communicator` is a group of ranks that compute together.
 //
 // Every rank calls the same collectives in the same order with the same count, type, operation and root. If
-// calls differ, all ranks get `mismatch`, with both calls in words. Operations start at once and run
-// concurrently; each returns a `Work`. Counts are in elements, and may be zero.
+// calls differ, all ranks get `mismatch`, whose message describes both calls. Operations start at once and
+// run concurrently; each returns a `Work`. Counts are in elements, and may be zero.
 //
 // Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
-// operation is over. After that the library does not touch them, even if the operation failed (one
-// exception: memory from `allocate`). Input and output must be disjoint or the same memory (in place); an
-// input or output that is one rank's block is in place at that rank's own block of the other buffer.
+// operation is over. After that the library does not touch them, even if the operation failed (one exception:
+// memory from `allocate`). Input and output must be disjoint or the same memory (in place); if one of them is
+// a single rank's block, in place means that rank's own block of the other buffer.
 //
 // Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots or
-// overlaps, and `unsupported` a reduction that is not defined on the type; such a call counts as no
+// overlaps, and `unsupported` a reduction that is not defined on the type; such a call does not count as an
 // operation. A failed collective, a timeout or a lost peer fails the whole communicator: every pending and
 // later operation ends with that first cause. `split`, `allocate` and `shrink` block, and throw `Error`.
 //
@@ -108,8 +109,8 @@ class TUTTI_API Communicator {
   Communicator() = default;
   Communicator(Communicator&&) noexcept = default;
   Communicator& operator=(Communicator&&) noexcept = default;
-  // Ends operations still in flight with `aborted`, and takes two seconds at most. Inside a `then` callback
-  // they end soon after the callback.
+  // Ends operations still in flight with `aborted`, and takes two seconds at most. If it runs inside a `then`
+  // callback, they end soon after the callback.
   ~Communicator();
 
   // Return this rank's number, from 0, and the number of ranks.
@@ -127,7 +128,7 @@ class TUTTI_API Communicator {
   Work reduce(const Buffer& in_out, const ReduceOp& op, int root, const CallOptions& options = {});
   Work reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, int root,
               const CallOptions& options = {});
-  // Copies the root's buffer to all ranks; equal counts.
+  // Copies the root's buffer to all ranks. All counts are equal.
   Work broadcast(const Buffer& in_out, int root, const CallOptions& options = {});
   // Concatenates the inputs in rank order on all ranks; out.count = size * in.count. In place: a rank's own
   // block of `in_out` holds its input.
@@ -191,14 +192,14 @@ class TUTTI_API Communicator {
 
   // Returns memory that is registered with the transports between the ranks, zeroed and page aligned.
   //
-  // On one host, collectives of this communicator whose buffers lie in such memory on all ranks copy nothing
-  // in or out, if each rank's share is 128 KiB or more: all_reduce, reduce, broadcast, all_gather,
-  // reduce_scatter, gather and scatter (not averages in all_reduce and reduce, and not scaled sums). Other
-  // ranks then write into the memory while the operation runs, and after a failure may finish a piece of 32
-  // KiB. Any part of the memory may be a buffer of any operation.
+  // On one host, these collectives of this communicator copy nothing in or out if their buffers lie in such
+  // memory on all ranks and each rank's share is 128 KiB or more: all_reduce, reduce, broadcast, all_gather,
+  // reduce_scatter, gather and scatter. Averages in all_reduce and reduce, and scaled sums, always copy.
+  // Other ranks then write into the memory while the operation runs. After a failure they may still finish a
+  // piece of 32 KiB. Any part of the memory may be a buffer of any operation.
   //
   // The call is collective and blocks; sizes may differ. It throws `Error`: resource_exhausted on all ranks
-  // if a host cannot have so much memory.
+  // if a host does not have enough memory.
   Allocation allocate(std::size_t bytes);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can
@@ -208,9 +209,9 @@ class TUTTI_API Communicator {
   Status status() const;
   // Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
   // it, and gets the same one. The old communicator cannot be used afterwards: it fails now, if it has not
-  // yet. The call blocks. It throws `Error`: peer_lost if at most half of the ranks are left, or, if
-  // `min_size` is given, fewer than that; aborted if the others continue without this rank; timeout if a
-  // survivor does not call it within TUTTI_TIMEOUT.
+  // yet. The call blocks. It throws `Error`: peer_lost if fewer than `min_size` ranks are left or, if that is
+  // 0, at most half; aborted if the others continue without this rank; timeout if a survivor does not call it
+  // within TUTTI_TIMEOUT.
   Shrunk shrink(int min_size = 0);
 
   // Returns a rank's name for messages: "rank 3 (host b, pid 4711)".
@@ -219,7 +220,7 @@ class TUTTI_API Communicator {
   struct Statistics {
     std::uint64_t operations = 0;             // collectives and messages of this communicator
     std::uint64_t registered_operations = 0;  // those that worked in place on memory from `allocate`
-    std::uint64_t messages_sent = 0;          // this and all that follow: of the whole `init`
+    std::uint64_t messages_sent = 0;          // from here on: totals of the whole `init`
     std::uint64_t messages_received = 0;
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;

@@ -19,9 +19,9 @@
 
 namespace tutti {
 
-// A `Config` holds every setting that a `TUTTI_*` variable can make, with its type. `variables()` returns the
-// table of names, defaults and meanings; the members start with that table's defaults. Different threads may
-// use different objects.
+// A `Config` holds the values of all `TUTTI_*` variables, each with its type. `variables()` returns the table
+// of names, defaults and meanings; the members start with that table's defaults. Different threads may use
+// different objects.
 struct TUTTI_API Config {
   std::optional<int> rank;
   std::optional<int> world_size;
@@ -110,7 +110,7 @@ struct TUTTI_API Config {
 
 // Returns the table as text for a terminal, with the values of `config` and their origins.
 TUTTI_API std::string describe(const Config& config);
-// Returns the table as Markdown, with defaults: docs/variables.md.
+// Returns the table as Markdown, with defaults. This is docs/variables.md.
 TUTTI_API std::string variables_markdown();
 
 }  // namespace tutti

@@ -45,8 +45,8 @@ struct FloatFormat {
       const U size = value ^ sign;
       U result = (size - rebias + ((1u << (shift - 1)) - 1u) + odd) >> shift;
       if constexpr (Exponent < 8) {
-        // For values below the smallest normal number, `magic` is a power of two whose last place is that of
-        // the narrow format, so adding it makes the hardware round there.
+        // For values below the smallest normal number, `magic` is a power of two whose lowest bit has the
+        // weight of the narrow format's lowest bit, so adding it makes the hardware round there.
         const F sum = __builtin_bit_cast(F, size) + __builtin_bit_cast(float, magic);
         result = (I)size < (I)(U{} + smallest_normal) ? __builtin_bit_cast(U, sum) - magic : result;
         const U limit = U{} + largest;
@@ -95,12 +95,12 @@ struct FloatFormat {
   static constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(128 - bias) << 23;
   static constexpr std::uint32_t magic = static_cast<std::uint32_t>(151 - bias - Mantissa) << 23;
   static constexpr std::uint32_t mantissa_mask = (1u << Mantissa) - 1;
-  // The pattern of infinity, or of NaN where there is no infinity.
+  // `largest` is the pattern of infinity, or of NaN in a format without infinity.
   static constexpr std::uint32_t largest =
       Infinity ? ((1u << Exponent) - 1u) << Mantissa : (1u << (Exponent + Mantissa)) - 1u;
 };
 
-// A `NarrowFloat` stores one number of such a format. It converts to float for computing.
+// A `NarrowFloat` stores one number of a `FloatFormat`. It converts to float for computing.
 template <class Format>
 class NarrowFloat {
  public:
@@ -125,7 +125,8 @@ class NarrowFloat {
 
 using Float16Format = FloatFormat<5, 10, true>;
 using BFloat16Format = FloatFormat<8, 7, true>;
-// The OCP 8-bit formats. e4m3 is the one called "fn": no infinities, largest 448; larger values become NaN.
+// These are the OCP 8-bit formats. e4m3 is the variant called "fn": it has no infinities, its largest value
+// is 448, and larger values become NaN.
 using Float8E4M3Format = FloatFormat<4, 3, false>;
 using Float8E5M2Format = FloatFormat<5, 2, true>;
 

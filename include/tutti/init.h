@@ -30,22 +30,22 @@ struct InitOptions {
   // TUTTI_TRANSPORTS applies, and without that all that work.
   std::vector<std::string> transports = {};
   // `init` calls this several times a second while the ranks meet, on its own thread. Once it returns true,
-  // `init` ends with `aborted`, here and on the other ranks, naming this rank. This also ends a request to a
-  // store or a name service that does not answer, but a request to a store of the caller's own is not
-  // interrupted.
+  // `init` fails with `aborted`, here and on the other ranks, in an error that names this rank. This also
+  // ends a request to a store or a name service that does not answer, but a request to a store of the
+  // caller's own is not interrupted.
   std::function<bool()> interrupted = {};
 };
 
 // Meets the other ranks and returns the communicator of all of them. It blocks until every rank has arrived,
-// and throws `Error`: timeout names the ranks that have not arrived; peer_lost a rank that died meanwhile;
-// mismatch contradictions between ranks; unauthenticated another token; unreachable an address that cannot be
-// connected to; invalid_argument wrong options or variables. Without a launcher, URL or variables this is a
-// world of one rank. Any thread may call it.
+// and throws `Error` with one of these codes: timeout (the message names the ranks that have not arrived),
+// peer_lost (a rank died meanwhile), mismatch (the ranks contradict each other), unauthenticated (a rank has
+// another token), unreachable (an address cannot be connected to), or invalid_argument (wrong options or
+// variables). Without a launcher, URL or variables this is a world of one rank. Any thread may call it.
 TUTTI_API Communicator init(const InitOptions& options = {});
 TUTTI_API Communicator init(std::string_view url);
 
-// Does the same over an existing store of the caller, under keys of its own. `options.url`, `rank` and
-// `world_size` are ignored.
+// Does the same over an existing store of the caller. Its keys begin with "tutti/" and TUTTI_JOB_ID.
+// `options.url`, `rank` and `world_size` are ignored.
 TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_size,
                             const InitOptions& options = {});
 

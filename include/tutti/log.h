@@ -8,10 +8,11 @@
 
 #include <tutti/status.h>
 
-// The library's log: lines like "2025-01-31T12:00:00.123456 warn [tutti 3/8 node7:4711] text". They go to
-// stderr, or are appended to a file, whole lines at a time. Any thread may call these functions at any time,
-// also while the process exits. They never throw, end the process or install a handler. The shared library
-// does not export them: programs set the log by TUTTI_LOG_LEVEL and TUTTI_LOG_FILE.
+// These functions write the library's log. Its lines look like "2025-01-31T12:00:00.123456 warn [tutti 3/8
+// node7:4711] text". They go to stderr, or are appended to a file, whole lines at a time. Any thread may call
+// these functions at any time, even while the process exits. They never throw, end the process or install a
+// handler. The shared library does not export them: programs configure the log with TUTTI_LOG_LEVEL and
+// TUTTI_LOG_FILE.
 namespace tutti::log {
 
 enum class Level : std::uint8_t { off, error, warn, info, debug, trace };

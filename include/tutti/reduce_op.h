@@ -20,8 +20,8 @@ namespace tutti {
 //
 // On `boolean`: sum and max are OR, product and min are AND, and the bit operations are logical. `avg`
 // divides the sum by the number of ranks (integers: towards zero). `supports` returns whether an operation is
-// defined on a type; if it is not, the call is `unsupported`. 16- and 8-bit floats are computed in float32
-// and rounded once per combination.
+// defined on a type; if it is not, the call fails with `unsupported`. 16- and 8-bit floats are computed in
+// float32 and rounded once per combination.
 class TUTTI_API ReduceOp {
  public:
   enum class Kind : std::uint8_t {
@@ -54,10 +54,10 @@ class TUTTI_API ReduceOp {
   // Multiplies each rank's input by that rank's factor, and adds the products. Integer products are truncated
   // towards zero and clamped to the type's range.
   static ReduceOp premultiplied_sum(double factor);
-  // Makes an operation of a function. Every rank must pass the same function under the same name. It must be
-  // associative; a function that is not commutative is applied in rank order. Such a collective takes one
-  // more round of small messages: it is over once all ranks have combined their elements. `state` must live
-  // until all operations that use it are over.
+  // Makes an operation from a function. Every rank must pass the same function under the same name. It must
+  // be associative; a function that is not commutative is applied in rank order. A collective with such an
+  // operation takes one more round of small messages: it is over once all ranks have combined their elements.
+  // `state` must live until all operations that use it are over.
   static ReduceOp user(std::string name, Function function, bool commutative, void* state = nullptr);
 
   Kind kind() const { return kind_; }
@@ -81,7 +81,8 @@ class TUTTI_API ReduceOp {
 };
 
 TUTTI_API std::string_view to_string(ReduceOp::Kind kind);
-// Returns the built-in operation without parameters of that name, or nothing if there is none.
+// Returns the built-in operation of that name, or nothing if there is none. Operations with a parameter are
+// not found.
 TUTTI_API std::optional<ReduceOp> parse_reduce_op(std::string_view name);
 
 }  // namespace tutti

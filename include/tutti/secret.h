@@ -23,9 +23,9 @@ class TUTTI_API Secret {
   }
   ~Secret();
 
-  // Returns the parts, one after the other.
+  // Returns the concatenated parts.
   static Secret joined(std::initializer_list<std::string_view> parts);
-  // Replaces the text by the bytes that can be read from `descriptor`, at most `most`. Returns 0 or an errno.
+  // Replaces the text with the bytes that `descriptor` yields, at most `most`. Returns 0 or an errno value.
   int read_from(int descriptor, std::size_t most);
 
   bool empty() const { return bytes_.empty(); }

@@ -17,14 +17,14 @@ enum class Code : std::uint8_t {
   timeout,             // a time limit has expired
   peer_lost,           // a rank has died, or cannot be reached any more
   aborted,             // a rank has called `abort`, has left, or has failed
-  mismatch,            // ranks have called different things, or a message does not fit its receive
+  mismatch,            // ranks have made different calls, or a message does not fit its receive
   unauthenticated,     // a process could not prove that it belongs to the job
   unreachable,         // a name or an address cannot be resolved or connected to
   invalid_argument,    // the caller's mistake
   unsupported,         // not defined or not possible for these arguments, or in this process
   resource_exhausted,  // no memory, descriptors, ports or disk space
   protocol_error,      // a peer has sent bytes that break the protocol
-  internal,            // a bug in tutti, or an unexpected error of the system
+  internal,            // a bug in tutti, or an unexpected system error
 };
 
 // Returns the name, as in the list above.
@@ -39,7 +39,7 @@ class [[nodiscard]] TUTTI_API Status {
  public:
   // Makes `ok`.
   Status() = default;
-  // `peer` is the world rank to blame, or -1 if no rank or this one is.
+  // `peer` is the world rank to blame, or -1 if no other rank is to blame.
   Status(Code code, std::string message, int peer = -1);
 
   bool ok() const { return detail_ == nullptr; }

@@ -20,7 +20,7 @@ inline constexpr std::size_t max_store_value_bytes = std::size_t{8} << 20;
 // connected. It never carries the program's data.
 //
 // Any thread may call it. A call that waits for a key waits until its deadline, and then fails with
-// `timeout`, which names missing keys. A deadline that is already over makes the call a poll, which still
+// `timeout`, which names missing keys. A deadline that has already expired makes the call a poll, which still
 // succeeds if all keys exist. `peer_lost` means that the store is gone; the call may or may not have taken
 // effect. `invalid_argument` means a key or value over the limits above, or an empty key.
 //
@@ -42,11 +42,11 @@ class TUTTI_API Store {
   virtual Status wait(std::span<const std::string> keys, Deadline deadline) = 0;
 
   // Adds to the number that the key holds as decimal text (a missing key counts as 0) and returns the sum.
-  // `invalid_argument` if the key holds something else or the sum leaves 64 bits.
+  // Fails with `invalid_argument` if the key holds something else or the sum does not fit into 64 bits.
   virtual Result<std::int64_t> add(std::string_view key, std::int64_t delta, Deadline deadline) = 0;
 
   // Sets the key to `desired` if it holds `expected`, or if it is missing and `expected` is empty. Returns
-  // the key's value afterwards; for a missing key that was not set, `expected`.
+  // the key's value afterwards, or `expected` if the key is still missing.
   virtual Result<std::string> compare_set(std::string_view key, std::string_view expected,
                                           std::string_view desired, Deadline deadline) = 0;
 
@@ -60,11 +60,11 @@ class TUTTI_API Store {
   // the last connection that holds them ends, so a client that dies leaves nothing behind. Each connection
   // has at most one prefix. Stores that do not track connections ignore this.
   virtual Status hold(std::string_view prefix, Deadline deadline);
-  // This connection no longer holds its prefix, as if the connection had ended.
+  // Gives up the prefix of this connection, as if the connection had ended.
   virtual Status release(Deadline deadline);
 
-  // Sets the will of this connection: when the connection ends, the store sets each of the keys that does not
-  // exist then to `value`. A later will replaces it, and one without keys cancels it. Stores that do not
+  // Sets the will of this connection: when the connection ends, the store gives `value` to those of the keys
+  // that do not exist then. A later will replaces it, and one without keys cancels it. Stores that do not
   // track connections ignore this.
   virtual Status set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline);
 
@@ -77,7 +77,7 @@ class TUTTI_API Store {
 TUTTI_API Status check_store_key(std::string_view key);
 TUTTI_API Status check_store_value(std::string_view key, std::string_view value);
 
-// Returns the `timeout` of a wait, which names the first few of the missing keys.
+// Returns the `timeout` error of a wait; its message names the first few missing keys.
 TUTTI_API Status missing_keys(std::span<const std::string> missing);
 
 }  // namespace tutti

@@ -17,7 +17,7 @@ namespace tutti::tcp {
 struct StoreServerOptions {
   // Literal addresses of this host to listen on; an empty text means all addresses, IPv4 and IPv6.
   std::vector<std::string> addresses = {"127.0.0.1"};
-  // 0: any free port. With `last_port`, the first free one of port..last_port.
+  // 0 means any free port. With `last_port`, the server takes the first free port of port..last_port.
   std::uint16_t port = 0;
   std::uint16_t last_port = 0;
 
@@ -28,15 +28,15 @@ struct StoreServerOptions {
   // The largest number of strangers: connections that have not made a valid request. If there are more, the
   // server closes the oldest one from the address with the most strangers. Strangers get at most a quarter of
   // the descriptors that this process may open. When all connections together use three quarters of these
-  // descriptors, the server closes strangers, and clients that hold no keys and have been idle for a second,
-  // for new connections: the rest is for ranks.
+  // descriptors, the server makes room for new ones: it closes strangers, and clients that hold no keys and
+  // have been idle for a second. The last quarter is for ranks.
   std::size_t max_strangers = 512;
-  // Whether ranks hold their keys here (`Store::hold`), as they do at a store that outlives them. Then the
+  // Set if ranks hold their keys here (`Store::hold`), as they do at a store that outlives them. Then the
   // server also closes clients that wait for a key and hold none, if nothing else makes room.
   bool ranks_hold = false;
   std::size_t max_bytes = std::size_t{1} << 30;  // of keys and values
   // Limits the bytes of requests and responses in progress, and of the keys that requests wait for. Small
-  // requests are accepted beyond it.
+  // requests are accepted even beyond it.
   std::size_t max_buffered_bytes = std::size_t{1} << 29;
   // `greeting_timeout` limits a stranger's greeting and first request. `frame_timeout` limits the wait for
   // the next part of a request that a client has begun, or for the client to read the next part of a

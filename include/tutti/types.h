@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// The largest world size. It is small enough that tables of ranks fit into memory, and that a typing error in
-// a world size is noticed.
+// `max_ranks` is the largest world size. It is small enough for tables of ranks to fit into memory, and for a
+// mistyped world size to be noticed.
 inline constexpr int max_ranks = 1 << 20;
 
 // A `DataType` is the type of a buffer's elements; `boolean` is one byte, and any value but 0 is true.
@@ -31,7 +31,7 @@ enum class DataType : std::uint8_t {
 };
 inline constexpr int data_type_count = 13;
 
-// Bytes of one element: 1, 2, 4 or 8.
+// Returns the bytes of one element: 1, 2, 4 or 8.
 constexpr std::size_t size_of(DataType type) {
   switch (type) {
     case DataType::int8:

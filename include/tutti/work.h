@@ -37,9 +37,9 @@ class TUTTI_API Work {
   bool done() const;
   // Returns `ok` while the operation runs and after success, else the failure.
   Status status() const;
-  // Calls `callback` once when the operation is over, on the thread that notices it; at once, on this thread,
-  // if it is over already. A callback must be short and must not wait; it may issue operations. An exception
-  // from a callback is logged as an error and dropped.
+  // Calls `callback` once when the operation is over, on the thread that notices it. If the operation is over
+  // already, `then` calls it at once, on this thread. A callback must be short and must not wait; it may
+  // issue operations. An exception from a callback is logged as an error and dropped.
   void then(std::function<void(const Status&)> callback);
 
   // `Received` describes the message of a successful `recv`: `source` is a rank of the communicator.
@@ -48,7 +48,7 @@ class TUTTI_API Work {
     std::uint64_t tag = 0;
     std::uint64_t bytes = 0;
   };
-  // Returns the defaults if the operation was no `recv`, still runs or has failed.
+  // Returns the defaults if the operation is not a `recv`, is still running or has failed.
   Received received() const;
 
  private:
