@@ -38,7 +38,7 @@ TEST(Interfaces, FilterByPrefix) {
   EXPECT_EQ(filtered("ib"), "ib0 ib1");
   EXPECT_EQ(filtered("eth1, ib"), "eth1 ib0 ib1");
   EXPECT_EQ(filtered("lo"), "lo");
-  EXPECT_EQ(filtered("docker"), "docker0");  // asked for
+  EXPECT_EQ(filtered("docker"), "docker0");  // named explicitly
 }
 
 TEST(Interfaces, FilterExactAndExcluding) {
