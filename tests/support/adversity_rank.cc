@@ -1,4 +1,4 @@
-// A program for the ranks of a test in a difficult environment: `adversity_rank MODE...`.
+// This is a program for the ranks of a test in a difficult environment: `adversity_rank MODE...`.
 //   alarms SECONDS      a timer interrupts all system calls every millisecond, from before `init` on
 //   workers             forks children while threads are at work; the children end in different ways
 //   clock STOP_FILE     computes until rank 0 sees the file; says "jump N" when the wall clock has jumped

@@ -1,5 +1,5 @@
-// A program for the ranks of a test: gets stuck or fails, as its argument demands. A rank that is stuck says
-// so, and stays until it is killed.
+// This is a program for the ranks of a test. It gets stuck or fails, as its argument demands. A stuck rank
+// says so, and stays until it is killed.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

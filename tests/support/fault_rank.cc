@@ -1,4 +1,4 @@
-// A program for the ranks of a test in which something goes wrong: `fault_rank [shrink LEFT LEAST] MODE...`.
+// This is a program for ranks of a test in which something fails: `fault_rank [shrink LEFT LEAST] MODE...`.
 //   loop KIND COUNT   one collective after the other until one fails
 //   idle              makes no calls, and reads the communicator's status until that is not ok
 //   split KIND COUNT  as `loop`, on communicators that each have half of the ranks

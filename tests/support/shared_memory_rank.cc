@@ -1,5 +1,5 @@
-// A program for the ranks of a test: `shared_memory_rank URL MODE`. Prints "ready" when all ranks have met
-// and every pair has exchanged a message. Then the mode decides:
+// This is a program for the ranks of a test: `shared_memory_rank URL MODE`. It prints "ready" when all ranks
+// have met and every pair has exchanged a message. Then the mode decides:
 //   end      leaves;
 //   free     allocates memory, releases it, and leaves once it is no longer mapped;
 //   recv     waits for a message from the last rank that is never sent;

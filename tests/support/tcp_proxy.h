@@ -11,8 +11,8 @@
 
 namespace tutti::test {
 
-// `Weather` is the changes that a proxy makes to the bytes that pass, in either direction. They may be set at
-// any time.
+// `Weather` says what a proxy does to the bytes that pass, in either direction. It may be changed at any
+// time.
 struct Weather {
   std::atomic<int> delay_us{0};   // for every piece
   std::atomic<int> jitter_us{0};  // at most this much more

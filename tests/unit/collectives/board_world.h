@@ -52,7 +52,7 @@ class BoardWorld {
   Operation& issue(int rank, CollectiveKind kind, std::uint64_t count, int root = 0, bool votes = false);
   // Runs the ranks until none can make progress.
   void settle();
-  // The expected result of the operation.
+  // Returns the expected result of the operation.
   static std::vector<std::int32_t> expected(CollectiveKind kind, int rank, int size, std::uint64_t count,
                                             int root);
 

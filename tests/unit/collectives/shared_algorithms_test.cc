@@ -107,8 +107,8 @@ TEST(ProveRegistered, EveryKind) {
   int proved = 0;
   for (const Algorithm& algorithm : algorithms()) {
     for (const int size : {2, 3, 4, 5, 7, 8, 13, 16, 33}) {
-      // Elements are so large that a few of them make a piece, and a few pieces the 128 KiB that justify a
-      // vote.
+      // Elements are so large that a few of them make a piece, and a few pieces make the 128 KiB that justify
+      // a vote.
       Problem problem = shape(algorithm, size, 8 * 1024, 0);
       problem.registered = true;
       const auto p = static_cast<std::uint64_t>(size);

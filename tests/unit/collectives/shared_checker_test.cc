@@ -243,8 +243,8 @@ TEST(SharedChecker, FindsABarrierThatLetsGoEarly) {
   for (std::size_t n = 0; n < 2; ++n) {
     auto broken = right;
     ASSERT_TRUE(remove(broken[1], StepKind::await, n));
-    // The checker accepts that a rank hears of another one through a third. Hearing of it does not replace an
-    // await.
+    // A rank may hear of another one through a third. That does not replace an await, but the rank has then
+    // heard of the other one.
     EXPECT_THAT(check_shared_schedules(broken, test, false, 1), HasSubstr("without having heard"));
   }
 }

@@ -191,7 +191,7 @@ TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   EXPECT_EQ(second.told, 1);
 }
 
-// Two roots wait for no rank. Their calls are compared, at the latest before a slot is used again.
+// Two roots wait for no rank. Their calls are compared before a slot is used again, or earlier.
 TEST(SharedExecutor, TwoRootsAreAMismatch) {
   BoardWorld world(2);
   const auto& zero = world.issue(0, Kind::broadcast, 5, 0);
@@ -206,7 +206,7 @@ TEST(SharedExecutor, TwoRootsAreAMismatch) {
   EXPECT_EQ(one.status.peer(), 0);
 }
 
-// Repeated calls are compared a few at a time, or when there is nothing else to do.
+// Repeated calls are compared a few at a time, and when there is nothing else to do.
 TEST(SharedExecutor, RepeatedCallsAreComparedLater) {
   BoardWorld world(2);
   for (int i = 0; i < 3; ++i) world.issue(0, Kind::broadcast, 5, 0);

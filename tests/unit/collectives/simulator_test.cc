@@ -72,7 +72,7 @@ TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
         if (!algorithm.applies(p) || algorithm.kind == CollectiveKind::all_to_all_v) continue;
         const bool counted =
             algorithm.kind == CollectiveKind::gather_v || algorithm.kind == CollectiveKind::scatter_v;
-        if (counted) continue;  // has only one algorithm to choose, so its costs are not estimated
+        if (counted) continue;  // costs are not estimated: there is nothing to choose
         const std::vector<std::uint64_t> counts(static_cast<std::size_t>(size), count);
         p.input_counts = p.output_counts = counts;
         std::vector<Tuning> tunings = {{2, 0, 8}};
@@ -164,7 +164,7 @@ TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
   }
 }
 
-// docs/scaling.md shows these closed forms where simulation is too slow.
+// docs/scaling.md shows these closed forms for sizes that are too slow to simulate.
 TEST(Simulator, ClosedFormsOfHundredsOfRanksAreWithinAFactorOfTwo) {
   constexpr double factor = 2.0;
   const Selector selector = Selector::create(CostModel{}, "").take();

@@ -102,7 +102,7 @@ TEST(Config, StartsWithTheDefaultsOfTheTable) {
   EXPECT_EQ(config.shm_window, 1u << 20);
   EXPECT_EQ(config.shm_ring, 128u << 10);
   EXPECT_EQ(config.log_level, log::Level::warn);
-  // Every default is a value that its own parser accepts, and prints again as the table has it.
+  // Every default is a value that its own parser accepts, and prints as it stands in the table.
   for (const Config::Setting& setting : config.settings()) {
     EXPECT_EQ(setting.value, setting.variable->default_value) << setting.variable->name;
     EXPECT_FALSE(setting.from_environment);

@@ -25,7 +25,7 @@ using Bytes = std::vector<unsigned char>;
 
 constexpr std::array<Kind, 8> built_in = {Kind::sum, Kind::product, Kind::min,    Kind::max,
                                           Kind::avg, Kind::bit_and, Kind::bit_or, Kind::bit_xor};
-// These counts are below, at and above the lengths of vectors.
+// These counts are below, at and above the lengths of SIMD vectors.
 constexpr std::array<std::size_t, 16> counts = {0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 63, 65, 127, 1000};
 
 // Returns bit patterns that are special in some format, mixed with random ones.

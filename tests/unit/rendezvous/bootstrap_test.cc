@@ -368,7 +368,7 @@ TEST(Join, WhoIsInterruptedLooksForNobody) {
   }
 }
 
-// All ranks have already met. This rank would try again until there is another meeting.
+// All ranks have already met. Without the interruption, this rank would try again until they meet again.
 TEST(Join, WhoIsInterruptedDoesNotTryAgain) {
   const StoreLocation store = tcp_at("127.0.0.1", free_port());
   const std::vector<Outcome> met = join_all(2, store);

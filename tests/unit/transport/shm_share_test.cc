@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A `Group` is the requests of all ranks of a world for the same segment.
+// A `Group` has the requests of all ranks of a world for the same segment.
 struct Group {
   std::deque<Wish> wishes;
 

@@ -32,7 +32,7 @@ inline std::unique_ptr<Node> make_node(int rank, std::vector<PeerInfo> peers,
   return std::make_unique<Node>(std::move(options), true);
 }
 
-// A `World` is ranks with a shm transport in this process.
+// A `World` has ranks with a shm transport in this process.
 struct World {
   std::vector<PeerInfo> peers;
   std::vector<std::unique_ptr<Node>> nodes;

@@ -236,7 +236,7 @@ class PipeChannel final : public StreamChannel {
   std::vector<std::byte> stash_;
 };
 
-// A `StreamPair` is two ranks with a pipe between them.
+// A `StreamPair` has two ranks with a pipe between them.
 struct StreamPair {
   explicit StreamPair(const MessageLimits& limits = {})
       : a(std::make_unique<PipeChannel>(1, owner_a, limits)),
