@@ -1,18 +1,18 @@
 # tutti_test(NAME SOURCES ... LIBS ... [LABELS ...] [TIMEOUT s] [ARGS ...] [SERIAL] [WAITS])
 #
-# A GoogleTest program build/<preset>/bin/tests/NAME with one ctest entry per test suite, `NAME.Suite`: finer would
-# cost a process per test, coarser would leave cores idle and hide which part failed. Labels: the area's folder
-# (unit, conformance, ...) and LABELS; "sanitize" means that CI runs it under the sanitizers too. TIMEOUT is for one
-# suite, and for what hangs: far above what a slow machine takes. SERIAL suites run with nothing beside them. Suites
-# that wait for most of their time (WAITS) take a quarter of a core. A suite in which every test skipped counts as
-# skipped. Sources may use TUTTI_BIN_DIR (where `tutti` and the examples are)
-# and TUTTI_SOURCE_DIR.
+# Adds the GoogleTest program build/<preset>/bin/tests/NAME and one ctest entry for each of its suites, `NAME.Suite`. An
+# entry per test would cost a process per test; one per program would leave cores idle and hide which part failed.
+# Labels: the area's folder (unit, conformance, ...) and LABELS; CI also runs tests labelled "sanitize" under the
+# sanitizers. TIMEOUT applies to one suite. It is there for suites that hang, so it is far longer than a slow machine
+# needs. No other test runs beside a SERIAL suite. A suite that waits most of the time (WAITS) takes a quarter of a
+# core. A suite in which every test is skipped counts as skipped. Sources may use TUTTI_BIN_DIR (where `tutti` and the
+# examples are) and TUTTI_SOURCE_DIR.
 set(TUTTI_TEST_DISCOVER ${CMAKE_CURRENT_LIST_DIR}/discover.cmake)
 set(TUTTI_TEST_SKIP_CODE 77)
-# `./dev test` counts quarters of a core: what keeps one busy is four PROCESSORS for ctest.
+# `./dev test` counts quarters of a core, so a test that keeps a core busy needs four PROCESSORS for ctest.
 set(TUTTI_TEST_CORE 4)
 
-# Sanitizers stop at the first finding; ctest then shows it as a failure.
+# A sanitizer stops the program at its first finding; ctest then reports a failure.
 set(TUTTI_TEST_ENVIRONMENT
     ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
     UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
@@ -42,7 +42,7 @@ function(tutti_test name)
   target_compile_definitions(${name} PRIVATE TUTTI_BIN_DIR="${PROJECT_BINARY_DIR}/bin"
                                              TUTTI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
-  # The suites are only known once the program exists: a step after its link writes what ctest reads.
+  # The suites are known only once the program exists, so a step after linking writes the file that ctest reads.
   set(listing ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
   set(include_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_include.cmake)
   list(JOIN TEST_ARGS "|" arguments)
@@ -50,7 +50,7 @@ function(tutti_test name)
   if("sanitize" IN_LIST labels)
     add_dependencies(sanitized ${name})
   else()
-    # Files of these may call different things by the same names.
+    # Source files of these programs may use one name for different things.
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   endif()
   list(JOIN labels "|" labels)

@@ -10,7 +10,8 @@ namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Joins the lines; comments, literals and preprocessor lines become blanks, so that line numbers stay.
+// `Blanked` joins the lines. Comments, literals and preprocessor lines become blanks, so line numbers stay
+// the same.
 class Blanked {
  public:
   explicit Blanked(const std::vector<std::string>& lines) {
@@ -66,7 +67,7 @@ class Blanked {
 
   std::string text_;
   bool in_comment_ = false;
-  std::string raw_end_;  // empty: not in a raw string
+  std::string raw_end_;  // empty outside a raw string
 };
 
 // Removes a leading `template <...>`.
@@ -83,8 +84,8 @@ std::string_view without_template(std::string_view head) {
   return head;
 }
 
-// Returns whether an '=' stands outside parentheses: then braces behind it initialise something. That of an
-// operator's name does not count.
+// Returns whether an '=' stands outside parentheses: if so, the braces after it initialise something. The '='
+// in an operator's name does not count.
 bool is_assigned(std::string_view head) {
   int depth = 0;
   for (std::size_t i = 0; i < head.size(); ++i) {
@@ -108,7 +109,7 @@ Brace brace_behind(std::string_view head, bool after_space) {
   return Brace::function;
 }
 
-// Reads the source from brace to brace.
+// A `Reader` reads the source from brace to brace.
 class Reader {
  public:
   std::vector<Function> read(const std::string& text) {
@@ -144,7 +145,7 @@ class Reader {
     if (kind == Brace::function) found_.push_back({head_, begin_, 0});
     braces_.push_back(kind);
     inside_ += kind == Brace::container ? 0 : 1;
-    // A declaration continues after a brace initialiser: a constructor's body may follow.
+    // A declaration continues after a brace initialiser: it may be a constructor whose body follows.
     if (kind != Brace::other || inside_ > 1) head_.clear();
   }
   void close() {
@@ -157,8 +158,8 @@ class Reader {
   }
 
   std::vector<Function> found_;
-  std::vector<Brace> braces_;  // that are open
-  int inside_ = 0;             // how many of them are of functions and initialisers, or within such
+  std::vector<Brace> braces_;  // the open braces
+  int inside_ = 0;             // how many of them belong to, or lie within, functions and initialisers
   int parentheses_ = 0;
   std::string head_;
   std::size_t begin_ = 1;

@@ -8,19 +8,19 @@
 
 namespace tutti::house {
 
-// A `Function` is the place where a function is defined, from the line on which its definition begins to the
-// one with its closing brace. Lambdas belong to the function that they stand in.
+// A `Function` is the place where a function is defined, from the first line of its definition to the line
+// with its closing brace. Lambdas belong to the function that contains them.
 struct Function {
-  std::string head;            // what stands before the body, without line ends
+  std::string head;            // the text before the body, without line ends
   std::size_t first_line = 0;  // from 1
   std::size_t last_line = 0;
 
   std::size_t lines() const { return last_line - first_line + 1; }
 };
 
-// Returns the functions that a file defines, in order. It reads braces, and what stands before them, so it
-// understands sources only as clang-format leaves them: a space before a body's brace, none before that of a
-// brace initialiser.
+// Returns the functions that a file defines, in order. It looks only at braces and the text before them, so
+// it relies on clang-format's layout: a space before the brace of a body, and none before the brace of an
+// initialiser.
 std::vector<Function> functions_of(const SourceFile& file);
 
 }  // namespace tutti::house

@@ -1,4 +1,4 @@
-// The table of folders in docs/architecture.md, "may include", enforced on the #include lines.
+// Tests that the #include lines obey the table of folders in docs/architecture.md ("may include").
 #include <algorithm>
 #include <array>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 bool is_public(std::string_view path) { return path.starts_with("include/tutti/"); }
 
-// The floor of a public header. `core` has all those that are not listed.
+// Returns the layer of a public header, which is `core` for all headers that are not listed.
 std::string_view floor_of(std::string_view public_header) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> floors = {
       {{"store.h", "rendezvous"},
@@ -31,8 +31,8 @@ std::string_view floor_of(std::string_view public_header) {
   return listed == floors.end() ? "core" : listed->second;
 }
 
-// Returns the area of a file: "transport" is the interface and what the transports share, "transport/tcp" is
-// one transport.
+// Returns the area of a file. "transport" is the interface and the code that the transports share;
+// "transport/tcp" is one transport.
 std::string area_of(std::string_view path) {
   if (is_public(path)) return std::string(floor_of(path));
   const std::size_t slash = path.find('/');
@@ -50,8 +50,9 @@ bool is_in_the_house(const std::string& area) {
          area == "collectives";
 }
 
-// The command explains how the library decides, so beside the public headers it may read how ranks are found
-// and how algorithms are chosen; it uses the code that moves bytes only through the API.
+// Returns whether the `tutti` command may include this internal header. The command explains how the library
+// decides, so it may read how ranks are found and how algorithms are chosen. It uses the code that moves
+// bytes only through the API.
 bool shows_the_insides(const std::string& header) {
   constexpr std::array<std::string_view, 7> rooms = {"core/",
                                                      "rendezvous/launch/",
@@ -111,7 +112,7 @@ TEST(IncludeTable, KnowsRightFromWrong) {
   EXPECT_FALSE(may_include(area_of("examples/01_hello.cc"), "include/tutti/status.h"));
 }
 
-// Installed headers must compile without those that are not installed.
+// Installed headers must compile without the headers that are not installed.
 TEST(IncludeTable, PublicHeadersIncludeOnlyPublicHeaders) {
   for (const SourceFile& file : source_tree()) {
     if (!is_public(file.path)) continue;
@@ -121,7 +122,8 @@ TEST(IncludeTable, PublicHeadersIncludeOnlyPublicHeaders) {
   }
 }
 
-// Everything else is hidden in the shared library, so that no program can come to depend on it.
+// Only public headers export symbols. The shared library hides everything else, so that no program can depend
+// on it.
 TEST(IncludeTable, OnlyPublicHeadersExport) {
   int exporting = 0;
   for (const SourceFile& file : source_tree()) {
@@ -135,7 +137,8 @@ TEST(IncludeTable, OnlyPublicHeadersExport) {
   EXPECT_GT(exporting, 5);
 }
 
-// A browser or an editor can follow every include without a build. What protoc writes exists only in one.
+// A browser or an editor can follow every include without a build. Only protoc's output exists in a build
+// alone.
 TEST(IncludeTable, EveryIncludeNamesAFileOfTheTree) {
   for (const SourceFile& file : source_tree()) {
     for (const std::string& header : includes_of(file)) {
@@ -144,7 +147,7 @@ TEST(IncludeTable, EveryIncludeNamesAFileOfTheTree) {
   }
 }
 
-// Returns whether the source beside `header` that has its name includes it before anything else.
+// Returns whether the source that has the same folder and name as `header` includes it before anything else.
 bool is_included_first_by_its_source(const std::string& header) {
   const std::string source = header.substr(0, header.size() - 1) + "cc";
   for (const SourceFile& file : source_tree()) {

@@ -1,4 +1,4 @@
-// Tests that the paths, links and headings that the pages name exist.
+// Tests that the paths, links and headings named in the pages exist.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 struct Page {
   fs::path path;                    // from the root: "docs/threads.md"
-  std::vector<std::string> blocks;  // text between blank lines and blocks of code, each as one line
-  std::vector<std::string> code;    // lines of blocks of code
+  std::vector<std::string> blocks;  // text between blank lines and code blocks, each as one line
+  std::vector<std::string> code;    // lines of code blocks
   std::vector<std::string> headings;
 };
 
@@ -29,7 +29,7 @@ struct Exception {
   std::string_view reason;
 };
 
-// Words in code font that look like paths of the tree but are not.
+// These words in code font look like paths of the tree, but are not.
 constexpr std::array exceptions = {
     Exception{"GB/s", "a unit"},
     Exception{"bin/", "in an install"},
@@ -42,14 +42,14 @@ constexpr std::array exceptions = {
     Exception{"report.md", "written by ./dev bench"},
 };
 
-// A word in a block of code is taken for a path only if it begins like this.
+// A word in a code block counts as a path only if it begins with one of these.
 constexpr std::array folders = {"core/",     "transport/", "rendezvous/", "collectives/",
                                 "bindings/", "tools/",     "tests/",      "examples/"};
 
 constexpr std::array extensions = {".cc",  ".h",    ".c",   ".md",    ".py",   ".pyi", ".cmake",
                                    ".txt", ".toml", ".csv", ".proto", ".json", ".svg", ".sh"};
 
-// How GitHub names a heading in links: "The machine's limits" is "the-machines-limits".
+// Returns the name that GitHub uses for a heading in links: "The machine's limits" is "the-machines-limits".
 std::string anchor_of(std::string_view heading) {
   std::string anchor;
   for (const char c : heading) {
@@ -94,7 +94,7 @@ const std::vector<Page>& pages() {
   return all;
 }
 
-// The words of `block` between backticks, or with `inside` false what stands outside them.
+// Returns the words of `block` between backticks or, if `inside` is false, the text outside them.
 std::string in_code_font(std::string_view block, bool inside = true) {
   std::string text;
   bool code = false;
@@ -121,7 +121,8 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// A path from the root, or from the page's folder. Not those of the system, nor what a build makes.
+// Returns whether `word` looks like a path from the root or from the page's folder. System paths and files
+// that a build makes do not count.
 bool looks_like_path(std::string_view word) {
   const bool plain = std::ranges::all_of(word, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) ||
@@ -142,7 +143,8 @@ bool is_excepted(std::string_view word) {
   return std::ranges::any_of(exceptions, [&](const Exception& exception) { return exception.word == word; });
 }
 
-// "<tutti/status.h>" as `#include` has it, and any other word that looks like a path.
+// Returns false if `word` names a file that does not exist: a header such as "<tutti/status.h>", or any other
+// word that looks like a path.
 bool names_something(const Page& page, const std::string& word) {
   constexpr std::string_view ours = "<tutti/";
   if (word.starts_with(ours) && word.ends_with(">")) {
@@ -161,7 +163,7 @@ void expect_something(const Page& page, const std::string& word) {
 TEST(Pages, NamePathsThatExist) {
   ASSERT_GT(pages().size(), 10u);
   for (const Page& page : pages()) {
-    if (page.path == "CHANGELOG.md") continue;  // it tells of files that are no more, too
+    if (page.path == "CHANGELOG.md") continue;  // it also names files that no longer exist
     for (const std::string& block : page.blocks) {
       for (const std::string& word : words_of(in_code_font(block))) expect_something(page, word);
     }
@@ -184,7 +186,7 @@ TEST(Pages, KnowAPathWhenTheySeeOne) {
   EXPECT_FALSE(names_something(pages().front(), "<tutti/no_such_file.h>"));
 }
 
-// The targets of "[text](target)", without those on the web.
+// Returns the targets of "[text](target)", except those on the web.
 std::vector<std::string> links_of(const Page& page) {
   std::vector<std::string> links;
   for (const std::string& block : page.blocks) {

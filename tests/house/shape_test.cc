@@ -1,5 +1,5 @@
-// Tests the shape of the library: no cycles among its units, files of at most 400 lines, functions of at most
-// 40.
+// Tests the shape of the library: no include cycles among its units, files of at most 400 lines, and
+// functions of at most 40 lines.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -24,8 +24,8 @@ bool is_of_the_library(std::string_view path) {
 
 std::string without_extension(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
-// A header and its source are one unit, named by their path without its ending. Maps each to those it
-// includes.
+// A header and its source are one unit, named by their path without the extension. This maps each unit to the
+// units that it includes.
 using Units = std::map<std::string, std::set<std::string>>;
 
 Units units_of(const std::vector<SourceFile>& files) {
@@ -44,7 +44,7 @@ Units units_of(const std::vector<SourceFile>& files) {
   return units;
 }
 
-// All that a unit includes, directly or through others.
+// Returns all units that `start` includes, directly or through others.
 std::set<std::string> reached_from(const std::string& start, const Units& units) {
   std::set<std::string> reached;
   std::vector<std::string> next = {start};
@@ -58,7 +58,7 @@ std::set<std::string> reached_from(const std::string& start, const Units& units)
   return reached;
 }
 
-// Returns each cycle as the names of its units: sets of units that reach each other.
+// Returns each cycle as the set of its units, which all reach each other.
 std::set<std::set<std::string>> circles_among(const Units& units) {
   Units reached;
   for (const auto& [unit, included] : units) reached[unit] = reached_from(unit, units);
@@ -82,7 +82,7 @@ std::string joined(const std::set<std::string>& names) {
 
 // A reader who wants to understand one unit of a cycle has to read the whole cycle.
 TEST(Circles, NoUnitsIncludeEachOther) {
-  // A class and the header of its private state, which several sources of that class share.
+  // Each pair is a class and the header of its private state, which several sources of that class share.
   const std::set<std::set<std::string>> allowed = {
       {"transport/driver/driver", "transport/driver/state"},
       {"transport/mesh/mesh", "transport/mesh/state"},
@@ -131,7 +131,7 @@ TEST(Sizes, FunctionsAreShort) {
   EXPECT_GT(functions, 2000);
 }
 
-// One definition of each kind, and what looks like one.
+// Tests one definition of each kind, and text that only looks like a definition.
 TEST(Sizes, FunctionsAreFound) {
   const SourceFile file = {"core/sample.cc",
                            {"namespace tutti {",                                     // 1

@@ -1,4 +1,4 @@
-// The shared library is a guest in its host's address space: it shows its own names and no others.
+// Tests that the shared library, which runs in its host's address space, exports its own names and no others.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -49,7 +49,7 @@ TEST(SharedLibrary, ExportsOnlyOurNames) {
   }
 }
 
-// The functions that the C interface's header promises.
+// Returns the functions that the C interface's header declares.
 std::vector<std::string> promised_functions() {
   std::vector<std::string> names;
   for (const SourceFile& file : source_tree()) {

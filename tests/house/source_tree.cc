@@ -43,7 +43,8 @@ const std::vector<SourceFile>& source_tree() {
 
 namespace {
 
-// Examples are built against an install, too, so they include what is beside them or in their own folder.
+// Returns the path from the root of a file that another one includes. Examples are also built against an
+// install, so they include files by paths from their own folder or from examples/.
 std::string from_root(const std::string& file, const std::string& included) {
   if (!file.starts_with("examples/")) return included;
   const std::string beside = (fs::path(file).parent_path() / included).string();

@@ -5,7 +5,8 @@
 
 namespace tutti::house {
 
-// A C++ file of the repository: its path from the root ("include/tutti/status.h") and its lines.
+// A `SourceFile` is a C++ file of the repository: its path from the root ("include/tutti/status.h") and its
+// lines.
 struct SourceFile {
   std::string path;
   std::vector<std::string> lines;
@@ -14,13 +15,14 @@ struct SourceFile {
 // Returns all .h and .cc files of the tree, read once, sorted by path.
 const std::vector<SourceFile>& source_tree();
 
-// The paths from the root that a file's `#include <tutti/...>` and `#include "..."` lines stand for.
+// Returns the paths, from the root, that a file's `#include <tutti/...>` and `#include "..."` lines stand
+// for.
 std::vector<std::string> includes_of(const SourceFile& file);
 
-// Returns whether `path`, from the root, is a file.
+// Returns whether `path`, which is relative to the root, is a file.
 bool is_in_the_tree(const std::string& path);
 
-// The lines of "compiled_headers.txt", which the build wrote.
+// Returns the lines of a list that the build wrote, such as "compiled_headers.txt".
 std::vector<std::string> build_list(const std::string& name);
 
 }  // namespace tutti::house

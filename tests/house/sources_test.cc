@@ -15,7 +15,7 @@
 namespace tutti::house {
 namespace {
 
-// The text between double quotes on one line.
+// Returns the text between double quotes on one line.
 std::string quoted_text(std::string_view line) {
   std::string text;
   bool inside = false;
@@ -32,7 +32,7 @@ std::string quoted_text(std::string_view line) {
   return text;
 }
 
-// Every word TUTTI_SOMETHING in `text`; not the bare prefix, and not "TUTTI_BENCH_*".
+// Returns every word TUTTI_SOMETHING in `text`, except the bare prefix and patterns such as "TUTTI_BENCH_*".
 std::vector<std::string> variables_in(std::string_view text) {
   constexpr std::string_view prefix = "TUTTI_";
   const auto is_part = [](char c) {
@@ -68,8 +68,8 @@ TEST(Sources, NothingIsLeftForLater) {
   }
 }
 
-// A variable that is read, set or named in a message is in the table, so that it is documented, has a
-// default, and a misspelt one is noticed. The tests misspell on purpose.
+// Every variable that is read, set or named in a message must be in the table. Then it is documented and has
+// a default, and a misspelt name is noticed. The tests are left out, since they misspell names on purpose.
 TEST(Sources, EveryVariableIsInTheTable) {
   std::vector<std::string_view> known;
   for (const Config::Variable& variable : Config::variables()) known.push_back(variable.name);

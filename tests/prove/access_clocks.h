@@ -6,21 +6,21 @@
 
 namespace tutti::test {
 
-// `Clocks` are vector clocks over the signals of ranks that share memory: they say what each rank can know of
-// the others. Only what a signal promises counts. A rank that awaits the third signal knows what was done
-// before the third, even if the fifth has been given already. So whether there is a race does not depend on
-// the order in which the ranks happen to run.
+// `Clocks` are vector clocks over the signals of ranks that share memory. They say what each rank can know of
+// the others, counting only what a signal promises. A rank that awaits the third signal knows only what was
+// done before the third, even if the fifth has already been given. So whether there is a race does not
+// depend on the order in which the ranks happen to run.
 class Clocks {
  public:
   explicit Clocks(std::size_t ranks);
 
-  // The span that `rank` is in now: between two of its signals.
+  // Returns the span that `rank` is in now: a time between two of its signals.
   std::uint32_t now(std::size_t rank) const { return known_[rank][rank]; }
   std::uint32_t signals(std::size_t rank) const { return static_cast<std::uint32_t>(given_[rank].size()); }
   void signal(std::size_t rank);
-  // `peer` must have given that many signals.
+  // Records that `rank` has awaited `signals` signals of `peer`, which must have given that many.
   void await(std::size_t rank, std::size_t peer, std::uint32_t signals);
-  // Returns whether what `peer` did at `when` is over, as far as `rank` can know.
+  // Returns whether `rank` can know that `peer` has completed what it did at `when`.
   bool knows(std::size_t rank, std::size_t peer, std::uint32_t when) const {
     return rank == peer || known_[rank][peer] >= when;
   }
@@ -33,28 +33,28 @@ class Clocks {
   std::vector<std::vector<Clock>> given_;  // with each signal
 };
 
-// A step that has touched a cell.
+// An `Access` says which rank touched a cell, and when.
 struct Access {
   std::size_t rank = 0;
   std::uint32_t when = 0;  // Clocks::now; 0: no rank has touched the cell
   std::uint32_t step = 0;
 };
 
-// An `AccessLog` knows which ranks touched the cells of a memory last. Two accesses to a cell, at least one
-// of them a write, must be ordered by signals. If they are not, `read` and `write` return the earlier one.
+// An `AccessLog` knows which ranks touched each cell of a memory last. Two accesses to a cell, at least one
+// of them a write, must be ordered by signals. If they are not, `read` and `write` return the earlier access.
 class AccessLog {
  public:
   AccessLog(const Clocks& clocks, std::size_t cells) : clocks_(clocks), cells_(cells) {}
 
   const Access* read(std::size_t cell, const Access& by);
   const Access* write(std::size_t cell, const Access& by);
-  // An access that may take place after `rank` has left.
+  // Returns an access to the cell that may take place after `rank` has left.
   const Access* after(std::size_t cell, std::size_t rank) const;
 
  private:
   struct Cell {
     Access writer;
-    std::vector<Access> readers;  // since; the last of each rank
+    std::vector<Access> readers;  // since that write; the last of each rank
   };
   bool ordered(const Access& earlier, std::size_t rank) const {
     return clocks_.knows(rank, earlier.rank, earlier.when);

@@ -12,14 +12,14 @@ class Expressions {
  public:
   using Id = std::uint32_t;
   static constexpr Id undefined = 0;  // never written
-  static constexpr Id wrong = 1;      // combines what does not belong together
+  static constexpr Id wrong = 1;      // combines contributions that do not belong together
 
-  // A `Summary` contains facts about a tree that need no walk over it.
+  // A `Summary` has facts about a tree that can be read without walking over it.
   struct Summary {
-    std::uint64_t element = 0;  // that all contributions are of
+    std::uint64_t element = 0;  // the element that all contributions are of
     std::uint64_t ranks = 0;    // sum of one random number per contributing rank
     std::uint32_t leaves = 0;   // contributions
-    std::int32_t first = -1;    // the ranks [first, first + leaves) in this order; -1: in another order
+    std::int32_t first = -1;    // the ranks are [first, first + leaves) in this order; -1: another order
     bool scaled = false;
     bool divided = false;
   };
@@ -31,7 +31,7 @@ class Expressions {
   Id scale(Id of);
   Id divide(Id of);
   const Summary& summary(Id id) const { return summaries_[id]; }
-  // The number that stands for a rank in Summary::ranks.
+  // Returns the number that stands for a rank in Summary::ranks.
   static std::uint64_t mark(int rank);
 
  private:

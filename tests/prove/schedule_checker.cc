@@ -15,7 +15,8 @@ namespace {
 
 using Id = Expressions::Id;
 
-// Executes all ranks together, with synchronous sends: a message only moves when both sides have reached it.
+// An `Execution` runs all ranks together with synchronous sends: a message moves only when both sides have
+// reached it.
 class Execution {
  public:
   Execution(const std::vector<Schedule>& schedules, const ScheduleCase& test, std::uint32_t seed)
@@ -105,7 +106,7 @@ class Execution {
     return error;
   }
 
-  // `from`: whose step the message comes from.
+  // `from`: the step that sends the message.
   std::string carry_out(Ref ref, std::optional<Ref> from) {
     const Step& s = step(ref);
     Memory& memory = memories_[ref.rank];
@@ -150,7 +151,7 @@ class Execution {
   std::vector<Memory> memories_;
   std::vector<std::vector<std::uint32_t>> missing_;
   std::vector<Ref> eligible_;
-  std::unordered_map<std::uint64_t, Ref> posted_;  // sides of messages that wait for the other
+  std::unordered_map<std::uint64_t, Ref> posted_;  // sends and receives that wait for their other side
   std::size_t total_ = 0;
   std::size_t done_ = 0;
   std::vector<std::vector<std::vector<bool>>> heard_;  // barrier: the ranks that a step knows to have arrived

@@ -11,15 +11,15 @@ namespace tutti::test {
 // `ScheduleCase` is one collective as all ranks see it, with the counts that the _v kinds need.
 class ScheduleCase {
  public:
-  // `count`: as in Problem; for the _v kinds blocks are of 0 to 2 * count elements.
+  // `count` is as in Problem; the blocks of the _v kinds have 0 to 2 * count elements.
   ScheduleCase(CollectiveKind kind, int size, std::uint64_t count, int root, bool in_place);
 
   Problem base;  // may be changed, except for kind, size and counts; `rank` is ignored
 
   Problem at(int rank) const;
-  // "all_reduce p=3 count=7 root=0 in place".
+  // Returns a text such as "all_reduce p=3 count=7 root=0 in place".
   std::string describe() const;
-  // all_to_all_v: the elements that `from` sends to `to`.
+  // Returns the number of elements that `from` sends to `to` in an all_to_all_v.
   std::uint64_t sent(int from, int to) const { return counts_[index(from, to)]; }
 
  private:
@@ -28,32 +28,32 @@ class ScheduleCase {
            static_cast<std::size_t>(to);
   }
   std::vector<std::uint64_t> counts_;  // all_to_all_v: [from][to]; otherwise the first row holds every rank's
-  std::vector<std::vector<std::uint64_t>> input_counts_, output_counts_;  // as rank r is told
+  std::vector<std::vector<std::uint64_t>> input_counts_, output_counts_;  // as rank r passes them
 };
 
 // Proves an algorithm on one case, without a network and without data: every element is an expression over
-// (rank, element) contributions. Checks that
+// (rank, element) contributions. It checks that
 //
 // clang-format off
 //   - every message is sent and received once, with the same length, and all steps are carried out with
 //     synchronous sends in a random order of what is eligible, drawn from `seed`;
-//   - steps stay within their buffers, read nothing undefined, and overlap only exactly;
+//   - steps stay within their buffers, read nothing undefined, and overlap exactly or not at all;
 //   - any two steps that conflict are ordered by the dependencies, whatever happens in between;
-//   - every rank ends with what the collective defines: each contribution once, in rank order if the algorithm or
-//     the operation demands it; for all_reduce the same expression tree on every rank, hence the same bits;
-//   - inputs are unchanged (in place: all that is not output), and a barrier makes every rank hear of every other.
+//   - every rank ends with what the collective defines: each contribution once, and in rank order if the algorithm or
+//     the operation demands it; all_reduce has the same expression tree, hence the same bits, on every rank;
+//   - inputs are unchanged (in place: all but the output), and a barrier makes every rank hear of every other.
 // clang-format on
 //
-// Returns what is wrong, or nothing. Shared schedules: see check_shared_schedules.
+// Returns what is wrong, or an empty text. For shared schedules see check_shared_schedules.
 std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test, const Tuning& tuning,
                             std::uint32_t seed);
 
-// The same for given schedules, one per rank.
+// Does the same for given schedules, one per rank.
 std::string check_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test, bool rank_order,
                             std::uint32_t seed);
 
-// Returns whether two schedules exchange the same messages in the same numbering (shared ones: the same
-// signals).
+// Returns whether two schedules exchange the same messages with the same numbers, or, if they are shared
+// schedules, the same signals.
 bool same_messages(const Schedule& a, const Schedule& b);
 
 }  // namespace tutti::test

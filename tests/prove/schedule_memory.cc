@@ -23,7 +23,8 @@ bool overlap_badly(const Range& a, const Range& b) {
 
 namespace {
 
-// Returns whether slices lie in their buffers and overlap exactly or not at all.
+// Returns what is wrong with the slices: each must lie in its buffer, and two must overlap exactly or not at
+// all.
 std::string check_slices(const Schedule& schedule, const Memory& memory, int rank) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
@@ -43,7 +44,7 @@ std::string check_slices(const Schedule& schedule, const Memory& memory, int ran
   return {};
 }
 
-// For every step, this has the set of steps that complete before it may start, as rows of bits.
+// `Order` has, for every step, the set of steps that complete before it may start, as rows of bits.
 class Order {
  public:
   explicit Order(const Schedule& schedule)
@@ -64,7 +65,8 @@ class Order {
   std::vector<std::uint64_t> bits_;
 };
 
-// Replays the straight-line order cell by cell: a step that conflicts with an earlier one must come after it.
+// Runs the steps one after the other, cell by cell. A step that conflicts with an earlier one must depend on
+// it.
 std::string check_races(const Schedule& schedule, const Memory& memory, int rank) {
   const Order order(schedule);
   struct Cell {

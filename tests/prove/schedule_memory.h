@@ -11,22 +11,22 @@
 
 namespace tutti::test {
 
-// Cells [begin, end) of a memory.
+// A `Range` is the cells [begin, end) of a memory.
 struct Range {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-// Returns whether two ranges overlap, but are not the same.
+// Returns whether two ranges overlap without being the same.
 bool overlap_badly(const Range& a, const Range& b);
 
-// `Memory` is one rank's memory as one array of cells: input and output (which may lie in each other), then
-// scratch, then its window.
+// `Memory` is one rank's memory as one array of cells: input and output (one may lie within the other), then
+// scratch, then the rank's window.
 class Memory {
  public:
   Memory(const ScheduleCase& test, const Schedule& schedule, int rank, Expressions& expressions);
 
-  // Returns the cells of a slice, whichever rank owns it; nothing if it leaves its buffer.
+  // Returns the cells of a slice, no matter which rank owns it, or nothing if the slice exceeds its buffer.
   std::optional<Range> range(const Slice& slice) const;
 
   Expressions::Id& operator[](std::size_t cell) { return cells_[cell]; }
@@ -46,18 +46,18 @@ class Memory {
   std::vector<Expressions::Id> initial_;
 };
 
-// Returns "rank 3 step 12: " and `what`.
+// Returns the text "rank 3 step 12: " followed by `what`.
 std::string at(int rank, std::size_t step, const std::string& what);
 
 // Returns the value that a step computes from an element of its operands, or from `message`, an element that
 // it receives.
 Expressions::Id value_of(const Step& step, Expressions::Id left, Expressions::Id right,
                          Expressions::Id message, Expressions& expressions);
-// Says what is wrong with a value that is `undefined` or `wrong`.
+// Returns what is wrong with a value that is `undefined` or `wrong`.
 std::string fault(Expressions::Id value, std::size_t element);
 
-// Returns what is wrong with one rank's schedule by itself, or nothing: slices outside their buffers or
-// overlapping in part, conflicting steps that the dependencies do not order.
+// Returns what is wrong with one rank's schedule by itself, or an empty text. It finds slices that exceed
+// their buffers or overlap in part, and conflicting steps that no dependency orders.
 std::string check_structure(const Schedule& schedule, const Memory& memory, int rank);
 
 }  // namespace tutti::test

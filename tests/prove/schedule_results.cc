@@ -5,7 +5,7 @@ namespace {
 
 using Id = Expressions::Id;
 
-// `Results` computes what one rank's output must be.
+// `Results` computes the output that one rank must have.
 class Results {
  public:
   Results(const ScheduleCase& test, Memory& memory, Expressions& expressions, bool rank_order, int rank)
@@ -17,7 +17,7 @@ class Results {
         rank_(rank),
         own_offset_(own_offset()) {}
 
-  // `first`: the memory of rank 0, whose result of an all_reduce all others must equal.
+  // `first` is the memory of rank 0: every rank's all_reduce result must equal rank 0's.
   std::string check_output(Memory& first);
 
  private:
@@ -47,7 +47,7 @@ bool Results::combines(Id id, std::uint64_t element, int ranks) const {
          summary.divided == test_.base.average && (!rank_order_ || summary.first == 0);
 }
 
-// Returns the offset of this rank's block in the input that holds a block of every rank. Only the root may
+// Returns the offset of this rank's block in an input that holds a block for every rank. Only the root may
 // know it.
 std::uint64_t Results::own_offset() const {
   Problem known_to_root = test_.at(problem_.root);
@@ -63,7 +63,7 @@ std::uint64_t Results::sent_before(int from) const {
   return sum;
 }
 
-// The element of an output that holds a block of every rank.
+// Returns the right value of an element of an output that holds a block of every rank.
 Id Results::block_leaf(std::uint64_t element) const {
   const auto count = [&](int block) {
     return problem_.output_counts.empty() ? problem_.count

@@ -7,8 +7,8 @@
 
 namespace tutti::test {
 
-// Returns what is wrong with the ranks' memories after a collective (any but a barrier), or nothing: wrong
-// outputs, or a change outside the output. `rank_order`: combinations must be in the order of ranks.
+// Returns what is wrong with the ranks' memories after a collective (any but a barrier), or an empty text:
+// wrong outputs, or a change outside the output. `rank_order`: contributions must be combined in rank order.
 std::string check_results(const ScheduleCase& test, std::vector<Memory>& memories, Expressions& expressions,
                           bool rank_order);
 

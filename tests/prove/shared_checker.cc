@@ -23,7 +23,7 @@ class Walk {
   bool over() const { return cursor_ == schedule_.steps.size(); }
   std::size_t number() const { return cursor_; }
 
-  // The current step, with the indices and offsets of the current repetition.
+  // Returns the current step, with the indices and offsets of the current repetition.
   Step step() const {
     Step step = schedule_.steps[cursor_];
     if (!repeated()) return step;
@@ -107,7 +107,7 @@ class SharedExecution {
     return peer < walks_.size() && clocks_.signals(peer) < step.index;
   }
 
-  // Returns what is wrong with the step.
+  // Carries out the rank's next step, and returns what is wrong with it.
   std::string carry_out(std::size_t rank) {
     const Step step = walks_[rank].step();
     switch (step.kind) {
@@ -152,7 +152,7 @@ class SharedExecution {
     return slice.buffer == BufferId::input ? shown.input : slice.buffer == BufferId::output && shown.output;
   }
 
-  // Returns the slices that a step writes, one for each rank that it writes to.
+  // Returns the slices that a step writes, one for each rank whose memory it writes to.
   std::vector<Slice> targets(const Step& step) const {
     if (step.kind != StepKind::reduce || step.out.owner != everyone) return {step.out};
     std::vector<Slice> slices(walks_.size(), step.out);
@@ -190,8 +190,7 @@ class SharedExecution {
       const Id left = read(step.left, i, access, race);
       const Id right = step.right.count == 0 ? Expressions::undefined : read(step.right, i, access, race);
       const Id value = value_of(step, left, right, Expressions::undefined, expressions_);
-      // A wrong value is often the result of a race that is found only later. The race is then reported
-      // instead.
+      // A wrong value often results from a race that is found only later. The race is then reported instead.
       if (value <= Expressions::wrong && fault_.empty()) {
         fault_ = at(static_cast<int>(rank), walks_[rank].number(), fault(value, i));
       }
@@ -253,8 +252,8 @@ class SharedExecution {
   std::deque<Walk> walks_;
   std::vector<Memory> memories_;
   std::vector<AccessLog> logs_;
-  std::vector<std::size_t> running_;  // ranks that may go on
-  std::vector<std::size_t> waiting_;  // ranks that await what has not been signalled yet
+  std::vector<std::size_t> running_;  // ranks that may continue
+  std::vector<std::size_t> waiting_;  // ranks that await a signal that has not been given yet
   std::string fault_;                 // the first wrong value
 };
 
@@ -264,8 +263,8 @@ std::string check_windows(const std::vector<Schedule>& schedules, const Schedule
     return "the schedule uses more than the windows hold";
   for (const Schedule& schedule : schedules) {
     if (!schedule.shared) return "some ranks exchange messages";
-    // `window_count` decides whether an operation uses the windows or fits into the slots of the board, so
-    // all ranks must have the same.
+    // `window_count` decides whether an operation uses the windows or fits into the slots of the board, so it
+    // must be the same on all ranks.
     if (schedule.window_count != used) return "ranks do not agree on how much of the windows they use";
   }
   return {};

@@ -8,20 +8,22 @@
 
 namespace tutti::test {
 
-// Proves shared schedules, one per rank, as `check_schedules` does those of messages. All ranks' steps are
-// interleaved in an order drawn from `seed`, in which some run far ahead of others. Checks that
-//   - all ranks agree on how much of the windows they use, and the windows have that much;
-//   - slices lie in their buffers, overlap only exactly, and belong to the rank itself, to a window, or to
-//     registered memory that the vote has found (see `reach`);
-//   - every signal that is awaited is given: no deadlock;
+// Proves shared schedules, one per rank, as `check_schedules` does for schedules of messages. The steps of
+// all ranks are interleaved in an order drawn from `seed`, in which some ranks run far ahead of others. It
+// checks that
+//   - all ranks agree on how much of the windows they use, and the windows are that large;
+//   - slices lie in their buffers, overlap exactly or not at all, and belong to the rank itself, to a window,
+//     or to registered memory that the vote has found (see `reach`);
+//   - every awaited signal is given: no deadlock;
 //   - any two accesses to a cell, at least one of them a write, are ordered by signals: no race;
 //   - no rank touches another's registered memory after that rank may have left;
 //   - the results are right, as for messages.
-// SharedExecutor decides when windows are free for the next operation, so the last accesses need no signal.
+// SharedExecutor decides when windows are free for the next operation, so no signal needs to follow the last
+// accesses.
 std::string check_shared_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test,
                                    bool rank_order, std::uint32_t seed);
 
-// Returns whether two shared schedules give and await the same signals, and use the windows alike.
+// Returns whether two shared schedules give and await the same signals, and use the windows in the same way.
 bool same_signals(const Schedule& a, const Schedule& b);
 
 }  // namespace tutti::test

@@ -1,13 +1,12 @@
-// A program for the ranks of a test with a difficult environment: `adversity_rank MODE...`.
-//   alarms SECONDS      an interval timer interrupts all system calls each millisecond, from before `init` on
-//   workers             forks children while threads are at work, which end in one way or another
+// This is a program for the ranks of a test in a difficult environment: `adversity_rank MODE...`.
+//   alarms SECONDS      a timer interrupts all system calls every millisecond, from before `init` on
+//   workers             forks children while threads are at work; the children end in different ways
 //   clock STOP_FILE     computes until rank 0 sees the file; says "jump N" when the wall clock has jumped
 //   few DESCRIPTORS     has only that many descriptors, from before `init` on
-//   fork                forks while there is a communicator
-//   destroy HOW         lets go of communicators with operations in flight: from `main`, in `then`, in
-//   `abort`
-// Prints "ready" when all ranks have computed together, and "well" at the end. What fails is printed to
-// stderr, and makes the exit status 1.
+//   fork                forks while a communicator exists
+//   destroy HOW         drops communicators with operations in flight: from `main`, in `then` or in `abort`
+// Prints "ready" when all ranks have computed together, and "well" at the end. An error is printed to
+// stderr, and the exit status is then 1.
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -43,7 +42,7 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-// Small and large, by one message and by many.
+// Runs collectives of small and large sizes, sent as one message and as many.
 void compute(Communicator& comm, int round) {
   const int p = comm.size(), rank = comm.rank();
   for (const std::size_t count : {std::size_t{1}, round % 20 == 19 ? std::size_t{300'000} : 1000}) {
@@ -61,8 +60,8 @@ void compute(Communicator& comm, int round) {
 
 std::atomic<long> alarms{0};
 
-// Runs for that many seconds, and until each rank has had some hundred alarms, since a busy machine delivers
-// few.
+// Runs for that many seconds, and longer if needed until each rank has had some hundred alarms, since a busy
+// machine delivers few.
 void storm(double duration) {
   constexpr long enough = 200;
   struct sigaction action {};
@@ -118,7 +117,7 @@ void with_few_descriptors(rlim_t count) {
   for (int round = 0; round < 30; ++round) compute(comm, round);
 }
 
-// A child may not use its parent's communicator, but may make its own.
+// Tests that a child may not use its parent's communicator, but may make its own.
 void child_of(Communicator& comm) {
   std::vector<float> data(1000);
   tutti::Work pending = comm.recv(data, 0, 77);
@@ -137,7 +136,7 @@ void child_of(Communicator& comm) {
   expect(code_of([&] { comm.shrink(); }) == Code::unsupported, "shrink");
   comm.abort("a child has no say");
   comm = Communicator();
-#if !defined(__SANITIZE_THREAD__)  // whose children may have no threads
+#if !defined(__SANITIZE_THREAD__)  // its children may have no threads
   for (const char* variable : {"TUTTI_RANK", "TUTTI_WORLD_SIZE", "TUTTI_INIT_METHOD"}) unsetenv(variable);
   Communicator own = tutti::init();
   compute(own, 19);
@@ -170,7 +169,7 @@ void let_go(Communicator comm, const std::string& how) {
   std::vector<std::vector<float>> data(4, std::vector<float>(200'000, 1.0F));
   std::vector<tutti::Work> works;
   for (std::size_t i = 0; i < 3; ++i) works.push_back(comm.all_reduce(data[i], ReduceOp::sum));
-  works.push_back(comm.recv(data[3], (comm.rank() + 1) % comm.size(), 5));  // never comes
+  works.push_back(comm.recv(data[3], (comm.rank() + 1) % comm.size(), 5));  // is never matched
   tutti::Work never = works.back();
   std::atomic<bool> gone{false};
   if (comm.rank() == 0 && how == "then") {
@@ -202,11 +201,11 @@ void let_go(Communicator comm, const std::string& how) {
 std::vector<Communicator> inherited;
 
 [[noreturn]] void worker(int kind) {
-  alarm(120);  // one that hangs is killed
+  alarm(120);  // kills a child that hangs
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  if (kind == 1) kind = 0;  // their ends of a child wait for threads that it has not
+  if (kind == 1) kind = 0;  // when it exits, their runtime waits for threads that the child does not have
 #endif
-  if (kind == 1) std::exit(0);  // destroys all
+  if (kind == 1) std::exit(0);  // destroys `inherited`
   if (kind == 2) {
     std::vector<float> data(1000);
     for (Communicator& comm : inherited) {
@@ -223,7 +222,7 @@ std::vector<Communicator> inherited;
   _exit(0);
 }
 
-// These are mostly small calls, each of which takes and releases all locks.
+// Makes mostly small calls, each of which takes and releases all locks.
 void hurry(Communicator& comm, const std::atomic<bool>& stop) {
   float sum = 0;
   char more = 1;
@@ -240,7 +239,7 @@ void hurry(Communicator& comm, const std::atomic<bool>& stop) {
 void forks_at_work() {
   constexpr int busy_threads = 3;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr int forks = 60;  // each takes their time
+  constexpr int forks = 60;  // sanitizers make each fork slow
 #else
   constexpr int forks = 300;
 #endif
@@ -275,7 +274,7 @@ void destroys(const std::string& how) {
     let_go(std::move(*comm.split(0)), how);
     compute(comm, round);
   }
-  // The first rank knows that the others have finished everything before.
+  // After this the first rank knows that the others have finished everything.
   char here = 1;
   for (int other = 1; other < comm.size(); ++other) {
     if (comm.rank() == other) comm.send(std::span(&here, 1), 0, 9).wait();

@@ -1,7 +1,7 @@
-// A program for the ranks of a test: `busy_rank STOP_FILE [TEXT]`. Meets the others by the environment,
-// prints "ready" once all have computed together, and goes on doing so until rank 0 sees the file; with a
-// TEXT, rank 0 also sends it, many times over. Then prints "rounds N". What fails is printed to stderr, and
-// makes the exit status 1.
+// This is a program for the ranks of a test: `busy_rank STOP_FILE [TEXT]`. It finds the other ranks through
+// the environment and prints "ready" once all have computed together. It continues to compute until rank 0
+// sees the file; with a TEXT, rank 0 also sends that text many times. Then it prints "rounds N". An error is
+// printed to stderr, and the exit status is then 1.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -9,7 +9,7 @@
 
 namespace tutti::test {
 
-// Every way in which the ranks of a `Cluster` can be connected, for tests that run over all of them.
+// Returns every way in which the ranks of a `Cluster` can be connected, for tests that run over all of them.
 inline const std::vector<std::string>& all_connections() {
   static const std::vector<std::string> names = {"inproc", "tcp", "shared", "shm"};
   return names;
@@ -18,27 +18,27 @@ inline const std::vector<std::string>& all_connections() {
 struct ClusterOptions {
   std::string transport = "inproc";  // one of `all_connections`; "shared" is inproc with shared memory
   MessageLimits limits = {};
-  std::string algorithms = {};  // as TUTTI_ALGORITHM
+  std::string algorithms = {};  // as in TUTTI_ALGORITHM
   std::chrono::nanoseconds timeout = std::chrono::seconds(120);
-  std::uint64_t window_bytes = 16 * 1024;  // if there is shared memory: small, so that rounds are many
-  // Makes the transport that a rank uses in place of its own; empty: its own.
+  std::uint64_t window_bytes = 16 * 1024;  // for shared memory; small, so that there are many rounds
+  // Makes the transport that a rank uses in place of its own. If empty, the rank keeps its own.
   std::function<std::unique_ptr<Transport>(int rank, std::unique_ptr<Transport>)> decorate = {};
-  Composite part_of = Composite::none;  // what all calls are
+  Composite part_of = Composite::none;  // the composite that all calls belong to
   DriverOptions driver = {.spin = std::chrono::microseconds(20)};
 };
 
 // A `Cluster` is a world of ranks that are threads of this process, each with its own driver, mesh and
-// communicator. It only differs from real processes in that the ranks share memory.
+// communicator. It differs from real processes only in that the ranks share memory.
 class Cluster {
  public:
   explicit Cluster(int size, ClusterOptions options = {});
-  ~Cluster();  // communicators go in parallel, as processes would end
+  ~Cluster();  // destroys the communicators in parallel, as processes would
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
   int size() const { return static_cast<int>(communicators_.size()); }
   Communicator& communicator(int rank) { return communicators_[static_cast<std::size_t>(rank)]; }
-  // Calls `body` on every rank's thread and waits for all; what a rank throws becomes a test failure.
+  // Calls `body` on every rank's thread and waits for all. An exception on a rank becomes a test failure.
   void run(const std::function<void(Communicator&)>& body);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = CollectiveKind;
 
-// Counts of the _v kinds: uneven, some of them zero.
+// Returns one rank's count for the _v kinds: counts are uneven, and some are zero.
 std::uint64_t uneven(std::uint64_t count, int rank) {
   return count * static_cast<std::uint64_t>((rank + 1) % 3) / 2;
 }
@@ -117,15 +117,15 @@ void fill_expected(const CollectiveCase& test, const Layout& layout, std::byte* 
     case Kind::all_to_all:
     case Kind::all_to_all_v:
       fill_input(test, to, 0, 0, n, size);
-      break;  // a world of one
-    default:  // for those that do not scatter, one block: nothing before it
+      break;  // `size` is 1 here: the inputs of all ranks, one after the other
+    default:  // kinds that do not scatter have one block, which nothing precedes
       fill_reduced(test, to, layout.in_counts.size() > 1 ? before(layout.in_counts, rank) : 0, n, size, size);
   }
 }
 
 constexpr std::byte guard{0xa5};
 
-// Memory with a guard on both sides, either in `given` or newly allocated.
+// `Guarded` is memory with a guard on both sides, either in `given` or newly allocated.
 class Guarded {
  public:
   Guarded(std::size_t bytes, std::span<std::byte> given) : own_(given.empty() ? bytes + 2 * case_guard : 0) {
@@ -187,15 +187,16 @@ Work issue(Communicator& comm, const CollectiveCase& test, const CaseCall& call)
   }
 }
 
-// Returns the first byte that differs, or the number of bytes. It compares all of them at once, which is a
-// single step for a sanitizer.
+// Returns the index of the first byte that differs, or the number of bytes if none does. It first compares
+// all bytes in one call, which is a single step for a sanitizer.
 std::size_t first_difference(const std::byte* data, const std::vector<std::byte>& expected) {
   if (expected.empty() || std::memcmp(data, expected.data(), expected.size()) == 0) return expected.size();
   return static_cast<std::size_t>(std::mismatch(expected.begin(), expected.end(), data).first -
                                   expected.begin());
 }
 
-// Returns the offset, in elements, of the own block if one side is a block of the other.
+// Returns the offset, in elements, of the rank's own block if its input is a block of the output, or the
+// reverse.
 std::uint64_t own_block(const CollectiveCase& test, const Layout& layout, int rank) {
   switch (test.kind) {
     case Kind::all_gather:

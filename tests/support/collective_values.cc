@@ -12,7 +12,7 @@ namespace tutti::test {
 
 namespace {
 
-// The elements of a batch: few enough for the stack and the first-level cache.
+// The number of elements in a batch is small enough for the stack and the first-level cache.
 constexpr std::size_t batch = 1024;
 
 template <class Visit>
@@ -62,7 +62,7 @@ void put(DataType type, std::byte* to, const double* values, std::size_t count) 
   });
 }
 
-// Inputs are below this, so that the sum over `ranks` of them is exact.
+// Returns the limit that all inputs stay below, so that their sum over all ranks is exact.
 std::uint64_t value_range(DataType type) {
   switch (type) {
     case DataType::boolean:
@@ -109,7 +109,7 @@ void each_bits(double* a, const double* b, std::size_t count, Operation operatio
   });
 }
 
-// a = a op b.
+// Computes a = a op b.
 void combine(const CollectiveCase& test, double* a, const double* b, std::size_t count) {
   const auto larger = [](double x, double y) { return std::max(x, y); };
   switch (test.op.kind()) {
@@ -135,7 +135,7 @@ void combine(const CollectiveCase& test, double* a, const double* b, std::size_t
   }
 }
 
-// One batch of `fill_reduced`.
+// Writes one batch of `fill_reduced`.
 void put_reduced(const CollectiveCase& test, std::byte* to, std::uint64_t first, std::size_t count, int end,
                  int size) {
   const double factor = test.op.kind() == ReduceOp::Kind::premultiplied_sum ? test.op.factor() : 1;

@@ -7,9 +7,9 @@
 
 namespace tutti::test {
 
-// These functions compute a case's elements, as bytes of its type. They compute many at once: one by one, the
-// elements would take longer than the collectives under a sanitizer. Blocks of an input are numbered
-// consecutively.
+// These functions compute a case's elements, as bytes of its type. They compute many at once, since computing
+// them one by one would take longer under a sanitizer than the collectives themselves. The blocks of an input
+// are numbered consecutively.
 
 // Writes elements [first, first + count) of `rank`'s input.
 void fill_input(const CollectiveCase& test, std::byte* to, int rank, std::uint64_t first, std::uint64_t count,

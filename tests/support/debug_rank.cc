@@ -1,5 +1,5 @@
-// A program for the ranks of a test: gets stuck, or fails, as its argument says. Ranks that are stuck say so,
-// and stay until they are killed.
+// This is a program for the ranks of a test. It gets stuck or fails, as its argument demands. A stuck rank
+// says so, and stays until it is killed.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -37,14 +37,14 @@ void late(Communicator& comm, std::vector<float>& data) {
   work.wait();
 }
 
-// Nor does it here.
+// The last rank makes no call here either.
 void late_to_split(Communicator& comm) {
   if (comm.rank() == comm.size() - 1) stay();
   issued();
   comm.split(0);
 }
 
-// The last rank's callback does not come back. Nothing is sent before it is in place, so that the driving
+// The last rank's callback does not return. Nothing is sent before the callback is in place, so the driving
 // thread calls it.
 void callback(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == comm.size() - 1) {
@@ -65,13 +65,13 @@ void circle(Communicator& comm, std::vector<float>& data) {
   work.wait();
 }
 
-// Nothing is wrong.
+// All ranks keep making the same calls, so nothing is wrong.
 [[noreturn]] void busy(Communicator& comm, std::vector<float>& data) {
   issued();
   for (;;) comm.all_reduce(data, ReduceOp::sum).wait();
 }
 
-// The first rank makes another call. The others may hear of it while they are still in the previous call.
+// The first rank makes another call. The others may learn of it while they are still in the previous call.
 void mismatch(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == 0) {
     comm.broadcast(data, 0).wait();

@@ -1,18 +1,19 @@
-// A program for the ranks of a test in which something goes wrong: `fault_rank [shrink LEFT LEAST] MODE...`.
+// This is a program for ranks of a test in which something fails: `fault_rank [shrink LEFT LEAST] MODE...`.
 //   loop KIND COUNT   one collective after the other until one fails
-//   idle              calls nothing, and looks at the communicator's status until that is not ok
-//   split KIND COUNT  as `loop`, on communicators of half of the ranks each
-//   compute SECONDS   all but rank 0 wait in a barrier while that one computes; then all leave
-//   late WHO          that rank does nothing, the others call all_reduce a little later, for 2 s at most
+//   idle              makes no calls, and reads the communicator's status until that is not ok
+//   split KIND COUNT  as `loop`, on communicators that each have half of the ranks
+//   compute SECONDS   all but rank 0 wait in a barrier while rank 0 computes; then all leave
+//   late WHO          that rank makes no call; the others call all_reduce a little later, for 2 s at most
 //   leave WHO         that rank leaves while the others are in an all_reduce
-//   differ WHAT [WHO] the last rank, or that one, makes another call than the others, or in another order
-//   hasty WHO         as `late`, but rank 0 aborts while it asks who is late, and tells how busy it is
-//                     afterwards
-//   again WHO         all call shrink, that rank later than the others, until it does not time out
-//   part [SPLITS]     all call shrink, after that many splits, and leave as soon as it returns
+//   differ WHAT [WHO] rank WHO, or the last rank, makes another call, or calls in another order
+//   hasty WHO         as `late`, but rank 0 aborts while it asks which rank is late, and later prints
+//                     how busy it is
+//   again WHO         all ranks call shrink, rank WHO later than the others, until it does not time out
+//   part [SPLITS]     all ranks split SPLITS times, call shrink, and leave as soon as it returns
 //   abort WHO         that rank aborts from another thread while all are blocked
-// Prints "ready" when all ranks have met, then, or instead, "failed NANOSECONDS CODE MESSAGE" with the time
-// of the monotonic clock at which it learned of a failure, and "peer RANK", the rank that the failure blames.
+// Prints "ready" when all ranks have met. After or instead of that, prints "failed NANOSECONDS CODE MESSAGE"
+// with the time, on the monotonic clock, at which it learned of a failure, and "peer RANK" with the rank that
+// the failure blames.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -45,7 +46,7 @@ void tell(const tutti::Error& error) {
       error.status().message());
 }
 
-// Every collective, over `count` elements for each rank.
+// `Calls` makes every kind of collective call, with `count` elements for each rank.
 class Calls {
  public:
   Calls(Communicator& comm, std::size_t count)
@@ -87,7 +88,7 @@ class Calls {
   std::vector<std::int64_t> one_, all_;
 };
 
-// One rank makes another call than the others.
+// Makes another call on rank `who` than on the other ranks.
 void differ(Communicator& comm, const std::string& what, int who) {
   const bool odd = comm.rank() == who;
   std::vector<float> data(1000 * static_cast<std::size_t>(comm.size()), 1);
@@ -107,7 +108,7 @@ void differ(Communicator& comm, const std::string& what, int who) {
     comm.reduce(data, ReduceOp::sum, odd ? 1 : 0).wait();
   } else if (what == "algorithm") {
     comm.all_reduce(data, ReduceOp::sum, {.algorithm = odd ? "ring" : "recursive_doubling"}).wait();
-  } else if (what == "loop") {  // one call too many in a loop of small ones
+  } else if (what == "loop") {  // an extra call in a loop of small ones
     for (int round = 0; round < 20; ++round) {
       reduce(2, float32, ReduceOp::sum);
       comm.barrier().wait();
@@ -120,18 +121,19 @@ void differ(Communicator& comm, const std::string& what, int who) {
     for (const bool first : {true, false})
       works.push_back(first != odd ? comm.all_reduce(data, ReduceOp::sum) : comm.all_gather(data));
     for (tutti::Work& work : works) work.wait();
-  } else if (what == "way") {  // one by messages whatever the transport, one by shared memory if there is any
+  } else if (what == "way") {
+    // An all_to_all_v always sends messages; a barrier uses shared memory if there is any.
     std::vector<std::uint64_t> counts(static_cast<std::size_t>(comm.size()), 1);
     std::vector<float> in(counts.size()), out(counts.size());
     odd ? comm.all_to_all_v(in, counts, out, counts).wait() : comm.barrier().wait();
   }
-  for (int i = 0; i < 20; ++i) comm.barrier().wait();  // some hear of it a little later
+  for (int i = 0; i < 20; ++i) comm.barrier().wait();  // some ranks learn of the mismatch a little later
 }
 
 void hasty(Communicator& comm, int who) {
   using std::chrono::milliseconds;
   std::vector<float> data(1000);
-  std::this_thread::sleep_for(milliseconds(comm.rank() == who ? 10'000 : 200));  // that one has been stopped
+  std::this_thread::sleep_for(milliseconds(comm.rank() == who ? 10'000 : 200));  // `who` has been stopped
   std::thread other([&] {
     std::this_thread::sleep_for(milliseconds(150));
     if (comm.rank() == 0) comm.abort("enough");
@@ -160,7 +162,7 @@ void again(Communicator& comm, int who) {
   }
 }
 
-// Repeats until something fails.
+// Repeats the mode's calls until something fails.
 void use(Communicator& comm, const std::vector<std::string>& words) {
   const std::string& mode = words.at(0);
   if (mode == "loop" || mode == "split") {
@@ -182,7 +184,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     std::vector<float> data(1000);
     while (comm.rank() == std::stoi(words.at(1)) && comm.status().ok())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // all are ready, or stopped
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // all ranks are ready, or stopped
     comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::seconds(2)}).wait();
   }
   if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
@@ -192,7 +194,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     // contexts.
     const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
     for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
-    // Shrinking ends the operations of the others; the last rank must be asked before it calls.
+    // Shrinking ends the operations of the other ranks. The last rank must be asked before it calls shrink.
     if (splits > 0) std::this_thread::sleep_for(std::chrono::seconds(comm.rank() == 2 ? 4 : 2));
     const tutti::Shrunk shrunk = comm.shrink(1);
     return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");
@@ -250,7 +252,7 @@ struct Plan {
   int least = 0;
 };
 
-// Repeats as long as enough ranks are left.
+// Shrinks the communicator after each loss of a rank, as long as enough ranks are left.
 void survive(Communicator comm, const Plan& plan, const std::vector<std::string>& words) {
   std::string shrunk_to;
   for (;;) {

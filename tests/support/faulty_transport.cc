@@ -14,7 +14,7 @@ class FaultyChannel final : public Channel {
 
   Channel& inner() { return *inner_; }
   Deadline held_until() const { return held_.empty() ? Deadline::never() : held_until_; }
-  // Does what is due; returns whether there was something.
+  // Carries out a fault that is due; returns whether there was one.
   bool poll();
 
   void connect() override { inner_->connect(); }
@@ -67,7 +67,7 @@ void FaultyChannel::send(SendOp& op) {
   inner_->send(op);
 }
 
-// This happens inside `send`, as with a pipe that notices that it is broken.
+// This happens inside `send`, as when a transport notices that its connection is broken.
 void FaultyChannel::break_off(Code code, const std::string& why) {
   TransportOwner& owner = transport_.owner();
   const Status status(code, owner.peer(peer_).describe() + ": " + why, peer_);
@@ -110,7 +110,8 @@ FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const Transpo
 
 FaultyTransport::~FaultyTransport() = default;
 
-// The driving thread calls this; `driver` is the driver that it drives, which the analysis cannot see.
+// The driving thread calls this. `driver` is the driver that this thread drives, but the analysis cannot see
+// that.
 Status FaultyTransport::start(Driver& driver, TransportOwner& owner,
                               const MessageLimits& limits) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   driver_ = &driver;
@@ -131,7 +132,7 @@ std::unique_ptr<Channel> FaultyTransport::open(int peer, std::chrono::nanosecond
   return channel;
 }
 
-// The inner transport asks for a channel of its own.
+// The inner transport asks for one of its own channels.
 Channel* FaultyTransport::on_incoming(int rank, Transport&) {
   Channel* const channel = owner_->on_incoming(rank, *this);
   return channel == nullptr ? nullptr : &static_cast<FaultyChannel*>(channel)->inner();

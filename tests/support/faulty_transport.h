@@ -14,12 +14,12 @@ namespace tutti::test {
 struct TransportFault {
   enum class Kind : std::uint8_t {
     none,
-    drop,      // message `at` counts as sent, and never leaves
+    drop,      // message `at` counts as sent, but never leaves
     delay,     // message `at`, and what follows it on its channel, leaves later
-    truncate,  // message `at` is announced, and sent, with half of its bytes
-    close,     // before message `at` its channel breaks
-    cut,       // a channel breaks when it has sent `at` frames: within a message
-    refuse,    // the channel with the peer of message `at` cannot be made
+    truncate,  // message `at` is announced and sent with half of its bytes
+    close,     // the channel of message `at` breaks before it is sent
+    cut,       // a channel breaks once it has sent `at` frames: within a message
+    refuse,    // the channel to the receiver of message `at` cannot be made
   };
   Kind kind = Kind::none;
   std::uint64_t at = 0;  // messages are counted over all peers
@@ -28,8 +28,8 @@ struct TransportFault {
 
 class FaultyChannel;
 
-// A `FaultyTransport` wraps one rank's end of another transport and commits the given fault. It has that
-// transport's name and addresses, so the other ranks do not notice.
+// A `FaultyTransport` wraps one rank's end of another transport and commits the given fault. It has the name
+// and addresses of the other transport, so the other ranks do not notice it.
 class FaultyTransport final : public Transport, private TransportOwner, private Pollable {
  public:
   FaultyTransport(std::unique_ptr<Transport> inner, const TransportFault& fault);
@@ -47,12 +47,12 @@ class FaultyTransport final : public Transport, private TransportOwner, private 
 
   const TransportFault& fault() const { return fault_; }
   TransportOwner& owner() { return *owner_; }
-  // Counts the messages; returns true for the one that gets the fault.
+  // Counts one more message; returns true if this is the one that gets the fault.
   bool is_it() { return count_++ == fault_.at; }
   void forget(FaultyChannel& channel) { std::erase(channels_, &channel); }
 
  private:
-  // TransportOwner: what the inner transport says is passed on in this one's name.
+  // TransportOwner: passes on what the inner transport says, in this transport's name.
   const PeerInfo& peer(int rank) const override { return owner_->peer(rank); }
   int size() const override { return owner_->size(); }
   int rank() const override { return owner_->rank(); }

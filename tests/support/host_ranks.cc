@@ -1,5 +1,5 @@
-// A program for the ranks of a test with several hosts: checks collectives by every algorithm for that, then
-// says how many bytes left this host's network card for an all-reduce.
+// This is a program for the ranks of a test with several hosts. It checks collectives by every algorithm for
+// several hosts, then prints how many bytes left this host's network card for an all_reduce.
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -40,7 +40,7 @@ void expect(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error("wrong result: " + what);
 }
 
-// Integers, so that every order of combining gives the same.
+// Checks collectives with integers, for which every order of combining gives the same result.
 void check(Communicator& comm, std::size_t n, const std::string& algorithm) {
   const CallOptions leaders{.algorithm = algorithm.empty() ? "" : "leaders"};
   const CallOptions chosen{.algorithm = algorithm};
@@ -76,11 +76,11 @@ void check(Communicator& comm, std::size_t n, const std::string& algorithm) {
   comm.barrier(leaders).wait();
 }
 
-// Bytes that leave this host for one all-reduce of that many bytes.
+// Returns the bytes that leave this host for one all_reduce of `bytes` bytes.
 std::uint64_t all_reduce_traffic(Communicator& comm, std::size_t bytes, const std::string& algorithm) {
   constexpr int repetitions = 8;
   std::vector<float> data(bytes / sizeof(float), 1.0f);
-  comm.all_reduce(data, ReduceOp::max, {.algorithm = algorithm}).wait();  // connects
+  comm.all_reduce(data, ReduceOp::max, {.algorithm = algorithm}).wait();  // opens the connections
   comm.barrier().wait();
   const std::uint64_t before = sent_bytes();
   for (int i = 0; i < repetitions; ++i) {

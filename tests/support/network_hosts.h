@@ -6,8 +6,9 @@
 namespace tutti::test {
 
 // `NetworkHosts` are network namespaces that act as hosts. Each has its own address on every card (eth0, eth1
-// ...), and the cards of one number are joined by a bridge in one more namespace, so that nothing outside
-// them is touched. The destructor removes them. Making them needs the rights to do so, and the `ip` command.
+// ...). A bridge in one more namespace joins all cards with the same number, so nothing outside these
+// namespaces is touched. The destructor removes them. The constructor needs the rights to make namespaces,
+// and the `ip` command.
 class NetworkHosts {
  public:
   explicit NetworkHosts(int count, int cards = 1);
@@ -15,9 +16,9 @@ class NetworkHosts {
   NetworkHosts(const NetworkHosts&) = delete;
   NetworkHosts& operator=(const NetworkHosts&) = delete;
 
-  // Returns why there are no hosts; empty if there are.
+  // Returns why there are no hosts, or an empty text if there are.
   const std::string& problem() const { return problem_; }
-  // Returns `command` as it is run on that host.
+  // Returns the command that runs `command` on that host.
   std::vector<std::string> on(int host, std::vector<std::string> command) const;
   std::string address(int host, int card = 0) const {
     return "10.203." + std::to_string(card) + "." + std::to_string(host + 1);

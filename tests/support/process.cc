@@ -34,7 +34,7 @@ constexpr std::chrono::milliseconds poll_interval{2};
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Variables by which a launcher, or an outer test run, would tell a program what it is.
+// Returns whether a launcher, or an outer test run, uses this variable to tell a program what it is.
 bool from_a_launcher(std::string_view name) {
   static constexpr std::array prefixes{"TUTTI_",          "OMPI_",  "PMI_",  "PMIX_",    "SLURM_",
                                        "JOB_COMPLETION_", "NODES_", "NODE_", "MPI_LOCAL"};
@@ -62,7 +62,7 @@ std::vector<std::string> child_environment(const Process::Environment& changes) 
   return result;
 }
 
-// From here on the kernel hands out ports to processes that ask for any port.
+// Returns the lowest of the ports that the kernel hands out to processes that ask for any port.
 int first_ephemeral_port() {
   int first = 0;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;

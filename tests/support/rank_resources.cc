@@ -1,4 +1,5 @@
-// A program for the ranks of a test: uses most collectives, then prints the resources that it holds.
+// This is a program for the ranks of a test. It uses most collectives, then prints the resources that it
+// holds.
 #include <cstdio>
 #include <exception>
 #include <string>

@@ -1,14 +1,14 @@
-// A program for the ranks of a test: `shared_memory_rank URL MODE`. Prints "ready" when all ranks have met
-// and every pair has exchanged a message; then, by mode:
+// This is a program for the ranks of a test: `shared_memory_rank URL MODE`. It prints "ready" when all ranks
+// have met and every pair has exchanged a message. Then the mode decides:
 //   end      leaves;
-//   free     allocates memory, releases it, and leaves once it is not mapped any more;
-//   recv     waits for a message from the last rank that never comes;
+//   free     allocates memory, releases it, and leaves once it is no longer mapped;
+//   recv     waits for a message from the last rank that is never sent;
 //   reduce   takes part in collectives until one fails, or for ever;
-//            in these two the last rank does nothing;
+//            in `recv` and `reduce` the last rank does nothing;
 //   all      takes part in collectives, on every rank;
-//   splits   keeps hundreds of communicators, with few descriptors;
-//   scarce   the same with next to none.
-// Failures are printed to stderr, and make the exit status 1.
+//   splits   keeps hundreds of communicators with few descriptors;
+//   scarce   the same with almost no descriptors.
+// An error is printed to stderr, and the exit status is then 1.
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -26,7 +26,7 @@
 
 namespace {
 
-// Small and large, both ways, between all pairs; and a collective over everything.
+// Sends small and large messages, both ways, between all pairs, and runs a collective on all ranks.
 void exchange(tutti::Communicator& comm) {
   constexpr std::size_t large = 300'000;
   const int size = comm.size(), rank = comm.rank();
@@ -59,14 +59,14 @@ int mapped_segments() {
   return count;
 }
 
-// The rank calls nothing in the meantime.
+// Tests that memory is unmapped even while the rank makes no calls.
 void allocate_and_free(tutti::Communicator& comm) {
   const int before = mapped_segments();
   {
     tutti::Allocation memory = comm.allocate(1'000'000);
     if (!memory.registered() || mapped_segments() != before + 1) throw std::runtime_error("not registered");
     comm.all_reduce(memory.as<float>(), tutti::ReduceOp::sum).wait();
-    if (comm.rank() == 0) usleep(50'000);  // lets go last
+    if (comm.rank() == 0) usleep(50'000);  // rank 0 releases it last
   }
   for (int i = 0; i < 30'000 && mapped_segments() > before; ++i) usleep(1000);
   if (mapped_segments() > before) throw std::runtime_error("still mapped");

@@ -8,14 +8,14 @@
 
 namespace tutti::test {
 
-// Returns the TCP ports on which a process listens (IPv4; in this network namespace).
+// Returns the TCP ports (IPv4) on which a process of this network namespace listens.
 std::vector<std::uint16_t> listening_ports(pid_t pid);
 std::size_t open_descriptors(pid_t pid);
-// Returns the resident memory in bytes.
+// Returns a process's resident memory in bytes.
 std::size_t memory_of(pid_t pid);
 
-// A `LoopbackSocket` is a connection to a port of loopback that can send anything. The descriptor is -1 if
-// there is none.
+// A `LoopbackSocket` is a connection to a port of loopback that can send anything. Its descriptor is -1 if
+// the connection failed.
 class LoopbackSocket {
  public:
   explicit LoopbackSocket(std::uint16_t port);
@@ -28,7 +28,7 @@ class LoopbackSocket {
   void say(const std::string& text);
   // Ends the connection by a reset, as a port scan does.
   void reset();
-  // Waits for the other side to close; returns false if it has not after half a minute.
+  // Waits for the other side to close; returns false if that takes more than half a minute.
   bool is_dropped();
 
  private:

@@ -11,18 +11,19 @@
 
 namespace tutti::test {
 
-// The changes that a proxy makes to bytes that pass, in either direction; may be set at any time.
+// `Weather` says what a proxy does to the bytes that pass, in either direction. It may be changed at any
+// time.
 struct Weather {
-  std::atomic<int> delay_us{0};   // of every piece
+  std::atomic<int> delay_us{0};   // for every piece
   std::atomic<int> jitter_us{0};  // at most this much more
-  // One piece in this many is lost and sent again, which over TCP is a pause of 200 ms. Zero: none.
+  // One piece in this many is lost and sent again, which over TCP is a pause of 200 ms. Zero: none is lost.
   std::atomic<int> loss{0};
-  std::atomic<bool> cut{false};  // nothing passes any more, and neither side is told
+  std::atomic<bool> cut{false};  // nothing passes any more, and neither side notices
 };
 
-// A `TcpProxy` stands between ranks that listen on one address of loopback and advertise another. It accepts
-// connections on `from`, at all of the ports, and makes one to `to`, at the same port, for each. It remembers
-// the first bytes of each.
+// A `TcpProxy` stands between ranks that listen on one loopback address and advertise another. It accepts
+// connections on `from`, at all of the ports. For each, it makes a connection to `to` at the same port, and
+// remembers its first bytes.
 class TcpProxy {
  public:
   TcpProxy(const std::string& from, const std::string& to, const std::vector<std::uint16_t>& ports,
@@ -31,11 +32,11 @@ class TcpProxy {
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
 
-  // Returns why it cannot listen; empty if it can.
+  // Returns why it cannot listen, or an empty text if it can.
   const std::string& problem() const { return problem_; }
   struct Record {
     std::uint16_t port = 0;
-    std::string said, answered;  // by the side that connected, and by the other
+    std::string said, answered;  // by the side that connected, and by the other side
   };
   // Returns the records of all connections so far.
   std::vector<Record> records() const;
@@ -58,7 +59,7 @@ class TcpProxy {
   std::thread thread_;
 };
 
-// Returns a connection to that port of loopback; -1 if there is none.
+// Returns a socket that is connected to a port of `address`, or -1 if it cannot connect.
 int connect_to(const std::string& address, std::uint16_t port);
 
 }  // namespace tutti::test

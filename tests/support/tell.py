@@ -1,4 +1,4 @@
-"""The beginning of programs that are interrupted: `tell` says how a call ended, whatever the class."""
+"""Begins programs that a test interrupts: `tell` prints how a call ended, whatever it raised."""
 
 import os
 

@@ -22,7 +22,7 @@ using security::Guard;
 constexpr int look_again_ms = 20;
 constexpr std::size_t service_at = 11, verdict_at = 11;
 
-// OpenSSL writes to sockets so that a closed one raises a signal.
+// Blocks SIGPIPE: OpenSSL's writes to a closed socket would raise it.
 void ignore_broken_pipes() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -35,7 +35,7 @@ bool is_readable(int descriptor) {
   return poll(&entry, 1, look_again_ms) > 0;
 }
 
-// Returns a guard's message; empty if none arrives.
+// Returns a guard's message, or an empty text if none arrives.
 std::string receive_message(int descriptor, const std::atomic<bool>& over) {
   std::string message;
   while (message.size() < Guard::message_bytes && !over) {
@@ -52,7 +52,7 @@ void say(int descriptor, const std::string& text) {
   static_cast<void>(send(descriptor, text.data(), text.size(), MSG_NOSIGNAL));
 }
 
-// Sends the challenge, in the mode of the connected peer.
+// Returns a notice that answers the connected peer's opening, in the same mode.
 std::string notice_for(const std::string& opening) {
   std::string notice(Guard::message_bytes, 'n');
   std::memcpy(notice.data(), security::notice_magic.data(), security::notice_magic.size());
@@ -142,7 +142,7 @@ void TlsAttacker::serve(Visit& visit) {
   }
 }
 
-// Returns false if there is nothing to pass on.
+// Returns false if `pass` has nothing to pass on.
 bool TlsAttacker::attack(Visit& visit, const std::string& opening) {
   ++attacks_;
   const bool relays = options_.role == Role::relay;
@@ -158,7 +158,7 @@ bool TlsAttacker::attack(Visit& visit, const std::string& opening) {
 bool TlsAttacker::encrypt(Side& side, bool accepts) {
   side.tls = SSL_new(context_);
   SSL_set_fd(side.tls, side.descriptor);
-  // Talks until the other side ends the connection.
+  // A side that is silent for ten seconds counts as gone.
   const timeval limit{10, 0};
   setsockopt(side.descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   return (accepts ? SSL_accept(side.tls) : SSL_connect(side.tls)) == 1;

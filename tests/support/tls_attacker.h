@@ -16,13 +16,15 @@ struct ssl_st;
 namespace tutti::test {
 
 // A `TlsAttacker` is in the path of ranks that encrypt, and does not have their token. It accepts connections
-// at an address that ranks advertise but do not listen on. Connections for other services pass as they are.
+// at an address that ranks advertise but do not listen on. It passes connections for other services
+// unchanged.
 class TlsAttacker {
  public:
   enum class Role {
-    impostor,  // plays the rank that was meant: says yes, ignores the key that is offered, shows a
-               // certificate
-    relay,     // ends TLS on either side, shows its certificate to both, and passes on what it reads
+    // Plays the rank that was meant: accepts, ignores the offered key, and shows a certificate.
+    impostor,
+    // Ends TLS on either side, shows its certificate to both, and passes on what it reads.
+    relay,
   };
   struct Options {
     Role role = Role::impostor;
@@ -37,11 +39,11 @@ class TlsAttacker {
   TlsAttacker(const TlsAttacker&) = delete;
   TlsAttacker& operator=(const TlsAttacker&) = delete;
 
-  // Returns why it cannot begin; empty if it can.
+  // Returns why it cannot begin, or an empty text if it can.
   const std::string& problem() const { return problem_; }
   // Returns the number of attacked connections.
   int attacks() const { return attacks_; }
-  // Returns the plain text that it has read from them.
+  // Returns the plain text that it has read from the attacked connections.
   std::string heard() const;
 
  private:
@@ -68,7 +70,7 @@ class TlsAttacker {
   std::atomic<int> attacks_{0};
   mutable std::mutex mutex_;
   std::string heard_;
-  std::list<Visit> visits_;  // the accepting thread's, until it has ended
+  std::list<Visit> visits_;  // only the accepting thread uses it, until that has ended
   std::thread thread_;
 };
 

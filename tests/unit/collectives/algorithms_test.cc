@@ -6,8 +6,8 @@
 #include "collectives/schedule/topology.h"
 #include "tests/unit/collectives/proof_cases.h"
 
-// Every algorithm of messages, proved by the symbolic checker for every number of ranks from 1 to 64, and
-// some larger.
+// This file proves every algorithm of messages with the symbolic checker, for every number of ranks from 1 to
+// 64 and some larger ones.
 namespace tutti::test {
 namespace {
 
@@ -41,7 +41,8 @@ std::vector<Tuning> tunings_for(const Algorithm& algorithm) {
   return tunings;
 }
 
-// All combinations for few ranks; for many, every (count, in place) with the rest drawn in turn.
+// Proves all combinations for few ranks. For many ranks, it proves every (count, in place) pair, with the
+// rest drawn in turn.
 void prove(const Algorithm& algorithm, int size, std::uint32_t& seed, const Topology* topology = nullptr) {
   Problem shape;
   shape.kind = algorithm.kind;
@@ -99,8 +100,8 @@ TEST(ProveScan, EveryRankCount) { prove_all(CollectiveKind::scan); }
 TEST(ProveScan, EveryRankCountExclusive) { prove_all(CollectiveKind::exscan); }
 TEST(ProveBarrier, EveryRankCount) { prove_all(CollectiveKind::barrier); }
 
-// Returns placements: the host of each rank, regular and irregular, with the ranks of a host consecutive or
-// not.
+// Returns placements, each of which gives the host of every rank: regular and irregular, with the ranks of a
+// host consecutive or not.
 std::vector<std::vector<int>> placements() {
   std::vector<std::vector<int>> all = {
       {0, 0, 1, 1}, {0, 1, 0, 1},       {0, 0, 0, 1},       {0, 1, 1, 1, 1},

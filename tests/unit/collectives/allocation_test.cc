@@ -57,8 +57,8 @@ const std::vector<Named>& calls() {
 }
 
 // Returns the fewest allocations, by all ranks together, in one of many windows of repeated calls. It stops
-// at a window with none. It does not check all windows, since the scheduler decides how many messages wait
-// for their receives, and pools grow when that is a new maximum.
+// at a window with none. Some windows may allocate: the scheduler decides how many messages wait for their
+// receives, and pools grow when that number is a new maximum.
 std::size_t fewest_allocations(Cluster& cluster, const Named& named, std::size_t count) {
   constexpr int windows = 40;
   constexpr int repetitions = 10;

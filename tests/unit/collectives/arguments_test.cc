@@ -1,5 +1,4 @@
-// Tests what is derived from a call before anything happens: its fingerprint, and the problem that algorithms
-// see.
+// Tests what is derived from a call before it starts: its fingerprint, and the problem that algorithms see.
 
 #include "collectives/arguments.h"
 

@@ -14,10 +14,10 @@
 
 namespace tutti::test {
 
-// Memory of one process, as a group would share it.
+// A `PlainSegment` is memory of one process that stands for a group's shared memory.
 class PlainSegment final : public SharedSegment {
  public:
-  // Counts in `rings` how often each member is rung.
+  // Counts in `rings` how often each member's bell rings.
   PlainSegment(std::span<std::byte> memory, std::vector<int>& rings) : memory_(memory), rings_(rings) {}
   std::span<std::byte> memory() const override { return memory_; }
   void ring(int member) override { ++rings_[static_cast<std::size_t>(member)]; }
@@ -27,8 +27,8 @@ class PlainSegment final : public SharedSegment {
   std::vector<int>& rings_;
 };
 
-// The shared executors of a few ranks over one piece of memory, all of them driven by one thread, in an order
-// that the test chooses.
+// A `BoardWorld` has the shared executors of a few ranks over one piece of memory. One thread drives all of
+// them, in an order that the test chooses.
 class BoardWorld {
  public:
   explicit BoardWorld(int size, std::uint64_t window_bytes = 64 * 1024);
@@ -36,7 +36,7 @@ class BoardWorld {
   struct Operation {
     std::vector<std::int32_t> in;
     std::vector<std::int32_t> out;
-    int told = 0;  // how often it was over
+    int told = 0;  // how often its end was reported
     Status status = {};
     Schedule schedule = {};
     std::optional<FlatSchedule> flat = {};
@@ -44,20 +44,20 @@ class BoardWorld {
     SharedRun run = {};
   };
 
-  bool flat = true;  // schedules are carried out flat where they can be
+  bool flat = true;  // schedules run flat where they can
 
   int size() const { return static_cast<int>(ranks_.size()); }
   SharedExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }
-  // Element i of rank r's input is 1000 r + i. Lives as long as this.
+  // Starts an operation that lives as long as this object. Element i of rank r's input is 1000 r + i.
   Operation& issue(int rank, CollectiveKind kind, std::uint64_t count, int root = 0, bool votes = false);
-  // Runs the ranks until none can go on.
+  // Runs the ranks until none can make progress.
   void settle();
-  // The expected result of the operation.
+  // Returns the expected result of the operation.
   static std::vector<std::int32_t> expected(CollectiveKind kind, int rank, int size, std::uint64_t count,
                                             int root);
 
   std::span<std::byte> memory();
-  // The allocations that all ranks know; empty at first.
+  // Returns the allocations that all ranks know; empty at first.
   AllocationTable& allocations() { return allocations_; }
   int rings(int rank) const { return rings_[static_cast<std::size_t>(rank)]; }
 
@@ -72,7 +72,7 @@ class BoardWorld {
   std::vector<int> ranks_;
   AllocationTable allocations_;
   Driver driver_;
-  std::vector<std::unique_ptr<Mesh>> meshes_;  // never started: only say who the ranks are
+  std::vector<std::unique_ptr<Mesh>> meshes_;  // never started: they only say who the ranks are
   std::vector<std::unique_ptr<SharedExecutor>> executors_;
   std::deque<Operation> operations_;
 };

@@ -208,13 +208,13 @@ TEST(ScheduleBuilder, FenceHoldsSendsBackUntilAllIsReceived) {
   EXPECT_THAT(after(schedule, 3), IsEmpty());
 }
 
-// Segment s + 1 arrives while segment s is sent, which makes a pipeline.
+// Segment s + 1 arrives while segment s is being sent, as in a pipeline.
 TEST(ScheduleBuilder, RingIsAPipeline) {
   Problem p = problem();
   p.count = 64;
   const Algorithm* ring = find_algorithm(CollectiveKind::all_reduce, "ring");
   ASSERT_NE(ring, nullptr);
-  const Schedule schedule = build_schedule(*ring, p, {.segment_bytes = 16});  // 4 segments a block
+  const Schedule schedule = build_schedule(*ring, p, {.segment_bytes = 16});  // 4 segments per block
   for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
     const auto earlier = after(schedule, i);

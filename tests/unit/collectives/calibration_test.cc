@@ -10,7 +10,8 @@
 namespace tutti {
 namespace {
 
-// Every rank agrees on costs over a cluster of threads whose ranks are said to be on `hosts`.
+// Returns the costs on which each rank of a cluster of threads agrees, if rank i is said to be on host
+// `hosts[i]`.
 std::vector<CostModel> agreed(const std::string& transport, const std::vector<int>& hosts,
                               const CostModel& shipped, bool measuring) {
   test::Cluster cluster(static_cast<int>(hosts.size()), {.transport = transport});
@@ -18,7 +19,7 @@ std::vector<CostModel> agreed(const std::string& transport, const std::vector<in
   std::vector<CostModel> models(hosts.size());
   cluster.run([&](Communicator& communicator) {
     CostModel own = shipped;
-    own.cores += communicator.rank();  // what only one rank believes must not matter
+    own.cores += communicator.rank();  // differs by rank: a figure that only one rank has must not matter
     models[static_cast<std::size_t>(communicator.rank())] =
         agree_on_costs(communicator, topology, own, measuring);
   });

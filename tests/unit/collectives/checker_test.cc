@@ -3,7 +3,7 @@
 
 #include "tests/prove/schedule_checker.h"
 
-// Tests the checker itself: it must find each kind of mistake.
+// This file tests the checker itself: it must find each kind of mistake.
 namespace tutti::test {
 namespace {
 
@@ -51,7 +51,7 @@ TEST(ScheduleChecker, FindsADeadlockOfSynchronousSends) {
   const auto schedules = emit_two(pair_case(), [](ScheduleBuilder& builder, int rank, int peer) {
     builder.copy(own, result);
     builder.send(peer, result);
-    builder.recv_reduce(peer, result, result, side(rank));  // has to wait until its own send is over
+    builder.recv_reduce(peer, result, result, side(rank));  // has to wait until its own send has ended
   });
   EXPECT_THAT(check_schedules(schedules, pair_case(), true, 1), HasSubstr("cannot be carried out"));
 }
@@ -123,7 +123,7 @@ TEST(ScheduleChecker, FindsPartialOverlap) {
   EXPECT_THAT(check_schedules(schedules, test, true, 1), HasSubstr("overlaps partly"));
 }
 
-// Takes one dependency away. Returns false if there is no `edge`-th.
+// Removes one dependency. Returns false if there is no edge with that index.
 bool remove_edge(Schedule& schedule, std::size_t edge) {
   if (edge >= schedule.successors.size()) return false;
   for (Step& step : schedule.steps) {
@@ -137,8 +137,9 @@ bool remove_edge(Schedule& schedule, std::size_t edge) {
   return true;
 }
 
-// Every single dependency is needed where the builder drops all that follow from others. (It looks one step
-// back only, so this holds for short schedules such as these.)
+// The checker finds an error if any one dependency is missing: the builder keeps only dependencies that do
+// not follow from others. (It looks only one step back, so this holds only for short schedules such as
+// these.)
 TEST(ScheduleChecker, FindsEveryMissingDependency) {
   for (const char* name : {"recursive_doubling", "rabenseifner", "ring"}) {
     const ScheduleCase test(CollectiveKind::all_reduce, 4, 8, 0, false);

@@ -4,8 +4,9 @@
 
 namespace tutti::test {
 
-// Returns how often this program has allocated memory so far: by `operator new`, or by malloc and its
-// relatives from code that is linked with wrap_memory (CMakeLists.txt), which is all of ours.
+// Returns how often this program has allocated memory so far. Allocations count if they are made by `operator
+// new`, or by malloc and its relatives in code that is linked with wrap_memory (CMakeLists.txt). All of our
+// code is.
 std::size_t allocations();
 
 }  // namespace tutti::test

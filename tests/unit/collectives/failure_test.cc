@@ -18,7 +18,7 @@ class Witness : public Failure::Actor {
   }
   void end_operations(const Status&) override {
     ++ended;
-    failure.act();  // as what ends may do
+    failure.act();  // an operation that ends may call this
   }
   bool others_may_know() const override { return listens; }
 

@@ -25,7 +25,7 @@ TEST(FlatSchedule, IsForWhatFitsIntoSlots) {
   EXPECT_TRUE(FlatSchedule(all_reduce_of(1, "shared_direct"), 4).usable());
   EXPECT_TRUE(FlatSchedule(all_reduce_of(most, "shared_direct"), 4).usable());
   EXPECT_FALSE(FlatSchedule(all_reduce_of(most + 1, "shared_direct"), 4).usable());
-  EXPECT_FALSE(FlatSchedule(all_reduce_of(100'000, "shared_direct"), 4).usable());  // repeats
+  EXPECT_FALSE(FlatSchedule(all_reduce_of(100'000, "shared_direct"), 4).usable());  // has a repetition
   EXPECT_FALSE(FlatSchedule(all_reduce_of(1, "recursive_doubling"), 4).usable());   // sends messages
 }
 
@@ -42,7 +42,7 @@ TEST(FlatSchedule, HasTheStepsOfItsSchedule) {
   }
 }
 
-// Each operation three times: the later ones are not compared with what the next rank calls.
+// Each operation runs three times. The second and third calls are not compared with the next rank's call.
 TEST(FlatSchedule, DoesWhatItsScheduleDoes) {
   constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce,     Kind::broadcast, Kind::all_gather,
                             Kind::reduce_scatter, Kind::all_to_all, Kind::gather,    Kind::scatter,
@@ -54,7 +54,8 @@ TEST(FlatSchedule, DoesWhatItsScheduleDoes) {
       stepwise.flat = false;
       std::vector<std::pair<const BoardWorld::Operation*, const BoardWorld::Operation*>> pairs;
       for (int i = 0; i < 3 * size; ++i) {
-        // The last rank, another one each time, finds all signals that it awaits, so it does not stop.
+        // One rank, a different one each time, runs last: it finds all signals that it awaits, so it does not
+        // stop.
         const int rank = (i + i / size) % size;
         const std::uint64_t count = kind == Kind::barrier ? 0 : 7;
         pairs.emplace_back(&flat.issue(rank, kind, count, 1), &stepwise.issue(rank, kind, count, 1));

@@ -5,7 +5,7 @@
 
 #include "tests/unit/collectives/board_world.h"
 
-// Tests where registered memory is found, and that the claims of other ranks about it are checked.
+// This file tests where registered memory is found, and that the claims of other ranks about it are checked.
 namespace tutti::test {
 namespace {
 
@@ -45,7 +45,7 @@ TEST_F(GroupMemoryTest, BuffersAreFoundWhereAllOfThemIsInside) {
   EXPECT_EQ(table.find(data - 1, 10).allocation, 0u);
   EXPECT_EQ(table.find(data + 10'001, 0).allocation, 0u);
   EXPECT_EQ(table.find(data, ~std::uint64_t{0}).allocation, 0u);
-  EXPECT_EQ(table.find(memory_.data() + memory_.size() - 4096, 10).allocation, 0u);  // another rank's
+  EXPECT_EQ(table.find(memory_.data() + memory_.size() - 4096, 10).allocation, 0u);  // memory of another rank
 }
 
 TEST_F(GroupMemoryTest, PlacesThatCannotBeAreNot) {
@@ -99,7 +99,7 @@ TEST_F(GroupMemoryTest, StaysAsLongAsThisRankUsesItWhateverOthersSay) {
 TEST(Shortage, CountsWhoSharesAHostOrAControlGroup) {
   constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   const Topology topology = Topology::regular(2, 2);
-  // Containers of their own on the first host, one for both ranks on the second.
+  // On the first host each rank has a container of its own; on the second both ranks share one.
   std::vector<AllocationVote> votes = {
       {50, {100, 60, 1}}, {50, {100, 60, 2}}, {20, {100, 60, 1}}, {40, {100, 60, 1}}};
   EXPECT_FALSE(find_shortage(votes, topology));
@@ -116,7 +116,7 @@ TEST(Shortage, CountsWhoSharesAHostOrAControlGroup) {
   EXPECT_EQ(shortage->rank, 2);
   EXPECT_EQ(shortage->wanted, 61u);
   EXPECT_EQ(shortage->limit, 60u);
-  // No limit is known, but addresses are still limited.
+  // Without any known limit, addresses are still limited.
   for (AllocationVote& vote : votes) vote = {none / 8, {none, none, 0}};
   EXPECT_FALSE(find_shortage(votes, topology));
   for (AllocationVote& vote : votes) vote.bytes = none;

@@ -27,7 +27,7 @@ struct Memory {
   std::vector<int> rings = std::vector<int>(2);
 };
 
-// One of two ranks that share memory. Rank 0 broadcasts.
+// `Regular` is one of two ranks that share memory. Rank 0 broadcasts.
 struct Regular : MemberWorld {
   Regular(Memory& memory, int rank) : MemberWorld(2, rank, false) {
     auto segment = std::make_unique<test::PlainSegment>(
@@ -83,7 +83,7 @@ struct HabitsOfTwo : testing::Test {
     root.form();
     leaf.form();
   }
-  // A first broadcast, which the leaf calls too early.
+  // Carries out a first broadcast, which the leaf calls too early.
   void broadcast_once() {
     Work sent, received;
     root.elements = {1, 2};
@@ -115,7 +115,7 @@ TEST_F(HabitsOfTwo, ACollectiveThatIsNotOverAtOnceIsAnOperationLikeAnyOther) {
   ASSERT_TRUE(leaf.attempt(leaf.elements, received));
   ASSERT_FALSE(leaf.live.empty());
   EXPECT_EQ(leaf.live.newest()->name(), "broadcast(count=2, int32, root=0) #0");
-  EXPECT_FALSE(leaf.attempt(leaf.elements, received));  // one at a time
+  EXPECT_FALSE(leaf.attempt(leaf.elements, received));  // only one operation at a time
   leaf.gate.abort(Status(Code::aborted, "enough"));
   EXPECT_EQ(received.status().code(), Code::aborted);
   EXPECT_TRUE(leaf.live.empty());

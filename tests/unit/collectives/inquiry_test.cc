@@ -47,7 +47,7 @@ TEST(Inquiry, TakesTheFirstAnswerOfEachRankToItsOwnQuestion) {
   EXPECT_EQ(inquiry.verdict(name).message(), "it was not over in time; not answering: rank 0");
 }
 
-// This also holds on a machine that is too busy for it to answer in time.
+// A rank that has reported the same counts as heard, even if it is too busy to answer in time.
 TEST(Inquiry, DoesNotCallARankSilentThatHasReportedTheSame) {
   Inquiry inquiry(about(), 3);
   inquiry.take_answer(0, comes_to(asked + 1));

@@ -5,7 +5,8 @@
 #include "collectives/schedule/topology.h"
 #include "tests/prove/schedule_checker.h"
 
-// Counts beyond 32 bits: schedules for billions of elements must be the small ones, scaled.
+// This file tests counts beyond 32 bits: schedules for billions of elements must be the small schedules,
+// scaled.
 namespace tutti::test {
 namespace {
 
@@ -21,7 +22,7 @@ void divide(Slice& slice, std::uint64_t unit) {
   slice.count /= unit;
 }
 
-// Divides all offsets and counts by their greatest common divisor, which it returns.
+// Divides all offsets and counts by their greatest common divisor, and returns that divisor.
 std::uint64_t shrink(std::vector<Schedule>& schedules, std::uint64_t count) {
   std::uint64_t unit = count;
   for (const Schedule& schedule : schedules) {
@@ -47,7 +48,7 @@ TEST(LargeCounts, SchedulesAreTheSmallOnesScaled) {
         if (segment != 0 && (algorithm.knobs & segment_knob) == 0) continue;
         const std::uint64_t count = billion * 8;
         ScheduleCase large(algorithm.kind, size, count, size - 1, false);
-        if (large.base.count == 0) continue;  // the _v kinds: below
+        if (large.base.count == 0) continue;  // the next tests check the _v kinds
         const Topology two_hosts = Topology::regular(2, size / 2);
         if (!algorithm.applies(large.base)) large.base.topology = &two_hosts;
         if (!algorithm.applies(large.base)) continue;
@@ -71,7 +72,7 @@ bool has_blocks_of_their_own(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather_v || kind == CollectiveKind::reduce_scatter_v;
 }
 
-// Every message of a pair has the same length on both sides, and nothing is lost to 32 bits.
+// Every message has the same length on both sides, and no length is cut to 32 bits.
 TEST(LargeCounts, UnevenBlocksBeyond32Bits) {
   const std::vector<std::uint64_t> counts = {5 * billion, 0, 3, 7 * billion + 1};
   const std::uint64_t total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
@@ -121,8 +122,8 @@ TEST(LargeCounts, StepsStayBoundedForManyRanks) {
   }
 }
 
-// Operations through windows repeat a few rounds as often as needed: 40 bits of an operation's phase say
-// which operation, 24 count its signals.
+// Operations through windows repeat a few rounds as often as needed. Of an operation's phase, 40 bits say
+// which operation it is, and 24 bits count its signals.
 TEST(LargeCounts, SharedSchedulesRepeatThemselves) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const int size : {2, 8, 64}) {

@@ -18,7 +18,7 @@
 
 namespace tutti::test {
 
-// A control plane that records what it should send.
+// A `PaperPlane` is a control plane that records what it should send.
 class PaperPlane final : public ControlPlane {
  public:
   struct Letter {
@@ -43,17 +43,17 @@ class PaperPlane final : public ControlPlane {
   std::vector<Letter>& letters_;
 };
 
-// `MemberWorld` is one rank of a communicator in parts, without any peer: a test plays the others. Operations
-// start, and then do nothing until the test ends them.
+// `MemberWorld` is one rank of a communicator, as its separate parts and without peers: the test plays the
+// other ranks. Operations start, and then do nothing until the test ends them.
 class MemberWorld : public Failure::Actor, public OperationOwner {
  public:
-  // `talks`: there is a control plane.
+  // `talks`: whether there is a control plane.
   explicit MemberWorld(int size, int rank = 0, bool talks = true);
   ~MemberWorld() override;
 
-  // An operation of this rank's as collectives issue it: numbered, and not launched yet.
+  // Makes an operation of this rank as a collective call does: numbered, but not started yet.
   Operation& make(const Fingerprint& call, const CallOptions& options = {});
-  // The same, under way.
+  // Makes such an operation and starts it.
   Operation& begin(const Fingerprint& call, const CallOptions& options = {});
 
   // OperationOwner
@@ -73,7 +73,7 @@ class MemberWorld : public Failure::Actor, public OperationOwner {
   static constexpr std::uint32_t context = 7;
   std::vector<std::uint64_t> started;       // by number, in the order in which they started
   std::vector<PaperPlane::Letter> letters;  // to the other ranks
-  int spread = 0;                           // how often a failure was told to the others
+  int spread = 0;                           // how often a failure was announced to the other ranks
   const std::shared_ptr<Engine> engine;
   Driver& driver;
   Mesh mesh;  // never started: it only says who the ranks are

@@ -18,7 +18,7 @@ std::optional<Fingerprint> call(std::uint64_t count) {
   return fingerprint;
 }
 
-// Finds the odd one by comparing all calls with each other.
+// Finds the call that differs from the majority's by comparing all calls with each other.
 std::optional<OddOne> by_definition(const Calls& calls) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (!calls[i] || 2 * std::ranges::count(calls, calls[i]) <= std::ssize(calls)) continue;
@@ -35,7 +35,7 @@ TEST(OddOne, IsFoundAsByDefinition) {
   for (int round = 0; round < 20'000; ++round) {
     Calls calls(random() % 12);
     for (auto& each : calls) {
-      const std::uint64_t what = random() % 5;  // one of them known by few, one not known
+      const std::uint64_t what = random() % 5;  // 0: unknown; 1: a rare call; above: the usual call
       if (what > 0) each = call(what > 1 ? 1 : 2 + random() % 2);
     }
     const std::optional<OddOne> expected = by_definition(calls), odd = find_odd_one(calls);
@@ -48,7 +48,7 @@ TEST(OddOne, IsFoundAsByDefinition) {
   EXPECT_GT(found, 1000);
 }
 
-// Comparing all with all would take hours.
+// Comparing all calls with each other would take hours here.
 TEST(OddOne, IsLookedForAmongManyWhoAllDiffer) {
   constexpr std::size_t members = 2'000'000;
   Calls calls;

@@ -4,10 +4,10 @@
 
 #include "tests/prove/schedule_checker.h"
 
-// The cases that the proofs of algorithms go through.
+// These are the cases that the proofs of algorithms go through.
 namespace tutti::test {
 
-// What an operation may ask for besides its kind.
+// A `Variant` is what an operation may ask for besides its kind.
 struct Variant {
   bool commutative = true;
   bool average = false;
@@ -15,11 +15,12 @@ struct Variant {
   void apply(Problem& problem) const;
 };
 
-// All that the algorithm can do.
+// Returns all variants that the algorithm supports.
 std::vector<Variant> variants_for(const Algorithm& algorithm);
-// The first, the last, one in the middle; 0 for kinds without a root.
+// Returns the first rank, the last, and one in the middle; only 0 for kinds without a root.
 std::vector<int> roots_for(CollectiveKind kind, int size);
-// Returns whether one side holds a block of every rank, so that counts multiply with p.
+// Returns whether input or output holds a block for every rank, so that counts are multiplied by the number
+// of ranks.
 bool has_blocks(CollectiveKind kind);
 
 }  // namespace tutti::test

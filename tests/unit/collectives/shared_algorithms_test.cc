@@ -3,14 +3,14 @@
 #include "collectives/schedule/registered.h"
 #include "tests/unit/collectives/proof_cases.h"
 
-// Every algorithm over shared memory, proved by the symbolic checker: windows so small that a vector takes
-// hundreds of rounds, windows that it just fits, windows larger than it.
+// This file proves every algorithm over shared memory with the symbolic checker. Windows are so small that a
+// vector takes hundreds of rounds, or just large enough for the vector, or larger.
 namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t line = 64;
 
-// Returns windows that are just large enough for an algorithm.
+// Returns the size of the smallest windows that an algorithm can use.
 std::uint64_t smallest(int size) { return static_cast<std::uint64_t>(size) * 4 * line; }
 
 Problem shape(const Algorithm& algorithm, int size, std::uint32_t element_size, std::uint64_t window_bytes) {
@@ -22,8 +22,9 @@ Problem shape(const Algorithm& algorithm, int size, std::uint32_t element_size, 
   return problem;
 }
 
-// Elements that one round covers: known from the repetition that a long vector is given, which is of 64
-// rounds. A schedule without a repetition uses rounds of some other size, for which any value will do.
+// Returns the number of elements that one round covers. It derives this from the repetition in the schedule
+// of a long vector, which has 64 rounds. A schedule without a repetition uses rounds of some other size; any
+// value will do for it.
 std::uint64_t round_of(const Algorithm& algorithm, Problem problem) {
   problem.count = 1 << 20;
   const std::vector<std::uint64_t> none(static_cast<std::size_t>(problem.size));
@@ -39,7 +40,7 @@ void prove(const Algorithm& algorithm, const Problem& shape, const std::vector<s
   const auto roots = roots_for(algorithm.kind, shape.size);
   for (const std::uint64_t count : counts) {
     for (const bool in_place : {false, true}) {
-      // All combinations for few ranks; for many, one after the other.
+      // Few ranks are tested with all combinations; many ranks with one combination each time, in turn.
       const std::size_t combinations = variants.size() * roots.size();
       for (std::size_t i = 0; i < (shape.size <= 4 ? combinations : 1); ++i) {
         const std::size_t pick = shape.size <= 4 ? i : seed % combinations;
@@ -56,7 +57,7 @@ void prove(const Algorithm& algorithm, const Problem& shape, const std::vector<s
 }
 
 void prove_windows(const Algorithm& algorithm, int size, std::uint32_t& seed) {
-  // An element of 64 bytes stands for a line of cache: rounds are then of few elements.
+  // An element of 64 bytes stands for a cache line, so that a round has few elements.
   const Problem lines = shape(algorithm, size, line, smallest(size));
   const std::uint64_t r = round_of(algorithm, lines);
   prove(algorithm, lines, {0, 1, r, r + 1, 4 * r, 5 * r - 1}, seed);
@@ -75,7 +76,7 @@ void prove_all(CollectiveKind kind) {
   int proved = 0;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.kind != kind || !algorithm.shared) continue;
-    if (!algorithm.applies(shape(algorithm, 2, 4, 1 << 20))) continue;  // registered
+    if (!algorithm.applies(shape(algorithm, 2, 4, 1 << 20))) continue;  // see ProveRegistered
     for (const int size : {2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 15, 16, 17, 24, 32, 33, 64}) {
       prove_windows(algorithm, size, seed);
       if (testing::Test::HasFatalFailure()) return;
@@ -99,13 +100,15 @@ TEST(ProveSharedMoves, Gather) { prove_all(CollectiveKind::gather); }
 TEST(ProveSharedMoves, Scatter) { prove_all(CollectiveKind::scatter); }
 TEST(ProveSharedMoves, Barrier) { prove_all(CollectiveKind::barrier); }
 
-// These algorithms work on registered memory. Windows are only scratch, and may be smaller than a piece.
+// These algorithms work on registered memory. Windows are only scratch space, and may be smaller than a
+// piece.
 TEST(ProveRegistered, EveryKind) {
   std::uint32_t seed = 0;
   int proved = 0;
   for (const Algorithm& algorithm : algorithms()) {
     for (const int size : {2, 3, 4, 5, 7, 8, 13, 16, 33}) {
-      // Few elements make a piece, and few pieces the 128 KiB from which on a vote is worth it.
+      // Elements are so large that a few of them make a piece, and a few pieces make the 128 KiB that justify
+      // a vote.
       Problem problem = shape(algorithm, size, 8 * 1024, 0);
       problem.registered = true;
       const auto p = static_cast<std::uint64_t>(size);

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// Tests the checker of shared schedules: it must find each kind of mistake, in whatever order the ranks
-// happen to run.
+// This file tests the checker of shared schedules. It must find each kind of mistake, whatever the order in
+// which the ranks happen to run.
 namespace tutti::test {
 namespace {
 
@@ -51,7 +51,7 @@ void expect_found(const std::vector<Schedule>& schedules, const ScheduleCase& te
   }
 }
 
-// An all_reduce of two ranks, with some of its steps left out.
+// `Parts` says which steps of a two-rank all_reduce are present.
 struct Parts {
   bool show = true;
   bool signal = true;
@@ -114,7 +114,7 @@ TEST(SharedChecker, FindsWhatIsOverwrittenTooEarly) {
         }
         builder.copy({BufferId::input, 0, 2}, half);
         builder.signal();
-        builder.copy({BufferId::input, 2, 2}, half);  // nothing says that it was read
+        builder.copy({BufferId::input, 2, 2}, half);  // no signal says that it was read
         builder.signal();
         builder.copy(in, out);
       });
@@ -131,8 +131,8 @@ bool remove(Schedule& schedule, StepKind kind, std::size_t n) {
   return false;
 }
 
-// Removes one await or copy from algorithms: each of them is needed. (Only at the start of a repetition some
-// are not.)
+// Removes one await or copy at a time from algorithms: every one of them is needed. (Only some at the start
+// of a repetition are not.)
 TEST(SharedChecker, FindsEveryMissingStep) {
   struct Victim {
     CollectiveKind kind;
@@ -198,7 +198,7 @@ TEST(SharedChecker, FindsRanksThatLeaveTooEarly) {
     const ScheduleCase test = registered_case(kind);
     const auto right = build("registered", test);
     ASSERT_EQ(check_shared_schedules(right, test, true, 1), "");
-    auto hasty = right;  // the root: its memory is read or written by all
+    auto hasty = right;  // the root: all ranks read or write its memory
     while (remove(hasty[0], StepKind::await, 0)) {
     }
     expect_found(hasty, test, HasSubstr("memory of rank 0 after that rank has left"));
@@ -243,8 +243,8 @@ TEST(SharedChecker, FindsABarrierThatLetsGoEarly) {
   for (std::size_t n = 0; n < 2; ++n) {
     auto broken = right;
     ASSERT_TRUE(remove(broken[1], StepKind::await, n));
-    // A rank may hear of another one through a third, which does not replace an await but counts as having
-    // heard of it.
+    // A rank may hear of another one through a third. That does not replace an await, but the rank has then
+    // heard of the other one.
     EXPECT_THAT(check_shared_schedules(broken, test, false, 1), HasSubstr("without having heard"));
   }
 }

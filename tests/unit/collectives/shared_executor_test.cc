@@ -6,8 +6,8 @@
 
 #include "tests/unit/collectives/board_world.h"
 
-// Tests operations of ranks that share memory. One thread plays all ranks, so every order of events is
-// possible.
+// This file tests operations of ranks that share memory. One thread plays all ranks, so every order of events
+// is possible.
 namespace tutti::test {
 namespace {
 
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Kind = CollectiveKind;
 
-// Elements that do not fit into a slot, into a page, and those that take more rounds than a window has areas.
+// These counts of elements exceed a slot, exceed a page, and take more rounds than a window has areas.
 constexpr std::uint64_t in_pages = 2'000;
 constexpr std::uint64_t in_windows = 6'000;
 constexpr std::uint64_t many_rounds = 60'000;
@@ -39,7 +39,7 @@ std::vector<Call> random_calls(std::mt19937& random, int size) {
   return calls;
 }
 
-// Ranks issue and go on in random order, some far ahead of others.
+// Ranks issue operations and make progress in random order, and some run far ahead of others.
 TEST(SharedExecutor, WhateverTheOrder) {
   for (std::uint32_t seed = 1; seed <= 12; ++seed) {
     std::mt19937 random(seed);
@@ -72,7 +72,7 @@ TEST(SharedExecutor, WhateverTheOrder) {
   }
 }
 
-// A root does not wait for its data to be read, until its slots, or its pages, are used up.
+// A root does not wait until its data has been read, unless its slots, or its pages, are used up.
 void run_ahead(std::uint64_t count, std::size_t room) {
   BoardWorld world(2);
   std::vector<const BoardWorld::Operation*> roots;
@@ -94,7 +94,7 @@ TEST(SharedExecutor, ARootRunsAheadOfItsReaders) {
   run_ahead(in_pages, Board::pages);
 }
 
-// The windows are used by one operation at a time.
+// Only one operation at a time uses the windows.
 TEST(SharedExecutor, WindowsAreNotOverwrittenTooEarly) {
   BoardWorld world(3);
   const auto& first = world.issue(0, Kind::broadcast, in_windows);
@@ -151,7 +151,7 @@ TEST(SharedExecutor, OnlySleepersAreRung) {
   world.issue(0, Kind::all_reduce, 10);
   world.issue(1, Kind::all_reduce, 10);
   EXPECT_EQ(world.rings(0), 0);
-  // Data that arrived in the meantime is seen in time.
+  // Data that arrives in the meantime is noticed in time.
   EXPECT_TRUE(world.executor(0).prepare_sleep());
   world.executor(0).cancel_sleep();
   world.settle();
@@ -167,7 +167,7 @@ TEST(SharedExecutor, OnlySleepersAreRung) {
   EXPECT_EQ(world.rings(0), rung);
 }
 
-// The rank that votes last rings before it does its work, since the end of its work would ring as well.
+// The rank that votes last rings before it starts its work. Otherwise only the end of that work would ring.
 TEST(SharedExecutor, WhoWaitsForVotesIsRungAtOnce) {
   BoardWorld world(2);
   world.issue(0, Kind::all_reduce, many_rounds, 0, true);
@@ -178,7 +178,7 @@ TEST(SharedExecutor, WhoWaitsForVotesIsRungAtOnce) {
   world.settle();
 }
 
-// Signals to a rank that sleeps while it waits for windows: each step of a slow reader.
+// A rank sleeps while it waits for windows. Each step of a slow reader rings its bell.
 TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   BoardWorld world(2);
   world.issue(0, Kind::broadcast, in_windows);
@@ -191,7 +191,7 @@ TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   EXPECT_EQ(second.told, 1);
 }
 
-// Two roots wait for no rank. The calls are compared before a slot is used again at the latest.
+// Two roots wait for no rank. Their calls are compared before a slot is used again, or earlier.
 TEST(SharedExecutor, TwoRootsAreAMismatch) {
   BoardWorld world(2);
   const auto& zero = world.issue(0, Kind::broadcast, 5, 0);
@@ -224,7 +224,7 @@ TEST(SharedExecutor, RepeatedCallsAreComparedBeforeLong) {
   int issued = 0;
   for (; issued < 4; ++issued) world.issue(0, Kind::broadcast, 5, 0);
   world.issue(1, Kind::broadcast, 5, 0);
-  world.issue(1, Kind::barrier, 0);  // awaits this rank's second call, and so does not end
+  world.issue(1, Kind::barrier, 0);  // awaits rank 0's second call, so it does not end
   bool told_apart = false;
   for (; issued < static_cast<int>(Board::slots) && !told_apart; ++issued) {
     told_apart = world.issue(0, Kind::broadcast, 5, 0).status.code() == Code::mismatch;
@@ -232,7 +232,7 @@ TEST(SharedExecutor, RepeatedCallsAreComparedBeforeLong) {
   EXPECT_TRUE(told_apart);
 }
 
-// Long runs of equal calls, and a few barriers; one rank calls something else once.
+// `Disagreement` has long runs of equal calls and a few barriers; one rank calls something else once.
 struct Disagreement {
   std::vector<Call> calls;
   std::size_t rank;
@@ -270,7 +270,7 @@ bool somebody_was_told(const Issued& issued) {
   return false;
 }
 
-// Runs the ranks in random order, until one is told of a mismatch or none can go on.
+// Runs the ranks in random order, until one rank learns of a mismatch or none can make progress.
 Issued play(BoardWorld& world, const Disagreement& plan, std::mt19937& random) {
   Issued issued(static_cast<std::size_t>(world.size()));
   for (int idle = 0; idle < 1000; ++idle) {
@@ -289,8 +289,8 @@ Issued play(BoardWorld& world, const Disagreement& plan, std::mt19937& random) {
   return issued;
 }
 
-// In any order of events a rank is told of the mismatch, and no rank takes data that was not meant for its
-// call.
+// Whatever the order of events, some rank learns of the mismatch, and no rank takes data that was not meant
+// for its call.
 TEST(SharedExecutor, OneCallThatDiffersIsToldApart) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     std::mt19937 random(seed);
@@ -312,8 +312,8 @@ TEST(SharedExecutor, OneCallThatDiffersIsToldApart) {
   }
 }
 
-// Whatever other ranks write, this one neither crashes nor reaches beyond the memory (for the sanitizers to
-// see).
+// Whatever other ranks write, this rank neither crashes nor reaches beyond the memory (which the sanitizers
+// check).
 TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
   for (std::uint32_t seed = 1; seed <= 40; ++seed) {
     std::mt19937 random(seed);
@@ -323,7 +323,7 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
       for (std::byte& byte : world.memory().first(world.memory().size() - 3 * 64 * 1024)) {
         byte = static_cast<std::byte>(random());
       }
-      // These phases look valid, so that the data next to them is read.
+      // These phases look valid, so the rank reads the data next to them.
       for (int rank = 1; rank < 3; ++rank) {
         for (int number = 1; number <= numbers; ++number) {
           board.slot(rank, static_cast<std::uint64_t>(number))
@@ -345,13 +345,13 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
       EXPECT_LT(heard.message().size(), 2000u);
       if (operation.status.ok()) continue;
       EXPECT_EQ(operation.status.code(), Code::mismatch);
-      break;  // it has failed, and so has its group
+      break;  // the rank has failed, and so has its group
     }
     world.executor(0).cancel();
   }
 }
 
-// Another rank's count is only read again when necessary, since that rank uses its line of cache.
+// Another rank's count is read again only when necessary, since that rank is using its cache line.
 TEST(Board, WhatAllHaveFinishedIsRemembered) {
   BoardWorld world(3);
   Board& board = world.executor(0).board();
@@ -359,13 +359,13 @@ TEST(Board, WhatAllHaveFinishedIsRemembered) {
   world.executor(1).board().finish(7);
   world.executor(2).board().finish(9);
   EXPECT_TRUE(board.all_finished(1));
-  world.executor(1).board().finish(0);  // as it never would
+  world.executor(1).board().finish(0);  // a real rank never counts down
   EXPECT_TRUE(board.all_finished(7));
   EXPECT_FALSE(board.all_finished(8));
 }
 
-// The others can write to the memory that holds a rank's own vote. Here they change it so that the rank would
-// use a form of the operation that it does not have.
+// Other ranks can write to the memory that holds a rank's own vote. Here they change it so that the rank
+// would use a form of the operation that it does not have.
 TEST(SharedExecutor, AForgedVoteFailsTheOperation) {
   BoardWorld world(3);
   constexpr std::uint64_t count = 1000;
@@ -395,7 +395,7 @@ TEST(Board, TheReasonOfAFailureIsHeardOnce) {
   EXPECT_TRUE(world.executor(0).board().heard().ok());
   world.executor(2).board().fail(Status(Code::aborted, std::string(5000, 'x'), 1));
   world.executor(2).board().fail(Status(Code::timeout, "later"));
-  EXPECT_TRUE(world.executor(2).board().heard().ok());  // its own
+  EXPECT_TRUE(world.executor(2).board().heard().ok());  // a rank does not hear its own failure
   EXPECT_EQ(world.rings(0), 1);
   EXPECT_EQ(world.rings(1), 1);
   EXPECT_EQ(world.rings(2), 0);

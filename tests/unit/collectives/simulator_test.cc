@@ -60,8 +60,8 @@ TEST(Simulator, Deterministic) {
   EXPECT_EQ(a.messages, b.messages);
 }
 
-// The selector trusts closed forms; the simulator carries out the real schedules. They must agree within a
-// factor.
+// The selector trusts closed forms; the simulator runs the real schedules. Their results must agree within a
+// factor of two.
 TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
   constexpr double factor = 2.0;
   const CostModel model;
@@ -72,7 +72,7 @@ TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
         if (!algorithm.applies(p) || algorithm.kind == CollectiveKind::all_to_all_v) continue;
         const bool counted =
             algorithm.kind == CollectiveKind::gather_v || algorithm.kind == CollectiveKind::scatter_v;
-        if (counted) continue;  // their costs are not estimated: there is nothing to choose
+        if (counted) continue;  // costs are not estimated: there is nothing to choose
         const std::vector<std::uint64_t> counts(static_cast<std::size_t>(size), count);
         p.input_counts = p.output_counts = counts;
         std::vector<Tuning> tunings = {{2, 0, 8}};
@@ -92,7 +92,7 @@ TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
   }
 }
 
-// A machine whose hosts are far apart.
+// Returns the costs of a machine whose hosts are far apart.
 CostModel clustered() {
   CostModel model;
   model.near = {.alpha = 2e-6, .gap = 0.5e-6, .beta = 0.1e-9, .busy = 0.3e-6, .busy_byte = 0.05e-9};
@@ -135,7 +135,7 @@ TEST(Simulator, RanksShareCores) {
   const double alone = simulate(*doubling, p, {}, model).seconds;
   EXPECT_NEAR(alone, 3 * model.near.alpha, 1e-6);
   model.cores = 1;
-  // 24 messages, each at two ends, one after the other.
+  // There are 24 messages, each with work at two ends, and all this work runs one after the other.
   EXPECT_GE(simulate(*doubling, p, {}, model).seconds, 48 * model.near.busy);
 }
 
@@ -164,7 +164,7 @@ TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
   }
 }
 
-// The closed forms that docs/scaling.md shows where simulation is too slow.
+// docs/scaling.md shows these closed forms for sizes that are too slow to simulate.
 TEST(Simulator, ClosedFormsOfHundredsOfRanksAreWithinAFactorOfTwo) {
   constexpr double factor = 2.0;
   const Selector selector = Selector::create(CostModel{}, "").take();
@@ -192,7 +192,7 @@ TEST(Simulator, RepetitionsOverlap) {
   const Problem p = problem(CollectiveKind::broadcast, 2, 8);
   const Algorithm* binomial = find_algorithm(p.kind, "binomial");
   const CostModel model;
-  // The root goes on as soon as its message has left.
+  // The root continues as soon as its message has left.
   EXPECT_NEAR(simulate(*binomial, p, {}, model, 100).seconds, model.near.gap, model.near.alpha / 50);
   EXPECT_EQ(simulate(*binomial, p, {}, model, 100).messages, 100u);
 }

@@ -80,7 +80,7 @@ TEST_F(TraceTest, TellsWhatHappened) {
   EXPECT_EQ(events[4]["name"], "wait broadcast");
 }
 
-// More than fits at once, from several threads: what does not fit is counted.
+// Several threads add more events than fit. The trace counts the events that do not fit.
 TEST_F(TraceTest, MemoryIsBounded) {
   constexpr int threads = 4;
   constexpr std::uint64_t each = 50'000;
@@ -110,7 +110,7 @@ TEST_F(TraceTest, AFileThatCannotBeWrittenIsNamed) {
   EXPECT_NE(refused.status().message().find("/no/such/folder/trace"), std::string::npos);
 }
 
-// A limit on the file's size stands for the full disk.
+// A limit on the file's size stands in for a full disk.
 TEST_F(TraceTest, EventsFromBeforeTheDiskWasFullStayValid) {
   std::shared_ptr<Trace> started = trace();
   started->add(event_of(1));

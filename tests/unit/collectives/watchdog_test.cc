@@ -18,13 +18,13 @@ constexpr Fingerprint watched_barrier;
 
 struct Guarded : MemberWorld {
   explicit Guarded(int size, int rank = 0, bool talks = true) : MemberWorld(size, rank, talks) {}
-  // An operation that has been under way for that long and may take a minute.
+  // Begins an operation that has already been under way for `age` and may take a minute.
   Operation& begin_before(std::chrono::seconds age) {
     Operation& operation = begin(watched_barrier);
     operation.stamp(Deadline::Clock::now() - age);
     return operation;
   }
-  // The watchdog reads the clock only once in many calls.
+  // Looks 64 times, since the watchdog reads the clock only once in many calls.
   void look() {
     for (int i = 0; i < 64; ++i) watchdog.look();
   }

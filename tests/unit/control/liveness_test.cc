@@ -1,4 +1,5 @@
-// The parts of the control plane that need no network: which ranks are linked, and what goes over the wire.
+// Tests the parts of the control plane that need no network: which ranks are linked, and the encoding of
+// frames.
 
 #include <algorithm>
 #include <cmath>
@@ -35,7 +36,7 @@ TEST(LivenessRing, IsSymmetricalSparseAndConnected) {
       EXPECT_FALSE(std::ranges::binary_search(links, rank));
       for (const int other : links) EXPECT_TRUE(std::ranges::binary_search(neighbours(all, other), rank));
     }
-    // From rank 0, by symmetry from all.
+    // Every rank must be reachable from rank 0; by symmetry this holds from all ranks.
     std::set<int> reached = {0}, edge = {0};
     int hops = 0;
     for (; static_cast<int>(reached.size()) < p; ++hops) {
@@ -106,7 +107,7 @@ TEST(LivenessFrame, WhatIsNoneIsRefused) {
   EXPECT_EQ(judged(4, 9), Parsed::wrong);    // version
   EXPECT_EQ(judged(5, 0), Parsed::wrong);    // kind
   EXPECT_EQ(judged(5, 6), Parsed::wrong);
-  EXPECT_EQ(judged(5, 2), Parsed::wrong);        // lost, but of nothing
+  EXPECT_EQ(judged(5, 2), Parsed::wrong);        // "lost", but no rank is named
   EXPECT_EQ(judged(7, 100), Parsed::wrong);      // code
   EXPECT_EQ(judged(27, 1), Parsed::wrong);       // a body of 16 MiB
   EXPECT_EQ(judged(28, 1), Parsed::wrong);       // a field that must be zero

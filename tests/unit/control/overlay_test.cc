@@ -25,7 +25,7 @@
 
 namespace {
 
-// A name service that answers when it is allowed to.
+// `NameService` is a name service that answers only when it may.
 struct NameService {
   std::mutex mutex;
   std::condition_variable changed;
@@ -33,7 +33,7 @@ struct NameService {
   int asked = 0;
 };
 
-// It is never destroyed, since a thread that asks may wait until the process ends.
+// The name service is never destroyed, since a thread that asks it may wait until the process ends.
 NameService& name_service() {
   static auto* const service = new NameService;
   return *service;
@@ -79,7 +79,8 @@ class NoEvents final : public ControlEvents {
   void on_note(const ControlNote&) override {}
 };
 
-// Rank 0 of three, which connects to the others: rank 1 is at a literal address, rank 2 has a name.
+// `World` has rank 0 of three ranks. It connects to the other two: rank 1 has a literal address, rank 2 a
+// host name.
 class World {
  public:
   explicit World(security::SharedCredentials credentials = nullptr) {
@@ -136,8 +137,8 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
   ASSERT_EQ(send(world.ends[0].get(), answer.data(), answer.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(answer.size()));
   world.turn();
-  // For some seconds by its own clock, it looks up the other's address repeatedly: if it waited for the name
-  // service, it would do so dozens of times.
+  // Rank 0 looks up rank 2's address repeatedly, for some seconds by its own clock. If it waited for the name
+  // service, it would wait dozens of times.
   const auto begin = Clock::now();
   int heartbeats = 0;
   for (int i = 0; i < 150; ++i) {
@@ -168,7 +169,7 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
   EXPECT_EQ(world.connected[1], "10.0.0.7:4711");
 }
 
-// The lines of the log about a stranger that sends `text`.
+// Returns the lines of the log about a stranger that sends `text`.
 std::string log_about(const std::string& text, security::SharedCredentials credentials) {
   const test::ScratchFolder folder;
   const std::string file = folder.path() + "/log";
@@ -203,7 +204,7 @@ TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(without, HasSubstr("has no token"));
 }
 
-// The messages of a distant rank are some round trips apart.
+// A distant rank's messages are some round trips apart, so a nearer crowd overtakes it.
 TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
   World world;
   const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
@@ -227,7 +228,7 @@ TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
   EXPECT_FALSE(is_closed(far));
 }
 
-// The rank is on the host that the crowd comes from, and has said a part of its hello.
+// A crowd comes from the rank's own host, after the rank has sent a part of its hello.
 TEST(Overlay, ASilentCrowdDisplacesNoRankOfItsHostThatHasBegun) {
   World world;
   const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
@@ -261,8 +262,8 @@ class Losses final : public ControlEvents {
   std::map<int, Status> lost;
 };
 
-// Runs rank 0 of two, with the other at that address. Returns what it reports, and when by its own clock.
-// `silent`: nothing answers; or every attempt ends with that error.
+// Runs rank 0 of two, with the other at `host`. Returns what rank 0 reports, and when by its own clock. If
+// `silent`, no attempt to connect is answered or, if `error` is set, every attempt ends with that error.
 std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silent, int error = 0) {
   OverlayOptions options;
   for (int rank = 0; rank < 2; ++rank) {
@@ -294,7 +295,7 @@ std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silen
 }
 
 TEST(Overlay, WhereTheNetworkDoesNotLeadIsSaidSoon) {
-  const auto [text, after] = loss_of("255.255.255.255", false);  // no TCP leads there
+  const auto [text, after] = loss_of("255.255.255.255", false);  // TCP cannot connect there
   EXPECT_THAT(text, HasSubstr("no control connection with it could be made at 255.255.255.255:4711: "));
   EXPECT_THAT(text, HasSubstr("unreachable"));
   EXPECT_THAT(text, HasSubstr("TUTTI_PORT_RANGE"));
@@ -314,7 +315,7 @@ TEST(Overlay, WhereNothingAnswersIsNamed) {
   EXPECT_THAT(loss_of("10.0.0.1", true).first, HasSubstr("made at 10.0.0.1:4711: nothing answered"));
 }
 
-// Waiting does not help, and no firewall is to blame.
+// Waiting does not help here, and no firewall is to blame.
 TEST(Overlay, ALackOfDescriptorsIsSaidAtOnce) {
   OverlayOptions options;
   for (int rank = 0; rank < 2; ++rank) {

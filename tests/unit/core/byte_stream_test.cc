@@ -21,7 +21,7 @@ std::string text_of(std::span<const std::byte> bytes) {
 }
 
 TEST(ByteStream, MovesPartsThroughAPlainSocket) {
-  // Few bytes are sent from one buffer, many directly from their memory.
+  // A few bytes are sent from one buffer, many directly from their own memory.
   for (const std::size_t length : {std::size_t{3}, std::size_t{3000}}) {
     Connection connection;
     ByteStream stream;

@@ -102,7 +102,7 @@ TEST(Config, StartsWithTheDefaultsOfTheTable) {
   EXPECT_EQ(config.shm_window, 1u << 20);
   EXPECT_EQ(config.shm_ring, 128u << 10);
   EXPECT_EQ(config.log_level, log::Level::warn);
-  // Every default is a value that its own parser takes, and prints as it stands in the table.
+  // Every default is a value that its own parser accepts, and prints as it stands in the table.
   for (const Config::Setting& setting : config.settings()) {
     EXPECT_EQ(setting.value, setting.variable->default_value) << setting.variable->name;
     EXPECT_FALSE(setting.from_environment);
@@ -204,7 +204,7 @@ TEST(Config, KnowsWhereValuesCameFrom) {
   }
 }
 
-// docs/variables.md is made by `./dev docs`.
+// `./dev docs` writes docs/variables.md.
 TEST(Config, TheDocumentationHoldsTheTable) {
   std::ifstream file(TUTTI_SOURCE_DIR "/docs/variables.md");
   const std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -19,7 +19,7 @@ bool is_pipe(int number) {
   return fstat(number, &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
-// Both ends of a pipe.
+// Returns both ends of a new pipe.
 std::array<int, 2> new_pipe() {
   std::array<int, 2> ends = {-1, -1};
   EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);

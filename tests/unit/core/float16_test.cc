@@ -98,7 +98,7 @@ TYPED_TEST(NarrowFloatTest, IsStorageForBuffers) {
 
 TEST(Float8, E4M3HasNoInfinityAndDoesNotSaturate) {
   EXPECT_EQ(float(float8_e4m3(448.0f)), 448.0f);
-  EXPECT_EQ(float(float8_e4m3(464.0f)), 448.0f);  // halfway, to even
+  EXPECT_EQ(float(float8_e4m3(464.0f)), 448.0f);  // halfway: rounds to even
   EXPECT_TRUE(std::isnan(float(float8_e4m3(464.1f))));
   EXPECT_EQ(float8_e4m3(-std::numeric_limits<float>::infinity()).bits(), 0xff);
 }
@@ -117,7 +117,7 @@ __attribute__((target("f16c"))) std::uint32_t hardware_widen(std::uint16_t bits)
   return std::bit_cast<std::uint32_t>(_cvtsh_ss(bits));
 }
 
-// The signs and payloads of NaN are compared, too.
+// This also compares the signs and payloads of NaN.
 TEST(Float16, EqualsTheHardwareConversions) {
   if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this processor has no float16 conversions";
   for (unsigned code = 0; code < 65536; ++code) {

@@ -10,7 +10,7 @@
 
 #include "core/security/guard.h"
 
-// Two guards and the connection between them.
+// This file has helpers for tests of two guards and the connection between them.
 namespace tutti::security {
 
 struct Connection {
@@ -49,7 +49,7 @@ inline void send_all(int socket, const std::string& text) {
   ASSERT_EQ(send(socket, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
 }
 
-// Records everything that the two guards send to each other. `change` may modify it.
+// A `Recording` records everything that the two guards send to each other. `change` may modify it.
 struct Recording {
   std::vector<std::string> to_right, to_left;
 

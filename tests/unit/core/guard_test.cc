@@ -79,7 +79,7 @@ TEST(Guard, AnotherTokenIsRefusedOnBothSides) {
     EXPECT_THAT(guard->status().message(), Not(HasSubstr("mine")));
   }
   EXPECT_TRUE(accepts.is_noteworthy());
-  // It has proved nothing: anybody may have said so.
+  // The peer has proved nothing: any process may claim to be rank 1.
   EXPECT_THAT(accepts.status().message(), HasSubstr("a process that calls itself rank 1 at "));
 }
 
@@ -93,7 +93,7 @@ TEST(Guard, OneSideWithoutATokenIsRefusedOnBoth) {
     EXPECT_THAT(connects.status().message(), HasSubstr("has no token"));
     EXPECT_THAT(accepts.status().message(), HasSubstr("has no token"));
   }
-  // A plain greeting where a guard is.
+  // A plain greeting arrives where a guard is expected.
   for (const std::string greeting : {"TUTTIST\n and more", "tutti?\r\n and more"}) {
     Connection connection;
     Guard accepts = acceptor("secret");
@@ -121,7 +121,7 @@ TEST(Guard, StrangersAreTurnedAwayAtTheFirstWrongByteWithoutAWord) {
     EXPECT_FALSE(accepts.is_noteworthy());
     EXPECT_EQ(receive_all(connection.left), "");
   }
-  // The connecting side does not talk with one either.
+  // The connecting side does not talk with a process without a guard either.
   Connection connection;
   Guard connects = connector("secret");
   send_all(connection.right, "HTTP/1.1 400 Bad Request\r\n");
@@ -153,7 +153,7 @@ TEST(Guard, AnotherServiceRankOrJobIsAnotherProof) {
   EXPECT_EQ(outcome(connector("secret"), acceptor("secret", Service::control)), not_meant);
   EXPECT_EQ(outcome(connector("secret"), acceptor("secret", Service::data, 3)), not_meant);
   EXPECT_EQ(outcome(connector("secret", one_to_two, "a"), acceptor("secret", Service::data, 2, "b")), denied);
-  // A store serves several jobs.
+  // One store serves several jobs, so the job need not match.
   EXPECT_EQ(outcome(connector("secret", {Service::store, 1, nobody}, "a"),
                     acceptor("secret", Service::store, nobody, "b")),
             Codes(Code::ok, Code::ok));
@@ -167,7 +167,7 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
     ASSERT_TRUE(connects.status().ok() && accepts.status().ok());
     ASSERT_EQ(recording.to_right.size(), 2u);
   }
-  {  // by the connecting side
+  {  // replays what the connecting side sent
     Connection connection;
     Guard accepts = acceptor("secret");
     for (const std::string& said : recording.to_right) {
@@ -177,7 +177,7 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
     EXPECT_EQ(accepts.advance(connection.right), State::failed);
     EXPECT_EQ(accepts.status().code(), Code::unauthenticated);
   }
-  {  // by the accepting side
+  {  // replays what the accepting side sent
     Connection connection;
     Guard connects = connector("secret");
     for (const std::string& said : recording.to_left) {
@@ -189,11 +189,11 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
   }
 }
 
-// A stranger that has no token lets a member prove itself to itself.
+// A stranger without a token sends a member's own messages back to that member, as if a peer had sent them.
 TEST(Guard, AReflectedHandshakeIsRefused) {
   Connection ours, theirs;
   Guard victim = acceptor("secret"), also_victim = connector("secret");
-  // The opening of one side is sent to the other, and the challenge back.
+  // The stranger sends the opening of one side to the other, and returns the challenge.
   also_victim.advance(theirs.left);
   send_all(ours.left, receive_all(theirs.right));
   victim.advance(ours.right);
@@ -202,7 +202,7 @@ TEST(Guard, AReflectedHandshakeIsRefused) {
   also_victim.advance(theirs.left);
   const std::string proof = receive_all(theirs.right);
   ASSERT_EQ(proof.size(), digest_bytes);
-  // The proof of the connecting side does not prove the accepting side.
+  // The connecting side's proof does not serve as proof of the accepting side.
   std::string verdict = challenge;
   verdict[11] = 2;
   verdict.replace(body_offset, digest_bytes, proof);
@@ -228,7 +228,7 @@ TEST(Guard, WhoAcceptsWithoutTheTokenIsFoundOut) {
 }
 
 TEST(Guard, EveryChangedByteIsNoticed) {
-  // The opening and the proof towards the right, the challenge and the verdict towards the left.
+  // The opening and the proof go to the right, the challenge and the verdict to the left.
   const std::size_t total = 3 * Guard::message_bytes + digest_bytes;
   for (std::size_t position = 0; position < total; ++position) {
     Guard connects = connector("secret"), accepts = acceptor("secret");
@@ -237,7 +237,7 @@ TEST(Guard, EveryChangedByteIsNoticed) {
       if (position >= seen && position < seen + text.size()) text[position - seen] ^= 1;
       seen += text.size();
     });
-    // Reserved bytes of the last message, and its mode, are in no proof and change nothing.
+    // In the last message, no proof covers the reserved bytes and the mode, so changing them has no effect.
     const std::size_t last = 2 * Guard::message_bytes + digest_bytes;
     const bool unused = position >= last + 8 && position < last + body_offset && position != last + 11;
     EXPECT_EQ(connects.status().ok() && accepts.status().ok(), unused) << "byte " << position;

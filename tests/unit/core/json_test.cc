@@ -27,7 +27,7 @@ TEST(JsonWriter, KeepsLargeNumbers) {
   EXPECT_EQ(json.text(), "[18446744073709551615,-9223372036854775808]");
 }
 
-// A parser accepts the output for every short byte sequence and for the special cases of UTF-8.
+// A JSON parser accepts the output for every short byte sequence and for the special cases of UTF-8.
 TEST(JsonWriter, AnyTextIsAString) {
   const auto written = [](std::string_view text) {
     JsonWriter json;
@@ -45,7 +45,7 @@ TEST(JsonWriter, AnyTextIsAString) {
   }
   EXPECT_EQ(written("\xc2\x9b[m"), "\xc2\x9b[m");
   EXPECT_EQ(JsonWriter().value(std::string_view("\xc2\x9b\x1b")).take(), "\"\\u009b\\u001b\"");
-  const std::string bad = "\xef\xbf\xbd";  // stands for each byte that is not UTF-8
+  const std::string bad = "\xef\xbf\xbd";  // replaces each byte that is not UTF-8
   EXPECT_EQ(written("\xe2\x82"), bad + bad);
   EXPECT_EQ(written("\xc0\x80"), bad + bad);
   EXPECT_EQ(written("\xed\xa0\x80"), bad + bad + bad);

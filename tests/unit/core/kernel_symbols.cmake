@@ -1,6 +1,6 @@
-# The objects of the wide instruction sets may define one symbol each, their table, and need none: anything else (an
-# inline function, a template) could be chosen by the linker for the whole program and then run on a processor without
-# that set.
+# The objects of the wide instruction sets may define one symbol each, their table, and may need no others. The linker
+# could choose any other symbol (an inline function, a template) for the whole program, which would then run it on a
+# processor without that instruction set.
 foreach(object IN LISTS OBJECTS)
   if(NOT object MATCHES "reduce_(baseline|avx2|avx512)\\.cc")
     continue()

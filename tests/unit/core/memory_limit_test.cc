@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The invented files of a system.
+// The test invents the system's files.
 class MemoryLimitTest : public ::testing::Test {
  protected:
   MemoryLimitTest() : root_(::testing::TempDir() + "tutti_memory_" + std::to_string(getpid())) {

@@ -25,10 +25,10 @@ using Bytes = std::vector<unsigned char>;
 
 constexpr std::array<Kind, 8> built_in = {Kind::sum, Kind::product, Kind::min,    Kind::max,
                                           Kind::avg, Kind::bit_and, Kind::bit_or, Kind::bit_xor};
-// Below, at and above the vectors' lengths.
+// These counts are below, at and above the lengths of SIMD vectors.
 constexpr std::array<std::size_t, 16> counts = {0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 63, 65, 127, 1000};
 
-// Bit patterns that are special in some format, in between random ones.
+// Returns bit patterns that are special in some format, mixed with random ones.
 Bytes sample(DataType type, std::size_t count, std::mt19937_64& random) {
   static const std::vector<float> floats = {0.0f,
                                             -0.0f,
@@ -75,7 +75,7 @@ Bytes expected_result(DataType type, Kind op, const Bytes& left, const Bytes& ri
   return out;
 }
 
-// Memory whose first byte is `offset` past a 64-byte boundary, with guard bytes on both sides.
+// `Placed` is memory whose first byte is `offset` past a 64-byte boundary, with guard bytes on both sides.
 class Placed {
  public:
   Placed(const Bytes& content, std::size_t offset)
@@ -180,7 +180,7 @@ TEST_P(KernelTest, WorksInPlaceOnEitherSide) {
   });
 }
 
-// All pairs of 8-bit patterns, for every 8-bit type and operation.
+// Tests all pairs of 8-bit patterns, for every 8-bit type and operation.
 TEST_P(KernelTest, AllPairsOfBytes) {
   Bytes left(65536), right(65536);
   for (std::size_t i = 0; i < left.size(); ++i) {
@@ -195,7 +195,7 @@ TEST_P(KernelTest, AllPairsOfBytes) {
   });
 }
 
-// Every 16-bit pattern against ordinary, huge, tiny, infinite and undefined numbers.
+// Tests every 16-bit pattern against ordinary, huge, tiny, infinite and undefined numbers.
 TEST_P(KernelTest, AllPatternsOfSixteenBitFloats) {
   for (const DataType type : {DataType::float16, DataType::bfloat16}) {
     Bytes left(2 * 65536);

@@ -56,7 +56,7 @@ inline double decode(Format format, unsigned code) {
   return sign * std::ldexp(1.0 + std::ldexp(mantissa, -format.mantissa_bits), exponent - format.bias());
 }
 
-// Every NaN becomes the positive quiet one.
+// Returns the code of `value`; every NaN becomes the positive quiet NaN.
 inline unsigned encode(Format format, double value) {
   if (std::isnan(value)) return format.nan_code();
   const unsigned sign = std::signbit(value) ? format.sign_bit() : 0;
@@ -68,8 +68,8 @@ inline unsigned encode(Format format, double value) {
   std::frexp(size, &exponent);
   const int smallest = 1 - format.bias();
   const int unit = std::max(exponent - 1, smallest) - format.mantissa_bits;  // exponent of the last place
-  const double rounded = std::nearbyint(std::ldexp(size, -unit));            // to even on ties
-  // Codes are consecutive integers, also across powers of two.
+  const double rounded = std::nearbyint(std::ldexp(size, -unit));            // ties to even
+  // Codes are consecutive integers, even across powers of two.
   const int field = unit + format.mantissa_bits - smallest;
   const double code = rounded + std::ldexp(static_cast<double>(field), format.mantissa_bits);
   return sign | (code > format.largest_code() ? too_large : static_cast<unsigned>(code));
@@ -143,7 +143,7 @@ inline unsigned char boolean_result(ReduceOp::Kind op, bool a, bool b) {
   }
 }
 
-// out = left op right, for one element.
+// Computes out = left op right for one element.
 inline void combine_element(DataType type, ReduceOp::Kind op, const unsigned char* left,
                             const unsigned char* right, unsigned char* out) {
   const auto integer = [&]<class T>(T) { store(out, integer_result(op, load<T>(left), load<T>(right))); };

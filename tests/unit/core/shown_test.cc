@@ -11,7 +11,7 @@ TEST(Shown, NothingControlsATerminal) {
             "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x8e\xb6");
   EXPECT_EQ(printable("\x1b[2Ja\nb\rc\td\x7f"), "\\x1b[2Ja\\nb\\rc\\td\\x7f");
   EXPECT_EQ(printable(std::string("\0", 1)), "\\x00");
-  // C1 as UTF-8, and as the bytes that 8-bit terminals accept.
+  // These are C1 control characters, as UTF-8 and as the single bytes that 8-bit terminals accept.
   EXPECT_EQ(printable("\xc2\x9b"
                       "31m\x9b"
                       "31m"),
@@ -49,7 +49,7 @@ TEST(Shown, SecretsAreMaskedInUrls) {
   EXPECT_EQ(shown("", "tcp://b:1?mail=a@b"), "tcp://b:1?mail=a@b");
 }
 
-// People write these signs in passwords, although a URL should have %2F, %3F, %23 and %40.
+// People use these characters in passwords, although a URL should have %2F, %3F, %23 and %40 instead.
 TEST(Shown, PasswordsWithTheSignsOfAUrlAreMasked) {
   for (const char* password : {"pa/ss", "/", "1/2", "pa?ss", "pa#ss", "p@ss", "p@s/s@", "a/b?c"}) {
     const std::string login = std::string("me:") + password;

@@ -1,4 +1,4 @@
-// Tests how listeners treat connections that have not said who they are.
+// Tests how listeners treat connections that have not yet identified themselves.
 #include <fstream>
 #include <list>
 #include <string>

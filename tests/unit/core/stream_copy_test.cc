@@ -9,7 +9,8 @@
 namespace tutti::test {
 namespace {
 
-// All alignments of either side, lengths around whole cache lines; nothing beside the target is touched.
+// Tests all alignments of either side, with lengths around whole cache lines. Bytes next to the target must
+// not change.
 TEST(StreamCopy, EveryAlignmentAndLength) {
   std::vector<unsigned char> from(1024);
   std::iota(from.begin(), from.end(), 1);

@@ -37,7 +37,7 @@ Guard acceptor(const Settings& settings, Service service = Service::data, std::u
   return Guard::accepting(Credentials::create(settings).take(), service, self, Deadline::after(seconds(60)));
 }
 
-// Writes `text` on one side, in as many pieces as the socket needs, and returns what arrives.
+// Writes `text` on one side, in as many pieces as the socket requires, and returns what arrives on the other.
 std::string carry(Tls& from, Tls& to, const std::string& text) {
   std::string arrived;
   std::size_t written = 0;
@@ -220,7 +220,7 @@ TEST_F(TlsFiles, FilesThatAreNoneAreNamed) {
   settings.certificate = folder_ + "/one.key";
   EXPECT_THAT(status(settings).message(), HasSubstr("one.key: it holds no certificate in PEM"));
   settings = files("one");
-  settings.key = folder_ + "/two.key";  // of another certificate
+  settings.key = folder_ + "/two.key";  // the key of another certificate
   EXPECT_THAT(status(settings).message(),
               HasSubstr("two.key: it is not the key of the certificate in TUTTI_TLS_CERT"));
   settings.key = folder_ + "/one.pem";
@@ -233,7 +233,7 @@ TEST_F(TlsFiles, FilesThatAreNoneAreNamed) {
   EXPECT_THAT(status(settings).message(), HasSubstr("belong together"));
 }
 
-// The warning appears once in a process.
+// The warning appears only once in a process.
 TEST_F(TlsFiles, AKeyThatOthersCanReadIsWarnedOf) {
   const std::string log_file = folder_ + "/log";
   ASSERT_TRUE(log::configure(log::Level::warn, log_file).ok());

@@ -128,7 +128,7 @@ TEST(Fingerprint, HoldsEveryRankBesideTheCallThatItIsPartOf) {
   }
 }
 
-// Any change to the counts, or to their order or number, must change the digest.
+// The digest must change if a count changes, or if the order or number of counts does.
 TEST(Fingerprint, DigestsOfCountsDiffer) {
   std::set<std::uint64_t> digests;
   std::size_t total = 0;

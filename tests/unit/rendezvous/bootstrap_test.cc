@@ -1,4 +1,4 @@
-// Everything from a launch to the addresses of all ranks, over real sockets and files.
+// Tests the way from a launch to the addresses of all ranks, over real sockets and files.
 #include "rendezvous/meeting/bootstrap.h"
 
 #include <chrono>
@@ -107,7 +107,7 @@ TEST_P(JoinWorlds, OverAFileTwice) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, JoinWorlds, testing::Values(1, 2, 3, 7, 16));
 
-// All ranks start at once, and one cannot listen. The others learn why, and from which rank.
+// All ranks start at once, and one of them cannot listen. The others learn the reason and that rank's number.
 void expect_told(int broken, const StoreLocation& store) {
   constexpr int world_size = 3;
   std::vector<Status> outcomes(world_size);
@@ -153,7 +153,7 @@ TEST(Join, AloneNeedsNoPlace) {
 TEST(Join, ByNamesOfThisHost) {
   expect_complete(join_all(2, tcp_at("localhost", free_port())));
   expect_complete(join_all(2, tcp_at("[::1]", free_port())));
-  // The address may be 127.0.1.1.
+  // The host name's address may be 127.0.1.1.
   expect_complete(join_all(2, tcp_at(describe_this_process().host, free_port())));
 }
 
@@ -176,7 +176,7 @@ TEST(Join, TheFirstSessionStillHeldDoesNotDisturbTheNextOnAFile) {
   const StoreLocation store = file_at(folder / "session");
   const std::vector<Outcome> first = join_all(2, store);
   expect_complete(first);
-  // Rank 1 of the next run starts first and finds the old session, whose rank 0 still serves.
+  // Rank 1 of the next run starts first. It finds the old session, whose rank 0 still serves.
   Outcome one = Status(Code::internal, "not run");
   std::thread early([&] { one = join_as(1, 2, store); });
   std::this_thread::sleep_for(milliseconds(100));
@@ -202,7 +202,7 @@ TEST(Join, AfterACrashedRunOnTheSameFile) {
   kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(file::read_session(store.path).ok());  // it is still there, and leads nowhere
+  ASSERT_TRUE(file::read_session(store.path).ok());  // the file still exists, but leads nowhere
   expect_complete(join_all(3, store));
 }
 
@@ -219,7 +219,7 @@ TEST(Join, OverAFileWithGarbage) {
     write_private(store.path, garbage);
     expect_complete(join_all(2, store));
   }
-  // A session that leads to a store, but to another one.
+  // This session leads to a store, but to one of another session.
   const auto other = tcp::StoreServer::create({}).take();
   const file::SessionText session{
       random_hex(16), random_secret(32), boot_id(), {{"127.0.0.1", other->port()}}};
@@ -240,7 +240,7 @@ TEST(Join, OverSomebodysDataIsRefusedAtOnce) {
   EXPECT_EQ(left, "weeks of work");
 }
 
-// An attacker serves a store and plays rank 0, and has put a session file there that leads to it.
+// An attacker serves a store, plays rank 0, and has put a session file in place that leads to the store.
 TEST(Join, ASessionOfSomebodyElseLeadsNowhere) {
   const ScratchFolder folder;
   const StoreLocation theirs = file_at(folder / "theirs"), ours = file_at(folder / "ours");
@@ -346,13 +346,13 @@ TEST(Join, TheDeathOfRankZeroIsToldAtOnce) {
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   first.join();
-  EXPECT_LT(Deadline::Clock::now() - killed, seconds(20));  // where a minute was given
+  EXPECT_LT(Deadline::Clock::now() - killed, seconds(20));  // the deadline was a minute
   EXPECT_EQ(one.status().code(), Code::peer_lost) << one.status().to_string();
   EXPECT_EQ(one.status().peer(), 0);
   EXPECT_SAYS(one.status().message(), "pid " + std::to_string(child));
 }
 
-// Rank 1 of two, interrupted before it has found the others.
+// Returns the status of rank 1 of two, which is interrupted before it has found the other rank.
 Status interrupted_at(const StoreLocation& store) {
   JoinOptions options;
   options.session.interrupted = [] { return true; };
@@ -368,7 +368,7 @@ TEST(Join, WhoIsInterruptedLooksForNobody) {
   }
 }
 
-// The others have met without it, and it tries again until there is another meeting.
+// All ranks have already met. Without the interruption, this rank would try again until they meet again.
 TEST(Join, WhoIsInterruptedDoesNotTryAgain) {
   const StoreLocation store = tcp_at("127.0.0.1", free_port());
   const std::vector<Outcome> met = join_all(2, store);
@@ -378,7 +378,7 @@ TEST(Join, WhoIsInterruptedDoesNotTryAgain) {
   EXPECT_EQ(late.peer(), 1);
 }
 
-// Rank 0 stops serving at once; the others have what they came for.
+// Rank 0 stops serving as soon as the other ranks have what they need, so the port can be used again.
 TEST(Join, AgainAndAgainOnOnePort) {
   const StoreLocation store = tcp_at("127.0.0.1", free_port());
   std::vector<std::thread> threads;

@@ -13,7 +13,7 @@ Launch found(const Environment& environment, const LaunchArguments& arguments = 
   return discover(arguments, environment).take();
 }
 
-// The message of the error; empty if there was none.
+// Returns the message of the error, or an empty text if there is none.
 std::string error(const Environment& environment, const LaunchArguments& arguments = {}) {
   const Result<Launch> launch = discover(arguments, environment);
   if (launch.ok()) return {};
@@ -111,7 +111,7 @@ TEST(Environment, ContradictionsNameBoth) {
   EXPECT_SAYS(places, "tcp://g:1 according to the URL");
   EXPECT_SAYS(places, "tcp://h:1 according to TUTTI_STORE");
   EXPECT_SAYS(error(with(tutti, {{"TUTTI_INIT_METHOD", "file:///x"}})), "according to TUTTI_INIT_METHOD");
-  // Those of different launchers are never compared.
+  // Values from different launchers are never compared with each other.
   EXPECT_EQ(error(with(plain, tutti)), "");
   EXPECT_EQ(error(with(plain, {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "9"}})), "");
 }
@@ -205,7 +205,7 @@ TEST(Environment, Slurm) {
                              {"SLURM_NTASKS", "4"},
                              {"SLURM_JOB_ID", "77"},
                              {"SLURM_STEP_NODELIST", "n[03-04],m1"}};
-  expect_launch(found(batch), 0, 1, "none");  // not in a step
+  expect_launch(found(batch), 0, 1, "none");  // outside a step
   const Environment step =
       with(batch, {{"SLURM_STEP_ID", "1"}, {"SLURM_PROCID", "3"}, {"SLURM_LOCALID", "1"}});
   const Launch launch = found(step);
@@ -236,7 +236,7 @@ TEST(Environment, KubernetesIndexedJob) {
   const Environment job = {{"JOB_COMPLETION_INDEX", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "job-0.svc"}};
   expect_launch(found(job), 1, 2, "tcp://job-0.svc:29500");
   expect_launch(found(with(job, {{"RANK", "0"}, {"MASTER_PORT", "5"}})), 0, 2,
-                "tcp://job-0.svc:5");  // torchrun inside
+                "tcp://job-0.svc:5");  // as if torchrun runs inside
   EXPECT_SAYS(error({{"JOB_COMPLETION_INDEX", "1"}}),
               "JOB_COMPLETION_INDEX is set but WORLD_SIZE and MASTER_ADDR are not");
 }

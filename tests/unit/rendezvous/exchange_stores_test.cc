@@ -27,7 +27,7 @@ Introduction rank_of(int rank, int world_size) {
   return self;
 }
 
-// A store that a user might write. Derived classes have one fault each.
+// `UsersStore` is a store that a user might write. Each derived class has one fault.
 class UsersStore : public Store {
  public:
   Status set(std::string_view key, std::string_view value, Deadline deadline) override {
@@ -57,7 +57,7 @@ class UsersStore : public Store {
   MemoryStore store_;
 };
 
-// It answers with this rank's own nonce, and forgets what it is told.
+// `ForgetfulStore` answers with this rank's own nonce, and forgets what it is given.
 class ForgetfulStore final : public UsersStore {
  public:
   Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired,
@@ -75,7 +75,7 @@ TEST(Exchange, AStoreThatAnswersWithOurNonceIsNotAskedForEver) {
   EXPECT_EQ(outcome.status().code(), Code::timeout) << outcome.status().to_string();
 }
 
-// It does not wait for keys, and reports a timeout at once.
+// `HastyStore` does not wait for keys: it reports a timeout at once.
 class HastyStore final : public UsersStore {
  public:
   Result<std::string> get(std::string_view key, Deadline) override {
@@ -99,7 +99,8 @@ TEST(Exchange, AStoreThatDoesNotWaitIsNotAskedWithoutPause) {
   }
 }
 
-// Its server is gone from the first wait on, but it only reports a timeout, as torch's stores do.
+// The server of a `DyingStore` is gone from the first wait on, but the store only reports a timeout, as
+// torch's stores do.
 class DyingStore final : public UsersStore {
  public:
   Result<std::string> get(std::string_view, Deadline) override { return end(); }
@@ -136,7 +137,7 @@ TEST(Exchange, GarbageInTheKeysIsAnErrorNotACrash) {
   EXPECT_EQ(exchange(other, rank_of(2, 2), {}, ample()).status().code(), Code::invalid_argument);
 }
 
-// The key that says how a meeting ended holds garbage, or another key's value.
+// The key that says how a meeting ended holds garbage or another key's value.
 TEST(Exchange, ADamagedEndIsAnErrorOnlyForThoseWhoFail) {
   for (const std::string& end : {std::string("\xff\xff garbage"), encode_table({}), std::string("0"),
                                  encode_table({encode_introduction(rank_of(0, 2))})}) {
@@ -158,7 +159,7 @@ TEST(Exchange, ADamagedEndIsAnErrorOnlyForThoseWhoFail) {
   }
 }
 
-// It answers every request, but late.
+// `SlowStore` answers every request, but late.
 class SlowStore final : public ForwardingStore {
  public:
   explicit SlowStore(Store& store) : ForwardingStore(store) {}
@@ -170,7 +171,7 @@ class SlowStore final : public ForwardingStore {
   }
 };
 
-// However many requests are to follow, the meeting ends with the one that is under way.
+// A meeting ends with the request that is under way, however many more would follow.
 TEST(Exchange, ASlowStoreDelaysTheEndByOneAnswer) {
   for (const int rank : {0, 1}) {
     MemoryStore fast;
@@ -182,7 +183,7 @@ TEST(Exchange, ASlowStoreDelaysTheEndByOneAnswer) {
   }
 }
 
-// A store's answer may be as long as a frame.
+// A store's answer may be as long as a frame allows.
 TEST(Exchange, APublishedFailureIsClipped) {
   const std::string text = std::string(4094, 'x') + "\xe2\x82\xac" + std::string(6 << 20, 'y');
   MemoryStore store;
@@ -193,7 +194,7 @@ TEST(Exchange, APublishedFailureIsClipped) {
             text.substr(0, 4094) + "... (" + std::to_string(text.size()) + " bytes)");
 }
 
-// It stalls when ranks that have met leave.
+// `StallingStore` stalls when ranks that have met leave.
 class StallingStore final : public UsersStore {
  public:
   Result<bool> delete_key(std::string_view, Deadline deadline) override {
@@ -202,8 +203,8 @@ class StallingStore final : public UsersStore {
   }
 };
 
-// A rank that has met the others does not wait until its deadline for a rank that stays, or for a store that
-// stalls.
+// A rank that has met the others does not wait until its deadline for a rank that does not leave, or for a
+// store that stalls.
 TEST(Exchange, TakingLeaveHasALimitOfItsOwn) {
   const auto begin = Deadline::Clock::now();
   auto stalled = std::async(std::launch::async, [] {

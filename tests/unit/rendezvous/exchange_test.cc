@@ -34,7 +34,7 @@ Introduction rank_of(int rank, int world_size, const std::string& digest = "TUTT
   return self;
 }
 
-// Each introduction is exchanged by its own thread.
+// Runs each exchange in a thread of its own.
 std::vector<Outcome> meet(Store& store, const std::vector<Introduction>& ranks,
                           const ExchangeOptions& options = {}, Deadline deadline = ample()) {
   std::vector<Outcome> outcomes(ranks.size(), Status(Code::internal, "not run"));
@@ -82,7 +82,8 @@ TEST_P(ExchangeWorlds, TheSameKeysServeAgain) {
   MemoryStore store;
   std::vector<std::thread> threads;
   std::vector<int> completed(static_cast<std::size_t>(GetParam()), 0);
-  // No barrier in between: a fast rank meets the leftovers of the meeting that others are still leaving.
+  // There is no barrier between rounds, so a fast rank finds the remains of a meeting that others are still
+  // leaving.
   for (int rank = 0; rank < GetParam(); ++rank) {
     threads.emplace_back([&, rank] {
       for (int round = 0; round < 10; ++round) {
@@ -121,10 +122,10 @@ TEST(Exchange, ADuplicateRankIsNamedWithBothHosts) {
   }
   EXPECT_EQ(store.get("present", ample()).take(), "0");
   EXPECT_FALSE(store.exists("table", ample()).take());
-  expect_complete(meet(store, world_of(3)));  // what failed leaves nothing behind
+  expect_complete(meet(store, world_of(3)));  // the failed meeting leaves nothing behind
 }
 
-// Both jobs have a rank 1, but only one of the two can meet.
+// Both jobs have a rank 1, but only one of these can take part in the meeting.
 TEST(Exchange, AnotherJobIsRefusedAndDoesNotDisturb) {
   MemoryStore store;
   ExchangeOptions options;
@@ -161,7 +162,7 @@ TEST(Exchange, JobsAreToldApartByWhatBothKnow) {
       same({{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "1"}}, {{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "2"}}));
 }
 
-// This happens if the program that `tutti run` starts itself starts the ranks' program twice.
+// This happens if a program started by `tutti run` starts the ranks' program twice.
 TEST(Exchange, ARankThatIsStartedTwiceIsRefused) {
   MemoryStore store;
   const pid_t other = fork();
@@ -224,7 +225,7 @@ TEST(Exchange, VersionsThatDiffer) {
   for (const Outcome& outcome : meet(store, ranks)) EXPECT_SAYS(outcome.status().message(), "version");
 }
 
-// Rank 0, which times out first, arrives last, and reports for all.
+// Rank 0 arrives last, times out first, and reports for all ranks.
 TEST(Exchange, MissingRanksAreNamedOnAllRanks) {
   MemoryStore store;
   const std::vector<int> others{1, 3, 4, 6};
@@ -245,7 +246,7 @@ TEST(Exchange, MissingRanksAreNamedOnAllRanks) {
   }
 }
 
-// Three of four ranks have arrived, and wait for the last.
+// Three of four ranks have arrived and wait for the fourth.
 TEST(Exchange, ARankThatIsInterruptedEndsTheMeeting) {
   for (const int interrupted : {0, 2}) {
     MemoryStore store;
@@ -274,7 +275,7 @@ TEST(Exchange, WhoIsInterruptedDoesNotWaitForAnEarlierMeetingToEnd) {
   const std::string table =
       encode_table({encode_introduction(rank_of(0, 2)), encode_introduction(rank_of(1, 2))});
   ASSERT_TRUE(store.set("table", table, ample()).ok());
-  ASSERT_TRUE(store.add("present", 1, ample()).ok());  // a rank that has not left yet
+  ASSERT_TRUE(store.add("present", 1, ample()).ok());  // a rank that has not yet left
   ExchangeOptions options;
   options.interrupted = [] { return true; };
   const Outcome outcome = exchange(store, rank_of(1, 2), options, Deadline::after(seconds(20)));
@@ -282,7 +283,7 @@ TEST(Exchange, WhoIsInterruptedDoesNotWaitForAnEarlierMeetingToEnd) {
   EXPECT_EQ(outcome.status().peer(), 1);
 }
 
-// The last rank arrives while another is being interrupted, so that the table appears in between.
+// The last rank arrives while another is being interrupted, so the table appears during the interruption.
 TEST(Exchange, ARankThatIsInterruptedAsAllHaveMetEndsItForThoseWhoConnect) {
   for (const bool single_use : {false, true}) {
     MemoryStore store;
@@ -327,7 +328,7 @@ TEST(Exchange, AMissingRankZeroIsNamed) {
   std::vector<Introduction> ranks = world_of(3);
   ranks.erase(ranks.begin());
   const std::vector<Outcome> outcomes = meet(store, ranks, {}, Deadline::after(seconds(2)));
-  // The first of them to give up leaves, so the second may find it missing too.
+  // The rank that gives up first leaves, so the second may miss it too.
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.status().code(), Code::timeout);
     EXPECT_EQ(outcome.status().peer(), 0) << outcome.status().to_string();
@@ -369,7 +370,7 @@ TEST(Exchange, WhoeverComesTooLateIsTold) {
   EXPECT_EQ(late.status().code(), Code::unreachable);
   EXPECT_SAYS(late.status().message(), "have already met");
   EXPECT_SAYS(late.status().message(), "rank 1 (host host1, pid 101)");
-  // This also holds for a rank that would not have fitted in.
+  // This also holds for a rank whose world size differs.
   EXPECT_EQ(exchange(store, rank_of(2, 3), options, ample()).status().code(), Code::unreachable);
 }
 
@@ -378,7 +379,7 @@ TEST(Exchange, ARepeatedAttemptIsNoDuplicate) {
   const std::vector<Introduction> ranks = world_of(2);
   Introduction before = ranks[1];
   before.addresses["tcp"] = "an earlier address";
-  // These are the keys that an attempt leaves behind if its connection breaks.
+  // An attempt whose connection broke would leave these keys behind.
   const std::string earlier = encode_introduction(before);
   ASSERT_TRUE(store.set("rank/1", earlier, ample()).ok());
   Outcome one = Status(Code::internal, "not run");

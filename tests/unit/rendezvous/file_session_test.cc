@@ -30,7 +30,8 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Neither rank 0 nor another one takes what is at the path, both say why, and it stays.
+// Checks that neither rank 0 nor another rank accepts the file at the path, that both say why, and that the
+// file remains.
 void expect_refused(const std::string& path, const std::string& why) {
   for (const Status& status :
        {read_session(path).status(), PublishedSession::publish(path, some_session()).status()}) {
@@ -114,7 +115,8 @@ TEST(FileSession, WhatMayStillBecomeASession) {
     const PublishedSession replaces = PublishedSession::publish(path, some_session()).take();
     EXPECT_TRUE(read_session(path).ok());
   }
-  // `touch` with a usual umask: there is nothing in it that could be believed.
+  // A file made by `touch` under a usual umask is accepted: it is empty, so a rank could believe nothing
+  // false in it.
   write_file(path, "");
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
   const PublishedSession replaces = PublishedSession::publish(path, some_session()).take();

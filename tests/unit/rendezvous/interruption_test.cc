@@ -1,4 +1,4 @@
-// A process that is interrupted does not wait for a store or a name service that stalls.
+// Tests that an interrupted process does not wait for a store or a name service that stalls.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -44,7 +44,7 @@ using std::chrono::seconds;
 
 Deadline ample() { return Deadline::after(seconds(300)); }
 
-// Lets a client in, answers its first request, and then nothing.
+// A `StallingServer` accepts a client, answers its first request, and then answers nothing more.
 class StallingServer {
  public:
   StallingServer() {

@@ -1,4 +1,4 @@
-// A token, and keys derived from it, are overwritten before their memory is freed.
+// Tests that a token, and the keys derived from it, are overwritten before their memory is freed.
 #include <array>
 #include <cstdlib>
 
@@ -100,8 +100,8 @@ TEST_F(Secrets, ATokenThatASessionFileAddsToIsOverwritten) {
   EXPECT_EQ(found_in_freed_memory(), 0u);
 }
 
-// The rank that writes the file overwrites the token, and so does one that follows the file to a store that
-// is gone.
+// The rank that writes the session file overwrites the token. So does a rank that follows the file to a store
+// that no longer exists.
 TEST_F(Secrets, TheTokenOfASessionFileIsOverwritten) {
   const test::ScratchFolder folder;
   Launch launch;

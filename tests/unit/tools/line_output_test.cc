@@ -9,7 +9,7 @@
 namespace tutti::tools {
 namespace {
 
-// A LineOutput whose terminal is a pipe; `shown` is its output so far.
+// The terminal of the tested LineOutput is a pipe; `shown` is its output so far.
 class LineOutputTest : public testing::Test {
  protected:
   LineOutputTest() { fcntl(ends_[0], F_SETFL, O_NONBLOCK); }
@@ -116,12 +116,12 @@ TEST_F(LineOutputTest, AFullStdioBufferIsNoPrompt) {
 TEST_F(LineOutputTest, NoLineIsKeptForever) {
   const std::string chunk(10000, 'x');
   for (int i = 0; i < 7; ++i) lines_.write(plain_, chunk);
-  // Some of it at once, not all of it only at the end of the line.
+  // Part of the line is shown at once, before the line ends.
   EXPECT_GE(shown().size(), 60000u);
 }
 
 TEST_F(LineOutputTest, TheReadersPaceIsKept) {
-  // More than a pipe holds: the rest is kept until the pipe is read.
+  // This is more than a pipe holds, so the rest is kept until the pipe is read.
   const std::string line(99999, 'x');
   for (int i = 0; i < 10; ++i) lines_.write(plain_, line + "\n");
   EXPECT_GT(terminal_.backlog(), 0u);

@@ -25,7 +25,7 @@ Problem problem_of(CollectiveKind kind, std::uint64_t bytes, int ranks) {
   return problem;
 }
 
-// Hosts, and ranks on each.
+// Each pair is a number of hosts and the number of ranks on each.
 constexpr std::pair<int, int> worlds[] = {{1, 1}, {1, 2},  {1, 3},  {1, 8}, {1, 33}, {2, 1},  {2, 4}, {3, 3},
                                           {5, 2}, {2, 12}, {3, 12}, {4, 8}, {8, 4},  {16, 8}, {25, 4}};
 
@@ -65,7 +65,7 @@ TEST(LowerBound, NoAlgorithmBeatsIt) {
   }
 }
 
-// The costs by which algorithms are chosen, with and without shared memory, on one host and on several.
+// Uses the costs by which algorithms are chosen, with and without shared memory, on one host and on several.
 TEST(LowerBound, NoEstimateIsBelowIt) {
   int judged = 0;
   const auto judge = [&](const Problem& problem, const CostModel& model) {
@@ -97,12 +97,12 @@ TEST(LowerBound, NoEstimateIsBelowIt) {
 }
 
 TEST(LowerBound, IsReached) {
-  // One message is all it takes.
+  // A single message is enough here.
   Problem problem;
   problem.kind = CollectiveKind::barrier;
   problem.size = 2;
   EXPECT_DOUBLE_EQ(lower_bound(problem, {}).seconds(), CostModel{}.near.alpha);
-  // Everything goes through the ports without a gap.
+  // All bytes pass through the ports without a gap.
   problem.kind = CollectiveKind::all_reduce;
   problem.size = 4;
   problem.count = 1 << 28;

@@ -65,7 +65,7 @@ TEST(Merge, NothingGoesOn) {
   EXPECT_EQ(merge(world(4)), "nothing is in flight, and all ranks have made equally many calls\n");
 }
 
-// Ranks that wait for another rank than the missing one also lead to it.
+// Ranks that wait for other ranks than the missing one also lead to it.
 TEST(Merge, NamesWhoIsBehind) {
   auto dumps = world(4);
   running(dumps[0], "all_reduce(count=4)", {3});
@@ -100,7 +100,7 @@ TEST(Merge, NamesDifferentCalls) {
                                       "broadcast(root=0)\n"));
 }
 
-// This also holds while the rank is in an operation itself.
+// This also holds while that rank is itself in an operation.
 TEST(Merge, NamesWhoMakesNoProgress) {
   auto dumps = world(2);
   running(dumps[1], "all_reduce(count=4)", {});
@@ -111,7 +111,7 @@ TEST(Merge, NamesWhoMakesNoProgress) {
               HasSubstr("it is itself in #1 all_reduce(count=4); one of its threads stays in a callback"));
 }
 
-// A rank waits for the other in one communicator, which waits for it in another one.
+// Rank 0 waits for rank 1 in one communicator, and rank 1 waits for rank 0 in another.
 TEST(Merge, NamesACircle) {
   auto dumps = world(2);
   for (RankDump& dump : dumps) {
@@ -135,13 +135,13 @@ TEST(Merge, AllAreInIt) {
   EXPECT_THAT(merge(dumps), HasSubstr("no rank is behind"));
 }
 
-// A dump at `time_us` of a rank that has been in an operation since `since_us`.
+// Sets the time of `dump` to `time_us`, and the time at which its last operation began to `since_us`.
 void move_to(RankDump& dump, std::int64_t time_us, std::int64_t since_us) {
   dump.time_us = time_us;
   dump.communicators.front().operations.back().issued_us = since_us;
 }
 
-// The rank that was asked last has made the most calls.
+// The rank that is asked last has made the most calls.
 TEST(Merge, MomentsAreNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -156,7 +156,8 @@ TEST(Merge, MomentsAreNoDelay) {
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
 }
 
-// A rank's operations after the other one was seen say nothing about that one, however long they last.
+// Operations that a rank began after the other rank was asked say nothing about that rank, however long they
+// last.
 TEST(Merge, WhatBeganLaterIsNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -166,7 +167,7 @@ TEST(Merge, WhatBeganLaterIsNoDelay) {
   EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
 }
 
-// A rank that was seen later, and still had not called the operation, is behind.
+// A rank that was asked later, and still had not called the operation, is behind.
 TEST(Merge, WhoIsSeenLaterIsBehindAllTheSame) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -188,7 +189,7 @@ TEST(Merge, ASendAndItsAnswerAreNoCircle) {
   EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
 }
 
-// A rank whose driver did not answer for a second has been in the same place for at least that second.
+// A rank whose driver did not answer for a second has been in its operation for at least that second.
 TEST(Merge, NoAnswerIsAWait) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {});

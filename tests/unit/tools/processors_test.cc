@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The invented files of a system.
+// The test invents the system's files.
 class Processors : public ::testing::Test {
  protected:
   Processors() : root_(::testing::TempDir() + "tutti_processors_" + std::to_string(getpid())) {}
@@ -24,7 +24,7 @@ class Processors : public ::testing::Test {
     std::ofstream(root_ + path) << text;
   }
   std::string root_;
-  const int all_ = usable_processors("/no/such/system");  // without control groups
+  const int all_ = usable_processors("/no/such/system");  // the result without control groups
 };
 
 TEST_F(Processors, OfTheAffinity) {

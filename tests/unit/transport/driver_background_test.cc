@@ -24,7 +24,7 @@ TEST(DriverBackground, DrivesWhenNoCallerDoes) {
     const Deadline limit = soon();
     while (pipe.received.load() < round && !limit.expired()) std::this_thread::sleep_for(1ms);
     ASSERT_EQ(pipe.received.load(), round);
-    // Callers come and go in between; it must come back every time.
+    // Callers drive in between; the background thread must take over again every time.
     if (round % 3 == 0) driver.progress();
     if (round % 4 == 0) {
       Flag never{0};
@@ -36,7 +36,7 @@ TEST(DriverBackground, DrivesWhenNoCallerDoes) {
 TEST(DriverBackground, PollsAtDeadlinesSetByCallersThatLeft) {
   Driver driver{DriverOptions{}};
   Polled polled(driver);
-  std::this_thread::sleep_for(5ms);  // it sleeps by now, with no deadline
+  std::this_thread::sleep_for(5ms);  // by now the thread sleeps, with no deadline
   std::atomic<bool> fired{false};
   {
     const DriverGuard guard(driver);
@@ -57,7 +57,7 @@ TEST(DriverBackground, DoesNotSleepOnWhatATaskHasBroughtMeanwhile) {
   Driver driver{DriverOptions{}};
   std::atomic<bool> polled_after_task{false};
   bool posted = false;
-  bool brought = false;  // the driving thread's, as is `posted`
+  bool brought = false;  // only the driving thread uses this and `posted`
   Task task([&] { brought = true; });
   Polled polled(driver);
   {
@@ -66,7 +66,7 @@ TEST(DriverBackground, DoesNotSleepOnWhatATaskHasBroughtMeanwhile) {
       if (brought) polled_after_task = true;
       return false;
     };
-    // Nothing is left to do when the thread asks; the task that it runs as it leaves brings something.
+    // When the thread asks, no work is left. The task that it runs as it leaves brings some.
     polled.work_left = [&] {
       if (!posted) driver.post(task);
       posted = true;
@@ -88,9 +88,9 @@ TEST(DriverBackground, EndsThoughTheProgramHasClosedItsDescriptors) {
   };
   const std::set<int> before = descriptors();
   Driver driver{DriverOptions{}};
-  std::this_thread::sleep_for(20ms);  // the thread sleeps by now
+  std::this_thread::sleep_for(20ms);  // by now the thread sleeps
   for (const int descriptor : descriptors()) {
-    // The thread sanitizer would take the closing itself for a race.
+    // close() itself would look like a race to the thread sanitizer.
     if (!before.contains(descriptor)) syscall(SYS_close, descriptor);
   }
   driver.stop();
@@ -110,7 +110,7 @@ TEST(DriverBackground, CostsNothingWhileIdleAndLittleBesideAWaiter) {
                     std::chrono::microseconds(after.ru_utime.tv_usec - before.ru_utime.tv_usec) +
                     std::chrono::seconds(after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
                     std::chrono::microseconds(after.ru_stime.tv_usec - before.ru_stime.tv_usec);
-  EXPECT_LT(used, 150ms);  // of 600: nothing spins
+  EXPECT_LT(used, 150ms);  // of 600 ms: nothing spins
   EXPECT_LT(polled.passes.load(), 100'000);
 }
 
@@ -126,7 +126,8 @@ TEST(DriverBackground, StopsAndLeavesDrivingToCallers) {
   EXPECT_EQ(pipe.received.load(), 1);
 }
 
-// A host with an event loop of its own: it sleeps on the descriptor and calls progress, nothing else.
+// `HostLoop` is a host program's own event loop: it sleeps on the descriptor and calls `progress`, nothing
+// else.
 class HostLoop {
  public:
   explicit HostLoop(Driver& driver) : driver_(driver) {}
@@ -200,7 +201,7 @@ TEST(DriverFork, AChildIsToldAndDoesNotHang) {
   if (child == 0) {
     const bool told = driver->forked() && !driver->wait(never, soon()) && !driver->try_enter();
     char byte;
-    const bool closed = read(pipe.watched(), &byte, 1) == 0;  // /dev/null now
+    const bool closed = read(pipe.watched(), &byte, 1) == 0;  // is /dev/null now
     driver.reset();
     _exit(told && closed ? 0 : 1);
   }
@@ -208,7 +209,7 @@ TEST(DriverFork, AChildIsToldAndDoesNotHang) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_FALSE(driver->forked());
-  // The parent's descriptors are untouched by what the child did.
+  // What the child did has not affected the parent's descriptors.
   Flag done{0};
   pipe.then = [&] { set(*driver, done); };
   pipe.write_byte();

@@ -37,7 +37,7 @@ struct Task : DriverTask {
   }
 };
 
-// One end is watched by the driver, the other is written by tests.
+// A `Pipe` has one end that the driver watches and one that tests write to.
 class Pipe final : public DescriptorHandler {
  public:
   explicit Pipe(Driver& driver) : driver_(driver) {
@@ -97,7 +97,7 @@ class Polled final : public Pollable {
 
   std::atomic<int> passes{0};
   std::function<bool()> on_poll, work_left;
-  Deadline deadline = Deadline::never();  // the driving thread's
+  Deadline deadline = Deadline::never();  // only the driving thread uses it
   bool asleep = false;
 
  private:

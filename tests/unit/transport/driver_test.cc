@@ -104,7 +104,7 @@ TEST(DriverWait, ManyThreadsEachWithItsOwnFlag) {
     waiters.emplace_back([&, i] {
       Flag& flag = flags[static_cast<std::size_t>(i)];
       for (int round = 0; round < rounds; ++round) {
-        // The neighbour's pipe is written, so the driving thread finds that completion.
+        // Any driving thread may find the completion, not only the one whose pipe this is.
         pipes[static_cast<std::size_t>(i)]->write_byte();
         if (!driver.wait(flag, soon())) break;
         flag.store(0);
@@ -130,7 +130,7 @@ TEST(DriverWait, WhoIsDoneHandsOverToAnotherWaiter) {
     std::this_thread::sleep_for(1ms);
     first.write_byte();
     a.join();
-    second.write_byte();  // seen only if b took the baton that a left
+    second.write_byte();  // noticed only if b took the baton that a left
     b.join();
   }
 }
@@ -178,7 +178,7 @@ TEST(DriverBaton, AGuardGetsItFromASleepingWaiter) {
     guards.emplace_back([&] {
       for (int round = 0; round < 100; ++round) {
         const DriverGuard guard(driver);
-        ++guarded;  // the baton is all that protects it
+        ++guarded;  // only the baton protects this
       }
     });
   }

@@ -14,8 +14,9 @@ using Time = IdleSpell::Time;
 
 constexpr microseconds spin(50), yield(200);
 
-// A spell takes the times that it is told, and looks at the clock only to see whether others ran meanwhile.
-// With times in the future no other thread ever ran; with times in the past one always did.
+// A spell uses the times that it is given, and reads the clock only to see whether other threads ran
+// meanwhile. Given times in the future, it never sees another thread run; given times in the past, it always
+// does.
 class IdleSpellTest : public ::testing::Test {
  protected:
   const Time future_ = Deadline::Clock::now() + hours(1);
@@ -25,7 +26,7 @@ class IdleSpellTest : public ::testing::Test {
   bool crowded_ = false;
   IdleSpell spell_{spin_policy_, yield_policy_, crowded_};
 
-  // A whole spell in which nothing arrived.
+  // Runs a whole spell in which nothing arrives.
   void pass_in_vain() {
     spell_.begin(future_);
     EXPECT_TRUE(spell_.pass_time(future_ + spin));
@@ -88,7 +89,7 @@ TEST_F(IdleSpellTest, LearnsFromALostTimeSlice) {
   EXPECT_FALSE(spell_.is_spinning());
 }
 
-// This is the policy if there are more ranks than cores.
+// This is the policy when there are more ranks than cores.
 TEST(IdleSpell, NeitherSpinsNorYieldsIfItMustNot) {
   SpinPolicy never(nanoseconds(0));
   bool crowded = false;
@@ -100,7 +101,7 @@ TEST(IdleSpell, NeitherSpinsNorYieldsIfItMustNot) {
   EXPECT_FALSE(spell.pass_time(now));
 }
 
-// The end of a spell that has not begun tells the policies nothing.
+// Ending a spell that has not begun tells the policies nothing.
 TEST_F(IdleSpellTest, EndsOnce) {
   spell_.end();
   spell_.begin(past_);

@@ -1,4 +1,4 @@
-// Tests ranks that hand over something other than a bell, or a bell that cannot be rung.
+// Tests ranks that send something other than a bell, or a bell that cannot be rung.
 #include <fstream>
 #include <thread>
 
@@ -20,7 +20,7 @@ using conformance::Recv;
 using conformance::Send;
 using ::testing::HasSubstr;
 
-// The writing end of a pipe, with or without a reader, in which a write waits.
+// Returns the writing end of a full pipe, so that a write blocks, with or without a reader.
 int full_pipe(bool has_reader) {
   int ends[2];
   EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -130,7 +130,8 @@ TEST_P(ShmNoBell, IsNotTakenFromWhoWelcomes) {
 INSTANTIATE_TEST_SUITE_P(All, ShmNoBell, ::testing::ValuesIn(no_bells),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Ranks 0 and 1 in a segment that the test leads as rank 2. It names one bell of its own as that of each.
+// Ranks 0 and 1 share a segment that the test leads as rank 2. The test gives them one bell of its own as the
+// bell of every rank.
 class ShmFalseBells : public ::testing::Test {
  protected:
   ShmFalseBells() {
@@ -156,8 +157,8 @@ class ShmFalseBells : public ::testing::Test {
     raw.send(note, {memory.get(), false_bell.get(), false_bell.get(), false_bell.get()});
     return raw;
   }
-  // How often the false bell has been rung since. The ring that it took is passed on, so that no thread
-  // sleeps for ever.
+  // Returns how often the false bell has been rung since the last call. It passes each ring on to the true
+  // bells, so that no thread sleeps for ever.
   int stolen_rings() {
     int count = 0;
     for (; !false_bell.is_silent(); ++count) {
@@ -209,7 +210,7 @@ TEST_F(ShmFalseBells, OfALeaderDoNotStopOthersMessages) {
   EXPECT_EQ(stolen, 0);
 }
 
-// The peer does not read, and makes its socket block whenever it is full.
+// The peer does not read, and has made its socket block when it is full.
 TEST(ShmBell, ThatIsFullHoldsNobodyUp) {
   const RawBell bell;
   while (send(bell.get(), "x", 1, MSG_DONTWAIT) == 1) {
@@ -239,10 +240,10 @@ TEST(ShmBell, IsHeardAndThenSilent) {
     bell.on_ready(POLLIN);
   }
   EXPECT_EQ(poll(&readable, 1, 0), 0);
-  bell.on_ready(POLLIN);  // does not wait
+  bell.on_ready(POLLIN);  // does not block
 }
 
-// Memory of a peer that has holes, which the system may be unable to fill when we write there.
+// A peer's memory may have holes that the system cannot fill when we write there.
 TEST(ShmPipe, HolesAreFilledBeforeItIsUsed) {
   constexpr std::size_t ring = 4096;
   const std::size_t whole = page_bytes() + 2 * ring;

@@ -69,7 +69,7 @@ TEST_F(ShmPeer, CanSend) {
 }
 
 TEST_F(ShmPeer, WithAnImpossibleTailIsFoundOut) {
-  // The tail is as a stray write would leave it: far ahead, but still a whole number of lines.
+  // The tail is as a stray write might leave it: far ahead, but still a whole number of lines.
   for (int i = 0; i < 3; ++i) pipe->out().advance(ring);
   pipe->out().publish();
   pipe->wake_peer();
@@ -118,7 +118,7 @@ TEST_F(ShmPeer, WhatItWroteBeforeItsDeathIsRead) {
   encode(header, bytes);
   std::memcpy(pipe->out().room().data(), bytes.data(), bytes.size());
   pipe->out().advance(bytes.size());
-  pipe->out().publish();  // no rank is woken
+  pipe->out().publish();  // wakes no rank
   raw.close();
   EXPECT_TRUE(recv.wait().ok());
   EXPECT_EQ(until_down().code(), Code::peer_lost);
@@ -171,9 +171,9 @@ TEST_F(ShmPeer, CannotConnectTwice) {
   EXPECT_TRUE(world[0].context.downs.empty());
 }
 
-// --- where shared memory does not work between two ranks ---
+// --- tests of ranks between which shared memory does not work ---
 
-// `BothWays` is two ranks that have shm and tcp. A test can give either rank a false address of the other.
+// `BothWays` has two ranks with both shm and tcp. A test can give either rank a false address of the other.
 struct BothWays {
   std::vector<std::unique_ptr<Transport>> shm, tcp;
   std::vector<PeerInfo> peers;
@@ -192,7 +192,7 @@ struct BothWays {
     nodes[0]->shut_down();
     other.join();
   }
-  // `belief`: what this rank believes the other's shm address to be.
+  // `belief`: the shm address that this rank believes the other to have.
   void start(int rank, const std::string& belief = {}) {
     const auto place = static_cast<std::size_t>(rank);
     MeshOptions options;
@@ -239,7 +239,7 @@ TEST(ShmFallback, IsNotNeededWhereAllIsWell) {
   EXPECT_EQ(world.transport_at(1), "shm");
 }
 
-// Rank 0 is refused, falls back, and hands over what is queued; rank 1, which knows nothing, follows.
+// Rank 0 is refused, falls back, and hands over its queued messages. Rank 1 has not been told, but follows.
 TEST(ShmFallback, WhoIsRefusedTakesTheOtherAlong) {
   const std::string name = "tutti-test-fallback-" + std::to_string(getpid());
   const Descriptor listener = listen_local(name).take();
@@ -272,8 +272,8 @@ TEST(ShmFallback, WhoIsRefusedTakesTheOtherAlong) {
   EXPECT_EQ(world.transport_at(1), "tcp");
 }
 
-// Rank 0 cannot map the memory that it receives. It says so and falls back to tcp; rank 1 follows when it is
-// asked over tcp.
+// Rank 0 cannot map the memory that it receives. It says so and falls back to tcp; rank 1 follows when rank 0
+// contacts it over tcp.
 TEST(ShmFallback, WhoCannotMapFallsBack) {
   BothWays world;
   World names(0);
@@ -327,7 +327,7 @@ TEST(ShmFallback, OtherHostsAndNamespacesAreNotReached) {
   EXPECT_TRUE(transport->can_reach(other).ok());
   auto judge = [&](const PeerInfo& peer) {
     Status status;
-    // The judging transport is part of a node, so it knows its own rank.
+    // The judging transport belongs to a node, so it knows its own rank.
     MeshOptions options;
     options.peers = {world.peers[0], peer};
     options.transports.push_back(create({}).take());

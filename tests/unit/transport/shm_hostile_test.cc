@@ -25,7 +25,7 @@ int open_descriptors() {
 
 std::string raw_address(const std::string& name) { return format(Address{name, geteuid(), raw_nonce}); }
 
-// Ranks 0 (the leader) and 1 are honest, rank 2 is the test.
+// Ranks 0 (the leader) and 1 are honest; rank 2 is the test.
 class ShmMember : public ::testing::Test {
  protected:
   ShmMember()
@@ -152,7 +152,7 @@ TEST_F(ShmMember, WithTwoBellsIsRefusedAndNothingLeaks) {
   const int before = open_descriptors();
   raw.send(share_note(world, 2, 3), {bell.get(), bell.get()});
   expect_none(Code::mismatch, "broke the protocol");
-  EXPECT_LE(open_descriptors(), before);  // the other member's connection has gone as well
+  EXPECT_LE(open_descriptors(), before);  // the other member's connection is closed as well
 }
 
 TEST_F(ShmMember, WithOtherMembersInMindIsRefused) {
@@ -190,7 +190,7 @@ class ShmLeader : public ::testing::Test {
     note.proof = 99;
     raw.send(note, descriptors);
   }
-  // The member answers why it refuses the offer.
+  // Checks that the member refuses the offer and gives its reason.
   void expect_refusal(RawPeer& raw, Code code, const std::string& why) {
     EXPECT_EQ(wish.wait().code(), code) << wish.status.to_string();
     EXPECT_THAT(wish.status.message(), HasSubstr(why));
@@ -262,7 +262,7 @@ TEST_F(ShmLeader, LiesAboutSizeOrSeals) {
   }
 }
 
-// A hole in it could raise SIGBUS when no huge page is left.
+// A hole in huge pages could raise SIGBUS when no huge page is left.
 TEST_F(ShmLeader, OffersHugePages) {
   constexpr std::size_t huge = std::size_t{2} << 20;
   wish.bytes = huge - front_bytes(2);
@@ -372,8 +372,8 @@ TEST_F(ShmStranger, AFloodIsBounded) {
 }
 
 TEST_F(ShmStranger, WishesThatNobodyShares) {
-  // An honest peer's key is used a thousand times. Memory stays bounded, and nothing is kept once the peer is
-  // gone.
+  // A hundred connections ask for segments that nobody else asks for. Rank 0 keeps only some of them, and
+  // none once the peer is gone.
   const RawBell bell;
   const int before = open_descriptors();
   {

@@ -28,7 +28,7 @@ TEST(ShmRing, IsEmptyAtFirstAndFullAtItsSize) {
   EXPECT_TRUE(ring.in.readable().empty());
   EXPECT_FALSE(ring.in.has_news());
   EXPECT_EQ(ring.out.room().size(), 4096u);
-  ring.out.advance(4095);  // a line is never shared by two
+  ring.out.advance(4095);  // rounds up to whole lines
   EXPECT_TRUE(ring.out.room().empty());
   EXPECT_FALSE(ring.out.has_room());
   EXPECT_FALSE(ring.in.has_news());
@@ -111,7 +111,7 @@ TEST(ShmRing, CarriesAStreamBetweenTwoThreads) {
   EXPECT_EQ(wrong, 0u);
 }
 
-// A data loader's child, say, must not write what its parent's peers read.
+// A forked child, such as a data loader's, must not write to memory that its parent's peers read.
 TEST(ShmSegment, IsNotSharedWithForkedChildren) {
   Segment segment;
   ASSERT_TRUE(segment.create(page_bytes()).ok());
@@ -136,8 +136,8 @@ TEST(ShmPipe, NeedsASensibleRing) {
   }
 }
 
-// Two threads that sleep whenever there is nothing to do, and are only woken by the bell: a wake-up that is
-// lost hangs.
+// Two threads sleep whenever they have nothing to do, and only the bell wakes them. If a wake-up were lost,
+// the test would hang.
 TEST(ShmPipe, NoWakeUpIsLost) {
   auto first = Pipe::create(4096, 1).take();
   auto second = Pipe::map(Descriptor(dup(first->descriptor())), 4096, 1).take();

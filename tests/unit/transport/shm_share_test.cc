@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// All ranks of a world request the same segment.
+// A `Group` has the requests of all ranks of a world for the same segment.
 struct Group {
   std::deque<Wish> wishes;
 
@@ -30,7 +30,7 @@ struct Group {
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wish.segment->memory().data()) % 4096, 0u);
     }
   }
-  // All ranks see what one rank writes.
+  // Checks that all ranks see what one rank writes.
   void expect_same_memory() {
     for (std::size_t i = 0; i < wishes.size(); ++i) {
       EXPECT_EQ(wishes[i].segment->memory()[i], std::byte{0});
@@ -78,7 +78,7 @@ TEST(ShmShare, ABellWakesASleeper) {
   Group group(world, 7, 100);
   group.post();
   group.expect_shared();
-  // Watches a word of the segment when polled, as a group's schedule does.
+  // A `Watcher` watches a word of the segment when polled, as a group's schedule does.
   class Watcher final : public Pollable {
    public:
     Watcher(Driver& driver, std::byte* word) : driver_(driver), word_(*word) {}
@@ -129,7 +129,7 @@ TEST(ShmShare, ADifferentSizeIsRefusedToAll) {
   group.wishes[0].post();
   group.wishes[2].post();
   EXPECT_EQ(group.wishes[0].wait().code(), Code::mismatch);
-  group.wishes[1].post();  // hears it, too, though it is late
+  group.wishes[1].post();  // this rank learns of it too, although it is late
   for (Wish& wish : group.wishes) {
     EXPECT_EQ(wish.wait().code(), Code::mismatch) << wish.status.to_string();
     EXPECT_THAT(wish.status.message(), HasSubstr("rank 2 (host host2, pid 1002)"));
@@ -148,7 +148,8 @@ TEST(ShmShare, WhoDoesNotComeIsNamed) {
   }
 }
 
-// A request that is given up ends for all members that have joined, and for those that join later.
+// If one member gives up a request, the request ends for all members that have joined, and for those that
+// join later.
 TEST(ShmShare, IsGivenUpForAll) {
   const Status why(Code::aborted, "it is no longer needed");
   for (const std::size_t who : {0u, 1u}) {

@@ -32,15 +32,15 @@ inline std::unique_ptr<Node> make_node(int rank, std::vector<PeerInfo> peers,
   return std::make_unique<Node>(std::move(options), true);
 }
 
-// Ranks with a shm transport in this process.
+// A `World` has ranks with a shm transport in this process.
 struct World {
   std::vector<PeerInfo> peers;
   std::vector<std::unique_ptr<Node>> nodes;
 
-  // `extra`: the last rank's address, which belongs to the test itself.
+  // `extra`: the address of one more rank, which the test itself plays.
   explicit World(int size, const std::string& extra = {}, const Options& options = {})
       : World(std::vector(static_cast<std::size_t>(size), options), extra) {}
-  // One for each rank.
+  // Takes one entry of `options` for each rank.
   explicit World(const std::vector<Options>& options, const std::string& extra = {}) {
     const int size = static_cast<int>(options.size());
     std::vector<std::unique_ptr<Transport>> transports;
@@ -62,8 +62,8 @@ struct World {
   int size() const { return static_cast<int>(nodes.size()); }
 };
 
-// A `Wish` is a request for a segment that can be waited for, and its result. It must be destroyed before its
-// node.
+// A `Wish` is a request for a segment, with its result. A test can wait for it. It must be destroyed before
+// its node.
 struct Wish : ShareRequest, SharedSegmentEvents {
   Node& node;
   std::atomic<std::uint32_t> over{0};
@@ -91,7 +91,7 @@ struct Wish : ShareRequest, SharedSegmentEvents {
     };
   }
   ~Wish() {
-    if (posted && over.load() == 0) node.shut_down();  // after that, nothing is called any more
+    if (posted && over.load() == 0) node.shut_down();  // after that, nothing calls back any more
     let_go();
   }
   void post() {
@@ -117,7 +117,7 @@ inline std::vector<int> ranks(int size) {
   return all;
 }
 
-// The key and size of what is shared, and the proof of a channel.
+// These are the key and size of the shared segment, and the proof of a channel.
 inline constexpr std::uint64_t key = 7;
 inline constexpr std::uint64_t bytes = 10'000;
 inline constexpr std::uint64_t proof = 4711;
@@ -160,7 +160,7 @@ inline Note connect_note(const World& world, int from, int to, std::uint64_t rin
   return note;
 }
 
-// A bell of the test, to hand over.
+// A `RawBell` is a bell of the test, whose descriptor it can send to ranks.
 class RawBell {
  public:
   RawBell() {
@@ -174,7 +174,7 @@ class RawBell {
     pollfd readable{ear_.get(), POLLIN, 0};
     return ::poll(&readable, 1, 30'000) == 1;
   }
-  // Else hears one ring.
+  // Takes one ring and returns false, or returns true if the bell has not rung.
   bool is_silent() const {
     char ignored;
     return recv(ear_.get(), &ignored, 1, MSG_DONTWAIT) < 0;
@@ -184,11 +184,11 @@ class RawBell {
   Descriptor rope_, ear_;
 };
 
-// The test's end of a local socket, which can send anything.
+// A `RawPeer` is the test's end of a local socket. It can send anything.
 class RawPeer {
  public:
   explicit RawPeer(Descriptor socket) : socket_(std::move(socket)) {}
-  // Connects to where a transport listens.
+  // Connects to the address of a transport.
   explicit RawPeer(const std::string& address) {
     int error = 0;
     socket_ = connect_local(parse_address(address)->name, error);
@@ -212,7 +212,7 @@ class RawPeer {
   void close() { socket_.reset(); }
   int descriptor() const { return socket_.get(); }
 
-  std::vector<Descriptor> descriptors;  // that came with the last note
+  std::vector<Descriptor> descriptors;  // received with the last note
 
  private:
   Descriptor socket_;

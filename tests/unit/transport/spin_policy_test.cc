@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 constexpr microseconds longest(50);
 constexpr milliseconds a_slice(3);
 
-// Waits from now on that may not spin.
+// Returns how many waits, from now on, may not spin.
 int skipped(SpinPolicy& policy) {
   int waits = 0;
   while (policy.begin().count() == 0) ++waits;

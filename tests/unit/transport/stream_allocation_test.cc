@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// Hands every arrival to one receive, or keeps it.
+// `OneReceive` hands every arrival to one receive, or keeps it.
 class OneReceive final : public TransportOwner {
  public:
   const PeerInfo& peer(int) const override { return peer_; }
@@ -28,7 +28,7 @@ class OneReceive final : public TransportOwner {
   PeerInfo peer_;
 };
 
-// The eager pool keeps its blocks by itself and is not seen here.
+// The eager pool manages its own blocks, so its allocations are not counted here.
 TEST(StreamAllocation, NonePerMessageInSteadyState) {
   OneReceive owner;
   LoopbackChannel channel(owner, {});

@@ -8,7 +8,7 @@ namespace {
 
 const Status gave_up(Code::timeout, "gave up", 0);
 
-// Other messages in both directions are not disturbed.
+// Checks that other messages get through in both directions.
 void expect_alive(StreamPair& pair) {
   for (const std::size_t bytes : {0u, 8u, 1000u}) {
     TestSend there(bytes, 70), back(bytes, 71);
@@ -73,7 +73,7 @@ TEST(StreamCancel, AnnouncedSendIsWithdrawn) {
   expect_alive(pair);
 }
 
-// The clear is in transit while the send is cancelled.
+// The receiver's clear is in transit while the send is cancelled.
 TEST(StreamCancel, SendCrossesTheClear) {
   StreamPair pair(small_limits);
   TestSend send(1000, 1);
@@ -93,7 +93,7 @@ TEST(StreamCancel, SendCrossesTheClear) {
   expect_alive(pair);
 }
 
-// Sends are cancelled after every possible number of bytes. The receive fails or has got everything.
+// Sends are cancelled after every possible number of bytes. The receive either fails or gets everything.
 TEST(StreamCancel, SendAtEveryByte) {
   int failed = 0, arrived = 0;
   for (std::size_t steps = 0; steps < 60; ++steps) {
@@ -112,7 +112,7 @@ TEST(StreamCancel, SendAtEveryByte) {
     send.scribble();
     pair.run();
     if (recv.completions == 0) {
-      // It was never announced.
+      // The message was never announced.
       EXPECT_EQ(pair.owner_b.posted.size(), 1u);
     } else if (recv.ok()) {
       EXPECT_EQ(recv.memory, sent);
@@ -160,7 +160,7 @@ TEST(StreamCancel, RecvAtEveryByte) {
   EXPECT_GT(refused, 5);
 }
 
-// Claimed while half of it is in the buffer, then given up.
+// When half of the message is in the buffer, it is claimed (0), claimed and given up (1), or discarded (2).
 TEST(StreamCancel, ClaimedHalfway) {
   for (const int what : {0, 1, 2}) {
     StreamPair pair(small_limits);
@@ -204,7 +204,7 @@ TEST(StreamCancel, DiscardedMessagesCompleteAtTheSender) {
   expect_alive(pair);
 }
 
-// Credit of discarded messages comes back.
+// The receiver returns the credit of discarded messages.
 TEST(StreamCancel, DiscardingForever) {
   StreamPair pair(small_limits);
   pair.owner_b.discard_all = true;
@@ -214,7 +214,7 @@ TEST(StreamCancel, DiscardingForever) {
   for (const TestSend& send : sends) EXPECT_TRUE(send.ok());
 }
 
-// `done` cancels the others and closes the channel.
+// The `done` callbacks cancel the other operations and close the channel.
 TEST(StreamCancel, FromWithinCompletions) {
   StreamPair pair(small_limits);
   pair.room(300);

@@ -53,7 +53,7 @@ template <class T>
 void reduce_case(std::size_t count, std::size_t chunk, MessageSide side, bool in_place, bool early) {
   StreamPair pair(small_limits);
   pair.room(chunk);
-  // A one-byte message before it shifts everything out of alignment.
+  // A one-byte message first shifts everything out of alignment.
   TestSend shift(1, 1);
   TestRecv shift_recv(1, 1);
   pair.owner_b.recv(shift_recv);
@@ -68,7 +68,7 @@ void reduce_case(std::size_t count, std::size_t chunk, MessageSide side, bool in
     const T right = side == MessageSide::left ? local[i] : theirs[i];
     expected[i] = static_cast<T>(left - right);
   }
-  // Subtraction tells the sides apart.
+  // Subtraction shows which side is left and which is right.
   const auto subtract = [](const void* left, const void* right, void* to, std::size_t n, DataType, void*) {
     for (std::size_t i = 0; i < n; ++i) {
       static_cast<T*>(to)[i] =
@@ -149,7 +149,7 @@ TEST(Stream, UnexpectedMessagesAreBounded) {
   for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_TRUE(sends[i].ok() && recvs[i].ok()) << i;
 }
 
-// Whatever is left unclaimed, a message that fits into the free half of the window gets through.
+// Whatever stays unclaimed, a message that fits into the free half of the window gets through.
 TEST(Stream, CreditComesBackBeforeAnybodyStalls) {
   StreamPair pair(small_limits);
   TestSend held(100, 9999);
@@ -201,7 +201,7 @@ TEST(Stream, PayloadsTakeTurns) {
   EXPECT_EQ(large_recv.memory, large.memory);
 }
 
-// Nor does an endless stream of small ones starve a large one.
+// An endless stream of small messages does not starve a large one either.
 TEST(Stream, SmallMessagesDoNotStarveLargeOnes) {
   StreamPair pair;
   pair.room(256);
@@ -223,7 +223,7 @@ TEST(Stream, SmallMessagesDoNotStarveLargeOnes) {
   pair.run();
 }
 
-// The next operation is issued from within the completion of the last one, thousands deep.
+// Each completion issues the next operation, thousands of times in a row.
 TEST(Stream, CompletionsMayIssueOperations) {
   StreamPair pair;
   std::deque<TestSend> sends;
@@ -307,7 +307,7 @@ TEST(Stream, BothSayGoodbyeAtOnce) {
   EXPECT_TRUE(pair.owner_a.downs.empty() && pair.owner_b.downs.empty());
 }
 
-// A goodbye waits for the rest of a frame whose operation is gone.
+// A goodbye waits for the rest of a frame, even if the frame's operation has ended.
 TEST(Stream, GoodbyeAfterHalfAFrame) {
   StreamPair pair;
   pair.room(100);
@@ -347,7 +347,7 @@ TEST(Stream, LostPeerFailsEverything) {
   EXPECT_TRUE(pair.a->closed && pair.b->closed);
 }
 
-// 64-bit lengths: five gigabytes that are not stored anywhere.
+// Lengths have 64 bits. This message has five gigabytes, which are not stored anywhere.
 TEST(Stream, MessagesOverFourGigabytes) {
   const std::size_t bytes = (std::size_t{5} << 30) + 8;
   void* source = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -396,7 +396,8 @@ TEST(Stream, RandomTraffic) {
         sends[way].emplace_back(random() % (i % 4 == 0 ? 3000 : 150), i, way);
       for (std::uint64_t i = 0; i < 100; ++i) recvs[way].emplace_back(sends[way][i].memory.size(), i);
     }
-    // Receives in another order than sends, but never so far off that the window is full of others.
+    // Receives come in another order than sends, but stay close enough that other messages never fill the
+    // window.
     std::size_t sent[2] = {0, 0}, received[2] = {0, 0};
     std::vector<std::size_t> order(100);
     std::iota(order.begin(), order.end(), 0);

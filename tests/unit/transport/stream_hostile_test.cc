@@ -18,7 +18,7 @@ FrameHeader frame(FrameType type, std::uint32_t id = 0, std::uint32_t payload = 
   return header;
 }
 
-// An invented peer attacks `b`.
+// `Hostile` plays a peer that attacks `b`.
 struct Hostile : ::testing::Test {
   StreamPair pair{small_limits};
   std::vector<std::byte> junk = std::vector<std::byte>(100'000, std::byte{0xab});
@@ -92,7 +92,7 @@ TEST_F(Hostile, DataBeforeItsClear) {
   expect_refused();
 }
 
-// A length of 2^63 is only a number until a receive matches it.
+// A length of 2^63 is only a number until a receive matches the message.
 TEST_F(Hostile, HugeRequest) {
   feed(frame(FrameType::request, 7, 0, 0, std::uint64_t{1} << 63));
   feed(frame(FrameType::request, 8, 0, 0, ~std::uint64_t{0}));
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Fields, HostileData,
                                            BadData{7, 0xffffffc0 % 100'000, 64},  // far too long
                                            BadData{7, 257, 64}));
 
-// Each entry of the table of what stripes will bring must stand for bytes that fill their buffers.
+// A payload on a stripe must not be small, since each one takes an entry in the table of payloads to come.
 TEST_F(Hostile, SmallPayloadsOnAStripe) {
   pair.b->accept_stripes();
   TestRecv recv(200);
@@ -195,7 +195,7 @@ TEST_F(Hostile, ClearsTwice) {
   EXPECT_TRUE(send.failed(Code::protocol_error));
 }
 
-// Requests and cancels for ever, from a peer that reads nothing: our answers must not pile up.
+// A peer that reads nothing sends endless requests and cancels. Our answers must not pile up.
 TEST_F(Hostile, ControlFramesAreBounded) {
   pair.b->room = 10;
   pair.owner_b.discard_all = true;
@@ -213,7 +213,7 @@ TEST_F(Hostile, AnythingAfterGoodbyeIsIgnored) {
   EXPECT_EQ(pair.owner_b.downs.size(), 1u);
 }
 
-// Frames that are nearly right, in any order: never more than a refusal. (The sanitizers watch.)
+// Frames that are almost right, in any order, cause a refusal at most. (The sanitizers watch.)
 TEST_F(Hostile, RandomFrames) {
   std::size_t refused = 0;
   for (std::uint32_t seed = 1; seed <= 3000; ++seed) {
@@ -241,7 +241,7 @@ TEST_F(Hostile, RandomFrames) {
           static_cast<std::uint32_t>(header.type == FrameType::eager  ? header.message.bytes
                                      : header.type == FrameType::data ? pick({64, 128, 256, 300, 44})
                                                                       : 0);
-      // Like the mesh, this gives no receive a message that is longer than its buffer.
+      // As the mesh would, the test gives no receive a message that is longer than its buffer.
       for (TestRecv& recv : recvs) {
         if (recv.completions == 0 && recv.tag == header.message.tag && header.message.bytes > recv.bytes) {
           std::erase(fresh.owner_b.posted, &recv);

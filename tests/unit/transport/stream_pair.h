@@ -17,7 +17,7 @@ namespace tutti {
 
 inline constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
 
-// A `TestSend` owns its memory and records its end.
+// A `TestSend` owns its memory and records how it ended.
 struct TestSend : SendOp {
   std::vector<std::byte> memory;
   int completions = 0;
@@ -39,7 +39,7 @@ struct TestSend : SendOp {
   }
   bool ok() const { return completions == 1 && status.ok(); }
   bool failed(Code code) const { return completions == 1 && status.code() == code; }
-  // Overwrites the memory, as a caller may once it is returned.
+  // Overwrites the memory, as a caller may once the send has completed.
   void scribble() { std::fill(memory.begin(), memory.end(), std::byte{0xee}); }
 };
 
@@ -65,7 +65,7 @@ struct TestRecv : RecvOp {
   bool failed(Code code) const { return completions == 1 && status.code() == code; }
 };
 
-// This replaces the mesh: it matches receives by sequence number.
+// `TestOwner` replaces the mesh: it matches receives by sequence number.
 class TestOwner final : public TransportOwner {
  public:
   explicit TestOwner(int rank) : rank_(rank) {
@@ -100,7 +100,7 @@ class TestOwner final : public TransportOwner {
   void on_abort(int, std::uint32_t context, const Status& why) override { aborts.push_back({context, why}); }
   void on_channel_down(int, const Status& why) override { downs.push_back(why); }
 
-  // Takes the kept message for `op`, or remembers that it is wanted.
+  // Gives `op` the message kept for it, or remembers that `op` waits for one.
   void recv(RecvOp& op) {
     for (auto it = kept.begin(); it != kept.end(); ++it) {
       if ((*it)->header.tag == op.tag) {
@@ -126,7 +126,7 @@ class TestOwner final : public TransportOwner {
   std::vector<PeerInfo> peers_;
 };
 
-// A byte stream with a small buffer, like a socket, moved by hand.
+// A `PipeChannel` is a byte stream with a small buffer, like a socket. The test moves its bytes by hand.
 class PipeChannel final : public StreamChannel {
  public:
   PipeChannel(int peer, TransportOwner& owner, const MessageLimits& limits)
@@ -135,7 +135,7 @@ class PipeChannel final : public StreamChannel {
 
   PipeChannel* other = nullptr;
   std::size_t room = 1 << 20;        // of the buffer
-  std::vector<std::byte> in_flight;  // written here, not read by the other one
+  std::vector<std::byte> in_flight;  // written here, not yet read by the other end
   bool closed = false;
 
   void write() {
@@ -159,7 +159,7 @@ class PipeChannel final : public StreamChannel {
     writing_ = false;
   }
 
-  // Reads at most that many bytes of what the other one has written. Returns false if there was nothing.
+  // Reads at most `most` bytes of what the other end has written. Returns false if there is nothing to read.
   bool read(std::size_t most) {
     const std::size_t bytes = std::min(most, other->in_flight.size());
     if (bytes == 0 || closed) {
@@ -177,7 +177,7 @@ class PipeChannel final : public StreamChannel {
     return true;
   }
 
-  // Bytes as if the peer had sent them.
+  // Handles bytes as if the peer had sent them.
   void feed(std::span<const std::byte> bytes) {
     stash_.insert(stash_.end(), bytes.begin(), bytes.end());
     std::size_t at = 0;
@@ -236,7 +236,7 @@ class PipeChannel final : public StreamChannel {
   std::vector<std::byte> stash_;
 };
 
-// Two ranks with a pipe between them.
+// A `StreamPair` has two ranks with a pipe between them.
 struct StreamPair {
   explicit StreamPair(const MessageLimits& limits = {})
       : a(std::make_unique<PipeChannel>(1, owner_a, limits)),

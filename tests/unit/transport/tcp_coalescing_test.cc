@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::size_t message_bytes = 8;
 
-// Counts the segments that both ends of this process's connections have sent.
+// Returns the number of segments that both ends of this process's connections have sent.
 std::uint32_t all_segments_sent() {
   std::uint32_t all = 0;
   for (const int descriptor : OpenSockets::descriptors(true)) all += segments_sent(descriptor);
   return all;
 }
 
-// Returns how many of them let small writes wait.
+// Returns the number of this process's sockets on which small writes wait.
 int waiting_sockets() {
   int all = 0;
   for (const int descriptor : OpenSockets::descriptors(true)) {
@@ -31,7 +31,7 @@ int waiting_sockets() {
   return all;
 }
 
-// Sends from rank 0 to rank 1.
+// `Messages` are messages from rank 0 to rank 1.
 class Messages {
  public:
   Messages(Pair& world, int count) : world_(world) {
@@ -41,7 +41,7 @@ class Messages {
       recvs_.emplace_back(message_bytes, 0, conformance::collective(number)).driver = &world[1].driver;
     }
   }
-  // Rank 0's driving thread calls these, one after the other.
+  // Rank 0's driving thread sends all messages, one after the other.
   void send() {
     for (Send& send : sends_) world_[0].mesh.send(1, send);
   }
@@ -75,13 +75,13 @@ TEST(TcpCoalescing, WhatAPeerHasNotReadLeavesTogether) {
   Messages messages(world, 200);
   world[0].drive([&] {
     const std::uint32_t before = all_segments_sent();
-    world[1].drive([&] {  // so that it does not read
+    world[1].drive([&] {  // holds rank 1's driver, so it cannot read
       messages.send();
       EXPECT_TRUE(messages.have_left());
       EXPECT_EQ(waiting_sockets(), 1);
-      EXPECT_LE(all_segments_sent() - before, 50u);  // two, and acknowledgements that are sent at once
+      EXPECT_LE(all_segments_sent() - before, 50u);  // two, plus acknowledgements that are sent at once
     });
-    // It arrives, although rank 0 does not drive again.
+    // The messages arrive, although rank 0 does not drive again.
     messages.receive();
   });
 }

@@ -16,13 +16,13 @@ std::string with_endpoints(const std::string& address, const std::string& endpoi
   return endpoints + address.substr(address.find('/'));
 }
 
-// A port where nothing listens.
+// Returns the address of a port where nothing listens.
 std::string dead_endpoint() {
   const auto gone = create({}).take();
   return format_endpoints(parse_address(gone->address())->endpoints);
 }
 
-// All ranks send to all others as their first act, at the same moment.
+// All ranks send to all others at the same moment, as their first action.
 void storm(int size, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     const OpenSockets before = OpenSockets::now();
@@ -58,8 +58,8 @@ void storm(int size, int rounds) {
       });
     }
     for (auto& thread : threads) thread.join();
-    // Only this loop drives the closing of surplus connections. One connection per pair remains, and both of
-    // its ends are here.
+    // From now on only this loop drives the closing of surplus connections. One connection per pair remains,
+    // and both of its ends are in this process.
     for (std::size_t rank = 0; rank < world.nodes.size(); ++rank) {
       EXPECT_TRUE(world[rank].until(
           [&] { return OpenSockets::now().connected - before.connected == size * (size - 1); }));
@@ -73,8 +73,8 @@ TEST(TcpCrossConnect, StormOfFour) { storm(4, 30); }
 TEST(TcpCrossConnect, StormOfEight) { storm(8, 6); }
 
 TEST(TcpCrossConnect, TheOtherDirectionHelpsWhereOneIsBlocked) {
-  // Rank 0 has an address of rank 1 where nothing listens; rank 1 finds rank 0. If both connected, rank 0's
-  // attempt would win.
+  // Nothing listens at the address that rank 0 has for rank 1; rank 1's address for rank 0 is right. If both
+  // attempts succeeded, rank 0's would win.
   auto zero = create({}).take(), one = create({}).take();
   const std::string address_0 = zero->address(), address_1 = one->address();
   auto node_0 =
@@ -173,7 +173,7 @@ TEST(TcpConnect, WhereTheNetworkDoesNotLeadIsSaidBeforeTheDeadline) {
     EXPECT_NE(send.status.message().find(part), std::string::npos) << send.status.to_string();
 }
 
-// The other side of the handshake is played by hand.
+// In `Played`, the test plays the other side of the handshake by hand.
 struct Played {
   Deaf deaf;
   std::unique_ptr<Node> node;
@@ -195,7 +195,7 @@ struct Played {
 
 TEST(TcpConnect, NothingIsSentBeforeTheWelcome) {
   Played played;
-  // Half an answer, a pause, the rest: only then comes the message.
+  // The test sends half an answer, pauses, and sends the rest. Only then does the message arrive.
   const auto answer = encode(Verdict::welcome);
   played.peer->send(std::span(answer).first(7));
   for (int i = 0; i < 20; ++i) {
@@ -229,7 +229,7 @@ TEST(TcpConnect, AnAnswerThatIsNoneIsTriedAgain) {
   played.peer.reset(new RawSocket(-1));  // closed before the answer
   played.peer = std::make_unique<RawSocket>(played.deaf.accept_one());
   EXPECT_EQ(played.peer->receive(hello_bytes).size(), hello_bytes);
-  played.peer->send(encode(Verdict::wait));  // and nothing follows
+  played.peer->send(encode(Verdict::wait));  // nothing follows this
   played.peer = std::make_unique<RawSocket>(played.deaf.accept_one());
   EXPECT_EQ(played.peer->receive(hello_bytes).size(), hello_bytes);
   played.peer->send(encode(Verdict::welcome));
@@ -243,7 +243,7 @@ TEST(TcpConnect, AnEndWithoutGoodbyeIsALostPeer) {
     EXPECT_TRUE(played.send.wait().ok());
     Recv recv(8, 1, collective(1));
     played.node->post(recv);
-    if (!reset) played.peer->receive(72);  // unread bytes turn the end into a reset
+    if (!reset) played.peer->receive(72);  // unread bytes would turn the end into a reset
     played.peer.reset();
     EXPECT_EQ(recv.wait().code(), Code::peer_lost) << recv.status.to_string();
     EXPECT_NE(recv.status.message().find("rank 1 (host host1, pid 1001)"), std::string::npos);
@@ -260,9 +260,9 @@ TEST(TcpConnect, FramesThatAreNoneBreakTheProtocol) {
   EXPECT_EQ(recv.wait().code(), Code::protocol_error) << recv.status.to_string();
 }
 
-// Without descriptors a listener pauses, and goes on when there are some again.
+// A listener without descriptors pauses, and continues when there are some again.
 TEST(TcpConnect, WaitsForDescriptors) {
-  // UBSan needs descriptors for each type that it has not seen: another pair shows them all.
+  // UBSan needs descriptors for each type that it has not seen before. This extra pair shows it all types.
   Pair shown;
   Send first(8, collective(0), 1);
   Recv second(8, 0, collective(0));
@@ -275,7 +275,7 @@ TEST(TcpConnect, WaitsForDescriptors) {
   const int highest = dup(0);
   close(highest);
   tight = before;
-  tight.rlim_cur = static_cast<rlim_t>(highest);  // not one more
+  tight.rlim_cur = static_cast<rlim_t>(highest);  // leaves no free descriptor
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
   Send send(8, collective(0), 1);
   Recv recv(8, 0, collective(0));
@@ -284,7 +284,7 @@ TEST(TcpConnect, WaitsForDescriptors) {
   std::atomic<std::uint32_t> never{0};
   world[0].driver.wait(never, Deadline::after(50ms));
   EXPECT_EQ(send.over.load(), 0u);
-  tight.rlim_cur = static_cast<rlim_t>(highest + 1);  // one: connects, but cannot be accepted
+  tight.rlim_cur = static_cast<rlim_t>(highest + 1);  // leaves one: enough to connect, but not to accept
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
   world[0].driver.wait(never, Deadline::after(50ms));
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);

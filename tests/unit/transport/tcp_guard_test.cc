@@ -1,4 +1,4 @@
-// Connections of ranks that have a token.
+// Tests connections of ranks that have a token.
 #include <gmock/gmock.h>
 
 #include "tests/support/guards.h"
@@ -55,7 +55,7 @@ TEST(TcpGuard, StrangersAndHoldersOfOtherTokensDisturbNobody) {
       stranger.send(std::string("GET / HTTP/1.1\r\n\r\n"));
       EXPECT_TRUE(stranger.is_closed_silently());
     }
-    {  // A proper hello, even, is not looked at.
+    {  // Even a proper hello is ignored.
       RawSocket plain(world.addresses[0]);
       plain.send(encode(proper_hello(world, 1, 0)));
       const auto answer = plain.receive(security::Guard::message_bytes);
@@ -76,7 +76,7 @@ TEST(TcpGuard, StrangersAndHoldersOfOtherTokensDisturbNobody) {
 
 TEST(TcpGuard, AReplayedHandshakeIsRefused) {
   Pair world(with_token("secret"), 2);
-  // What rank 1 says to rank 0 is read on its way: the opening and the proof.
+  // The test records what rank 1 says to rank 0: the opening and the proof.
   std::vector<std::vector<std::byte>> said;
   {
     int ends[2];
@@ -115,7 +115,7 @@ TEST(TcpGuard, WhoSaysThatItIsAnotherRankThanItHasProvedIsDropped) {
   expect_exchange(world[0], 0, world[2], 2, 0);
 }
 
-// A rank on the host that the crowd comes from, and so slow that the crowd overtakes it.
+// The rank is on the host that the crowd comes from, and is so slow that the crowd overtakes it.
 TEST(TcpGuard, ASilentCrowdDisplacesNoRankOfItsHostThatHasBegun) {
   Pair world(with_token("secret"), 2);
   RawSocket slow(world.addresses[0]);

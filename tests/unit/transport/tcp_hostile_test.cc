@@ -27,7 +27,7 @@ TEST(TcpStrangers, AreClosedWithoutAWord) {
     RawSocket stranger(world.addresses[0]);
     ASSERT_TRUE(stranger.connected());
     stranger.send(greeting);
-    if (greeting == "tutti") continue;  // could become a hello; goes away by itself
+    if (greeting == "tutti") continue;  // could become a hello; closed later
     EXPECT_TRUE(stranger.is_closed_silently()) << greeting.substr(0, 20);
   }
   expect_exchange(world[0], 0, world[1], 1, 0);
@@ -47,7 +47,7 @@ TEST(TcpStrangers, WhoSaysNothingIsClosedInTime) {
 
 TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   Options options;
-  options.handshake_timeout = 1h;  // nothing helps but the limit on their number
+  options.handshake_timeout = 1h;  // only the limit on their number helps
   Pair world(options);
   const OpenSockets before = OpenSockets::now();
   std::vector<std::unique_ptr<RawSocket>> strangers;
@@ -57,9 +57,9 @@ TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
     connected += strangers.back()->connected();
   }
   EXPECT_EQ(connected, 600);
-  // The oldest are closed to make room; the rest keeps its places.
+  // The oldest connections are closed to make room; the others stay open.
   EXPECT_TRUE(strangers.front()->is_closed_silently());
-  EXPECT_LE(OpenSockets::now().connected - before.connected, 600 + 256 + 1);  // one is just being accepted
+  EXPECT_LE(OpenSockets::now().connected - before.connected, 600 + 256 + 1);  // one is being accepted
   expect_exchange(world[0], 0, world[1], 1, 0);
   Recv recv(8, 1, collective(5));
   world[0].post(recv);
@@ -69,7 +69,7 @@ TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   EXPECT_TRUE(recv.wait().ok());
 }
 
-// The rank needs some round trips to say who it is, which gives a nearer attacker time.
+// A distant rank needs some round trips to say who it is, which gives a nearer attacker time.
 TEST(TcpStrangers, ACrowdFromOneAddressDisplacesItselfOnly) {
   Options options;
   options.handshake_timeout = 1h;
@@ -101,7 +101,7 @@ TEST(TcpStrangers, HellosOfTheWrongKindAreRefused) {
   add(Verdict::stranger, [](Hello& hello) { ++hello.to_nonce; });
   add(Verdict::stranger, [](Hello& hello) { ++hello.from_nonce; });
   add(Verdict::stranger, [](Hello& hello) { hello.from = 2; });  // with rank 1's nonce
-  add(Verdict::gone, [](Hello& hello) { hello.stripe = 1; });    // beside no connection
+  add(Verdict::gone, [](Hello& hello) { hello.stripe = 1; });    // there is no connection to belong to
   for (const auto& [hello, verdict] : cases) {
     RawSocket stranger(world.addresses[0]);
     stranger.send(encode(hello));
@@ -137,7 +137,7 @@ TEST(TcpStrangers, WhoIsWelcomeAndThenTalksNonsenseHurtsItselfOnly) {
   rank_1.send(nonsense);
   EXPECT_EQ(recv.wait().code(), Code::protocol_error) << recv.status.to_string();
   expect_exchange(world[0], 0, world[2], 2, 1);
-  // The rank was given up; the real one hears so instead of waiting.
+  // Rank 0 gave rank 1 up. The real rank 1 learns that instead of waiting.
   Send send(8, collective(2), 1);
   world[1].post(0, send);
   EXPECT_EQ(send.wait().code(), Code::peer_lost) << send.status.to_string();

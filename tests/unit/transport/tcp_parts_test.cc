@@ -75,7 +75,8 @@ TEST(TcpHandshake, HelloAndAnswerAreReadAsWritten) {
 }
 
 TEST(TcpHandshake, AHelloIsNoAnswerAndGarbageIsNeither) {
-  // A connection can be answered by itself.
+  // A process may connect to itself by mistake. Then its own hello comes back, which must not pass for an
+  // answer.
   const auto hello = encode(Hello{handshake_version, 1, 2, 0, 3, 4});
   EXPECT_FALSE(decode_answer(std::span(hello).first<answer_bytes>()).has_value());
   EXPECT_FALSE(decode_hello(encode(Hello{handshake_version, 1, 2, max_stripes + 1, 3, 4})).has_value());
@@ -172,7 +173,7 @@ TEST(TcpListen, TakesTheFirstFreePortOfARange) {
   std::vector<std::unique_ptr<Transport>> taken;
   Options options;
   std::uint16_t base = 0;
-  // A range of three free ports; another program may be quicker, then the next range is tried.
+  // This looks for a range of three free ports. If another program takes one first, it tries the next range.
   for (std::uint16_t first = 21'000; base == 0 && first < 29'000;
        first = static_cast<std::uint16_t>(first + 3)) {
     options.first_port = first;

@@ -3,7 +3,8 @@
 
 #include "tests/unit/transport/tcp_world.h"
 
-// Payloads of large messages over several connections; the channel conformance tests run over them as well.
+// This file tests large messages whose payloads use several connections. The channel conformance tests run
+// over such connections as well.
 namespace tutti::tcp {
 namespace {
 
@@ -25,13 +26,13 @@ TEST(TcpStripes, AreOpenedByTheFirstLargeMessage) {
   expect_exchange(world[0], 0, world[1], 1, 1, 200'000);
   EXPECT_EQ(connections(), 2);
   for (std::uint64_t i = 2; i < 5; ++i) expect_exchange(world[0], 0, world[1], 1, i, large);
-  // Both ends of the first one and of two more for each direction.
+  // Counts both ends of the first connection, and of two more for each direction.
   EXPECT_TRUE(world[0].until([] { return connections() == 2 * (1 + 2 + 2); })) << connections();
   for (std::uint64_t i = 5; i < 10; ++i) expect_exchange(world[0], 0, world[1], 1, i, large);
   EXPECT_EQ(connections(), 10);
 }
 
-// As many as there are addresses; each connection between a pair of its own.
+// There are as many connections as addresses, each between a pair of its own.
 TEST(TcpStripes, UseEveryAddress) {
   Options options;
   options.bind = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};
@@ -50,7 +51,7 @@ TEST(TcpStripes, UseEveryAddress) {
   EXPECT_EQ(ends["127.0.0.3"], 4);
 }
 
-// Small buffers cut payloads, and elements, anywhere.
+// Small buffers cut payloads, and even elements, anywhere.
 TEST(TcpStripes, ReduceWhatComesInPieces) {
   Pair world(with_sockets(4, 5000));
   constexpr std::size_t count = 500'000;
@@ -105,7 +106,7 @@ TEST(TcpStripes, ALostOneFailsTheChannel) {
   Recv waits(large, 0, collective(7)), too(large, 1, collective(7));
   world[1].post(waits);
   world[0].post(too);
-  // The last one opened is a stripe.
+  // The newest connection is a stripe.
   ASSERT_EQ(shutdown(*std::max_element(all.begin(), all.end()), SHUT_RDWR), 0);
   Send more(large, collective(8), 1), back(large, collective(8), 1);
   world[0].post(1, more);

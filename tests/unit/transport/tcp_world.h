@@ -21,7 +21,7 @@ using conformance::Node;
 using conformance::Recv;
 using conformance::Send;
 
-// A rank with a tcp transport, in a world whose other ranks may be anything.
+// Makes a rank with a tcp transport, in a world whose other ranks may be anything.
 inline std::unique_ptr<Node> make_node(int rank, std::vector<PeerInfo> peers,
                                        std::unique_ptr<Transport> transport,
                                        std::chrono::nanoseconds connect_timeout = std::chrono::seconds(30)) {
@@ -43,7 +43,7 @@ struct Pair {
 
   explicit Pair(const Options& options = {}, int size = 2)
       : Pair(std::vector(static_cast<std::size_t>(size), options)) {}
-  // One for each rank.
+  // Takes one entry of `options` for each rank.
   explicit Pair(const std::vector<Options>& options) {
     const int size = static_cast<int>(options.size());
     std::vector<std::unique_ptr<Transport>> transports;
@@ -65,7 +65,7 @@ struct Pair {
   Node& operator[](std::size_t rank) { return *nodes[rank]; }
 };
 
-// One message each way.
+// Exchanges one message each way.
 inline void expect_exchange(Node& a, int rank_a, Node& b, int rank_b, std::uint64_t sequence,
                             std::size_t bytes = 100) {
   Send to_b(bytes, conformance::collective(sequence), 1), to_a(bytes, conformance::collective(sequence), 2);
@@ -81,7 +81,7 @@ inline void expect_exchange(Node& a, int rank_a, Node& b, int rank_b, std::uint6
   EXPECT_TRUE(from_b.wait().ok() && from_b.holds(2)) << from_b.status.to_string();
 }
 
-// A stranger's socket.
+// A `RawSocket` is a stranger's socket.
 class RawSocket {
  public:
   explicit RawSocket(const std::string& address, const char* from = "127.0.0.1")
@@ -102,7 +102,7 @@ class RawSocket {
   void send(const Bytes& bytes) {
     static_cast<void>(::send(descriptor_, std::data(bytes), std::size(bytes), MSG_NOSIGNAL));
   }
-  // Waits for that many bytes, or for the end of the stream, and returns what arrived.
+  // Waits for `bytes` bytes, or for the end of the stream, and returns what arrived.
   std::vector<std::byte> receive(std::size_t bytes) {
     std::vector<std::byte> all;
     while (all.size() < bytes) {
@@ -118,7 +118,7 @@ class RawSocket {
     }
     return all;
   }
-  // Returns true if the other side closes without a word.
+  // Returns whether the other side closes the connection without sending anything.
   bool is_closed_silently() { return receive(1).empty() && closed_; }
   std::optional<Verdict> verdict() {
     const auto bytes = receive(answer_bytes);
@@ -132,7 +132,7 @@ class RawSocket {
   bool closed_ = false;
 };
 
-// Sockets of this process: those that listen, and those that are connected to something.
+// `OpenSockets` counts this process's sockets that listen, and those that are connected.
 struct OpenSockets {
   int listening = 0;
   int connected = 0;
@@ -158,7 +158,7 @@ struct OpenSockets {
   }
 };
 
-// Returns the hello that the process of that rank would send to the other.
+// Returns the hello that the process of rank `from` would send to rank `to`.
 inline Hello proper_hello(const Pair& world, int from, int to) {
   Hello hello;
   hello.version = handshake_version;
