@@ -33,7 +33,7 @@ CostModel shipped_model(std::string_view near_transport) {
                   .busy_byte = 0.1e-9,
                   .handshake = 0.5e-6};
   }
-  // A data-centre network of some 25 Gbit/s.
+  // A data-centre network of about 25 Gbit/s.
   model.far = {
       .alpha = 25e-6, .gap = 5e-6, .beta = 0.4e-9, .busy = 4e-6, .busy_byte = 0.2e-9, .handshake = 25e-6};
   model.gamma = 0.03e-9;
