@@ -14,8 +14,8 @@ namespace tutti {
 namespace {
 
 constexpr std::chrono::milliseconds hearing_limit{100};
-// The pause between looks at the board. Ranks that share memory do not wake ranks that only want to know what
-// they call.
+// The pause between looks at the board. Ranks that share memory do not wake a rank that only wants to know
+// their calls.
 constexpr std::chrono::milliseconds board_pause{2};
 
 }  // namespace

@@ -109,7 +109,7 @@ class Operation {
   bool announced = false;  // the other members know that it has been waiting for a long time
   bool expired = false;    // it has timed out, and the other members have been asked why
 
-  // The group's list of operations in flight, for the driving thread.
+  // These link the group's list of operations in flight, for the driving thread.
   Operation* next = nullptr;
   Operation* previous = nullptr;
 

@@ -26,7 +26,7 @@ class Splitting {
   std::optional<int> first_in_want() const;
 
  private:
-  // The values that each rank sends.
+  // A `Vote` has the values that one rank sends.
   struct Vote {
     std::int64_t color = 0;
     std::int64_t key = 0;

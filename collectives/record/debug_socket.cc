@@ -55,8 +55,8 @@ pid_t same_user(int socket) {
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
-// Containers may share the network, and so this namespace of names, and yet have equal process numbers. So a
-// name is more than the process number.
+// Containers may share the network and yet have equal process numbers. So the name also contains random
+// numbers.
 std::string new_name() {
   std::random_device random;
   return std::string(prefix) + std::to_string(getpid()) + "-" + std::to_string(random()) +

@@ -80,7 +80,7 @@ class Recorder {
   void stop();
 
  private:
-  // The operations of each communicator that wait, with the ranks that they wait for.
+  // Lists the operations of each communicator that wait, with the ranks that they wait for.
   using Waiting = std::map<const Recorded*, std::vector<Recorded::Waiting>>;
   struct Question : DriverTask {
     Recorder* recorder = nullptr;

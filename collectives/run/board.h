@@ -84,18 +84,18 @@ class Board {
   static_assert(sizeof(Slot) == slot_bytes);
   static constexpr int phase_bits = 24;
   static constexpr std::size_t payload_bytes = sizeof(Slot::payload);
-  // Everything that a rank has except its window.
+  // The bytes of everything that a rank has except its window.
   static constexpr std::size_t area_bytes = 64 + failure_bytes + slots * slot_bytes + pages * page_bytes;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // The slot of operation `number`, counted from 1. It is free for reuse once all ranks have finished
+  // Returns the slot of operation `number`, counted from 1. It is free for reuse once all ranks have finished
   // `number - slots`.
   Slot& slot(int rank, std::uint64_t number) { return area(rank).slots[number % slots]; }
   // Returns the payload of rank 0's slot of operation `number`; the payload of rank r is r * area_bytes
   // behind it.
   std::byte* payloads(std::uint64_t number) { return slot(0, number).payload; }
-  // The page of operation `number`. It is free for reuse once all ranks have finished `number - pages`.
+  // Returns the page of operation `number`. It may be reused once all ranks have finished `number - pages`.
   std::byte* page(int rank, std::uint64_t number) { return area(rank).pages[number % pages]; }
   std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
 

@@ -14,7 +14,7 @@ namespace tutti {
 // other's buffers. Each rank publishes where its buffers lie, and all ranks draw the same conclusion.
 class RegistrationVote {
  public:
-  // The bytes of each rank's input and output. Only ranks that have an input or output count.
+  // The bytes of the input on each rank that has one, and of the output on each rank that has one.
   struct Sizes {
     std::uint64_t input = 0;
     std::uint64_t output = 0;

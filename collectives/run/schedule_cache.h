@@ -18,7 +18,7 @@ namespace tutti {
 // A `CachedSchedule` is a schedule with the idle runs that belong to it.
 class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
  public:
-  // `algorithm` is the id of the one that made the schedule.
+  // `algorithm` is the id of the algorithm that made the schedule.
   CachedSchedule(Schedule schedule, std::uint8_t algorithm, std::size_t element_size)
       : schedule_(std::move(schedule)), flat_(schedule_, element_size), algorithm_(algorithm) {}
 

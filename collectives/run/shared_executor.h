@@ -18,7 +18,8 @@
 
 namespace tutti {
 
-// A `SharedRun` is one execution of a shared schedule; a node that the caller owns until it is over.
+// A `SharedRun` is one execution of a shared schedule. The caller owns this node until the execution has
+// ended.
 struct SharedRun {
   const Schedule* schedule = nullptr;
   const FlatSchedule* flat = nullptr;  // its flat form, if it has one
@@ -103,9 +104,9 @@ class SharedExecutor {
   void signal(std::uint32_t index);
   bool arrived(int peer, std::uint32_t index);
   bool patiently_arrived(int peer, std::uint32_t index);
-  // How often a signal is polled before the driver gets a chance to poll other sources: most signals arrive
-  // within a few hundred nanoseconds. Only the first polls are made back to back, since each takes the cache
-  // line away from the peer that is about to write it.
+  // A signal is polled this often before the driver gets a chance to poll other sources, since most signals
+  // arrive within a few hundred nanoseconds. Only the first polls are made back to back, since each poll
+  // takes the cache line away from the peer that is about to write it.
   static constexpr int eager_looks = 8;
   static constexpr int patient_looks = 96;
   bool seen(int peer, std::uint32_t index) const;

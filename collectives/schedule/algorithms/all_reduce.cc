@@ -62,11 +62,11 @@ void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, 
   }
 }
 
-// Recursive doubling, and for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp, "Optimization
-// of Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth, "Generalisation of
-// recursive doubling for AllReduce" (2017). In round i, leaders whose numbers differ only in digit i exchange
-// their values. Cost: log_k p rounds of k-1 messages of n bytes; if p is not a power of k, one more round
-// before and one after.
+// This is recursive doubling, and for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp,
+// "Optimization of Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth,
+// "Generalisation of recursive doubling for AllReduce" (2017). In round i, leaders whose numbers differ only
+// in digit i exchange their values. Cost: log_k p rounds of k-1 messages of n bytes; if p is not a power of
+// k, one more round before and one after.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);
@@ -138,10 +138,11 @@ std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int g
   return rounds;
 }
 
-// The algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter by
-// recursive halving, then all-gather by recursive doubling. The nearest partners come first, so operands meet
-// in rank order and the largest messages travel least. Which leader ends with which piece does not matter.
-// Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is not a power of two, n more bytes before and n after.
+// This is the algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004):
+// reduce-scatter by recursive halving, then all-gather by recursive doubling. The nearest partners come
+// first, so operands meet in rank order and the largest messages travel least. Which leader ends with which
+// piece does not matter. Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is not a power of two, n more
+// bytes before and n after.
 void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Groups groups(problem.size, 2);
   const int group = groups.group_of(problem.rank);
@@ -195,9 +196,9 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
   return terms.circulant(terms.bytes(), true) + terms.circulant(terms.bytes(), false);
 }
 
-// Ring reduce-scatter, then ring all-gather: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for
-// clusters of workstations" (2009). Segments let the combining of one step overlap the next transfer, and
-// hide latency. Cost: 2 (p-1) steps, 2 (p-1)/p n bytes, (p-1)/p n combined.
+// This is a ring reduce-scatter, then a ring all-gather: Patarasuk, Yuan, "Bandwidth optimal all-reduce
+// algorithms for clusters of workstations" (2009). Segments let the combining of one step overlap the next
+// transfer, and hide latency. Cost: 2 (p-1) steps, 2 (p-1)/p n bytes, (p-1)/p n combined.
 void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

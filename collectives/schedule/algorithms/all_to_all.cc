@@ -16,10 +16,10 @@ void for_digit_runs(int p, int k, int place, int digit, Function function) {
   }
 }
 
-// The algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997). Each block has to travel some number of ranks
-// to its destination. It travels along the base-k digits of that number, one digit after the other. All
-// blocks that share a digit are sent in one message. Cost: ceil(log_k p) rounds of k-1 messages of about n p
-// / k bytes, packed and unpacked.
+// This is the algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997). Each block has to travel some number
+// of ranks to its destination. It travels along the base-k digits of that number, one digit after the other.
+// All blocks that share a digit are sent in one message. Cost: ceil(log_k p) rounds of k-1 messages of about
+// n p / k bytes, packed and unpacked.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

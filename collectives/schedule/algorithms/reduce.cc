@@ -33,9 +33,9 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return terms.whole_tree(terms.bytes(), radix_of(tuning), true);
 }
 
-// The algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter
-// (circulant, see circulant.h), then gather up a binomial tree. Cost: 2 ceil(log2 p) rounds, 2 (p-1)/p n
-// bytes, (p-1)/p n combined.
+// This is the algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004):
+// reduce-scatter (circulant, see circulant.h), then gather up a binomial tree. Cost: 2 ceil(log2 p) rounds, 2
+// (p-1)/p n bytes, (p-1)/p n combined.
 void reduce_scatter_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, 2);
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);

@@ -52,8 +52,8 @@ double recursive_halving_cost(const Problem& problem, const Tuning& tuning, cons
   return seconds;
 }
 
-// The circulant reduce-scatter (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n
-// bytes, (p-1) n combined.
+// This is the circulant reduce-scatter (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages,
+// (p-1) n bytes, (p-1) n combined.
 void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
   const Slice work = builder.scratch(problem.size > 2 ? blocks.total() : 0);

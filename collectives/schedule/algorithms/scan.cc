@@ -7,9 +7,9 @@
 namespace tutti {
 namespace {
 
-// The recursive doubling of Hillis, Steele, "Data parallel algorithms" (1986). Before the round of distance
-// d, a rank holds the combination of the d ranks that end with itself. It sends this to the rank d further.
-// Cost: ceil(log2 p) rounds of n bytes, each combined.
+// This is the recursive doubling of Hillis, Steele, "Data parallel algorithms" (1986). Before the round of
+// distance d, a rank holds the combination of the d ranks that end with itself. It sends this to the rank d
+// further. Cost: ceil(log2 p) rounds of n bytes, each combined.
 void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   int stages = 0;

@@ -76,9 +76,9 @@ class Deal {
   std::uint64_t size_;
 };
 
-// Reduce-scatter and all-gather of slices. A rank combines its own slices, round by round, and the others
-// read the result from its window. Lane j of a rank's window holds the operands for rank j; the rank's own
-// lane holds the result. Cost: two signals deep, 3 (p-1)/p n copied or combined.
+// This is a reduce-scatter and an all-gather of slices. A rank combines its own slices, round by round, and
+// the others read the result from its window. Lane j of a rank's window holds the operands for rank j; the
+// rank's own lane holds the result. Cost: two signals deep, 3 (p-1)/p n copied or combined.
 //
 // If `root` is not negative, only that rank gets the result, and it combines its own slices straight into the
 // output.
