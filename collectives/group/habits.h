@@ -41,7 +41,7 @@ class Habits {
     Problem problem;
     std::shared_ptr<CachedSchedule> schedule;  // null: nothing is known yet
     Call call;                                 // the call that `operation` is bound to
-    Operation* operation = nullptr;            // ready for the next time; null: must be made again
+    Operation* operation = nullptr;            // prepared for the next call; null: must be made again
   };
   Habit& of(CollectiveKind kind) { return habits_[static_cast<std::size_t>(kind)]; }
   bool enter_for(const Habit& habit, const CallOptions& options) TUTTI_TRY_ACQUIRE(true, parts_.gate);

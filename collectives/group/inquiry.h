@@ -34,7 +34,7 @@ class Inquiry {
   const Deadline until_;
   std::vector<bool> answered_;
   std::vector<int> late_;
-  std::size_t open_;  // answers
+  std::size_t open_;  // answers that are still missing
 };
 
 }  // namespace tutti

@@ -23,8 +23,8 @@ class Journal {
   // --- any thread ---
 
   std::uint64_t number_collective() { return next_collective_.fetch_add(1, std::memory_order_relaxed); }
-  // Does the same on the driving thread, but not in one atomic step: a program that issues from several
-  // threads must order its calls anyway.
+  // Does the same as `number_collective`, but on the driving thread, and not in one atomic step: a program
+  // that issues from several threads must order its calls anyway.
   std::uint64_t number_collective_at_once() {
     const std::uint64_t number = next_collective_.load(std::memory_order_relaxed);
     next_collective_.store(number + 1, std::memory_order_relaxed);
@@ -93,7 +93,7 @@ class Journal {
   History collectives_;
   History transfers_;
   std::uint64_t next_transfer_ = 0;
-  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // collective
+  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // of a collective
 };
 
 }  // namespace tutti

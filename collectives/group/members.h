@@ -37,7 +37,7 @@ class Members {
  private:
   const Mesh& mesh_;
   const std::vector<int> world_ranks_;
-  std::vector<int> ranks_;  // by world rank; -1: no member
+  std::vector<int> ranks_;  // by world rank; -1: not a member
   int rank_ = 0;
   const Topology topology_;
 };

@@ -84,7 +84,7 @@ class Operation {
   OperationOwner* owner = nullptr;
   Fingerprint call;
   std::uint64_t sequence = 0;  // of transfers: their number among the communicator's transfers, once started
-  std::uint8_t algorithm = 0;  // that carries the operation out
+  std::uint8_t algorithm = 0;  // the one that carries the operation out
   History::Time queued = 0;    // when it was issued, if it could not start then
   History::Time started = 0;   // if the operation is timed
   // `issued` is the time from which the operation is timed, and `deadline` the time when it must be done.

@@ -35,8 +35,8 @@ class SharedCollectives {
   void listen() {
     if (executor_ != nullptr && executor_->board().unheard()) hear();
   }
-  // A failing rank writes its cause on the board before it leaves. So this returns the first cause of the
-  // failure that this rank sees as `why`.
+  // Returns the first cause of the failure that this rank sees as `why`. (A failing rank writes its cause on
+  // the board before it leaves.)
   Status first_cause(const Status& why);
   // Tells the other members of the failure, and stops.
   void fail(const Status& why);

@@ -46,7 +46,7 @@ class History {
   History(const History&) = delete;
   History& operator=(const History&) = delete;
 
-  // Returns the time, exact to some milliseconds: a clock read that takes only a few nanoseconds.
+  // Returns the time, exact only to some milliseconds: reading this clock takes a few nanoseconds.
   static Time coarse_now();
   static Time time_of(Deadline::Clock::time_point when) { return when.time_since_epoch().count(); }
 
@@ -135,8 +135,7 @@ class History {
 
   const Full full_;
   std::atomic<Table*> table_;
-  std::vector<std::unique_ptr<Table>>
-      tables_;  // also those that it outgrew, since another thread may be reading them
+  std::vector<std::unique_ptr<Table>> tables_;  // with the outgrown ones, which another thread may be reading
   mutable Fingerprint found_;
 };
 

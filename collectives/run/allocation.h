@@ -36,7 +36,8 @@ class GroupMemory {
   std::byte* part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
   std::uint64_t bytes(int rank) const { return bytes_[static_cast<std::size_t>(rank)]; }
   // Notes that this rank does not use the memory any more. This object may be destroyed once `release` has
-  // returned. Other ranks may use the memory until all have released it. Returns true on the last rank.
+  // returned. Other ranks may use the memory until all have released it. Returns true if this rank is the
+  // last.
   bool release();
   bool released_by_all() const;
 
@@ -70,7 +71,7 @@ class AllocationTable final : public Registry {
     std::shared_ptr<GroupMemory> memory;
   };
   mutable std::mutex mutex_;
-  std::vector<Entry> entries_;  // few
+  std::vector<Entry> entries_;  // only a few
   std::uint64_t made_ = 0;
 };
 

@@ -55,7 +55,7 @@ class SharedExecutor {
   bool submit(SharedRun& run);
   // Continues as far as possible. Returns true if anything was done.
   bool advance();
-  // Compares the next rank's calls so far with this rank's calls. Must be called while no operation is in
+  // Compares the next rank's calls so far with this rank's calls. Does nothing while an operation is in
   // progress.
   Status compare();
   // Returns the number, among shared operations, of the one in which `compare` or `finished` has reported a
@@ -151,7 +151,7 @@ class SharedExecutor {
   bool asleep_ = false;
   RegistrationVote vote_;
   Scratch scratch_;
-  Buffers buffers_;  // without windows
+  Buffers buffers_;  // of the schedule in progress; windows are not included
 };
 
 }  // namespace tutti

@@ -68,7 +68,7 @@ class Pair {
   }
   Transfer receiving(std::size_t bytes) { return leg(Transfer::Direction::recv, bytes, payload); }
   void run(const std::vector<Transfer>& legs) { communicator_.batch(legs).wait(); }
-  // Both ranks do this at once, after the follower has received the request.
+  // Both ranks do this at the same time, after the follower has received the request.
   std::vector<Transfer> trade(std::size_t bytes) { return {receiving(bytes), sending(bytes, payload)}; }
 
   // Returns the seconds of the best of several rounds, which is what the machine can do when nothing disturbs

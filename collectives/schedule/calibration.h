@@ -19,9 +19,9 @@ CostModel agree_on_costs(Communicator& communicator, const Topology& topology, c
                          bool measuring);
 
 // Returns `measured`. Returns `shipped` instead if the measured costs are impossible, or if their latency or
-// bandwidth differ from it by more than `factor`: then other programs used the cores during the measurement.
-// Figures that are differences of measurements (gap, busy, busy_byte, handshake) are limited to bounds that
-// follow from latency and bandwidth.
+// bandwidth differ from the shipped ones by more than `factor`: then other programs used the cores during the
+// measurement. Figures that are differences of measurements (gap, busy, busy_byte, handshake) are limited to
+// bounds that follow from latency and bandwidth.
 LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double factor);
 
 }  // namespace tutti

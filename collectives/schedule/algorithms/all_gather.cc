@@ -103,7 +103,7 @@ void neighbor_exchange(ScheduleBuilder& builder, const Problem& problem, const T
   const Blocks blocks = blocks_of(problem);
   const Slice all_output = output(0, blocks.total());
   const std::array<int, 2> neighbor = {shifted(r, even ? 1 : -1, p), shifted(r, even ? -1 : 1, p)};
-  std::array<int, 2> from = {r & ~1, r & ~1};  // the first block of the pair last received from each neighbor
+  std::array<int, 2> from = {r & ~1, r & ~1};  // first block of the last pair from each neighbour
   builder.copy(own_input(problem, blocks), blocks.in_output(r));
   builder.send(neighbor[0], own_input(problem, blocks));
   builder.recv(neighbor[0], blocks.in_output(neighbor[0]));

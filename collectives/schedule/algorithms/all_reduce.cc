@@ -9,8 +9,8 @@ namespace tutti {
 namespace {
 
 // `Groups` divides the ranks into contiguous groups. Their number is the largest power of k that does not
-// exceed p. The first rank of each group leads it: it collects before the leaders exchange, and hands out the
-// result afterwards.
+// exceed p, so a group has at most k ranks. The first rank of each group leads it: it collects before the
+// leaders exchange, and hands out the result afterwards.
 struct Groups {
   Groups(int size, int radix) {
     while (count * radix <= size) count *= radix;

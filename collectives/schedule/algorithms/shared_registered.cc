@@ -70,7 +70,7 @@ void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&)
   everybody_done(builder, problem);
 }
 
-// Does the same, but only the root has an output.
+// Does the same as `all_reduce`, but only the root has an output.
 void reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);

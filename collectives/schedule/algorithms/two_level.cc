@@ -109,7 +109,8 @@ void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const T
   }
 }
 
-// Does the same in reverse: from each host to its leader, and from the leaders to the root.
+// Reduces each host's vectors at its leader, and the leaders' results at the root. In segments, which
+// overlap.
 void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const bool is_root = problem.rank == problem.root;
@@ -198,8 +199,8 @@ void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const 
   for_blocks(problem, held, all, [&](const Slice& from, const Slice& to) { builder.copy(from, to); });
 }
 
-// Does the same in reverse. A host's vectors are combined at its leader; the leaders exchange and combine the
-// blocks of each host, and hand them out.
+// Combines a host's vectors at its leader. The leaders exchange and combine the blocks of each host, and hand
+// them out. This is the reverse of `leaders_all_gather`.
 void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
