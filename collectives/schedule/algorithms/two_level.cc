@@ -109,7 +109,7 @@ void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const T
   }
 }
 
-// Reduces each host's vectors at its leader, and the leaders' results at the root. In segments, which
+// Reduces each host's vectors at its leader, and the leaders' results at the root, in segments, which
 // overlap.
 void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
