@@ -12,7 +12,7 @@
 #include "collectives/group/group.h"
 #include "collectives/group/world.h"
 
-// Memory that users ask for.
+// This file implements the memory that users ask for.
 namespace tutti {
 
 Allocation Communicator::allocate(std::size_t bytes) {
@@ -40,8 +40,8 @@ Allocation Communicator::allocate(std::size_t bytes) {
 Allocation::Allocation(std::shared_ptr<Group> group, std::shared_ptr<GroupMemory> memory)
     : group_(std::move(group)), memory_(std::move(memory)) {}
 
-// The group has another reference until all ranks have released the memory. So the segment is dropped by the
-// driving thread, as segments must be, and not here.
+// The group keeps another reference until all ranks have released the memory. So the segment is dropped not
+// here but by the driving thread, as segments must be.
 void Allocation::let_go() {
   GroupMemory* const memory = memory_.get();
   const bool shared = registered();

@@ -15,7 +15,7 @@ Status no_type(DataType type) {
   return invalid(std::to_string(static_cast<int>(type)) + " is not a data type");
 }
 
-// The largest size of an object, in bytes. Sums and products saturate at it instead of wrapping around.
+// Sizes in bytes saturate at this value, the largest size of an object, instead of wrapping around.
 constexpr std::uint64_t too_much = std::numeric_limits<std::ptrdiff_t>::max();
 
 std::uint64_t product(std::uint64_t a, std::uint64_t b) {
@@ -30,7 +30,7 @@ std::uint64_t total(std::span<const std::uint64_t> counts) {
 
 bool fits_memory(std::uint64_t count, DataType type) { return product(count, size_of(type)) < too_much; }
 
-// A call on one rank.
+// A `Context` is a call on one rank.
 struct Context {
   const Call& call;
   int rank;
@@ -65,7 +65,7 @@ bool has_output(const Context& c) {
   }
 }
 
-// Returns the elements of one rank's share, which becomes Problem::count.
+// Returns the number of elements of one rank's share, which becomes Problem::count.
 std::uint64_t share(const Context& c) {
   switch (c.call.kind) {
     case CollectiveKind::all_reduce:
@@ -86,7 +86,7 @@ std::uint64_t share(const Context& c) {
   }
 }
 
-// The _v kinds need one count for each rank, where they need counts.
+// Checks that a _v kind has one count for each rank, on the sides that need counts.
 Status check_counts(const Context& c) {
   const auto wrong = [&](std::span<const std::uint64_t> counts, const char* which) {
     if (counts.size() == c.p()) return Status();
@@ -120,8 +120,8 @@ Status check_size(const char* side, std::uint64_t have, std::uint64_t need, cons
   return Status();
 }
 
-// The buffers must be exactly in place or not overlap at all; anything between is an error. A side that is a
-// block of the other is in place where that block lies.
+// Checks that the buffers are exactly in place or do not overlap at all. If one buffer is a block of the
+// other, "in place" means that it lies where that block lies.
 Status check_overlap(const Context& c, Problem& problem) {
   const ConstBuffer& in = c.call.in;
   const Buffer& out = c.call.out;
@@ -131,7 +131,7 @@ Status check_overlap(const Context& c, Problem& problem) {
   const std::size_t offset = own_block_offset(problem) * problem.element_size;
   problem.in_place =
       in.bytes() <= out.bytes() ? in_begin == out_begin + offset : out_begin == in_begin + offset;
-  // Blocks of other sizes would land on blocks that are still to be sent.
+  // If blocks had other sizes, they would land on blocks that are still to be sent.
   if (problem.kind == CollectiveKind::all_to_all_v) {
     problem.in_place = problem.in_place && std::ranges::equal(problem.input_counts, problem.output_counts);
   }
@@ -139,7 +139,7 @@ Status check_overlap(const Context& c, Problem& problem) {
   return problem.in_place || apart ? Status() : invalid("in and out overlap without being in place");
 }
 
-// Returns the type of the elements, if the sides that this rank has agree.
+// Returns the type of the elements. The sides that this rank has are known to agree.
 DataType type_of(const Context& c) { return has_input(c) ? c.call.in.type : c.call.out.type; }
 
 Status check_types(const Context& c, bool has_in, bool has_out) {
@@ -176,7 +176,7 @@ Problem problem_of(const Context& c) {
   problem.agrees = is_reduction(call.kind) && op == ReduceOp::Kind::user;
   problem.input_counts = call.in_counts;
   problem.output_counts = call.out_counts;
-  // Away from the root only a rank's own count is known: the size of the buffer that it has.
+  // Away from the root, only a rank's own count is known: the size of its buffer.
   if (!c.is_root() && call.kind == CollectiveKind::gather_v) problem.output_counts = {&call.in.count, 1};
   if (!c.is_root() && call.kind == CollectiveKind::scatter_v) problem.input_counts = {&call.out.count, 1};
   return problem;

@@ -25,19 +25,20 @@ struct Call {
   std::span<const std::uint64_t> out_counts = {};
 };
 
-// Returns whether two calls of one kind are equal, including the pointers; false for calls that have counts.
+// Returns whether two calls of one kind are equal, including the pointers. Calls that have counts are never
+// equal.
 inline bool is_same(const Call& a, const Call& b) {
   return a.in.data == b.in.data && a.out.data == b.out.data && a.in.count == b.in.count &&
          a.out.count == b.out.count && a.in.type == b.in.type && a.out.type == b.out.type &&
          a.root == b.root && *a.op == *b.op && b.in_counts.empty() && b.out_counts.empty();
 }
 
-// Returns the values of a call that must be equal on all ranks. Its arguments need not be valid.
+// Returns the values of a call that must be equal on all ranks. The arguments of `call` need not be valid.
 Fingerprint fingerprint(const Call& call, int rank, int size);
 
 // Checks everything that one rank can check, and returns the problem for the algorithms. Errors:
-// invalid_argument, and unsupported for a reduction that is not defined on the type. The counts of the
-// problem are those of the call, which must live as long.
+// invalid_argument; unsupported if the reduction is not defined on the type. The problem refers to the counts
+// of the call, so these must live as long as the problem.
 Result<Problem> check(const Call& call, int rank, int size);
 
 // Checks one message.

@@ -18,7 +18,7 @@ Work issue(Group& group, const Call& call, const CallOptions& options) {
   return work;
 }
 
-// Returns this rank's block of a buffer that holds one of every rank.
+// Returns this rank's block of a buffer that holds one block of every rank.
 Buffer own_block(const Buffer& all, const Group& group) {
   const std::size_t count = all.count / static_cast<std::size_t>(group.size());
   if (all.data == nullptr) return {nullptr, count, all.type};
@@ -198,7 +198,7 @@ void Communicator::abort(const std::string& reason) {
 
 Communicator::Statistics Communicator::statistics() const {
   World& world = group().world();
-  std::optional<DriverGuard> guard;  // inside a `then` callback this thread drives already
+  std::optional<DriverGuard> guard;  // inside a `then` callback, this thread drives already
   if (!world.engine->driver.driven_by_this_thread()) guard.emplace(world.engine->driver);
   const ChannelCounters counters = world.mesh->counters();
   return {group().operations_issued(), group().registered_operations(),

@@ -19,15 +19,15 @@ namespace tutti {
 namespace {
 
 // The last handle may be destroyed inside a `then` callback, on the driving thread. Tearing down needs the
-// baton and waits for goodbyes, so in that case a thread of its own does it, once the driving thread has
-// left.
+// baton and waits for goodbyes. So in that case a separate thread tears down, once the driving thread has
+// left the callback.
 //
-// In a forked child nothing is torn down: threads that do not exist there may have been changing it, and the
+// In a forked child nothing is torn down. Threads that do not exist there may have been changing it, and the
 // parent says goodbye.
 void retire(Group* group) {
   const Driver& driver = group->world().engine->driver;
   if (driver.forked()) {
-    static auto* const left_alone = new std::vector<Group*>;  // a leak checker finds them here
+    static auto* const left_alone = new std::vector<Group*>;  // leak checkers find the groups here
     left_alone->push_back(group);
   } else if (driver.driven_by_this_thread()) {
     std::thread([group] { delete group; }).detach();
@@ -36,7 +36,7 @@ void retire(Group* group) {
   }
 }
 
-// `shares`: the ranks share memory if they can. It is equal on all of them.
+// `shares` says that the ranks share memory if they can. It is equal on all ranks.
 std::shared_ptr<Group> make_group(const std::shared_ptr<World>& world, std::uint32_t context,
                                   std::vector<int> ranks, bool shares = true) {
   std::shared_ptr<Group> group(new Group(world, context, std::move(ranks)), retire);
@@ -56,7 +56,7 @@ void say_once_why_not_shared(const std::string& in_want) {
 Communicator create_communicator(const std::shared_ptr<World>& world) {
   std::vector<int> ranks(static_cast<std::size_t>(world->mesh->size()));
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
-  // It is the first, and so equal on all ranks.
+  // This is the first number of this process, and so equal on all ranks.
   const std::uint32_t context = world->contexts.propose();
   world->contexts.take(context);
   return Communicator(make_group(world, context, std::move(ranks)));

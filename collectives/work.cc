@@ -25,7 +25,7 @@ class TracedWait {
     event_.call = operation.call;
     event_.began = Trace::now();
     event_.transfer = operation.kind == Operation::Kind::transfers;
-    if (event_.transfer) return;  // it gets its number when it starts, which may be while this waits
+    if (event_.transfer) return;  // it gets its number when it starts, which may be during this wait
     event_.context = operation.binding.context;
     event_.number = operation.sequence;
   }

@@ -14,7 +14,8 @@ namespace tutti {
 namespace {
 
 constexpr std::chrono::milliseconds hearing_limit{100};
-// Ranks that share memory do not wake ranks that only want to know what they call.
+// The pause between looks at the board. Ranks that share memory do not wake a rank that only wants to know
+// their calls.
 constexpr std::chrono::milliseconds board_pause{2};
 
 }  // namespace
@@ -128,7 +129,8 @@ void Arbitration::on_question(int origin, const CallNote& theirs) {
   answer_asked();
 }
 
-// If this rank has not reached that operation yet, it answers when it does.
+// Answers the questions about operations that this rank has reached. The other questions wait until it
+// reaches theirs.
 void Arbitration::answer_asked() {
   std::erase_if(asked_, [this](const Asked& asked) {
     const ContextEvents::Known ours = journal_.find(asked.sequence);

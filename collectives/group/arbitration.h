@@ -31,33 +31,35 @@ class Arbitration {
   Arbitration(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
               const Journal& journal, SharedCollectives& shared);
 
-  // Tells whether this rank has noticed two calls that differ, and has no verdict yet.
+  // Returns whether this rank has noticed two calls that differ, and has no verdict yet.
   bool is_open() const { return dispute_ != nullptr; }
-  // A member (world rank) has made another call as the collective of that number; see ContextEvents.
+  // Called when a member (a world rank) has made a different call as collective number `sequence`; see
+  // ContextEvents.
   void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why);
-  // The board shows two calls that differ. `operation` is the one that failed because of it, if any.
+  // Called when the board shows two calls that differ. `operation` is the one that failed because of it, if
+  // any.
   void on_mismatch_on_board(const Operation* operation, const Status& noticed);
-  // A note of another member (`origin`, its world rank) has arrived over the control plane. `on_blocked`: it
-  // has waited in a call for long. `on_question`: it has seen two calls that differ, and asks for this
-  // rank's. `on_answer`: the call that it has made.
+  // Called when a note of another member (`origin`, its world rank) has arrived over the control plane.
+  // `on_blocked`: that member has waited in a call for a long time. `on_question`: it has seen two calls that
+  // differ, and asks for this rank's call. `on_answer`: it answers with the call that it has made.
   void on_blocked(int origin, const CallNote& theirs);
   void on_question(int origin, const CallNote& theirs);
   void on_answer(int origin, const CallNote& theirs);
-  // Answers questions, and reaches a verdict if it is time.
+  // Answers questions, and reaches a verdict once that is due.
   void poll();
   Deadline next_deadline() const;
   // Reaches a verdict from the calls that are known now.
   void settle_now();
-  // The communicator has failed.
+  // Called when the communicator has failed.
   void drop() { dispute_.reset(); }
 
  private:
   struct Dispute {
-    std::optional<std::uint64_t> sequence = {};  // of the collective, where it is known
+    std::optional<std::uint64_t> sequence = {};  // of the collective, if it is known
     std::uint64_t number = 0;                    // of the operation on the board; 0: none
-    Status noticed;                              // by a rank that knows of two calls only
+    Status noticed;                              // by a rank that knows only two calls
     Deadline until = Deadline::never();
-    std::vector<std::optional<Fingerprint>> calls = {};  // by rank here, as far as they are known
+    std::vector<std::optional<Fingerprint>> calls = {};  // by rank in the communicator, if known
   };
   struct Asked {
     int origin;  // world rank
@@ -74,7 +76,7 @@ class Arbitration {
   const Journal& journal_;
   SharedCollectives& shared_;
   std::unique_ptr<Dispute> dispute_;
-  std::vector<Asked> asked_;  // what this rank calls, before it has called it
+  std::vector<Asked> asked_;  // questions about calls that this rank has not made yet
 };
 
 }  // namespace tutti

@@ -50,7 +50,7 @@ Work Collectives::issue_checked(const Call& call, const Problem& problem, const 
   if (print.part_of == Composite::none) {
     if (Work work; habits_.attempt(call, problem, print, options, work)) return work;
   }
-  // The number is taken first, since an operation that fails here also has a place in the order.
+  // The number is taken first, since an operation that fails here has a place in the order, too.
   const std::uint64_t number = parts_.journal.number_collective();
   Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, print.algorithm);
   if (!schedule.ok()) return parts_.live.refuse(print, schedule.status());
@@ -78,7 +78,7 @@ void Collectives::start(Operation& operation) {
   }
 }
 
-// A failure that was noted while the last messages arrived still counts: acting on it ends the operation.
+// A failure that was noted while the last messages arrived still counts. Acting on it ends the operation.
 void Collectives::on_part_over(Operation& operation, const Status& status) {
   if (status.ok() && !parts_.failure.happened()) return parts_.live.end(operation, status);
   if (status.code() == Code::mismatch && !operation.run)
@@ -87,7 +87,7 @@ void Collectives::on_part_over(Operation& operation, const Status& status) {
     parts_.failure.suspect(Status(Code::aborted,
                                   parts_.members.describe_this_rank() + ": " + status.message(),
                                   parts_.members.own_world_rank()));
-  } else if (status.code() != Code::mismatch || !arbitration_.is_open()) {  // else the verdict is the cause
+  } else if (status.code() != Code::mismatch || !arbitration_.is_open()) {  // else the verdict counts
     parts_.failure.suspect(status);
   }
 }

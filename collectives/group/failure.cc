@@ -9,7 +9,8 @@ namespace tutti {
 
 namespace {
 
-// A peer is blamed for the end of its connection this long after it.
+// After the end of a connection, other ranks have this long to report a better cause. Then its peer is
+// blamed.
 constexpr std::chrono::milliseconds grace{50};
 
 }  // namespace

@@ -15,25 +15,25 @@ namespace tutti {
 // which is a call of `act`. Functions are for the driving thread, unless they are marked.
 class Failure {
  public:
-  // `Actor` ends what a failure leaves in flight.
+  // An `Actor` ends the operations that are in flight when the communicator fails.
   class Actor {
    public:
     virtual ~Actor() = default;
-    // Tells the other members. Called once. `known`: another rank has already told all of them.
+    // Tells the other members. Called once. `known` says that another rank has already told all of them.
     virtual void spread_failure(const Status& why, bool known) = 0;
     virtual void end_operations(const Status& why) = 0;
-    // Tells whether other ranks may know better than this one why a connection has ended.
+    // Returns whether other ranks may know better than this one why a connection has ended.
     virtual bool others_may_know() const = 0;
   };
 
-  // `rank`: this one in the world, called `name` in messages.
+  // `rank` is this rank's number in the world, and `name` its name in messages.
   Failure(int rank, std::string name, Actor& actor);
 
   // Keeps the cause, unless there is one already. Any thread may call.
   void note(const Status& why);
   // Any thread may call.
   bool happened() const { return happened_.load(std::memory_order_acquire); }
-  // The cause, or ok as long as there is none. Any thread may call.
+  // Returns the cause, or ok as long as there is none. Any thread may call.
   Status status() const;
 
   // Keeps a cause that the control plane has told, or is telling, all members.
@@ -42,11 +42,11 @@ class Failure {
   // report a better cause.
   void suspect(const Status& why);
   bool suspects() const { return suspects_; }
-  // Notes the suspicion once that moment is over.
+  // Notes the suspected cause once that moment has passed.
   void confirm_suspicion();
   Deadline next_deadline() const { return suspects_ ? confirmed_at_ : Deadline::never(); }
 
-  // Lets the actor end operations in flight, if there is a cause. Not to be called inside a callback of the
+  // Lets the actor end operations in flight, if there is a cause. Must not be called inside a callback of the
   // mesh.
   void act() {
     if (happened() && !acting_) act_now();

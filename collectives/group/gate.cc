@@ -46,7 +46,7 @@ void Gate::start(Operation& operation) {
   }
 }
 
-// This is not a call, so it does not wait for those that were handed over.
+// An abort is not a call, so it does not wait for the operations that were handed over.
 void Gate::abort(const Status& why) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   failure_.note(why);
   if (driver_.try_enter()) {

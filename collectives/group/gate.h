@@ -15,17 +15,17 @@
 
 namespace tutti {
 
-// `Gate` passes calls to the driving thread, in the order in which they were issued: the calling thread
-// drives if it can, and otherwise hands its operation over.
+// `Gate` passes calls to the driving thread, in the order in which they were issued. If no other thread
+// drives, the calling thread does. Otherwise it hands its operation over.
 class TUTTI_CAPABILITY("baton") Gate {
  public:
   Gate(Driver& driver, Failure& failure, Journal& journal, LiveOperations& live, SharedCollectives& shared);
 
-  // Starts an operation on this thread if no other thread drives. A small message then leaves before this
-  // returns.
+  // Starts an operation on this thread if no other thread drives. A small message is then sent before
+  // `launch` returns.
   Work launch(Operation& operation);
-  // Takes the baton for a call that may be over at once, unless another thread has it or the communicator has
-  // failed. `leave` follows.
+  // Takes the baton for a call that may complete at once. Returns false if another thread has the baton or
+  // the communicator has failed. After true, the caller must call `leave`.
   bool enter_in_passing() TUTTI_TRY_ACQUIRE(true) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     if (!try_enter()) return false;
     shared_.listen();
@@ -40,15 +40,15 @@ class TUTTI_CAPABILITY("baton") Gate {
   }
   // Fails the communicator, now or as soon as the driving thread can act.
   void abort(const Status& why);
-  // Tells whether this is a forked child, where a call might wait for a lock that a thread of the parent
+  // Returns whether this is a forked child. There a call might wait for a lock that a thread of the parent
   // held.
   bool is_forked() const { return driver_.forked(); }
   // Returns once every operation that was handed over has started. The calling thread must not drive.
   void settle();
 
  private:
-  // Refuses while an operation of another thread waits to be started, since operations start in order of
-  // issue.
+  // Returns false while an operation of another thread waits to be started, since operations start in order
+  // of issue.
   bool try_enter() TUTTI_TRY_ACQUIRE(true) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return waiting_.load(std::memory_order_acquire) == 0 && driver_.try_enter();
   }

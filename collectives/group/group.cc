@@ -39,8 +39,8 @@ Group::~Group() {
     failure_.note(Status(Code::aborted, members_.describe_this_rank() +
                                             " destroyed the communicator with operations in flight"));
   } else if (std::uncaught_exceptions() > 0) {
-    // The other ranks may be waiting for something that this rank will not do any more. They learn why, not
-    // only that it left.
+    // The other ranks may be waiting for something that this rank will not do any more. So they learn why it
+    // leaves, not only that it left.
     failure_.note(Status(Code::aborted,
                          members_.describe_this_rank() + " left the communicator because of an exception"));
   }
@@ -108,7 +108,7 @@ void Group::on_abort(int peer, const Status& why) {
 void Group::fail(const Status& why) { failure_.note_known(why); }
 
 void Group::on_peer_down(int peer, const Status& why) {
-  // A clean goodbye matters only to operations that still need that peer, and those are failed by the mesh.
+  // A clean goodbye matters only to operations that still need that peer, and the mesh fails those.
   if (!members_.contains(peer) || why.code() == Code::aborted) return;
   failure_.suspect(shared_.first_cause(why));
 }
@@ -152,7 +152,7 @@ void Group::on_member_lost(int, const Status& why) { failure_.suspect(shared_.fi
 
 void Group::share_windows(std::uint64_t wanted_bytes, Deadline deadline) {
   if (size() == 1 || wanted_bytes == 0) return;
-  // Every rank's begins where any element may lie.
+  // Whole cache lines make every rank's window begin where any element may lie.
   const std::uint64_t window_bytes = Board::whole_lines(wanted_bytes);
   std::unique_ptr<Board> board = sharing_.make_board(window_bytes, deadline);
   if (board == nullptr) return;

@@ -46,7 +46,7 @@ class Group final : public ContextEvents,
                     private SharedSegmentEvents,
                     private Failure::Actor {
  public:
-  // `ranks`: world rank of each member, in order of their rank here.
+  // `ranks` are the world ranks of the members, in the order of their ranks in this communicator.
   Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<int> ranks);
   ~Group() override;
   Group(const Group&) = delete;
@@ -71,12 +71,12 @@ class Group final : public ContextEvents,
     return point_to_point_.issue(legs, options);
   }
 
-  // Lets the members share memory, if they can, in windows of at least `window_bytes`. All members call it
-  // before they issue any operation, on a thread that does not drive.
+  // Lets the members share memory, if they can, in windows of at least `wanted_bytes`. All members must call
+  // it before they issue any operation, each on a thread that does not drive.
   void share_windows(std::uint64_t wanted_bytes, Deadline deadline);
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
-  // Lets all members drop the memory that all have released. Any thread may call.
+  // Lets all members unmap the memory that all have released. Any thread may call.
   void tell_memory_unused() { sharing_.tell_unused(); }
 
   void abort(const Status& why) { gate_.abort(why); }

@@ -17,7 +17,7 @@ void Habits::drop(Habit& habit) {
   habit.operation = nullptr;
 }
 
-// Problems that refer to a caller's counts are not kept. While another thread drives, none is kept.
+// Nothing is remembered if the problem refers to a caller's counts, or while another thread drives.
 void Habits::form(const Operation& operation, const Problem& problem) {
   if (!problem.input_counts.empty() || !problem.output_counts.empty() || !parts_.gate.enter_in_passing())
     return;
@@ -30,7 +30,7 @@ void Habits::form(const Operation& operation, const Problem& problem) {
 
 bool Habits::enter_for(const Habit& habit,
                        const CallOptions& options)
-    TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // this *is* the acquisition
+    TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // this function itself acquires the baton
   if (parts_.shared.window_bytes() == 0 || !options.algorithm.empty() || !parts_.gate.enter_in_passing())
     return false;
   if (habit.schedule != nullptr && !parts_.shared.executor()->busy()) return true;
@@ -68,7 +68,7 @@ void Habits::bind(Habit& habit, const Call& call, const Fingerprint& print) {
   operation.algorithm = habit.schedule->algorithm();
   operation.bind(call, parts_.context, parts_.mesh, parts_.members.world_ranks());
   habit.call = call;
-  habit.call.op = &operation.op;  // the caller's may be gone by the next call
+  habit.call.op = &operation.op;  // the caller's `op` may be gone by the next call
   operation.shared = SharedRun{};
   operation.shared.schedule = &habit.schedule->schedule();
   operation.shared.flat = habit.schedule->flat();

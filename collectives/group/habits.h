@@ -14,14 +14,14 @@
 
 namespace tutti {
 
-// `Habits` remember the last small collective of each kind over shared memory, so that an equal call costs
-// little: it runs inside the call. If it is over when the call returns, `work` is left as it was (a default
-// one is done), no clock was read, and nothing was allocated.
+// `Habits` remembers the last small shared-memory collective of each kind, so that an equal call costs
+// little: the operation runs inside the call. If it has completed when the call returns, `work` is left as it
+// was (a default `Work` is done), no clock was read, and nothing was allocated.
 //
 // Any thread may call.
 class Habits {
  public:
-  // `owner` continues operations that are not over at once.
+  // `owner` continues operations that do not complete at once.
   Habits(const Parts& parts, OperationOwner& owner);
   ~Habits();
   Habits(const Habits&) = delete;
@@ -33,15 +33,15 @@ class Habits {
   // Runs a call that has been checked, if its problem equals that of the last call of its kind.
   bool attempt(const Call& call, const Problem& problem, const Fingerprint& print, const CallOptions& options,
                Work& work);
-  // Remembers an operation: the next call of its kind may be like it.
+  // Remembers an operation, since the next call of its kind may equal it.
   void form(const Operation& operation, const Problem& problem);
 
  private:
   struct Habit {
     Problem problem;
     std::shared_ptr<CachedSchedule> schedule;  // null: nothing is known yet
-    Call call;                                 // that `operation` has been bound to
-    Operation* operation = nullptr;            // ready for the next time; null: must be made again
+    Call call;                                 // the call that `operation` is bound to
+    Operation* operation = nullptr;            // prepared for the next call; null: must be made again
   };
   Habit& of(CollectiveKind kind) { return habits_[static_cast<std::size_t>(kind)]; }
   bool enter_for(const Habit& habit, const CallOptions& options) TUTTI_TRY_ACQUIRE(true, parts_.gate);

@@ -11,19 +11,19 @@
 
 namespace tutti {
 
-// `Inquiry` collects the progress of all members when an operation's time is over at one of them, and names
+// `Inquiry` collects the progress of all members when an operation has timed out at one of them, and names
 // the members that are late.
 class Inquiry {
  public:
-  // `about` is the operation, as the member whose time is over describes it.
+  // `about` is the operation, as described by the member where it timed out.
   Inquiry(ExpiredNote about, int size);
 
   const CallNote& call() const { return about_; }
-  // The first answer of a rank counts, if it is about this operation.
+  // Counts the first answer of a rank, if it is about this operation.
   void take_answer(int rank, const HereNote& answer);
-  // A rank whose own operation's time is over has called it, and need not answer.
+  // Notes that the operation has timed out on `rank` too. So that rank has called it, and need not answer.
   void take_report(int rank, const ExpiredNote& expired);
-  // Whether all members have answered, or have had enough time for it.
+  // Returns whether all members have answered, or have had enough time to answer.
   bool is_over() const { return open_ == 0 || until_.expired(); }
   Deadline next_deadline() const { return until_; }
   // Names the members that have not called the operation, and those that have not answered.
@@ -34,7 +34,7 @@ class Inquiry {
   const Deadline until_;
   std::vector<bool> answered_;
   std::vector<int> late_;
-  std::size_t open_;  // answers
+  std::size_t open_;  // answers that are still missing
 };
 
 }  // namespace tutti

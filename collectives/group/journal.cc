@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t collectives_window = 256;
 constexpr std::size_t transfers_window = 64;
-// Of the operations that finish at once, one in this many is timed; all are if there is a trace. A power of
-// two.
+// One in this many of the operations that complete at once is timed. With a trace, all of them are. Must be a
+// power of two.
 constexpr std::uint64_t operations_per_clock = 16;
 
 }  // namespace
@@ -34,7 +34,7 @@ void Journal::begin(Operation& operation) {
                                .started = operation.started});
 }
 
-// An operation that lasted long enough to be timed has an end, too.
+// An operation that lasted long enough to be timed also has an end time.
 void Journal::end(const Operation& operation, const Status& status) {
   const bool failed = !status.ok();
   if (failed && operation.kind == Operation::Kind::collective)

@@ -13,24 +13,24 @@
 
 namespace tutti {
 
-// `Journal` numbers a communicator's operations and remembers how the last of them ended: for messages that
-// come early or late, for the flight recorder, and for the trace.
+// `Journal` numbers a communicator's operations and remembers how the last of them ended. The mesh needs this
+// to judge messages that arrive early or late; the flight recorder and the trace need it, too.
 class Journal {
  public:
-  // `trace` null: there is none.
+  // `trace` is null if there is none.
   Journal(std::uint32_t context, Trace* trace);
 
   // --- any thread ---
 
   std::uint64_t number_collective() { return next_collective_.fetch_add(1, std::memory_order_relaxed); }
-  // The same on the driving thread, and not in one atomic step: a program that issues from several threads
-  // must order them anyway.
+  // Does the same as `number_collective`, but on the driving thread, and not in one atomic step: a program
+  // that issues from several threads must order its calls anyway.
   std::uint64_t number_collective_at_once() {
     const std::uint64_t number = next_collective_.load(std::memory_order_relaxed);
     next_collective_.store(number + 1, std::memory_order_relaxed);
     return number;
   }
-  // The number that the next collective will have.
+  // Returns the number that the next collective will have.
   std::uint64_t next_collective() const { return next_collective_.load(std::memory_order_relaxed); }
   void count_issued() { issued_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t operations_issued() const {
@@ -38,18 +38,18 @@ class Journal {
   }
   const History& collectives() const { return collectives_; }
   const History& transfers() const { return transfers_; }
-  // Without a trace the time is only known to some milliseconds, which costs little.
+  // Returns the time now. Without a trace it is exact only to some milliseconds, which costs little.
   History::Time now() const { return trace_ == nullptr ? History::coarse_now() : Trace::now(); }
 
   // --- driving ---
 
   std::uint64_t number_transfer() { return next_transfer_++; }
-  // Returns the time now, if the operation of that number is one of those that are timed although they may be
-  // over at once; else 0.
+  // Returns the time now if the operation of that number is one of those that are timed even if they complete
+  // at once; otherwise 0.
   History::Time beginning(std::uint64_t number) const { return timed(number) ? now() : 0; }
   void begin(Operation& operation);
   void end(const Operation& operation, const Status& status);
-  // Record operations that are over when they have begun.
+  // Record operations that completed at once.
   void collective_at_once(const Operation& operation, History::Time began) {
     if (began == 0) {
       collectives_.at_once(operation.sequence, operation.call, operation.algorithm);
@@ -66,9 +66,9 @@ class Journal {
     }
     count_at_once();
   }
-  // A collective, as the mesh asks for it.
+  // Returns what is known about a collective, in the form that the mesh asks for.
   ContextEvents::Known find(std::uint64_t number) const;
-  // The number of collectives, counted from the first, that are over before the first one that failed.
+  // Returns how many collectives completed before the first one that failed.
   std::uint64_t completed() const;
 
  private:
@@ -93,7 +93,7 @@ class Journal {
   History collectives_;
   History transfers_;
   std::uint64_t next_transfer_ = 0;
-  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // collective
+  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // of a collective
 };
 
 }  // namespace tutti

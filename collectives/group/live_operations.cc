@@ -31,7 +31,7 @@ std::chrono::nanoseconds LiveOperations::timeout(const CallOptions& options) con
 
 Work LiveOperations::refuse(const Fingerprint& call, const Status& why) {
   Operation* operation = Operation::create(engine_);
-  operation->kind = Operation::Kind::transfers;  // its name has no number
+  operation->kind = Operation::Kind::transfers;  // then its name contains no number
   operation->call = call;
   journal_.count_issued();
   Work work = Operation::handle(*operation);
@@ -75,7 +75,7 @@ void LiveOperations::end(Operation& operation, const Status& status) {
 Status LiveOperations::explain(const Operation& operation, const Status& why) const {
   if (why.ok()) return why;
   const std::string here = members_.describe_this_rank() + ": ";
-  // The operation that timed out has its own error.
+  // The error of the operation that timed out describes the operation already.
   if (why.message().starts_with(here + operation.name())) return why;
   return why.with_context(here + operation.describe());
 }

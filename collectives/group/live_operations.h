@@ -23,7 +23,8 @@ class LiveOperations {
   // Makes an operation that is about to be issued.
   Operation* make(OperationOwner& owner, Operation::Kind kind, const Fingerprint& call,
                   const CallOptions& options);
-  // Makes an operation that may be over when its call returns. If it is not, `keep` follows.
+  // Makes an operation that may complete before its call returns. If it does not, the caller must call
+  // `keep`.
   Operation* make_passing(OperationOwner& owner, Operation::Kind kind);
   // Makes an operation that has failed already.
   Work refuse(const Fingerprint& call, const Status& why);
@@ -33,10 +34,10 @@ class LiveOperations {
   // --- driving ---
 
   void begin(Operation& operation);
-  // Lists an operation of `make_passing` that is not over, so that it continues like any other.
+  // Lists an operation of `make_passing` that has not completed, so that it continues like any other.
   Work keep(Operation& operation, const CallOptions& options);
   void end(Operation& operation, const Status& status);
-  // Returns null if there is none; `next` of each is an older one.
+  // Returns the newest operation; null if there is none. `next` of each is an older one.
   Operation* newest() const { return newest_; }
   bool empty() const { return newest_ == nullptr; }
 

@@ -13,8 +13,8 @@ namespace tutti {
 // `Members` is the list of a communicator's ranks: the world rank of each, and its host and process.
 class Members {
  public:
-  // `world_ranks` are those of the members, in the order of their ranks in the communicator. `world`
-  // describes the hosts and processes of all ranks of the world.
+  // `world_ranks` are the world ranks of the members, in the order of their ranks in the communicator.
+  // `world` describes the hosts and processes of all ranks of the world.
   Members(const Mesh& mesh, const Topology& world, std::vector<int> world_ranks);
 
   int rank() const { return rank_; }
@@ -22,13 +22,14 @@ class Members {
   int own_world_rank() const { return mesh_.rank(); }
   const std::vector<int>& world_ranks() const { return world_ranks_; }
   int world_rank(int rank) const { return world_ranks_[static_cast<std::size_t>(rank)]; }
-  // `contains` tells whether a rank of the world is a member; `rank_of` gives its rank in the communicator.
+  // `contains` returns whether a rank of the world is a member; `rank_of` returns its rank in the
+  // communicator.
   bool contains(int world_rank) const {
     return world_rank >= 0 && world_rank < std::ssize(ranks_) && rank_of(world_rank) >= 0;
   }
   int rank_of(int world_rank) const { return ranks_[static_cast<std::size_t>(world_rank)]; }
   const Topology& topology() const { return topology_; }
-  // Return a member's name for messages.
+  // Returns a member's name for messages.
   std::string describe(int rank) const;
   std::string describe_this_rank() const { return describe(rank_); }
   std::string describe_world_rank(int world_rank) const { return mesh_.peer(world_rank).describe(); }
@@ -36,7 +37,7 @@ class Members {
  private:
   const Mesh& mesh_;
   const std::vector<int> world_ranks_;
-  std::vector<int> ranks_;  // by world rank; -1: no member
+  std::vector<int> ranks_;  // by world rank; -1: not a member
   int rank_ = 0;
   const Topology topology_;
 };

@@ -25,7 +25,7 @@ OperationPool::~OperationPool() {
 
 Operation* OperationPool::take() {
   if (Operation* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
-  // In a forked child the lock may be held by a thread that does not exist there.
+  // In a forked child, a thread that does not exist there may hold the lock.
   if (born_ == fork_generation()) {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
@@ -47,7 +47,7 @@ void OperationPool::give_back(Operation* operation) {
 
 Operation::Callback Operation::closed;
 
-// An exception must not reach the driving thread, which may be at work on another operation.
+// An exception must not reach the driving thread, which may be executing another operation.
 void run_callback(const std::function<void(const Status&)>& callback, const Status& status) {
   try {
     callback(status);

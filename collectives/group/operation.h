@@ -58,7 +58,7 @@ class Operation {
 
   // Makes an operation whose first reference is the caller's.
   static Operation* create(std::shared_ptr<Engine> engine);
-  // Says from when the deadline is counted. The first call counts.
+  // Sets the time from which the deadline is counted. Only the first call has an effect.
   void stamp(Deadline::Clock::time_point now);
   static Work handle(Operation& operation);
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
@@ -72,24 +72,24 @@ class Operation {
   // Ends the operation, wakes waiters and runs callbacks. Called once.
   void finish(const Status& status);
   Engine& engine() const { return *engine_; }
-  // Makes `binding` of a collective, among `ranks` of the world, and keeps its `op`.
+  // Fills `binding` for a collective among `ranks` of the world, and keeps a copy of its reduction in `op`.
   void bind(const Call& made, std::uint32_t context, Mesh& mesh, std::span<const int> ranks);
-  // "all_reduce(count=4, float32, sum) #17", "send(count=4, float32)"
+  // Returns for example "all_reduce(count=4, float32, sum) #17" or "send(count=4, float32)".
   std::string name() const;
-  // The same with " after 0.123 s".
+  // Returns `name()` followed by " after 0.123 s".
   std::string describe() const;
 
-  // The group sets these when it issues.
+  // The group sets these when it issues the operation.
   Kind kind = Kind::collective;
   OperationOwner* owner = nullptr;
   Fingerprint call;
   std::uint64_t sequence = 0;  // of transfers: their number among the communicator's transfers, once started
-  std::uint8_t algorithm = 0;  // that carries it out
+  std::uint8_t algorithm = 0;  // the one that carries the operation out
   History::Time queued = 0;    // when it was issued, if it could not start then
-  History::Time started = 0;   // if it takes the time
-  // `issued` says since when the operation is under way, and `deadline` when it must be over. Many operations
-  // end before a clock would have been read, so the group reads it when it first looks at those that have
-  // not.
+  History::Time started = 0;   // if the operation is timed
+  // `issued` is the time from which the operation is timed, and `deadline` the time when it must be done.
+  // Many operations complete before a clock need be read, so the group reads it when it first looks at those
+  // that have not completed.
   std::atomic<Deadline::Clock::time_point> issued;
   std::chrono::nanoseconds timeout{0};
   Deadline deadline = Deadline::never();
@@ -103,13 +103,13 @@ class Operation {
   std::vector<RecvLeg> recvs;
   std::size_t legs_open = 0;
   Status leg_failure;
-  Status user_failure;  // of the user's operation that combines elements
+  Status user_failure;  // of the user's function that combines elements
   Task task;
   Work::Received received;
-  bool announced = false;  // that it has been waiting for long
-  bool expired = false;    // and the others have been asked why
+  bool announced = false;  // the other members know that it has been waiting for a long time
+  bool expired = false;    // it has timed out, and the other members have been asked why
 
-  // The group's list of operations in flight, for the driving thread.
+  // These link the group's list of operations in flight, for the driving thread.
   Operation* next = nullptr;
   Operation* previous = nullptr;
 
@@ -118,7 +118,7 @@ class Operation {
   std::atomic<std::uint32_t> references_{0};
   std::atomic<std::uint32_t> done_{0};
   Status status_;
-  // The list has the newest callback first, and is `closed` once the operation is over.
+  // The list has the newest callback first, and is `closed` once the operation is done.
   struct Callback {
     std::function<void(const Status&)> call;
     Callback* next = nullptr;
@@ -127,7 +127,7 @@ class Operation {
   std::atomic<Callback*> callbacks_{nullptr};
 };
 
-// The answer of a communicator in a forked child.
+// Returns the failure of every call of a communicator in a forked child.
 Status forked_child();
 
 // Calls a callback of `then`. An exception of the callback is logged and dropped.
@@ -146,13 +146,13 @@ class OperationPool {
 
  private:
   const std::uint32_t born_ = fork_generation();
-  std::atomic<Operation*> spare_{nullptr};  // one that is at hand without locking
+  std::atomic<Operation*> spare_{nullptr};  // one that can be taken without locking
   std::mutex mutex_;
   std::vector<Operation*> idle_;
 };
 
-// `Engine` holds what a `Work` needs after its communicator is gone: the driver to wait with, and the pool
-// that its operation goes back to.
+// `Engine` holds what a `Work` needs after its communicator is gone: the driver that it waits with, and the
+// pool that its operation returns to.
 struct Engine {
   explicit Engine(DriverOptions options);
   ~Engine();
@@ -166,11 +166,11 @@ class OperationOwner {
  public:
   virtual ~OperationOwner() = default;
   virtual void start(Operation& operation) = 0;
-  // A part of the operation is over: its run, or one of its messages.
+  // Called when a part of the operation has ended: its run, or one of its messages.
   virtual void on_part_over(Operation& operation, const Status& status) = 0;
   // Takes back the messages that the operation has posted, and ends it.
   virtual void cancel(Operation& operation, const Status& why) = 0;
-  // The world ranks that the operation waits for.
+  // Returns the world ranks that the operation waits for.
   virtual std::vector<int> awaited(const Operation& operation) const = 0;
   // Names the ranks whose messages the operation waits for.
   virtual std::string name_awaited(const Operation& operation) const = 0;

@@ -20,7 +20,7 @@ PointToPoint::~PointToPoint() {
   if (ready_send_ != nullptr) ready_send_->release();
 }
 
-// The first leg stands for all of them.
+// The first leg names the operation in errors and dumps.
 Work PointToPoint::issue(std::span<const Transfer> legs, const CallOptions& options) {
   const bool sends = !legs.empty() && legs.front().direction == Transfer::Direction::send;
   const CollectiveKind kind = sends ? CollectiveKind::send : CollectiveKind::recv;
@@ -89,8 +89,8 @@ void PointToPoint::bind(Operation::RecvLeg& node, const Transfer& leg, const Fin
   };
 }
 
-// Most small messages leave at once: then the operation that was ready for this message is ready for the
-// next, and `work` is left as it was (a default one is done).
+// Most small messages are sent at once. Then the prepared operation serves the next message, too, and `work`
+// is left as it was (a default `Work` is done).
 bool PointToPoint::send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options,
                                    Work& work) {
   if (!parts_.gate.enter_in_passing()) return false;
@@ -101,7 +101,7 @@ bool PointToPoint::send_in_passing(const Transfer& leg, const Fingerprint& call,
   Operation& operation = *ready_send_;
   operation.call = call;
   operation.sequence = parts_.journal.number_transfer();
-  operation.legs_open = 2;  // one more than there are, as in `start`
+  operation.legs_open = 2;  // one more than there are legs, as in `start`
   Operation::SendLeg& node = operation.sends.front();
   bind(node, leg, call, operation);
   node.posted = true;
@@ -119,7 +119,8 @@ bool PointToPoint::send_in_passing(const Transfer& leg, const Fingerprint& call,
 }
 
 void PointToPoint::start(Operation& operation) {
-  // One more than there are, so that it cannot end while legs are still being posted.
+  // The count is one more than there are legs, so that the operation cannot end while legs are still being
+  // posted.
   operation.legs_open = operation.sends.size() + operation.recvs.size() + 1;
   for (auto& node : operation.recvs) {
     node.posted = true;
@@ -136,13 +137,13 @@ void PointToPoint::on_part_over(Operation& operation, const Status& status) {
   if (!status.ok() && operation.leg_failure.ok()) operation.leg_failure = parts_.shared.first_cause(status);
   if (--operation.legs_open != 0) return;
   if (operation.leg_failure.code() == Code::peer_lost) parts_.failure.suspect(operation.leg_failure);
-  // A suspicion ends all operations once it is confirmed.
+  // If there is a suspicion, it will end all operations once it is confirmed.
   if (operation.leg_failure.ok() || !parts_.failure.suspects())
     parts_.live.end(operation, operation.leg_failure);
 }
 
 void PointToPoint::cancel(Operation& operation, const Status& why) {
-  if (operation.legs_open == 0) {  // over already, except for the cause
+  if (operation.legs_open == 0) {  // all legs have ended, and only the cause was missing
     parts_.live.end(operation, why);
     return;
   }

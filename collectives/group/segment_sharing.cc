@@ -11,7 +11,7 @@ namespace tutti {
 
 namespace {
 
-// One attempt to share, and a thread that waits for its outcome.
+// `Sharing` is one attempt to share a segment. A thread waits for its outcome.
 struct Sharing : ShareRequest {
   explicit Sharing(Driver& shared_driver) : driver(shared_driver) {
     done = [](ShareRequest& request, Result<std::unique_ptr<SharedSegment>> segment) {
@@ -51,7 +51,8 @@ Result<std::unique_ptr<SharedSegment>> SegmentSharing::share(std::uint64_t bytes
     requests_.push_back(&sharing);
     mesh_.share(sharing);
   }
-  // Transports keep to the deadline, and a failure ends it at once.
+  // This wait needs no deadline: transports keep to theirs, and a failure of the communicator ends it at
+  // once.
   const bool over = driver_.wait(sharing.over, Deadline::never());
   const DriverGuard guard(driver_);
   std::erase(requests_, &sharing);

@@ -18,18 +18,18 @@
 
 namespace tutti {
 
-// `SegmentSharing` lets a communicator's members share memory: the board of their collectives, and what users
-// allocate.
+// `SegmentSharing` lets a communicator's members share memory: the board of their collectives, and the memory
+// that users allocate.
 class SegmentSharing {
  public:
-  // `events` is told of members that die while they hold a segment.
+  // `events` learns of members that die while they hold a segment.
   SegmentSharing(std::uint32_t context, const Members& members, Mesh& mesh, ControlDesk& desk,
                  Failure& failure, SharedSegmentEvents& events);
 
   // --- threads that do not drive; all members call these in the same order ---
 
-  // A board with windows of `window_bytes`; null if the members do not share memory. Before anything is
-  // issued.
+  // Returns a board with windows of `window_bytes`; null if the members do not share memory. Must be called
+  // before any operation is issued.
   std::unique_ptr<Board> make_board(std::uint64_t window_bytes, Deadline deadline);
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts, Deadline deadline);
@@ -59,8 +59,8 @@ class SegmentSharing {
   Failure& failure_;
   SharedSegmentEvents& events_;
   bool has_board_ = false;
-  std::uint32_t asked_for_ = 0;          // segments
-  std::vector<ShareRequest*> requests_;  // for which a thread waits; driving
+  std::uint32_t asked_for_ = 0;          // the number of segments that this rank has asked for
+  std::vector<ShareRequest*> requests_;  // the requests that a thread waits for; driving
   AllocationTable allocations_;
 };
 

@@ -11,7 +11,7 @@ void SharedCollectives::open(std::unique_ptr<SharedExecutor> executor, std::uint
   window_bytes_ = window_bytes;
 }
 
-// The board is memory that every member can write, so its peer's number is checked before it is used.
+// Every member can write the board, so the peer's number in it is checked before it is used.
 void SharedCollectives::hear() {
   const Status why = executor_->board().heard();
   if (why.ok()) return;

@@ -16,7 +16,8 @@ namespace {
 
 using Kind = ShrinkNote::Kind;
 
-// The pauses before notes are repeated. The first is short and the next grow, since answers mostly come soon.
+// The pauses before notes are repeated. The first is short and the next ones grow, since most answers arrive
+// soon.
 constexpr std::chrono::milliseconds first_pause{10};
 constexpr std::chrono::milliseconds longest_pause{50};
 
@@ -132,7 +133,7 @@ void Shrinking::on_note(int position, const ShrinkNote& note) {
                              note.kind == Kind::commit || note.kind == Kind::refuse;
   if (over_ || gone(position) || (names_members && note.members.size() != size_)) return;
   if (note.kind == Kind::commit && note.spared.size() != size_) return;
-  if (telling_) {  // everything else is answered by the desk, with the decision
+  if (telling_) {  // the desk answers everything else, with the decision
     if (note.kind == Kind::learned) learned_[at] = true;
     if (note.kind == Kind::decline) declined_[at] = true;
     return tell(false);
@@ -167,7 +168,7 @@ void Shrinking::on_note(int position, const ShrinkNote& note) {
   if (leader() == members_.rank()) lead(false);
 }
 
-// Adopts a later attempt: another member has given up the attempt that this rank is in, and has called again.
+// Adopts a later attempt: another member has given up the current attempt, and has called `shrink` again.
 void Shrinking::begin_anew(std::uint32_t attempt) {
   attempt_ = attempt;
   joined_.assign(size_, std::nullopt);
@@ -186,7 +187,7 @@ void Shrinking::answer_proposal(int position, const ShrinkNote& proposal) {
 
 // --- leading ---
 
-// Notes that have not been answered are only written again when it is time.
+// If `again`, notes that have not been answered are sent again.
 void Shrinking::lead(bool again) {
   joined_[static_cast<std::size_t>(members_.rank())] = own_join();
   bool all = true;
@@ -209,7 +210,7 @@ void Shrinking::lead(bool again) {
   propose(members, again);
 }
 
-// Returns the members that have joined. Of two that cannot reach each other the lower rank remains.
+// Returns the members that have joined. If two of them cannot reach each other, only the lower rank remains.
 std::vector<bool> Shrinking::survivors() const {
   std::vector<bool> members(size_);
   for (std::size_t i = 0; i < size_; ++i) members[i] = joined_[i] && !gone(static_cast<int>(i));
@@ -262,7 +263,7 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
 
 // --- the end ---
 
-// From now on the desk answers members that ask.
+// From here on, the desk answers members that ask.
 void Shrinking::conclude(const ShrinkNote& decision) {
   decision_ = decision;
   desk_.remember(context_, encode(decision));
@@ -282,7 +283,7 @@ void Shrinking::conclude(const ShrinkNote& decision) {
   finish({});
 }
 
-// The leader calls this. Its part is over when all survivors have learned of the commit.
+// The leader calls this. It finishes when all survivors have learned of the commit.
 void Shrinking::tell(bool again) {
   bool all = true;
   for (std::size_t i = 0; i < size_; ++i) {

@@ -19,15 +19,16 @@ class Failure;
 class Members;
 class Mesh;
 
-// `Shrinking` is one rank's part in the agreement of a failed communicator's survivors: a two-phase commit
-// led by the lowest of them (docs/protocol.md, "Shrinking").
+// `Shrinking` is one rank's part in the agreement among the survivors of a failed communicator. The agreement
+// is a two-phase commit, led by the lowest survivor (docs/protocol.md, "Shrinking").
 //
-// All members join at the leader. When each member has joined or is gone, the leader proposes the survivors
-// and the number of the new communicator; when all survivors have accepted, it commits. If the leader dies,
-// the next one starts again: no member can have finished before all have accepted, and a member that has
-// finished answers every note with the decision, which the new leader adopts. The leader finishes when all
-// survivors have learned of the commit: if it left earlier, a member that has not received the commit could
-// find itself alone. Every note is repeated until it is answered, so that lost notes do no harm.
+// All members send their joins to the leader. When each member has joined or is gone, the leader proposes the
+// survivors and the number of the new communicator. When all survivors have accepted, it commits. If the
+// leader dies, the next survivor starts again. That is safe: no member can have finished before all have
+// accepted, and a member that has finished answers every note with the decision, which the new leader adopts.
+// The leader finishes when all survivors have learned of the commit. If it left earlier, a member that has
+// not received the commit could find itself alone. Every note is repeated until it is answered, so lost notes
+// do no harm.
 //
 // Functions are for the driving thread, unless they are marked.
 class Shrinking final : public Pollable {
@@ -42,14 +43,15 @@ class Shrinking final : public Pollable {
   Shrinking(std::uint32_t context, const Members& members, const Mesh& mesh, const Failure& failure,
             ControlDesk& desk, ContextNumbers& contexts, Options options);
 
-  // Sends the notes that are due. Call it first, and whenever another member is lost.
+  // Sends the notes that are due. Must be called first, and whenever another member is lost.
   void work();
   void on_note(int position, const ShrinkNote& note);
 
   bool poll() override;
   Deadline next_deadline() const override { return over_ ? Deadline::never() : next_round_; }
 
-  // Not zero once the agreement is over. Any thread may call it, and then the functions below.
+  // Any thread may call `done`. It is not zero once the agreement has ended; then any thread may also call
+  // the functions below.
   const std::atomic<std::uint32_t>& done() const { return done_; }
   const Status& status() const { return status_; }
   const ShrinkNote& decision() const { return decision_; }
@@ -84,12 +86,12 @@ class Shrinking final : public Pollable {
   std::uint32_t attempt_;
   std::vector<std::optional<ShrinkNote>> joined_;  // by position
   std::vector<bool> declined_, accepted_, learned_;
-  ShrinkNote proposal_;      // the leader's; round 0: none yet
-  std::uint32_t number_;     // the lowest that this rank could take
-  std::uint32_t taken_ = 0;  // the number that it has reserved
+  ShrinkNote proposal_;      // of the leader; round 0: none yet
+  std::uint32_t number_;     // the lowest number that this rank could take
+  std::uint32_t taken_ = 0;  // the number that this rank has reserved
   Deadline next_round_;
   std::chrono::milliseconds pause_;
-  bool telling_ = false;  // this rank leads, and it is decided
+  bool telling_ = false;  // this rank leads, and the decision is made
   bool over_ = false;
   Status status_;
   ShrinkNote decision_;

@@ -26,8 +26,8 @@ Splitting::Splitting(Group& group, int color, int key)
   for (const int member : members_) ranks_.push_back(group_.ranks()[static_cast<std::size_t>(member)]);
 }
 
-// Splits of other communicators may be under way on some ranks, so a number that is free at all of them when
-// it is proposed may be gone when all have heard of it.
+// Splits of other communicators may be in progress on some ranks. So a number that is free on all ranks when
+// it is proposed may be taken when all have learned of it.
 std::uint32_t Splitting::agree_on_number() {
   for (;;) {
     std::int64_t number = group_.world().contexts.propose();
@@ -43,7 +43,7 @@ bool Splitting::take_everywhere(std::uint32_t number) {
   try {
     combine(Buffer(&free, 1, DataType::int32), ReduceOp::min);
   } catch (const Error&) {
-    // Others may have the answer, and wait for this rank in the new communicator.
+    // Other ranks may have received the answer, and wait for this rank in the new communicator.
     const DriverGuard guard(world.engine->driver);
     if (taken) world.desk.renounce(number, ranks_, group_.status());
     throw;
@@ -62,7 +62,7 @@ void Splitting::combine(const Buffer& number, const ReduceOp& op) {
       .wait();
 }
 
-// The leader needs a connection with each member, and every member holds the bells of all while the segment
+// The leader needs a connection to each member. Every member holds the bells of all members while the segment
 // is handed out.
 std::optional<int> Splitting::first_in_want() const {
   constexpr std::size_t passing = 8;

@@ -10,27 +10,27 @@
 
 namespace tutti {
 
-// `Splitting` is one `Communicator::split`, as one rank takes part in it. Everything here is collective,
-// blocks, and throws `Error`.
+// `Splitting` is one rank's part in one `Communicator::split`. Everything here is collective, blocks, and
+// throws `Error`.
 class Splitting {
  public:
   // Exchanges the colors of all ranks.
   Splitting(Group& group, int color, int key);
 
-  // The world ranks of the members with the same color, in the order of their keys.
+  // Returns the world ranks of the members with the same color, in the order of their keys.
   const std::vector<int>& ranks() const { return ranks_; }
-  // The number of the new communicators: one that no rank has used yet.
+  // Returns the number of the new communicators: one that no rank has used yet.
   std::uint32_t agree_on_number();
-  // The first member (its rank here) that has too few file descriptors for sharing memory. All members get
-  // the same result, so none of them waits for a rank that will not join.
+  // Returns the first member (its rank here) that has too few file descriptors to share memory. All members
+  // get the same result, so none of them waits for a rank that will not join.
   std::optional<int> first_in_want() const;
 
  private:
-  // The values that each rank sends.
+  // A `Vote` has the values that one rank sends.
   struct Vote {
     std::int64_t color = 0;
     std::int64_t key = 0;
-    std::int64_t descriptors = 0;  // that it has to spare
+    std::int64_t descriptors = 0;  // file descriptors that the rank has to spare
   };
   bool take_everywhere(std::uint32_t number);
   void combine(const Buffer& number, const ReduceOp& op);

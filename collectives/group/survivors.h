@@ -12,8 +12,8 @@
 
 namespace tutti {
 
-// `Survivors` are the members of a communicator that remain after others were lost. Here they agree on who
-// remains, in one call of `shrink` after the other.
+// `Survivors` lets the members that remain after a loss agree on who remains. Each call of `shrink` is one
+// such agreement, one after the other.
 class Survivors {
  public:
   Survivors(std::uint32_t context, const Members& members, World& world, Failure& failure,
@@ -23,7 +23,8 @@ class Survivors {
   // has not failed yet, this fails it. Throws `Error`. The calling thread must not drive.
   ShrinkNote agree(int min_size);
 
-  // For the driving thread: a member (its world rank) has written; a rank has been lost.
+  // For the driving thread. `on_note`: a member (`origin`, its world rank) has sent a note. `on_loss`: a rank
+  // has been lost.
   void on_note(int origin, const ShrinkNote& note);
   void on_loss();
 

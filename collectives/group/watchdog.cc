@@ -107,7 +107,7 @@ void Watchdog::look_for_leavers() {
       if (!desk_.has_left(rank)) continue;
       return failure_.note(Status(Code::aborted, members_.describe_world_rank(rank) + " has left", rank));
     }
-    return;  // only the first of them is under way
+    return;  // one runs at a time, so the others would name the same ranks
   }
 }
 

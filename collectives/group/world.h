@@ -51,19 +51,19 @@ struct World {
   Selector selector;  // changes only while there is no communicator
   Topology topology;
   std::chrono::nanoseconds default_timeout;
-  // How long the ranks of a new communicator may take to share memory; then they do without.
+  // The ranks of a new communicator may take this long to share memory. Then they do without it.
   static constexpr std::chrono::nanoseconds usual_sharing_limit = std::chrono::seconds(10);
   std::chrono::nanoseconds sharing_limit = usual_sharing_limit;
-  // How long a world that ends waits for its goodbye to leave.
+  // A world that ends waits this long for its goodbye to be sent.
   static constexpr std::chrono::nanoseconds usual_goodbye_limit = std::chrono::seconds(2);
   std::chrono::nanoseconds goodbye_limit = usual_goodbye_limit;
   ContextNumbers contexts;
-  // The window of each rank, in each communicator whose ranks share memory; 0 if they do not. It is equal on
-  // all ranks.
+  // The bytes of each rank's window, in each communicator whose ranks share memory; 0 if they do not. It is
+  // equal on all ranks.
   std::uint64_t window_bytes = 0;
-  // The call that all calls of communicators made now are part of.
+  // All calls of the communicators that are made now are part of this call.
   Composite part_of = Composite::none;
-  // Each rank here has a processor to itself.
+  // Says that each rank here has a processor to itself.
   bool patient = true;
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<DebugServer> debug_server;  // null: this rank answers no questions
@@ -73,7 +73,7 @@ struct World {
 // memory, if they are to.
 Communicator create_communicator(const std::shared_ptr<World>& world);
 
-// The costs by which a communicator's algorithms are chosen. All ranks have agreed on them.
+// Returns the costs by which a communicator's algorithms are chosen. All ranks have agreed on them.
 const CostModel& agreed_costs(const Communicator& communicator);
 
 }  // namespace tutti

@@ -28,14 +28,14 @@ namespace {
 
 constexpr std::string_view prefix = "tutti-debug-";
 constexpr std::size_t longest_answer = std::size_t{64} << 20;
-// A client that does not read may delay the others for this long.
+// A client that does not read may delay other clients for this long.
 constexpr timeval client_patience{.tv_sec = 2, .tv_usec = 0};
 
 struct Address {
   sockaddr_un socket{};
   socklen_t length;
 
-  // A zero byte in front makes it abstract.
+  // A leading zero byte makes the address abstract.
   explicit Address(std::string_view name) {
     socket.sun_family = AF_UNIX;
     const std::size_t bytes = std::min(name.size(), sizeof socket.sun_path - 1);
@@ -45,7 +45,7 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&socket); }
 };
 
-// Returns the process at the other end, if it belongs to the same user; else 0.
+// Returns the process at the other end if it belongs to the same user; otherwise 0.
 pid_t same_user(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -55,7 +55,8 @@ pid_t same_user(int socket) {
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
-// Containers may share the network, and so these names, and have equal process numbers.
+// Containers may share the network and yet have equal process numbers. So the name also contains random
+// numbers.
 std::string new_name() {
   std::random_device random;
   return std::string(prefix) + std::to_string(getpid()) + "-" + std::to_string(random()) +
@@ -85,7 +86,7 @@ DebugServer::DebugServer(Descriptor listener, Descriptor stop, std::function<std
   try {
     const SignalsBlocked blocked;
     thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {  // seen by `create`
+  } catch (const std::system_error&) {  // `create` notices
   }
 }
 
@@ -110,7 +111,7 @@ void DebugServer::run() {
     if (client) {
       answer(client.get());
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-      poll(&watched[1], 1, 100);  // the client keeps waiting, and this would not sleep
+      poll(&watched[1], 1, 100);  // the client stays in the queue, so polling the listener would not sleep
     }
   }
 }
@@ -140,7 +141,7 @@ std::vector<DebugEndpoint> debug_endpoints() {
     endpoint.name = line.substr(at + 1);
     const char* const number = endpoint.name.data() + prefix.size();
     std::from_chars(number, endpoint.name.data() + endpoint.name.size(), endpoint.pid);
-    // Connections in progress are listed there, too, by the same name.
+    // The table also lists connections in progress, by the same name.
     const bool known =
         std::ranges::any_of(found, [&](const DebugEndpoint& other) { return other.name == endpoint.name; });
     if (!known) found.push_back(std::move(endpoint));

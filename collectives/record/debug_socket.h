@@ -18,9 +18,9 @@
 namespace tutti {
 
 // `DebugServer` answers each connection to an abstract unix socket with a text, and closes it. It reads
-// nothing, so that nothing can be sent in, and only processes of the same user (SO_PEERCRED) get an answer.
-// It answers on a thread of its own, one connection after the other, so that it answers even if a callback of
-// the program does not return.
+// nothing, so no input can do harm. Only processes of the same user (SO_PEERCRED) get an answer. It has a
+// thread of its own, so it answers even if a callback of the program does not return. It serves one
+// connection after the other.
 //
 // In a forked child it does nothing.
 class DebugServer {
@@ -46,17 +46,17 @@ class DebugServer {
 
 // A `DebugEndpoint` is a server in this machine and network namespace, of any user.
 struct DebugEndpoint {
-  pid_t pid = 0;  // as that process sees itself, which in a container may be another number
+  pid_t pid = 0;  // as that process sees it; in a container it may differ from the number seen here
   std::string name;
 };
 std::vector<DebugEndpoint> debug_endpoints();
 
 struct DebugAnswer {
-  pid_t pid = 0;  // as this process sees the other
+  pid_t pid = 0;  // as this process sees the other one
   std::string text;
 };
-// Fails with unauthenticated if the server belongs to another user, unreachable if it is gone, timeout if no
-// answer came in time.
+// Fails with unauthenticated if the server belongs to another user, unreachable if it is gone, and timeout if
+// no answer arrived in time.
 Result<DebugAnswer> ask(const DebugEndpoint& endpoint, std::chrono::milliseconds limit);
 
 }  // namespace tutti

@@ -17,10 +17,10 @@ namespace tutti {
 // `History` is a communicator's list of its last operations, by their number. The library uses it to judge
 // early and late messages, and dumps contain it (the flight recorder).
 //
-// The driving thread writes it, and any thread reads it at any time, also while the writer is stopped. Each
-// slot's `mark` says what is in it, is cleared before the slot changes and set afterwards, and every other
-// word is stored with release. So a reader that sees a new word sees that the mark has changed, and an entry
-// whose mark is the same before and after it was read is whole.
+// The driving thread writes it. Any thread may read it at any time, even while the writer is stopped. Each
+// slot's `mark` says what is in the slot. It is cleared before the slot changes and set afterwards, and every
+// other word is stored with release. So a reader that sees a new word also sees that the mark has changed. If
+// the mark is the same before and after an entry was read, the entry is consistent.
 class History {
  public:
   // Nanoseconds of Deadline::Clock; 0: not known.
@@ -30,33 +30,33 @@ class History {
   struct Entry {
     std::uint64_t number = 0;
     Fingerprint call;
-    std::uint8_t algorithm = 0;  // that carried it out; 0: not known
+    std::uint8_t algorithm = 0;  // the algorithm that carried it out; 0: not known
     State state = State::none;
     std::uint64_t tag = 0;  // of a transfer
-    Time issued = 0;        // if it could not start then, or was not over soon
+    Time issued = 0;        // only if it could not start at once, or did not complete soon
     Time started = 0;
     Time ended = 0;
   };
 
-  // Whether a full history grows, or forgets an operation that is still live.
+  // Says whether a full history grows, or forgets an operation that is still live.
   enum class Full : std::uint8_t { grow, forget };
 
-  // For `window` operations, a power of two.
+  // Keeps the last `window` operations; `window` must be a power of two.
   History(std::size_t window, Full full);
   History(const History&) = delete;
   History& operator=(const History&) = delete;
 
-  // The time, as exact as a clock read of a few nanoseconds allows: to some milliseconds.
+  // Returns the time, exact only to some milliseconds: reading this clock takes a few nanoseconds.
   static Time coarse_now();
   static Time time_of(Deadline::Clock::time_point when) { return when.time_since_epoch().count(); }
 
   // --- driving ---
 
-  // Notes that an operation has started. Its state is taken for `live`.
+  // Notes that an operation has started. Ignores `operation.state`: the state becomes `live`.
   void begin(const Entry& operation);
-  // `issued` and `ended` are taken if they are known.
+  // Notes that an operation has ended. `issued` and `ended` may be 0 (not known).
   void end(std::uint64_t number, State state, Time issued, Time ended);
-  // Notes an operation that began and ended without any other in between.
+  // Notes an operation that completed before any other one began.
   void at_once(std::uint64_t number, const Fingerprint& call, std::uint8_t algorithm) {
     Slot& slot = room_for(number);
     slot.clear();
@@ -68,24 +68,24 @@ class History {
     end(operation.number, State::finished, 0, ended);
   }
 
-  // The state and the call of an operation; `none` if nothing is known. `call` is valid until the next call
-  // of `find`.
+  // `Known` is the state and the call of an operation; `none` if nothing is known. `call` is valid until the
+  // next call of `find`.
   struct Known {
     State state = State::none;
     const Fingerprint* call = nullptr;
-    bool newer = false;  // nothing is known, since a later operation has taken its place
+    bool newer = false;  // nothing is known, since a later operation has taken the slot
   };
   Known find(std::uint64_t number) const;
 
   // --- any thread ---
 
-  // In the order of their numbers. Those that change at this moment may be missing.
+  // Returns the entries in the order of their numbers. Those that change at this moment may be missing.
   std::vector<Entry> entries() const;
 
  private:
   using Word = std::atomic<std::uint64_t>;
-  // A slot is all that an operation touches that is over at once: slots share cache lines, and stay in the
-  // nearest cache.
+  // A `Slot` holds all that is written for an operation that completes at once. Slots share cache lines, so
+  // that they stay in the nearest cache.
   struct Slot {
     Word mark;
     Word number;
@@ -114,7 +114,8 @@ class History {
   };
   Table& table() const { return *table_.load(std::memory_order_relaxed); }
 
-  // A mark has the operation's number in 48 bits, its algorithm, its state, and whether its times are known.
+  // A mark contains the operation's number in 48 bits, its algorithm, its state, and whether its times are
+  // known.
   static std::uint64_t mark_of(std::uint64_t number, std::uint8_t algorithm, State state, bool timed) {
     return number << 16 | std::uint64_t{algorithm} << 8 | (timed ? timed_bit : 0) |
            static_cast<std::uint64_t>(state);
@@ -134,8 +135,7 @@ class History {
 
   const Full full_;
   std::atomic<Table*> table_;
-  std::vector<std::unique_ptr<Table>>
-      tables_;  // also those that it outgrew, since another thread may be reading them
+  std::vector<std::unique_ptr<Table>> tables_;  // with the outgrown ones, which another thread may be reading
   mutable Fingerprint found_;
 };
 

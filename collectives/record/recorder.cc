@@ -103,7 +103,7 @@ void Recorder::configure(std::string version, std::string job, std::string dump)
   dump_ = std::move(dump);
 }
 
-// A forked child writes nothing, and the lock may be held by a thread that does not exist there.
+// In a forked child nothing is written, and a thread that does not exist there may hold the lock.
 void Recorder::add(const Recorded& group) {
   if (driver_.forked()) return;
   const std::lock_guard lock(mutex_);
@@ -125,7 +125,7 @@ void Recorder::answer() {
   answered_.notify_all();
 }
 
-// A question without an answer stays open; the next caller waits for the same answer.
+// An unanswered question stays open, and the next caller waits for the same answer.
 Recorder::Waiting Recorder::ask(std::chrono::milliseconds limit, bool& answered) {
   std::unique_lock lock(mutex_);
   if (!asked_) {
@@ -204,7 +204,7 @@ std::string Recorder::write(const Waiting& waiting, std::string_view reason, boo
   json.field("time_us", wall_clock_us());
   json.field("job", job_).field("rank", self.rank).field("size", mesh_.size());
   json.field("host", self.host).field("pid", self.pid);
-  // Returns false if a thread has been in tutti, or in a callback of the program, for the whole given time.
+  // This is false if a thread was in tutti, or in a callback of the program, for the whole time limit.
   json.field("progress", answered);
   json.key("communicators").begin_array();
   static const std::vector<Recorded::Waiting> nothing;

@@ -31,14 +31,14 @@ class Recorded {
   struct Waiting {
     bool is_transfer;
     std::uint64_t number;
-    History::Time since;  // 0: for less than any clock was read
+    History::Time since;  // 0: it has not waited long enough for a clock to be read
     std::vector<int> ranks;
   };
 
   virtual ~Recorded() = default;
   virtual std::uint32_t context() const = 0;
   virtual int rank() const = 0;
-  // The world rank of each member.
+  // Returns the world rank of each member.
   virtual const std::vector<int>& ranks() const = 0;
   virtual Status status() const = 0;
   virtual std::uint64_t collectives_issued() const = 0;
@@ -57,30 +57,30 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Call it before there are communicators. `dump`: a pattern (core/file_pattern.h); empty: failures leave no
-  // file.
+  // Must be called before there are communicators. `dump` is a pattern (core/file_pattern.h) for the files
+  // that failures write; if it is empty, they write none.
   void configure(std::string version, std::string job, std::string dump);
 
-  // Call it before there are communicators, too. `pattern` is like that of the dumps. Failures write out the
-  // trace, which outlives this recorder.
+  // Must be called before there are communicators, too. `pattern` is of the same form as `dump`. A failure
+  // writes the trace to its file. The trace outlives this recorder.
   Result<std::unique_ptr<Trace>> start_trace(const std::string& pattern);
 
-  // Any thread. A communicator must be removed before it is destroyed.
+  // Any thread may call these. A communicator must be removed before it is destroyed.
   void add(const Recorded& group);
   void remove(const Recorded& group);
 
-  // Returns everything as JSON. It asks the driving thread for the ranks that the operations in flight wait
-  // for, and waits for the answer for `limit`; without an answer it returns the rest. A driving thread must
-  // not call this.
+  // Returns everything as JSON. It asks the driving thread which ranks the operations in flight wait for, and
+  // waits up to `limit` for the answer. Without an answer it returns the rest. The driving thread must not
+  // call this.
   std::string tell(std::chrono::milliseconds limit = std::chrono::seconds(1));
-  // Notes that a communicator has failed: writes the file, unless a file that contains this failure has been
-  // written. Driving.
+  // Notes that a communicator has failed, and writes the file, unless a file that contains this failure has
+  // been written. Driving.
   void on_failure(const Recorded& group, const Status& why);
-  // Waits until the driving thread has seen the last question. Call it before the driver is destroyed.
+  // Waits until the driving thread has seen the last question. Must be called before the driver is destroyed.
   void stop();
 
  private:
-  // The operations of each communicator that wait, and for which ranks.
+  // Lists the operations of each communicator that wait, with the ranks that they wait for.
   using Waiting = std::map<const Recorded*, std::vector<Recorded::Waiting>>;
   struct Question : DriverTask {
     Recorder* recorder = nullptr;
@@ -100,11 +100,12 @@ class Recorder {
   std::string dump_;
   Trace* trace_ = nullptr;
 
-  std::mutex mutex_;  // the driving thread takes it, so no thread waits for that one while holding it
-  std::map<const Recorded*, bool> groups_;  // and whether a file contains its failure
+  // The driving thread takes this mutex, so no thread that holds it may wait for the driving thread.
+  std::mutex mutex_;
+  std::map<const Recorded*, bool> groups_;  // the value says whether a file contains the group's failure
   std::mutex asking_;                       // one question at a time
   Question question_;
-  bool asked_ = false;  // and not answered yet
+  bool asked_ = false;  // a question that is not answered yet
   Waiting answer_;
   std::condition_variable answered_;
 };

@@ -26,13 +26,13 @@ namespace tutti {
 
 namespace {
 
-constexpr std::size_t most_events = 16 * 1024;  // between two writings
+constexpr std::size_t most_events = 16 * 1024;  // between two writes
 constexpr std::chrono::milliseconds writing_interval{100};
-constexpr off_t longest_file = off_t{1} << 30;  // of a file
+constexpr off_t longest_file = off_t{1} << 30;  // in bytes
 constexpr std::string_view end_of_file = "\n]\n";
 
-// Times count from a round number of seconds, the same for ranks that start within days of each other:
-// readers keep them as floating-point numbers, which have no room for nanoseconds since 1970.
+// Times count from a round number of seconds, which is equal for ranks that start within days of each other.
+// Readers keep times as floating-point numbers, which are too imprecise for nanoseconds since 1970.
 constexpr std::int64_t origin_step_ns = std::int64_t{1'000'000} * 1'000'000'000;
 
 std::int64_t wall_clock_offset_ns() {
@@ -87,9 +87,9 @@ struct Trace::State {
   std::uint64_t dropped = 0;
   bool stopping = false;
 
-  std::mutex writing;  // of the file; taken before the other
+  std::mutex writing;  // of the file; taken before `mutex`
   std::vector<Event> taken;
-  off_t end = 0;  // where the end of the file is to be written again
+  off_t end = 0;  // where the next write begins: it overwrites the end of the file
   bool broken = false;
 
   std::thread thread;
@@ -144,7 +144,7 @@ void Trace::State::append(std::string text) {
   }
   broken = true;
   log::warn("the trace ends here: ", name, ": ", error_text(error));
-  // This makes the earlier events valid again: at most their end was overwritten.
+  // This makes the earlier events valid JSON again: at most their end was overwritten.
   static_cast<void>(write_at(file.get(), end, end_of_file));
   static_cast<void>(ftruncate(file.get(), end + static_cast<off_t>(end_of_file.size())));
 }
@@ -203,7 +203,7 @@ Trace::Trace(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Trace::~Trace() {
   if (state_->generation != fork_generation()) {
-    static_cast<void>(state_.release());  // its thread does not exist here, and may hold its locks
+    static_cast<void>(state_.release());  // its thread does not exist here, and may have held its locks
     return;
   }
   {

@@ -13,8 +13,8 @@ namespace tutti {
 
 // `Trace` writes the operations of a rank as Chrome trace events (docs/debugging.md), for Perfetto. Events go
 // into a buffer of fixed size, which a separate thread writes to the file several times a second. If the
-// buffer is full, further events are dropped, and the file contains their number. After each write the file
-// is valid JSON, however the process ends.
+// buffer is full, further events are dropped, and the file says how many. After each write the file is valid
+// JSON, however the process ends.
 //
 // In a forked child nothing is traced. Any thread may call everything.
 class Trace {
@@ -26,7 +26,7 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  // The exact time; histories are content with `coarse_now`.
+  // Returns the exact time; `History::coarse_now` is cheaper and less exact.
   static History::Time now() { return History::time_of(Deadline::Clock::now()); }
 
   struct Event {
@@ -34,17 +34,17 @@ class Trace {
     Kind kind = Kind::operation;
     bool failed = false;
     bool transfer = false;
-    std::uint32_t context = 0;  // 0: not known, nor is the number
+    std::uint32_t context = 0;  // 0: neither the context nor the number is known
     std::uint64_t number = 0;
     Fingerprint call;
     std::uint8_t algorithm = 0;
-    History::Time issued = 0;  // of an operation that could not start at once
+    History::Time issued = 0;  // only if the operation could not start at once
     History::Time began = 0;
     History::Time ended = 0;
-    std::int64_t thread = 0;  // of a wait; filled in here
+    std::int64_t thread = 0;  // of a wait; `add` fills it in
   };
   void add(const Event& event);
-  // Returns when all events so far are in the file.
+  // Returns once all events so far are in the file.
   void flush();
 
  private:

@@ -21,9 +21,9 @@ namespace tutti {
 // it; if they cannot, it is ordinary memory of this rank. Any thread may release it.
 class GroupMemory {
  public:
-  // Bytes of a segment with a part of `parts[r]` bytes for each rank.
+  // Returns the bytes of a segment with a part of `parts[r]` bytes for each rank r.
   static std::uint64_t segment_bytes(const std::vector<std::uint64_t>& parts);
-  // `segment` null: not shared.
+  // If `segment` is null, the memory is not shared.
   GroupMemory(std::unique_ptr<SharedSegment> segment, int rank, const std::vector<std::uint64_t>& parts);
   ~GroupMemory();
   GroupMemory(const GroupMemory&) = delete;
@@ -35,8 +35,9 @@ class GroupMemory {
   bool shared() const { return segment_ != nullptr; }
   std::byte* part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
   std::uint64_t bytes(int rank) const { return bytes_[static_cast<std::size_t>(rank)]; }
-  // Notes that this rank does not use the memory any more; this object may be destroyed when it returns.
-  // Others may use it until all have released it. Returns true for the last one.
+  // Notes that this rank does not use the memory any more. This object may be destroyed once `release` has
+  // returned. Other ranks may use the memory until all have released it. Returns true if this rank is the
+  // last.
   bool release();
   bool released_by_all() const;
 
@@ -47,16 +48,16 @@ class GroupMemory {
   std::vector<std::uint64_t> bytes_;
   AlignedBytes memory_;
   std::atomic<std::uint32_t>* releases_ = nullptr;  // in the segment
-  std::atomic<bool> released_{false};               // by this rank; others could write anything there
+  std::atomic<bool> released_{false};  // by this rank; not in the segment, where any rank could write
 };
 
-// `AllocationTable` has the allocations of a group, by number. They stay mapped until all ranks have released
-// them, since another rank's vote may still refer to them. It is thread-safe, but only the driving thread may
-// call the functions that destroy a segment.
+// `AllocationTable` holds the allocations of a group, by number. They stay mapped until all ranks have
+// released them, since another rank's vote may still refer to them. It is thread-safe, but only the driving
+// thread may call the functions that destroy a segment.
 class AllocationTable final : public Registry {
  public:
-  // Allocations are made in the same order on all ranks. `add` and `drop_unused` drop those that no rank uses
-  // any more.
+  // All ranks make allocations in the same order. `add` and `drop_unused` drop those that all ranks have
+  // released.
   void add(std::shared_ptr<GroupMemory> memory);
   void drop_unused();
   void clear();
@@ -70,7 +71,7 @@ class AllocationTable final : public Registry {
     std::shared_ptr<GroupMemory> memory;
   };
   mutable std::mutex mutex_;
-  std::vector<Entry> entries_;  // few
+  std::vector<Entry> entries_;  // only a few
   std::uint64_t made_ = 0;
 };
 
@@ -83,10 +84,11 @@ struct AllocationVote {
 // A `Shortage` is a lack of memory on the host of a rank.
 struct Shortage {
   int rank;
-  std::uint64_t wanted;  // by its host's ranks, or by those in its control group
-  std::uint64_t limit;   // for all of them
+  std::uint64_t wanted;  // by the ranks on its host, or by those in its control group
+  std::uint64_t limit;   // for all of these ranks
 };
-// Returns the first shortage. It is a pure function of values that all ranks know, so all ranks decide alike.
+// Returns the first shortage. It is a pure function of values that all ranks know, so all ranks come to the
+// same decision.
 std::optional<Shortage> find_shortage(const std::vector<AllocationVote>& votes, const Topology& topology);
 
 }  // namespace tutti

@@ -29,7 +29,8 @@ Board::Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::ui
     : segment_(std::move(segment)), rank_(rank), size_(size), window_bytes_(window_bytes) {
   const auto p = static_cast<std::uint64_t>(size);
   std::byte* const memory = segment_->memory().data();
-  // All of these start as zeros, which new memory holds. Another rank may have begun to use it.
+  // All of these must start as zeros, and new memory is zero. They are not set here, since another rank may
+  // already use the board.
   head_ = std::launder(reinterpret_cast<Head*>(memory));
   asleep_ = std::launder(reinterpret_cast<std::atomic<std::uint32_t>*>(memory + sizeof(Head)));
   const std::uint64_t head = whole_pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>));
@@ -60,7 +61,8 @@ void Board::pulse() { finish(area(rank_).finished.load(std::memory_order_relaxed
 
 void Board::ring_sleepers() {
   for (int i = 0; i < size_; ++i) {
-    // A sleeper is rung once: before it sleeps again it looks at everything, and says again that it sleeps.
+    // A sleeper is rung once. Before it sleeps again, it checks everything and announces again that it
+    // sleeps.
     if (i != rank_ && asleep(i).load() != 0 && asleep(i).exchange(0) != 0) segment_->ring(i);
   }
 }
@@ -85,7 +87,7 @@ void Board::fail(const Status& why) {
   failure.text[length] = '\0';
   failure.written.store(1, std::memory_order_release);
   head_->failures.fetch_add(1);
-  // This also wakes ranks that sleep for other reasons than an operation.
+  // This also wakes ranks that sleep for reasons other than an operation.
   for (int i = 0; i < size_; ++i) {
     if (i != rank_) segment_->ring(i);
   }
@@ -97,7 +99,7 @@ Status Board::heard() {
     const Failure& failure = area(i).failure;
     if (i == rank_ || failure.written.load(std::memory_order_acquire) == 0) continue;
     heard_ = head_->failures.load(std::memory_order_acquire);
-    // Another process wrote this, so nothing in it is trusted.
+    // Another process wrote this, so nothing in it can be trusted.
     const std::int32_t code = failure.code.load(std::memory_order_relaxed);
     const bool known =
         code >= static_cast<std::int32_t>(Code::timeout) && code <= static_cast<std::int32_t>(Code::internal);

@@ -16,27 +16,29 @@
 
 namespace tutti {
 
-// `Board` is memory in which the ranks of a communicator on one host publish their progress; all of them have
-// mapped it. It has for each rank
+// `Board` is memory in which the ranks of a communicator on one host publish their progress. All of them map
+// it. For each rank it has
 //   - the number of shared operations that it has finished;
 //   - slots, used in turn by its operations: the call, its progress, and room for a small payload. One cache
 //     line contains everything about an operation of a few bytes. There are many slots, so that a rank may
 //     run ahead of others;
-//   - a few pages, used in turn, for payloads that fit no slot;
+//   - a few pages, used in turn, for payloads that do not fit into a slot;
 //   - a window, through which larger operations move their data, one at a time;
 //   - room for the reason, if the rank has failed.
 //
-// Order and sleep. A rank that signals writes data, then the slot's phase with release; a rank that awaits
-// reads the phase with acquire, then the data. Two ranks that are awake need nothing else. A rank that is
-// about to sleep sets its entry in `sleepers`, then checks again; a rank that has signalled checks for
-// sleepers afterwards. These two must not miss each other, so the four accesses are sequentially consistent
-// operations, though not on the phase, where that would wait for the cache line that the peer is polling.
-// Instead, some time after it has signalled, a rank stores to its own `finished` (which no rank polls, so it
-// is cheap), then loads `sleepers`; the sleeper stores `sleepers`, then loads `finished` of the ranks that it
-// awaits, then their phase. Either the waker sees the sleeper; or its store to `finished` came before the
-// sleeper's load of it in the one order of these operations. Then that load makes the signal visible, being
-// an acquire of a release that follows the signal. A rank that rings a sleeper clears its entry in
-// `sleepers`, so that it is rung once.
+// Order. A rank that signals writes data, then the slot's phase with release. A rank that awaits reads the
+// phase with acquire, then the data. Two ranks that are awake need nothing else.
+//
+// Sleep. A rank that is about to sleep announces it in `asleep` and `sleeping`, then checks again. A rank
+// that has signalled checks afterwards whether others sleep. These two must not miss each other, so their
+// four accesses are sequentially consistent. None of them is an access to the phase, which would have to wait
+// for the cache line that the peer is polling. Instead, some time after its signal, a rank stores to its own
+// `finished` (which no rank polls, so this is cheap), then loads `sleeping`. The sleeper adds itself to
+// `sleeping`, then loads `finished` of the ranks that it awaits, then their phase. There are two cases.
+// Either the waker sees the sleeper. Or, in the single total order of these operations, the waker's store to
+// `finished` precedes the sleeper's load of it. Then that load makes the signal visible, since it acquires a
+// release that follows the signal. A rank that rings a sleeper clears its flag in `asleep`, so the sleeper is
+// rung once.
 //
 // Only the driving thread calls anything here.
 class Board {
@@ -48,9 +50,9 @@ class Board {
   static constexpr std::size_t page_bytes = 16 * 1024;
   static constexpr std::size_t failure_bytes = 1024;
 
-  // Rounded up to whole cache lines, as windows must be.
+  // Returns `bytes` rounded up to whole cache lines, as windows must be.
   static constexpr std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
-  // Bytes of a segment for `size` ranks with windows of `window_bytes`.
+  // Returns the bytes of a segment for `size` ranks with windows of `window_bytes`.
   static std::uint64_t segment_bytes(int size, std::uint64_t window_bytes);
   Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::uint64_t window_bytes);
   Board(const Board&) = delete;
@@ -61,16 +63,17 @@ class Board {
     std::atomic<std::uint64_t> call[2];  // a Fingerprint
     std::byte payload[slot_bytes - sizeof(std::uint64_t) - sizeof(Fingerprint)];
 
-    // Shows this rank's call. A rank that reads any of the new call, an acquire of a release, also sees that
-    // the old phase is gone.
+    // Shows this rank's call. A rank that reads any word of the new call with acquire also sees that the old
+    // phase is gone.
     void enter(const Fingerprint& now) {
       const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(now);
       phase.store(0, std::memory_order_relaxed);
       call[0].store(words[0], std::memory_order_release);
       call[1].store(words[1], std::memory_order_release);
     }
-    // Word by word, as it was stored. (As a whole it would be read back before its words have reached the
-    // cache, which takes longer than all the rest of the comparison.)
+    // Returns whether the slot shows the call `other`. It compares word by word, as the call was stored.
+    // (Reading the call as a whole would wait until its words have reached the cache, which takes longer than
+    // the rest of the comparison.)
     bool calls(const Fingerprint& other) const {
       const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(other);
       const std::uint64_t differs = (call[0].load(std::memory_order_acquire) ^ words[0]) |
@@ -81,52 +84,54 @@ class Board {
   static_assert(sizeof(Slot) == slot_bytes);
   static constexpr int phase_bits = 24;
   static constexpr std::size_t payload_bytes = sizeof(Slot::payload);
-  // All that a rank has, without its window.
+  // The bytes of everything that a rank has except its window.
   static constexpr std::size_t area_bytes = 64 + failure_bytes + slots * slot_bytes + pages * page_bytes;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // The slot of operation `number`, counted from 1. It is free for reuse once all ranks have finished
+  // Returns the slot of operation `number`, counted from 1. It is free for reuse once all ranks have finished
   // `number - slots`.
   Slot& slot(int rank, std::uint64_t number) { return area(rank).slots[number % slots]; }
-  // The payload of rank 0's slot of operation `number`; that of rank r is r * area_bytes behind it.
+  // Returns the payload of rank 0's slot of operation `number`; the payload of rank r is r * area_bytes
+  // behind it.
   std::byte* payloads(std::uint64_t number) { return slot(0, number).payload; }
-  // The page of operation `number`. It is free for reuse once all ranks have finished `number - pages`.
+  // Returns the page of operation `number`. It may be reused once all ranks have finished `number - pages`.
   std::byte* page(int rank, std::uint64_t number) { return area(rank).pages[number % pages]; }
   std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
 
-  // The call of a rank that has been seen in operation `number`. The rank may have continued if this rank has
-  // finished that operation: then this is its next call, and its phase differs afterwards.
+  // Returns the call of a rank that has been seen in operation `number`. If this rank has finished that
+  // operation, the rank may have continued. Then this is its next call, and its phase differs afterwards.
   Fingerprint call(int rank, std::uint64_t number);
-  // The same, compared.
+  // Returns whether that call equals `call`.
   bool calls(int rank, std::uint64_t number, const Fingerprint& call) {
     return slot(rank, number).calls(call);
   }
 
   // Returns whether all ranks have finished operation `number` (0: always).
   bool all_finished(std::uint64_t number) { return number <= known_finished_ || learn_finished(number); }
-  // Publishes that this rank has finished it, and wakes sleepers.
+  // Publishes that this rank has finished operation `number`, and wakes sleepers.
   void finish(std::uint64_t number) {
     area(rank_).finished.store(number);
     if (head_->sleeping.load() != 0) ring_sleepers();
   }
-  // Wakes sleepers. Call it after a signal that no `finish` follows soon.
+  // Wakes sleepers. Must be called after a signal, unless `finish` follows soon.
   void pulse();
-  // Between the two, a signal of another rank rings this rank's bell. After `sleep` the caller must check
-  // once more for the signals that it awaits, and first read `finished` of those ranks.
+  // Between `sleep` and `wake`, a signal of another rank rings this rank's bell. After `sleep` the caller
+  // must check once more for the signals that it awaits. Before that it must read `finished` of the ranks
+  // that give them.
   void sleep();
   void wake();
-  // The number of operations that a rank has finished; an acquire of all that it had signalled when it last
-  // pulsed.
+  // Returns the number of operations that a rank has finished. The load is an acquire: everything that the
+  // rank had signalled at its last `pulse` or `finish` is visible.
   std::uint64_t finished(int rank) const { return area(rank).finished.load(); }
 
   // Publishes that this rank has failed, and the reason. Called once.
   void fail(const Status& why);
-  // Returns the first failure of another rank that this one has not returned yet; ok if there is none.
+  // Returns the first failure of another rank that `heard` has not returned yet; ok if there is none.
   Status heard();
   // Returns whether any rank has failed, this one included.
   bool any_failed() const { return head_->failures.load() != 0; }
-  // Returns whether `heard` would look.
+  // Returns whether `heard` has new failures to look for.
   bool unheard() const { return head_->failures.load() != heard_; }
 
  private:
@@ -146,7 +151,7 @@ class Board {
   static_assert(sizeof(Area) == area_bytes);
   struct Head {
     alignas(64) std::atomic<std::uint32_t> failures;  // ranks that have failed
-    alignas(64) std::atomic<std::uint32_t> sleeping;  // flags behind the areas that are set
+    alignas(64) std::atomic<std::uint32_t> sleeping;  // ranks between `sleep` and `wake`
   };
 
   Area& area(int rank) const { return areas_[rank]; }

@@ -12,10 +12,10 @@ class Buffers {
  public:
   Buffers() = default;
   Buffers(const std::byte* input, std::byte* output, std::byte* scratch, std::byte* window)
-      // The input is only ever read, or equal to the output.
+      // The input is only ever read, unless it is also the output.
       : first_bytes_{const_cast<std::byte*>(input), output, scratch, window} {}
 
-  // The address `offset` bytes into a buffer of this rank.
+  // Returns the address `offset` bytes into a buffer of this rank.
   std::byte* at(BufferId buffer, std::size_t offset) const {
     return first_bytes_[static_cast<std::size_t>(buffer)] + offset;
   }

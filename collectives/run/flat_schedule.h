@@ -9,12 +9,12 @@
 namespace tutti {
 
 // `FlatSchedule` is a shared schedule of a few bytes, prepared for repeated execution. Its data move through
-// the ranks' slots (see Board), no steps repeat, and every slice is a buffer and an offset in bytes, so that
-// an execution is little more than loads and stores. It has the same steps as the schedule.
+// the ranks' slots (see Board). No steps repeat, and every slice is a buffer and an offset in bytes. So an
+// execution is little more than loads and stores. It has the same steps as the schedule.
 class FlatSchedule {
  public:
   struct Place {
-    BufferId buffer = BufferId::input;  // windows are the slots' payloads, counted from rank 0's
+    BufferId buffer = BufferId::input;  // windows are the slots' payloads, with offsets from rank 0's
     std::size_t offset = 0;
   };
   struct Step {
@@ -30,7 +30,7 @@ class FlatSchedule {
 
   FlatSchedule(const Schedule& schedule, std::size_t element_size);
 
-  // Returns whether the schedule has a flat form; otherwise there are no steps.
+  // Returns whether the schedule has a flat form. If not, there are no steps.
   bool usable() const { return !steps_.empty(); }
   const std::vector<Step>& steps() const { return steps_; }
 

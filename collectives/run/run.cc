@@ -31,8 +31,8 @@ void Run::start(const RunBinding& binding) {
   drain();
 }
 
-// Steps become ready in the middle of others, also from callbacks. The outermost call carries out all of
-// them, one after the other, so that the stack stays flat and `finished` is the last thing that happens.
+// Steps become ready in the middle of other steps, and in callbacks. The outermost call executes all of them,
+// one after the other. So the stack stays flat, and `finished` is called last.
 void Run::drain() {
   if (draining_) return;
   draining_ = true;
@@ -109,8 +109,8 @@ void Run::complete(std::uint32_t index) {
 
 void Run::message_done(std::uint32_t index, const Status& status) {
   if (failed_) return;
-  // If a user's operation threw before its message was lost, the exception is the cause that counts; its rank
-  // tells all others.
+  // If a user's operation threw before its message was lost, the exception is the cause that counts. The rank
+  // where it was thrown tells all others.
   if (binding_.reducer.failed()) return fail(*binding_.reducer.failure);
   if (!status.ok()) return fail(status);
   complete(index);

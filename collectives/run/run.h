@@ -27,7 +27,7 @@ class Run {
   void start(const RunBinding& binding);
   // Cancels all posted messages; afterwards no buffer is touched, and `finished` is not called any more.
   void cancel(const Status& why);
-  // The ranks of the communicator whose messages the run is waiting for.
+  // Returns the ranks of the communicator whose messages the run is waiting for.
   std::vector<int> awaited() const;
   std::size_t scratch_bytes() const { return scratch_.bytes(); }
 
@@ -43,8 +43,8 @@ class Run {
     bool posted = false;
   };
   struct StepState {
-    std::uint32_t waiting_for = 0;  // dependencies still open
-    std::uint32_t node = 0;         // of its kind, if it is a message
+    std::uint32_t waiting_for = 0;  // dependencies that are still open
+    std::uint32_t node = 0;         // index among the nodes of its kind, if the step is a message
   };
 
   std::byte* address(const Slice& slice) const {
@@ -63,7 +63,7 @@ class Run {
   std::vector<StepState> states_;
   std::vector<SendNode> sends_;
   std::vector<RecvNode> recvs_;
-  std::vector<std::uint32_t> ready_;  // every step enters once, so no ring is needed
+  std::vector<std::uint32_t> ready_;  // each step is pushed once, so no ring is needed
   std::size_t next_ready_ = 0;
   std::size_t completed_ = 0;
   bool draining_ = false;

@@ -27,7 +27,7 @@ struct RunBinding {
   Mesh* mesh = nullptr;
   std::span<const int> ranks;  // communicator rank -> world rank
   // Called once, as the last act of a run; it may reuse or destroy the run. A failure is reported at once,
-  // while messages are still posted: `cancel` must follow before any other call.
+  // while messages are still posted. After it, `cancel` must be called before anything else.
   void (*finished)(void* owner, const Status& status) = nullptr;
   void* owner = nullptr;
 };

@@ -78,7 +78,7 @@ std::shared_ptr<CachedSchedule> ScheduleCache::find(const Problem& problem, std:
 }
 
 Result<std::shared_ptr<CachedSchedule>> ScheduleCache::get(const Problem& problem, std::uint8_t algorithm) {
-  {  // nearly always the last one asked for
+  {  // nearly always, the problem equals the last one
     const std::lock_guard lock(mutex_);
     if (!entries_.empty() && matches(entries_.front().key, problem, algorithm)) {
       return entries_.front().schedule;

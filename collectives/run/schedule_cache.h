@@ -18,7 +18,7 @@ namespace tutti {
 // A `CachedSchedule` is a schedule with the idle runs that belong to it.
 class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
  public:
-  // `algorithm` is the id of the one that made the schedule.
+  // `algorithm` is the id of the algorithm that made the schedule.
   CachedSchedule(Schedule schedule, std::uint8_t algorithm, std::size_t element_size)
       : schedule_(std::move(schedule)), flat_(schedule_, element_size), algorithm_(algorithm) {}
 
@@ -39,10 +39,10 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
     std::unique_ptr<Run> run_;
   };
 
-  // For schedules of messages.
+  // Returns an idle run of the schedule, or makes one. For schedules of messages.
   Lease lease();
   const Schedule& schedule() const { return schedule_; }
-  // Its flat form; null if it has none.
+  // Returns the flat form of the schedule; null if it has none.
   const FlatSchedule* flat() const { return flat_.usable() ? &flat_ : nullptr; }
   std::uint8_t algorithm() const { return algorithm_; }
   std::size_t step_count() const { return schedule_.steps.size(); }
@@ -60,7 +60,8 @@ class ScheduleCache {
  public:
   explicit ScheduleCache(const Selector& selector) : selector_(selector) {}
 
-  // Returns the schedule for a problem, and builds it if necessary. `algorithm` 0: the selector's choice.
+  // Returns the schedule for a problem, and builds it if necessary. `algorithm` 0 means the selector's
+  // choice.
   Result<std::shared_ptr<CachedSchedule>> get(const Problem& problem, std::uint8_t algorithm);
 
  private:

@@ -8,13 +8,13 @@
 
 namespace tutti {
 
-// `Scratch` is the memory that schedules need besides their caller's buffers. It only grows, so that repeated
-// collectives allocate nothing.
+// `Scratch` is the memory that a schedule needs in addition to the caller's buffers. It only grows, so that
+// repeated collectives allocate nothing.
 class Scratch {
  public:
-  // Makes room for `bytes`; false if there is no memory. Its content is lost if it grows.
+  // Makes room for `bytes`; returns false if there is no memory. The content is lost if it grows.
   bool provide(std::size_t bytes) { return bytes <= bytes_ || grow(bytes); }
-  // The failure of a collective for which there is no room.
+  // Returns the failure of a collective for which there is no room.
   static Status exhausted() {
     return Status(Code::resource_exhausted, "no memory for the scratch of a collective");
   }

@@ -91,7 +91,7 @@ bool SharedExecutor::go_on() {
   switch (stage_) {
     case Stage::room:
       if (!room()) return false;
-      // Before a slot is used again, what was called there must have been compared.
+      // Before a slot is used again, the calls in it must have been compared.
       if (compared_ + Board::slots < number_) {
         if (const Status agreed = compare(number_ - 1); !agreed.ok()) {
           end(agreed);
@@ -124,7 +124,8 @@ SharedExecutor::Area SharedExecutor::area_for(const SharedRun& run) const {
   return bytes > Board::payload_bytes ? Area::page : Area::slot;
 }
 
-// The operation that all ranks must have finished before what this one writes to is used again.
+// Returns the number of the operation that all ranks must have finished before this one may write to its
+// slot, page or window.
 std::uint64_t SharedExecutor::needs_finished() const {
   const std::uint64_t distance = area_ == Area::page ? Board::pages : Board::slots;
   const std::uint64_t before = number_ > distance ? number_ - distance : 0;
@@ -140,7 +141,7 @@ void SharedExecutor::enter() {
     vote_.show(*board_, number_, *first_->binding, {first_->input_bytes, first_->output_bytes});
     signals_before_ = 0;
     signal(1);
-    board_->pulse();  // wakes ranks that sleep until all have arrived, before this rank works
+    board_->pulse();  // wakes ranks that sleep until all have arrived, before this rank begins its work
     stage_ = Stage::vote;
     return;
   }
@@ -152,8 +153,8 @@ void SharedExecutor::count_votes() {
   const bool registered = vote_.is_unanimous(*board_, number_, first_->binding->call,
                                              {first_->input_bytes, first_->output_bytes});
   if (registered && first_->registered == nullptr) {
-    // Shared memory, where any rank can write, says that this rank's buffers are registered, but they are
-    // not.
+    // The votes in shared memory, which any rank can write, say that this rank's buffers are registered, but
+    // they are not.
     end(Status(Code::protocol_error, "the ranks' votes on registered memory have been changed"));
     return;
   }
@@ -196,7 +197,7 @@ bool SharedExecutor::run_steps() {
   return true;
 }
 
-// Decides at the end of the repeated steps: true if they must run once more.
+// Called at the end of the repeated steps. Returns true if they must run once more.
 bool SharedExecutor::repeat() {
   const Schedule::Repeat& repeat = schedule_->repeat;
   if (repeat.times == 0 || repetition_ == repeat.times) return false;
@@ -212,8 +213,8 @@ bool SharedExecutor::repeat() {
   return true;
 }
 
-// Returns false if a rank has left the operation meanwhile: it may reuse its buffers, so this operation must
-// fail.
+// Returns false if combining failed, or if a rank has left the operation: it may reuse its buffers, so this
+// operation must fail.
 bool SharedExecutor::compute(const Step& step) {
   if (step.out.owner == everyone) return reduce_for_everyone(step);
   const RunBinding& binding = *first_->binding;
@@ -227,8 +228,8 @@ bool SharedExecutor::compute(const Step& step) {
   return !binding.reducer.failed();
 }
 
-// Data that passes the caches goes in tiles that stay in the first level between being combined and being
-// written. The tiles are small, so that reads and writes of memory overlap.
+// Data that is written past the caches is combined in tiles, which stay in the first-level cache until they
+// are written. The tiles are small, so that reads and writes of memory overlap.
 bool SharedExecutor::reduce_for_everyone(const Step& step) {
   alignas(64) std::byte tile[1024];
   const Reducer& reducer = first_->binding->reducer;
@@ -283,7 +284,7 @@ void SharedExecutor::signal(std::uint32_t index) {
   due_ = true;
 }
 
-// Returns whether a peer has given a signal. If it has made another call, the operation fails.
+// Returns whether a peer has given a signal. If the peer has made a different call, the operation fails.
 bool SharedExecutor::arrived(int peer, std::uint32_t index) {
   const std::uint32_t wanted = signals_before_ + index;
   if (wanted == 0) return true;
@@ -339,8 +340,8 @@ void SharedExecutor::finish() {
   if (!within_submit) binding.finished(binding.owner, Status());
 }
 
-// Reading another rank's call costs a line of cache that it is about to need. So equal calls in a row are
-// compared many at a time.
+// Reading another rank's call takes away a cache line that the other rank is about to need. So equal calls in
+// a row are compared many at a time.
 bool SharedExecutor::must_compare(const Fingerprint& call) const {
   return number_ - compared_ >= compare_every || call != called_;
 }

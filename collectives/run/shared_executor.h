@@ -18,16 +18,17 @@
 
 namespace tutti {
 
-// A `SharedRun` is one execution of a shared schedule; a node that the caller owns until it is over.
+// A `SharedRun` is one execution of a shared schedule. The caller owns this node until the execution has
+// ended.
 struct SharedRun {
   const Schedule* schedule = nullptr;
   const FlatSchedule* flat = nullptr;  // its flat form, if it has one
   const RunBinding* binding = nullptr;
   bool passes_caches = false;  // outputs are written past the caches (non-temporal stores)
-  // Equal on all ranks: combining may fail, so no rank finishes before all ranks have combined.
+  // Combining may fail, so no rank finishes before all ranks have combined. Equal on all ranks.
   bool agrees = false;
-  // Equal on all ranks: they vote, and run `registered` if all buffers that other ranks access are
-  // registered.
+  // The ranks vote, and run `registered` if all buffers that other ranks access are registered. Equal on all
+  // ranks.
   bool votes = false;
   const Schedule* registered = nullptr;
   std::uint64_t input_bytes = 0;  // of each rank that has an input
@@ -35,45 +36,47 @@ struct SharedRun {
   SharedRun* next = nullptr;
 };
 
-// `SharedExecutor` executes shared schedules, one after the other, in the order of `submit`, which is the
-// same on all ranks. Only the driving thread calls it.
+// `SharedExecutor` executes shared schedules one after the other, in the order of `submit`, which is the same
+// on all ranks. Only the driving thread calls it.
 //
 // Some operations have a registered form, which reads and writes the other ranks' buffers in place. No rank
-// knows beforehand whether all ranks' buffers are registered, so such an operation starts with a vote: every
+// knows beforehand whether all ranks' buffers are registered, so such an operation starts with a vote. Every
 // rank publishes where its buffers lie and awaits the others' votes; then all run the same form.
 class SharedExecutor {
  public:
-  // `patient`: each rank has a processor of its own, so it pays to poll a few times. `ranks` are the world
-  // ranks of the board's ranks. The caller keeps `ranks`, `mesh` and `registry` alive.
+  // `patient` means that each rank has a processor of its own, so polling a few more times pays. `ranks` are
+  // the world ranks of the board's ranks. The caller keeps `ranks`, `mesh` and `registry` alive.
   SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, std::span<const int> ranks,
                  const Registry& registry, bool patient);
 
   Board& board() { return *board_; }
-  // Returns true if the operation is over already; then `finished` is not called. A failure calls `finished`
-  // at once; then `cancel` must follow.
+  // Returns true if the operation has completed; then `finished` is not called. If the operation fails,
+  // `finished` is called at once, and `cancel` must follow.
   bool submit(SharedRun& run);
-  // Continues as far as possible; true if anything was done.
+  // Continues as far as possible. Returns true if anything was done.
   bool advance();
-  // Compares the next rank's calls so far with this rank's, when no operation is in progress.
+  // Compares the next rank's calls so far with this rank's calls. Does nothing while an operation is in
+  // progress.
   Status compare();
-  // The number, among shared operations, of the one in which `compare` or `finished` has reported a mismatch.
+  // Returns the number, among shared operations, of the one in which `compare` or `finished` has reported a
+  // mismatch.
   std::uint64_t disputed() const { return disputed_; }
-  // The number of the operation in progress, or of the last one.
+  // Returns the number of the operation in progress, or of the last one.
   std::uint64_t number() const { return number_; }
-  // The call that a rank has made as that operation, if it is known.
+  // Returns the call that a rank has made as operation `number`, if it is known.
   std::optional<Fingerprint> called(int rank, std::uint64_t number) const;
   bool busy() const { return stage_ > Stage::failed; }
-  // Stops until `cancel`: operations that are submitted from now on do not start.
+  // Stops all work until `cancel`: operations that are submitted from now on do not start.
   void halt();
-  // Drops everything; `finished` is not called any more.
+  // Drops everything. `finished` is not called any more.
   void cancel();
-  // The ranks that the operation in progress waits for.
+  // Returns the ranks that the operation in progress waits for.
   std::vector<int> awaited() const;
-  // The number of operations that ran in the registered form.
+  // Returns the number of operations that ran in the registered form.
   std::uint64_t registered_operations() const { return registered_operations_; }
 
-  // Between the two, peers ring this rank's bell when they signal. `prepare_sleep` returns true if there is
-  // already something to do.
+  // Between these two calls, peers ring this rank's bell when they signal. `prepare_sleep` returns true if
+  // there is already something to do.
   bool prepare_sleep();
   void cancel_sleep();
 
@@ -101,9 +104,9 @@ class SharedExecutor {
   void signal(std::uint32_t index);
   bool arrived(int peer, std::uint32_t index);
   bool patiently_arrived(int peer, std::uint32_t index);
-  // How often a signal is polled before the driver gets a chance to poll other sources: most signals arrive
-  // within a few hundred nanoseconds. Only the first polls are made back to back, since each takes the cache
-  // line away from the peer that is about to write it.
+  // A signal is polled this often before the driver gets a chance to poll other sources, since most signals
+  // arrive within a few hundred nanoseconds. Only the first polls are made back to back, since each poll
+  // takes the cache line away from the peer that is about to write it.
   static constexpr int eager_looks = 8;
   static constexpr int patient_looks = 96;
   bool seen(int peer, std::uint32_t index) const;
@@ -124,31 +127,31 @@ class SharedExecutor {
   SharedRun* first_ = nullptr;  // the operation in progress, and those that follow
   SharedRun* last_ = nullptr;
   SharedRun halted_;                // takes the place of the operation in progress if there is none
-  SharedRun* submitted_ = nullptr;  // while `submit` runs it, and it is not over
+  SharedRun* submitted_ = nullptr;  // set while `submit` runs it and it has not completed
 
   Stage stage_ = Stage::idle;
   std::uint64_t number_ = 0;  // of the operation in progress, or of the last one
   std::uint64_t registered_operations_ = 0;
-  std::uint64_t windows_used_ = 0;  // the last operation that moved data through the windows
+  std::uint64_t windows_used_ = 0;  // the number of the last operation that moved data through the windows
   const Schedule* schedule_ = nullptr;
-  bool reaches_others_ = false;  // it is the registered form
+  bool reaches_others_ = false;  // `schedule_` is the registered form
   std::uint32_t cursor_ = 0;
   std::uint64_t repetition_ = 0;
-  std::uint64_t shift_ = 0;  // elements that slices of input, output and scratch are moved on by
+  std::uint64_t shift_ = 0;  // elements by which slices of input, output and scratch are moved on
   std::uint32_t signals_before_ = 0;
   std::size_t element_size_ = 1;
   Area area_ = Area::slot;
   std::uint64_t disputed_ = 0;
-  std::uint64_t compared_ = 0;  // operations that the next rank is known to have called alike
-  Fingerprint called_;          // by the last operation
+  std::uint64_t compared_ = 0;  // operations up to this one are known to be called alike by the next rank
+  Fingerprint called_;          // this rank's call in the last operation
   bool signalled_ = false;
-  bool streamed_ = false;  // has copied past the caches since the last signal
-  bool due_ = false;       // has signalled, and has not looked for sleepers since
+  bool streamed_ = false;  // data was copied past the caches since the last signal
+  bool due_ = false;       // this rank has signalled, and has not looked for sleepers since
   bool advancing_ = false;
   bool asleep_ = false;
   RegistrationVote vote_;
   Scratch scratch_;
-  Buffers buffers_;  // without windows
+  Buffers buffers_;  // of the schedule in progress; windows are not included
 };
 
 }  // namespace tutti

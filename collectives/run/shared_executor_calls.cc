@@ -1,7 +1,7 @@
 #include "collectives/run/shared_executor.h"
 #include "collectives/schedule/algorithm.h"
 
-// Ranks compare the collectives that they call over shared memory here.
+// This file compares the collectives that ranks call over shared memory.
 namespace tutti {
 
 Status SharedExecutor::mismatch(int peer, std::uint64_t number) {
@@ -28,8 +28,8 @@ std::optional<Fingerprint> SharedExecutor::called(int rank, std::uint64_t number
 Status SharedExecutor::compare() { return stage_ == Stage::idle ? compare(number_) : Status(); }
 
 // In some operations a rank awaits no other, so two roots of a broadcast would not notice each other. So each
-// rank compares its calls with those that the next rank has made so far. Some rank notices any two calls that
-// differ, at the latest when the ranks do something together.
+// rank compares its calls with those that the next rank has made so far. If any two calls differ, some rank
+// notices, at the latest when the ranks do something together.
 Status SharedExecutor::compare(std::uint64_t last) {
   for (; compared_ < last; ++compared_) {
     const std::uint64_t number = compared_ + 1;

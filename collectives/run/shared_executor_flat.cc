@@ -4,11 +4,11 @@
 #include "collectives/run/shared_executor.h"
 #include "core/relax.h"
 
-// This file executes operations of a few bytes, which take some hundred instructions.
+// This file executes operations of a few bytes, which take a few hundred instructions.
 namespace tutti {
 
-// Returns true if the whole operation is over. Otherwise it has not begun, or it has stopped at a step, from
-// which it continues step by step.
+// Returns true if the whole operation has completed. Otherwise it has not begun, or it has stopped at a step,
+// and continues step by step from there.
 bool SharedExecutor::run_flat(const SharedRun& run) {
   const std::uint64_t number = number_ + 1;
   if (number > Board::slots && !board_->all_finished(number - Board::slots)) return false;
@@ -44,7 +44,7 @@ bool SharedExecutor::run_flat(const SharedRun& run) {
   return true;
 }
 
-// Does what `patiently_arrived` does; also returns false if the peer has made another call.
+// Does what `patiently_arrived` does, but also returns false if the peer has made a different call.
 bool SharedExecutor::flat_arrived(const FlatSchedule::Step& step, const Fingerprint& call) {
   if (step.index == 0) return true;
   const Board::Slot& slot = board_->slot(step.peer, number_);
@@ -60,7 +60,7 @@ bool SharedExecutor::flat_arrived(const FlatSchedule::Step& step, const Fingerpr
   return true;
 }
 
-// The steps of the operation before `cursor` are done.
+// Continues step by step at `cursor`. The steps before it are done.
 void SharedExecutor::go_on_at(std::ptrdiff_t cursor, bool signalled) {
   prepare();
   use(*first_->schedule);

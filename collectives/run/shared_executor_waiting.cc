@@ -2,10 +2,11 @@
 
 #include "collectives/run/shared_executor.h"
 
-// This file tells what an operation over shared memory waits for, and sleeps until then.
+// This file says what an operation over shared memory waits for, and sleeps until then.
 namespace tutti {
 
-// Returns what `arrived` would, without acting on it. Also returns true if the peer has made another call.
+// Returns what `arrived` would return, without acting on it. Also returns true if the peer has made a
+// different call.
 bool SharedExecutor::seen(int peer, std::uint32_t index) const {
   const Board::Slot& slot = board_->slot(peer, number_);
   const std::uint64_t theirs = slot.phase.load(std::memory_order_acquire);
@@ -19,7 +20,7 @@ bool SharedExecutor::could_go_on() const {
       return room();
     case Stage::vote:
       return seen(static_cast<int>(cursor_), 1);
-    case Stage::steps: {  // stopped at a step that awaits, or by a failure
+    case Stage::steps: {  // stopped at a step that awaits, or after a failure
       const Step& step = schedule_->steps[cursor_];
       return step.kind != StepKind::await || seen(step.peer, step.index);
     }

@@ -24,7 +24,8 @@ Slice result_of(const Problem& problem) {
   return output(0, untouched ? 0 : output_count(problem));
 }
 
-// By dissemination (barrier.cc), a rank that has heard of all others knows that none has failed to combine.
+// Emits a dissemination (see barrier.cc). When a rank has heard of all others, it knows that none has failed
+// to combine.
 void agree(ScheduleBuilder& builder, const Problem& problem) {
   for (int distance = 1; distance < problem.size; distance *= 2) {
     builder.settle();

@@ -17,11 +17,13 @@ struct Algorithm {
   std::uint8_t id;        // unique, not 0, stable: travels in fingerprints
   std::string_view name;  // "ring", "recursive_doubling", ...; unique within a kind
   CollectiveKind kind;
-  bool rank_order;  // combines strictly in rank order: fit for non-commutative operations
-  unsigned knobs;   // the fields of Tuning that make a difference to it: a sum of Knob
-  // Whether it can solve this problem (besides `rank_order`); depends only on values that all ranks know.
+  bool rank_order;  // combines strictly in rank order, so it suits non-commutative operations
+  unsigned knobs;   // the fields of Tuning that it uses: a sum of Knob
+  // Returns whether it can solve this problem (besides `rank_order`). Depends only on values that all ranks
+  // know.
   bool (*applies)(const Problem& problem);
-  // Estimated seconds until the last rank has finished, in closed form; must not look at `problem.rank`.
+  // Returns the estimated seconds until the last rank has finished, in closed form. It must not look at
+  // `problem.rank`.
   double (*cost)(const Problem& problem, const Tuning& tuning, const CostModel& model);
   void (*emit)(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning);
   bool shared = false;  // makes shared schedules; `applies` asks for a window
@@ -29,17 +31,17 @@ struct Algorithm {
 
 enum Knob : std::uint8_t { radix_knob = 1, segment_knob = 2, window_knob = 4 };
 
-// Every algorithm.
+// Returns every algorithm.
 std::span<const Algorithm> algorithms();
 // Finds an algorithm by kind and name, or by id; null if there is none.
 const Algorithm* find_algorithm(CollectiveKind kind, std::string_view name);
 const Algorithm* find_algorithm(std::uint8_t id);
-// Describes a call for errors, dumps and traces: the user's own call, with the algorithm that it names.
+// Describes a call for errors, dumps and traces: the user's own call, and the algorithm that it names.
 std::string describe(const Fingerprint& call);
-// The names of all of that kind, for errors: "recursive_doubling, ring".
+// Returns the names of all algorithms of that kind, for errors: "recursive_doubling, ring".
 std::string algorithm_names(CollectiveKind kind);
 
-// The complete schedule: scaling before and dividing after are added around what the algorithm emits.
+// Returns the complete schedule: the steps of the algorithm, with scaling before and dividing after them.
 Schedule build_schedule(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning);
 
 }  // namespace tutti

@@ -17,18 +17,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An experiment is repeated until its time is up, or often enough. Six of them take the few milliseconds that
-// a pair may have; a few rounds are needed also on slow networks, and where other programs use the cores.
+// An experiment is repeated until its time has passed or it has run often enough. Six of them take the few
+// milliseconds that a pair may have. A few rounds are needed even on slow networks, and where other programs
+// use the cores.
 constexpr std::chrono::microseconds patience{700};
 constexpr int fewest_rounds = 3;
 constexpr int most_rounds = 16;
-// Hosts resemble each other, but networks differ.
+// Measured costs may differ from the shipped ones by these factors. Hosts resemble each other, but networks
+// differ.
 constexpr double factor_within = 20;
 constexpr double factor_between = 1e6;
 constexpr std::size_t burst_length = 16;
 constexpr std::size_t small = 8;
-// Both sizes are sent on request only, and are large enough for a slope; the smaller is a segment of
-// pipelines.
+// Messages of both sizes are sent on request only, and are large enough for a slope. The smaller is a segment
+// of pipelines.
 constexpr std::size_t medium = 64 << 10;
 constexpr std::size_t large = 320 << 10;
 
@@ -43,10 +45,11 @@ enum Request : std::uint64_t {
   trade_small,  // a small message in both directions at once
   trade_large,  // a large message in both directions at once
   finish,
-  payload,  // belongs to a request made before
+  payload,  // belongs to an earlier request
 };
 
-// Two ranks that exchange messages; one of them decides, holds the clock, and tells the other what to do.
+// A `Pair` is two ranks that exchange messages. One of them decides, holds the clock, and tells the other
+// what to do.
 class Pair {
  public:
   Pair(Communicator& communicator, int peer)
@@ -65,10 +68,11 @@ class Pair {
   }
   Transfer receiving(std::size_t bytes) { return leg(Transfer::Direction::recv, bytes, payload); }
   void run(const std::vector<Transfer>& legs) { communicator_.batch(legs).wait(); }
-  // Both ranks do this at once, after the follower has heard of it.
+  // Both ranks do this at the same time, after the follower has received the request.
   std::vector<Transfer> trade(std::size_t bytes) { return {receiving(bytes), sending(bytes, payload)}; }
 
-  // Seconds of the best of several rounds, which is what the machine can do when nothing disturbs it.
+  // Returns the seconds of the best of several rounds, which is what the machine can do when nothing disturbs
+  // it.
   template <class Round>
   double best_of(Round round) {
     double best = std::numeric_limits<double>::infinity();
@@ -91,7 +95,7 @@ class Pair {
 
 LinkCost Pair::lead() {
   LinkCost link;
-  run({sending(small, answer), receiving(small)});  // connects
+  run({sending(small, answer), receiving(small)});  // this makes the connection
   link.alpha = one_way(small);
   const double burst = best_of([&] {
     std::vector<Transfer> legs(burst_length, sending(small, payload));
@@ -100,7 +104,7 @@ LinkCost Pair::lead() {
     run(legs);
   });
   link.gap = (burst - 2 * link.alpha) / (burst_length - 1);
-  // Messages are sent one by one, as in most collectives: in a burst a rank wakes up only once.
+  // Messages are sent one by one, as in most collectives, because in a burst a rank wakes up only once.
   const double traded_small = best_of([&] {
     run({sending(small, trade_small)});
     run(trade(small));
@@ -108,8 +112,7 @@ LinkCost Pair::lead() {
   link.busy = (traded_small - link.alpha) / 2;
   const double time_medium = one_way(medium);
   const double time_large = one_way(large);
-  // Returns the slope, which excludes the fixed cost of a message. If noise exceeds it, returns the whole
-  // time.
+  // The slope excludes the fixed cost of a message. If noise exceeds the slope, the whole time is used.
   const double slope = (time_large - time_medium) / (large - medium);
   const double whole = (time_large - link.alpha) / large;
   link.beta = slope > whole / 4 ? std::min(slope, whole) : whole;
@@ -150,7 +153,7 @@ void Pair::follow() {
   }
 }
 
-// Returns the seconds per byte summed in cache, but not in the first level, since messages are combined
+// Returns the seconds per byte of a sum in cache, but not in the first level, since messages are combined
 // there.
 double measure_combining() {
   constexpr std::size_t count = 32768;
@@ -165,7 +168,7 @@ double measure_combining() {
   return best / (count * sizeof(float));
 }
 
-// The two ranks that measure a class of connection; the first leads.
+// `TwoRanks` are the two ranks that measure a class of connection; the first leads.
 using TwoRanks = std::pair<int, int>;
 
 std::optional<TwoRanks> pair_within(const Topology& topology) {
@@ -183,7 +186,7 @@ std::optional<TwoRanks> pair_between(const Topology& topology) {
 
 constexpr std::uint64_t result_tag = finish + 100;
 
-// Rank 0 gets the pair's measurements.
+// Lets the pair measure, and gives rank 0 the result.
 void measure(Communicator& communicator, const std::optional<TwoRanks>& pair, LinkCost& link, double factor) {
   if (!pair) return;
   const auto [leader, follower] = *pair;
@@ -202,13 +205,13 @@ void measure(Communicator& communicator, const std::optional<TwoRanks>& pair, Li
 
 LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double factor) {
   const auto like = [&](double value, double usual) {
-    return value >= usual / factor && value <= usual * factor;  // not so if it is not a number
+    return value >= usual / factor && value <= usual * factor;  // false if `value` is not a number
   };
   if (!like(measured.alpha, shipped.alpha) || !like(measured.beta, shipped.beta)) return shipped;
   LinkCost link = measured;
   // The other figures are differences of measurements, which noise distorts more easily.
   const auto between = [](double value, double least, double most) {
-    return value >= least ? std::min(value, most) : least;  // also if it is not a number
+    return value >= least ? std::min(value, most) : least;  // also `least` if `value` is not a number
   };
   link.gap = between(measured.gap, link.alpha / 20, link.alpha);
   link.busy = between(measured.busy, link.gap / 4, link.alpha);
@@ -231,7 +234,8 @@ CostModel agree_on_costs(Communicator& communicator, const Topology& topology, c
   communicator.broadcast(Buffer(bytes.data(), bytes.size(), DataType::uint8), 0, {.algorithm = "binomial"})
       .wait();
   std::memcpy(&model, bytes.data(), sizeof model);
-  // All ranks got the same figures and refuse them alike; with their own they would plan differently.
+  // All ranks received the same costs, so all refuse them. With costs of their own, they would plan
+  // differently.
   if (!is_possible(model)) {
     throw Error(
         Status(Code::protocol_error, "rank 0 sent impossible costs of messages: " + describe(model), 0));

@@ -22,7 +22,7 @@ bool is_possible(const CostModel& model) {
 
 CostModel shipped_model(std::string_view near_transport) {
   CostModel model;
-  // Loopback TCP between two cores that run nothing else.
+  // These costs are for loopback TCP between two cores that run nothing else.
   model.near = {
       .alpha = 9e-6, .gap = 6e-6, .beta = 0.25e-9, .busy = 7e-6, .busy_byte = 0.2e-9, .handshake = 11e-6};
   if (near_transport == "shm") {
@@ -33,7 +33,7 @@ CostModel shipped_model(std::string_view near_transport) {
                   .busy_byte = 0.1e-9,
                   .handshake = 0.5e-6};
   }
-  // A data-centre network of some 25 Gbit/s.
+  // These costs are for a data-centre network of about 25 Gbit/s.
   model.far = {
       .alpha = 25e-6, .gap = 5e-6, .beta = 0.4e-9, .busy = 4e-6, .busy_byte = 0.2e-9, .handshake = 25e-6};
   model.gamma = 0.03e-9;

@@ -17,7 +17,7 @@ void AccessHistory::read(std::uint64_t begin, std::uint64_t end, std::uint32_t s
   split(end);
   auto it = intervals_.lower_bound(begin);
   while (begin < end) {
-    if (it == intervals_.end() || it->first > begin) {  // a gap: never touched so far
+    if (it == intervals_.end() || it->first > begin) {  // a gap that no step has touched so far
       const std::uint64_t until = it == intervals_.end() ? end : std::min(end, it->first);
       it = intervals_.emplace_hint(it, begin, Interval{until, nobody, {}});
     }
@@ -37,7 +37,7 @@ void AccessHistory::write(std::uint64_t begin, std::uint64_t end, std::uint32_t 
   auto it = first;
   for (; it != intervals_.end() && it->first < end; ++it) {
     const Interval& interval = it->second;
-    // Steps that have read the interval follow its writer already, so it need not be named again.
+    // Steps that have read the interval already follow its writer, so the writer need not be named again.
     bool read_by_others = false;
     for (const std::uint32_t reader : interval.readers) {
       if (reader == step) continue;

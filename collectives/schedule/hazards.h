@@ -6,13 +6,14 @@
 
 namespace tutti {
 
-// `AccessHistory` knows which steps touched which elements of one address space last: disjoint intervals,
-// each with the step that wrote it and the steps that have read it since. Steps must be given in
+// `AccessHistory` knows which steps last touched which elements of one address space. It keeps disjoint
+// intervals, each with the step that wrote it and the steps that have read it since. Steps must be given in
 // straight-line order. A read splits at most two intervals and a write merges all that it covers, so n steps
-// cost about n log n.
+// take time of about n log n.
 class AccessHistory {
  public:
-  // Notes the access by `step` and appends the steps that it must follow (with repetitions, never itself).
+  // Note the access by `step`, and append the steps that it must follow to `after` (with repetitions, but
+  // never `step` itself).
   void read(std::uint64_t begin, std::uint64_t end, std::uint32_t step, std::vector<std::uint32_t>& after);
   void write(std::uint64_t begin, std::uint64_t end, std::uint32_t step, std::vector<std::uint32_t>& after);
 

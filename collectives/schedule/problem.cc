@@ -8,13 +8,13 @@ namespace {
 
 using Counts = std::span<const std::uint64_t>;
 
-// This is more than the last level of cache of most processors. An output well below it is still in cache
-// when it is used.
+// This is larger than the last-level cache of most processors. A much smaller output is still in cache when
+// it is used.
 constexpr std::uint64_t cached_bytes = 64 << 20;
 
 std::uint64_t sum(Counts counts) { return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}); }
 
-// A rank that knows no counts but its own has a single entry.
+// A rank that knows only its own count has a single entry.
 std::uint64_t counted_at(Counts counts, std::size_t rank) {
   return counts.size() == 1 ? counts.front() : counts[rank];
 }

@@ -9,10 +9,10 @@ namespace tutti {
 
 class Topology;
 
-// A `Problem` is everything that an algorithm may read to emit one rank's steps. It has no pointers and,
-// besides `rank`, no value that could make the messages of two ranks disagree.
+// A `Problem` is everything that an algorithm may read to emit one rank's steps. It has no pointers. Except
+// for `rank`, it has no value that could make the messages of two ranks disagree.
 //
-// Buffers, in elements, for n = `count` and p = `size`:
+// The sizes of the buffers, in elements, for n = `count` and p = `size`:
 //
 // clang-format off
 //   all_reduce, scan, exscan   input n, output n
@@ -33,45 +33,45 @@ struct Problem {
   bool commutative = true;
   bool average = false;        // divide at the end
   bool premultiplied = false;  // scale at the start
-  // Combining may fail, as a user's operation may: no rank finishes before all ranks have combined.
+  // Combining may fail, as a user's operation may. So no rank finishes before all ranks have combined.
   bool agrees = false;
-  // In place: all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v): input is output.
-  // all_gather(_v), gather(_v) (root): input is the rank's own block of output. reduce_scatter(_v),
-  // scatter(_v) (root): output is the rank's own block of input, and the other blocks stay as they are.
-  // Changes local steps only, never messages.
+  // Whether the operation is in place. all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v):
+  // input is output. all_gather(_v), gather(_v) (root): input is the rank's own block of output.
+  // reduce_scatter(_v), scatter(_v) (root): output is the rank's own block of input, and the other blocks
+  // keep their values. Changes only local steps, never messages.
   bool in_place = false;
-  // all_gather_v (output), reduce_scatter_v (input): counts of every rank, known to all. gather_v (output),
-  // scatter_v (input): counts of every rank at the root; elsewhere a single entry, this rank's own.
-  // all_to_all_v: what this rank sends to each, and receives from each.
+  // all_gather_v (output), reduce_scatter_v (input): the counts of every rank, known to all. gather_v
+  // (output), scatter_v (input): at the root the counts of every rank; elsewhere a single entry, this rank's
+  // own count. all_to_all_v: the counts that this rank sends to each rank, and receives from each.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
-  // Bytes of each rank's window, where all ranks share memory; otherwise 0. Agreed at init.
+  // The bytes of each rank's window if all ranks share memory; otherwise 0. Agreed at init.
   std::uint64_t window_bytes = 0;
-  // All ranks' input and output is memory that the others may read and write (`Communicator::allocate`);
-  // the ranks find this out together, see SharedExecutor.
+  // The input and output of all ranks are memory that the others may read and write
+  // (`Communicator::allocate`). The ranks find this out together; see SharedExecutor.
   bool registered = false;
-  // Which ranks share a host, agreed by all; null: all do. Outlives every use of the problem.
+  // Which ranks share a host, agreed by all; null: all ranks do. It outlives every use of the problem.
   const Topology* topology = nullptr;
 };
 
-// Returns whether one schedule serves both problems: they are equal, including the counts that the spans
+// Returns whether one schedule serves both problems: they are equal, including the counts that their spans
 // refer to.
 bool same_schedule(const Problem& a, const Problem& b);
 
-// Knobs of an algorithm, agreed by all ranks.
+// `Tuning` holds the knobs of an algorithm, agreed by all ranks.
 struct Tuning {
   std::uint32_t radix = 2;          // k of k-nomial and of dissemination
   std::uint64_t segment_bytes = 0;  // pipeline unit; 0: do not segment
   std::uint32_t window = 8;         // messages in flight for windowed exchanges
 };
 
-// Return the elements of this rank's input and of its output; 0 if it has none.
+// Return the number of elements of this rank's input, and of its output; 0 if it has none.
 std::uint64_t input_count(const Problem& problem);
 std::uint64_t output_count(const Problem& problem);
 // Returns whether the buffers of all ranks together are so large that outputs are better written past the
 // caches (core/stream_copy.h).
 bool passes_caches(const Problem& problem);
-// Returns where this rank's own block starts in the buffer that holds a block of every rank (all_gather,
+// Returns where this rank's own block starts in the buffer that holds a block for every rank (all_gather,
 // gather, reduce_scatter, scatter and their _v forms); 0 for other kinds.
 std::uint64_t own_block_offset(const Problem& problem);
 

@@ -27,7 +27,7 @@ bool has_registered_form(const Problem& problem) {
   switch (problem.kind) {
     case CollectiveKind::all_reduce:
     case CollectiveKind::reduce:
-      // Scaled inputs and averages need memory besides the buffers.
+      // Scaled inputs and averages need memory in addition to the buffers.
       if (problem.premultiplied || problem.average) return false;
       break;
     case CollectiveKind::reduce_scatter:

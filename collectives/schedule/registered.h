@@ -19,7 +19,7 @@ struct Place {
 class Registry {
  public:
   virtual ~Registry() = default;
-  // Returns the place of these bytes of this rank.
+  // Returns the place of these `bytes` bytes of this rank's memory.
   virtual Place find(const void* data, std::uint64_t bytes) const = 0;
   // Returns the address of a place of `rank` in this process; null if there is no such place.
   virtual std::byte* resolve(int rank, const Place& place) const = 0;
@@ -32,7 +32,7 @@ struct Reach {
 };
 Reach reach(CollectiveKind kind, int root, int rank);
 
-// Returns whether all ranks vote on a registered form. It is a function of values that all of them know.
+// Returns whether all ranks vote on a registered form. It is a function of values that all ranks know.
 bool has_registered_form(const Problem& problem);
 
 }  // namespace tutti

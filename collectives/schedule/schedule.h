@@ -17,9 +17,10 @@ enum class BufferId : std::uint8_t { input, output, scratch, window };
 inline constexpr std::int32_t own = -1;
 inline constexpr std::int32_t everyone = -2;
 
-// `count` elements from element `offset` of a buffer: the rank's own, or that of rank `owner`, which must be
-// a window, or memory that its owner has registered. A reduce may have the output of `everyone`: then each
-// element of the result is written to the outputs of all ranks, all of them registered.
+// A `Slice` is `count` elements from element `offset` of a buffer. The buffer is the rank's own, or that of
+// rank `owner`; then it must be a window, or memory that its owner has registered. The output of a reduce may
+// belong to `everyone`: then each element of the result is written to the outputs of all ranks, all of them
+// registered.
 struct Slice {
   BufferId buffer = BufferId::input;
   std::uint64_t offset = 0;
@@ -42,31 +43,31 @@ enum class StepKind : std::uint8_t {
 
 struct Step {
   StepKind kind = StepKind::copy;
-  // Which operand of a recv_reduce the message is. Lower ranks' data stands on the left, on every rank, so
-  // that all ranks combine the same operands in the same order and get the same bits.
+  // Says which operand of a recv_reduce the message is. Lower ranks' data stands on the left, on every rank,
+  // so that all ranks combine the same operands in the same order and get the same bits.
   MessageSide message_side = MessageSide::right;
   std::int32_t peer = -1;
-  // The number of this message among those from its sender to its receiver within the collective, in the
-  // order in which the algorithm emitted them on either side. Together with (context, sequence) it matches
-  // send and receive; the order in which steps become ready does not matter.
+  // The number of this message among those from its sender to its receiver within the collective. Both sides
+  // count in the order in which the algorithm emitted the messages. Together with (context, sequence) it
+  // matches send and receive; the order in which steps become ready does not matter.
   std::uint32_t index = 0;
   Slice left;
   Slice right;
   Slice out;
   std::uint32_t dependencies = 0;     // steps that must complete before this one may start
-  std::uint32_t first_successor = 0;  // into Schedule::successors
+  std::uint32_t first_successor = 0;  // index into Schedule::successors
   std::uint32_t successor_count = 0;
 };
 
-// A schedule is immutable once built; concurrent runs share it.
+// A `Schedule` is immutable once built; concurrent runs share it.
 //
-// There are two sorts. Schedules of messages run in the order of their dependencies. *Shared* schedules, for
-// ranks that share memory, read and write each other's windows, ordered by signals. They run step by step, in
-// the order of emission: one processor executes all of a rank's steps, so none could overlap.
+// There are two kinds. Schedules of messages run in the order of their dependencies. *Shared* schedules, for
+// ranks that share memory, read and write each other's windows, ordered by signals. They run step by step in
+// the order of emission, since one processor executes all of a rank's steps, so none could overlap.
 struct Schedule {
-  // Steps [first, last) of a shared schedule run `times` times; each time, slices of all but
-  // windows start `stride` elements further on, and the numbers of signals grow by `signals`. So a
-  // schedule stays short however long the vectors are.
+  // Steps [first, last) of a shared schedule run `times` times. Each time, all slices except those of windows
+  // start `stride` elements further on, and the numbers of signals grow by `signals`. So a schedule stays
+  // short however long the vectors are.
   struct Repeat {
     std::uint32_t first = 0;
     std::uint32_t last = 0;
@@ -78,16 +79,16 @@ struct Schedule {
   std::vector<Step> steps;                // in the algorithm's straight-line order
   std::vector<std::uint32_t> successors;  // grouped by step
   std::vector<std::uint32_t> ready;       // steps with no dependency
-  std::uint64_t scratch_count = 0;        // elements of scratch a run must provide
+  std::uint64_t scratch_count = 0;        // elements of scratch that a run must provide
   bool shared = false;
-  std::uint64_t window_count = 0;  // elements of its window that any rank uses; equal on all ranks
+  std::uint64_t window_count = 0;  // the most elements of its window that any rank uses; equal on all ranks
   Repeat repeat = {};
 
-  // Returns the steps that wait for one of this schedule's.
+  // Returns the steps that depend on `step`.
   std::span<const std::uint32_t> successors_of(const Step& step) const {
     return {successors.data() + step.first_successor, step.successor_count};
   }
-  // One line per step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
+  // Returns one line per step: "12 recv_reduce from 3 #1 output[0,512) <- output[0,512) op message, after 2".
   std::string to_string() const;
 };
 

@@ -57,7 +57,7 @@ class ScheduleBuilder::Hazards {
   }
   void after(std::uint32_t step) { after_.push_back(step); }
 
-  // Closes the step: keeps its predecessors, without those that others imply.
+  // Closes the step: keeps its predecessors, except those that others imply.
   std::uint32_t close_step() {
     std::sort(after_.begin(), after_.end());
     after_.erase(std::unique(after_.begin(), after_.end()), after_.end());
@@ -79,7 +79,8 @@ class ScheduleBuilder::Hazards {
   std::uint64_t begin(const Slice& slice) const { return slice.offset + shift_[index(slice.buffer)]; }
   AccessHistory& history(const Slice& slice) { return histories_[space_[index(slice.buffer)]]; }
 
-  // Returns whether a later predecessor has after_[i] among its own. Long lists are not searched.
+  // Returns whether a later predecessor has after_[i] among its own predecessors. Long lists are not
+  // searched.
   bool implied(std::size_t i) const {
     if (after_.size() > 16) return false;
     for (std::size_t j = i + 1; j < after_.size(); ++j) {
@@ -92,7 +93,7 @@ class ScheduleBuilder::Hazards {
   std::array<std::size_t, 4> space_ = {0, 1, 2, 3};
   std::array<std::uint64_t, 4> shift_ = {0, 0, 0, 0};
   std::array<AccessHistory, 3> histories_;
-  std::vector<std::uint32_t> after_;         // of the step being added
+  std::vector<std::uint32_t> after_;         // the predecessors of the step being added
   std::vector<std::uint32_t> predecessors_;  // grouped by step, ascending
   std::vector<std::size_t> first_ = {0};
 };
@@ -238,8 +239,8 @@ void ScheduleBuilder::add(Step step) {
     return;
   }
   const auto id = static_cast<std::uint32_t>(schedule_.steps.size());
-  // A slice that is overwritten where it is read needs no entry as a reader: the write has the same
-  // predecessors and more.
+  // A slice that is overwritten where it is read needs no entry as a reader: the write has at least the same
+  // predecessors.
   for (const Slice& operand : {step.left, step.right}) {
     if (!hazards_->same_place(operand, step.out)) hazards_->read(operand, id);
   }

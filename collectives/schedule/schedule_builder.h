@@ -12,12 +12,14 @@
 
 namespace tutti {
 
-// `ScheduleBuilder` collects the steps that an algorithm emits in straight-line order, numbers the messages
-// of each pair, and derives the dependencies from the slices that steps read and write (read after write,
-// write after read, write after write), so that independent steps overlap and pipelines form by themselves.
+// `ScheduleBuilder` collects the steps that an algorithm emits in straight-line order, and numbers the
+// messages of each pair. It derives the dependencies from the slices that steps read and write (read after
+// write, write after read, write after write). So independent steps overlap, and pipelines form by
+// themselves.
 //
-// Steps over zero elements: local ones are dropped, messages are kept (a receiver cannot know). A copy onto
-// itself is dropped. In-place problems are understood: `input` and `output` then share addresses.
+// Local steps over zero elements are dropped; such messages are kept, since a receiver cannot know. A copy
+// onto itself is dropped. For problems in place, the builder takes into account that `input` and `output`
+// share addresses.
 class ScheduleBuilder {
  public:
   explicit ScheduleBuilder(const Problem& problem);
@@ -25,12 +27,12 @@ class ScheduleBuilder {
   ScheduleBuilder(const ScheduleBuilder&) = delete;
   ScheduleBuilder& operator=(const ScheduleBuilder&) = delete;
 
-  // A fresh slice of scratch.
+  // Returns a new slice of scratch.
   Slice scratch(std::uint64_t count);
 
   void send(int peer, Slice from);
   void recv(int peer, Slice to);
-  // out = local op message (side right) or message op local (side left). `out` may be `local`.
+  // Computes out = local op message (side right) or message op local (side left). `out` may be `local`.
   void recv_reduce(int peer, Slice local, Slice out, MessageSide side);
   void copy(Slice from, Slice to);
   void reduce(Slice left, Slice right, Slice out);
@@ -39,34 +41,35 @@ class ScheduleBuilder {
 
   // --- shared schedules ---
 
-  // Call it first, for a shared schedule: steps keep the order in which they are emitted.
+  // Makes this a shared schedule: steps keep the order in which they are emitted. Must be called first.
   void share() { schedule_.shared = true; }
-  // A slice of the window of rank `owner`.
+  // Returns a slice of the window of rank `owner`.
   Slice window(int owner, std::uint64_t offset, std::uint64_t count);
   // Returns the number of this signal: the first is 1.
   std::uint32_t signal();
   void await(int peer, std::uint32_t signal);
   std::uint32_t signals() const { return signals_; }
-  // The steps emitted between these two calls are carried out `times` times (see Schedule::Repeat). A
-  // schedule has one such part at most.
+  // The steps emitted between these two calls are executed `times` times (see Schedule::Repeat). A schedule
+  // has at most one such part.
   void begin_repeat(std::uint64_t times, std::uint64_t stride);
   void end_repeat();
 
   // From here on, the `input` of an algorithm is this slice of scratch, and no longer shares addresses with
-  // the output (premultiplied sums; exchanges in place whose blocks overlap).
+  // the output. This serves premultiplied sums, and exchanges in place whose blocks overlap.
   void redirect_input(Slice to);
-  // From here on a send waits for the send emitted `window` sends before it (0: for none): bounds a rank's
-  // messages in flight, and keeps messages that are ready early from delaying those that others wait for.
+  // From here on, a send waits for the send emitted `window` sends before it (0: it waits for none). This
+  // bounds a rank's messages in flight, and keeps messages that are ready early from delaying those that
+  // others wait for.
   void limit_in_flight(std::uint32_t window);
-  // From here on a send waits for every receive emitted so far: this is for messages without content, whose
+  // From here on, a send waits for every receive emitted so far. This is for messages without content, whose
   // dependencies cannot be derived from memory.
   void fence();
-  // From here on a send waits for every step emitted so far.
+  // From here on, a send waits for every step emitted so far.
   void settle();
 
-  // While it lives, `input` and `output` are the given slices of the outer algorithm, and peer i is ranks[i].
-  // So an algorithm can be a part of another one, among some of the ranks. A limit of messages in flight, or
-  // a redirected input, ends with it. Parts do not nest.
+  // While a `Part` exists, `input` and `output` are the given slices of the outer algorithm, and peer i is
+  // ranks[i]. So an algorithm can be a part of another one, among some of the ranks. A limit of messages in
+  // flight, or a redirected input, ends with the part. Parts do not nest.
   class Part {
    public:
     Part(ScheduleBuilder& builder, std::span<const int> ranks, Slice input, Slice output);
@@ -93,13 +96,13 @@ class ScheduleBuilder {
   std::unique_ptr<Hazards> hazards_;
   std::unordered_map<int, std::uint32_t> sent_, received_;  // messages numbered so far, by peer
   std::optional<Slice> input_, output_;                     // where `input` and `output` were redirected to
-  std::span<const int> ranks_;                              // of the part that is being emitted, or empty
-  std::uint32_t window_ = 0;                                // 0: no limit
-  std::vector<std::uint32_t> sends_;                        // steps since the limit
+  std::span<const int> ranks_;        // of the part that is being emitted; empty outside of parts
+  std::uint32_t window_ = 0;          // 0: no limit
+  std::vector<std::uint32_t> sends_;  // steps since the limit was set
   std::vector<std::uint32_t> receives_;
   std::uint32_t signals_ = 0;
-  std::size_t fenced_ = 0;     // how many of `receives_` sends wait for
-  std::uint32_t settled_ = 0;  // how many steps
+  std::size_t fenced_ = 0;     // sends wait for that many of `receives_`
+  std::uint32_t settled_ = 0;  // sends wait for that many steps
 };
 
 }  // namespace tutti

@@ -13,21 +13,22 @@ namespace tutti {
 struct Choice {
   const Algorithm* algorithm = nullptr;
   Tuning tuning;
-  double seconds = 0;  // that the model expects
+  double seconds = 0;  // estimated by the cost model
 };
 
-// `Selector` chooses the algorithm of the least estimated cost among those that apply. It is a pure function
-// of values that all ranks agree on, so that all ranks choose alike.
+// `Selector` chooses the algorithm with the least estimated cost among those that apply. It is a pure
+// function of values that all ranks agree on, so all ranks make the same choice.
 class Selector {
  public:
-  // `overrides`: the text of TUTTI_ALGORITHM, "all_reduce:ring,broadcast:binomial"; invalid_argument names
-  // an unknown word in it.
+  // `overrides` is the text of TUTTI_ALGORITHM, "all_reduce:ring,broadcast:binomial". If it contains an
+  // unknown word, the error (invalid_argument) names it.
   static Result<Selector> create(CostModel model, const std::string& overrides);
 
-  // `algorithm_id` 0: the best, or the override where that applies; otherwise that one, invalid_argument if
-  // it does not apply.
+  // Returns the algorithm with the id `algorithm_id`, or invalid_argument if it does not apply. 0 means the
+  // override if there is one that applies, and otherwise the best algorithm.
   Result<Choice> choose(const Problem& problem, std::uint8_t algorithm_id = 0) const;
-  // All that apply, each with its best tuning: those for ranks that share memory first, then the cheapest.
+  // Returns all algorithms that apply, each with its best tuning. Those for ranks that share memory come
+  // before the others, and in either group the cheapest comes first.
   std::vector<Choice> rank(const Problem& problem) const;
   const CostModel& model() const { return model_; }
 
@@ -38,7 +39,7 @@ class Selector {
   std::vector<const Algorithm*> overrides_;
 };
 
-// "ring, segments of 64 KiB: 123.4 us"; names only the knobs that the algorithm has.
+// Returns a text like "ring, segments of 64 KiB: 123.4 us", with only the knobs that the algorithm has.
 std::string describe(const Choice& choice);
 
 }  // namespace tutti

@@ -10,7 +10,8 @@
 namespace tutti {
 namespace {
 
-// The outgoing and the incoming port of a rank or a host; each is free from that time on.
+// `Ports` is the outgoing and the incoming port of a rank or a host, each with the time from which it is
+// free.
 struct Ports {
   double out = 0;
   double in = 0;
@@ -19,12 +20,12 @@ struct Ports {
 struct Host {
   Ports ports;
   std::uint64_t sent_bytes = 0;
-  std::vector<double> cores;  // each free from then on; empty: one for every rank
+  std::vector<double> cores;  // the time from which each is free; empty: one core for every rank
 };
 
 struct Machine {
   Ports ports;
-  double thread = 0;  // a rank does one thing at a time
+  double thread = 0;  // the time from which the rank is free: it does one thing at a time
   Host* host = nullptr;
 };
 
@@ -35,18 +36,18 @@ struct StepRef {
 
 struct Event {
   double time;
-  std::uint64_t order;  // among events of the same time: as they were scheduled
+  std::uint64_t order;  // the order in which events of the same time were scheduled
   StepRef at;
   enum class Kind : std::uint8_t { eligible, landing, landed, done } kind;
-  double arrival = 0;            // landing: when the last byte will be in
-  std::uint32_t repetition = 0;  // landing, landed: which one sent it
+  double arrival = 0;            // landing: the time when the last byte arrives
+  std::uint32_t repetition = 0;  // landing, landed: the sender's repetition
   bool operator>(const Event& other) const {
     return time != other.time ? time > other.time : order > other.order;
   }
 };
 
-// The state of a message that only one side has reached: the receiver waits, or the message has arrived at
-// `time`.
+// A `Meeting` is the state of a message that only one side has reached: the receiver waits, or the message
+// has arrived at `time`.
 struct Meeting {
   double time;
   std::uint32_t receive;
@@ -136,8 +137,8 @@ class SimulatedRun {
     waiting.erase(meeting);
   }
 
-  // Occupies the rank, and a core of its host, for that many seconds, from `time` on or as soon as both are
-  // free. Returns when that begins.
+  // Occupies the rank, and a core of its host, for `seconds`, from `time` on or as soon as both are free.
+  // Returns the time at which that begins.
   double occupy(std::uint32_t rank, double time, double seconds) {
     Machine& machine = machines_[rank];
     double begin = std::max(time, machine.thread);
@@ -151,7 +152,7 @@ class SimulatedRun {
     return begin;
   }
 
-  // The message leaves when the sender and its port are free, and has arrived when the receiver's port has
+  // The message leaves when the sender and its port are free. It has arrived when the receiver's port has
   // taken it.
   void send(const Event& event) {
     const Step& s = step(event.at);
@@ -173,8 +174,8 @@ class SimulatedRun {
     if (within) {
       arrival += begin;
     } else {
-      // The bytes of all ranks of a host go one after the other; other costs of a message are separate for
-      // each rank.
+      // The bytes of all ranks of a host pass its port one after the other. The other costs of a message are
+      // separate for each rank.
       Ports& host_sender = machines_[from].host->ports;
       Ports& host_receiver = machines_[to].host->ports;
       begin = std::max(begin, host_sender.out);
@@ -193,7 +194,8 @@ class SimulatedRun {
          progress_[from].repetition);
   }
 
-  // The receiver takes the message in, so that it is done with the last byte if it has nothing else to do.
+  // The receiver takes the message in while it arrives. If it has nothing else to do, it finishes with the
+  // last byte.
   void land(const Event& event) {
     const Step& s = step(event.at);
     const auto to = static_cast<std::uint32_t>(s.peer);
@@ -242,7 +244,7 @@ class SimulatedRun {
   std::uint32_t element_size_;
   std::vector<Schedule> schedules_;
   struct Progress {
-    std::size_t open = 0;  // steps
+    std::size_t open = 0;  // steps that have not completed
     std::uint32_t repetition = 0;
   };
 
@@ -250,7 +252,7 @@ class SimulatedRun {
   std::uint32_t repetitions_;
   std::vector<Machine> machines_;
   std::vector<std::unordered_map<std::uint64_t, Meeting>> meetings_;  // by receiver, then (sender, index)
-  std::vector<std::vector<std::uint32_t>> missing_;                   // dependencies not completed
+  std::vector<std::vector<std::uint32_t>> missing_;                   // dependencies that have not completed
   std::vector<Progress> progress_;
   const Topology* topology_;
   std::vector<Host> hosts_;

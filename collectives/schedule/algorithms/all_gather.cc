@@ -15,10 +15,10 @@ Blocks blocks_of(const Problem& problem) {
 
 Slice own_input(const Problem& problem, const Blocks& blocks) { return input(0, blocks.count(problem.rank)); }
 
-// Algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in
-// multiport message-passing systems" (1997). Every round multiplies by k the blocks that a rank holds, in an
-// order that starts with its own block; they are rotated into place at the end. Cost: ceil(log_k p) rounds of
-// k-1 messages, (p-1) n bytes; p n copied.
+// This is the algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
+// communications in multiport message-passing systems" (1997). In every round, a rank holds k times as many
+// blocks as before, in an order that starts with its own block. At the end they are rotated into place. Cost:
+// ceil(log_k p) rounds of k-1 messages, (p-1) n bytes; p n copied.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -51,15 +51,15 @@ double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel&
   return seconds;
 }
 
-// This one needs no rotation (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n
-// bytes.
+// The circulant all-gather needs no rotation (see circulant.h). Cost: ceil(log2 p) rounds of up to two
+// messages, (p-1) n bytes.
 void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
   builder.copy(own_input(problem, blocks), blocks.in_output(problem.rank));
   circulant_all_gather(builder, problem, blocks, output(0, blocks.total()));
 }
 
-// The bytes of all blocks together, for either kind.
+// Returns the bytes of all blocks together, for all_gather and for all_gather_v.
 double total_bytes(const Problem& problem) {
   return static_cast<double>(blocks_of(problem).total()) * problem.element_size;
 }
@@ -69,8 +69,8 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
   return terms.circulant(total_bytes(problem), false);
 }
 
-// Recursive doubling of Thakur, Rabenseifner, Gropp (2005), for powers of two only. Cost: log2 p rounds,
-// (p-1) n bytes.
+// The recursive doubling of Thakur, Rabenseifner, Gropp (2005) is for powers of two only. Cost: log2 p
+// rounds, (p-1) n bytes.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
   const Slice all_output = output(0, blocks.total());
@@ -93,9 +93,9 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   return seconds;
 }
 
-// Algorithm of Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux
-// cluster with fast Ethernet" (2005), for even p only: pairs of blocks go to the left and to the right
-// neighbour in turn. Cost: p/2 rounds between neighbours, (p-1) n bytes.
+// The algorithm of Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale
+// Linux cluster with fast Ethernet" (2005) is for even p only. A rank sends pairs of blocks to its left and
+// its right neighbour in turn. Cost: p/2 rounds between neighbours, (p-1) n bytes.
 void neighbor_exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -103,7 +103,7 @@ void neighbor_exchange(ScheduleBuilder& builder, const Problem& problem, const T
   const Blocks blocks = blocks_of(problem);
   const Slice all_output = output(0, blocks.total());
   const std::array<int, 2> neighbor = {shifted(r, even ? 1 : -1, p), shifted(r, even ? -1 : 1, p)};
-  std::array<int, 2> from = {r & ~1, r & ~1};  // the pair of blocks last received from each
+  std::array<int, 2> from = {r & ~1, r & ~1};  // first block of the last pair from each neighbour
   builder.copy(own_input(problem, blocks), blocks.in_output(r));
   builder.send(neighbor[0], own_input(problem, blocks));
   builder.recv(neighbor[0], blocks.in_output(neighbor[0]));
@@ -124,7 +124,7 @@ double neighbor_exchange_cost(const Problem& problem, const Tuning& tuning, cons
   return terms.turn(terms.bytes()) + (terms.p() / 2 - 1) * terms.turn(2 * terms.bytes());
 }
 
-// Every block goes once around, in segments. Cost: p-1 steps between neighbours, (p-1) n bytes.
+// Sends every block once around the ring, in segments. Cost: p-1 steps between neighbours, (p-1) n bytes.
 void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -144,7 +144,7 @@ void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning
 double ring_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
   const Blocks blocks = blocks_of(problem);
-  // If blocks differ in size, the largest passes every port, and every port passes them all.
+  // If blocks differ in size, the largest block passes every port, and all blocks pass every port.
   const double largest = static_cast<double>(blocks.largest()) * problem.element_size;
   const double mean = total_bytes(problem) / terms.p();
   return terms.ring(terms.p() - 1, mean, false) + terms.pipeline(1, 1, largest, false) -

@@ -8,9 +8,9 @@
 namespace tutti {
 namespace {
 
-// `Groups` divides the ranks into as many contiguous groups as the largest power of k that fits, so that a
-// group has at most k. The first rank of each leads it: it collects before the leaders exchange, and hands
-// out afterwards.
+// `Groups` divides the ranks into contiguous groups. Their number is the largest power of k that does not
+// exceed p, so a group has at most k ranks. The first rank of each group leads it: it collects before the
+// leaders exchange, and hands out the result afterwards.
 struct Groups {
   Groups(int size, int radix) {
     while (count * radix <= size) count *= radix;
@@ -32,17 +32,17 @@ struct Groups {
     return true;
   }
   int count = 1;   // a power of the radix
-  int least = 1;   // ranks a group
-  int larger = 0;  // groups with one more
+  int least = 1;   // ranks in each group
+  int larger = 0;  // groups that have one rank more
 };
 
-// Emits the part of a rank that does not lead: its leader combines for it.
+// Emits the steps of a rank that does not lead: its leader combines for it.
 void follow(ScheduleBuilder& builder, int leader, const Slice& all_input, const Slice& all_output) {
   builder.send(leader, all_input);
   builder.recv(leader, all_output);
 }
 
-// Emits one exchange among k leaders, of which this one is number j: all of them compute ((v0 v1) v2) ...,
+// Emits one exchange among k leaders, of which this rank is number j. All of them compute ((v0 v1) v2) ...,
 // from `mine` into `result`.
 void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, const Slice& mine,
                  const Slice& result) {
@@ -62,11 +62,11 @@ void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, 
   }
 }
 
-// Recursive doubling, and for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp, "Optimization
-// of Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth, "Generalisation of
-// recursive doubling for AllReduce" (2017). In round i the leaders whose numbers differ in digit i exchange
-// their values. Cost: log_k p rounds of k-1 messages of n bytes; if p is not a power of k, one round more
-// before and after.
+// This is recursive doubling, and for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp,
+// "Optimization of Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth,
+// "Generalisation of recursive doubling for AllReduce" (2017). In round i, leaders whose numbers differ only
+// in digit i exchange their values. Cost: log_k p rounds of k-1 messages of n bytes; if p is not a power of
+// k, one more round before and one after.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);
@@ -110,14 +110,15 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   return seconds;
 }
 
-// A round of recursive halving: this leader keeps the combination of one half, and gives the other half away.
+// A `Halving` is a round of recursive halving: this leader keeps the combination of one half, and gives the
+// other half away.
 struct Halving {
   int partner;
   Slice kept, given;  // of the output
 };
 
-// Emits the rounds in which the leader of `group` combines ever smaller halves of the output, from `source`
-// in the first. The nearest partners come first.
+// Emits the rounds in which the leader of `group` combines ever smaller halves of the output. The first round
+// reads `source`. The nearest partners come first.
 std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int group, Slice source,
                            const Slice& all_output) {
   std::vector<Halving> rounds;
@@ -137,11 +138,11 @@ std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int g
   return rounds;
 }
 
-// Algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter by
-// recursive halving, then all-gather by recursive doubling. The nearest partners come first, so that operands
-// meet in rank order and the largest messages travel least; it does not matter which leader ends with which
-// piece. Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is not a power of two, n bytes more before and
-// after.
+// This is the algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004):
+// reduce-scatter by recursive halving, then all-gather by recursive doubling. The nearest partners come
+// first, so operands meet in rank order and the largest messages travel least. Which leader ends with which
+// piece does not matter. Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is not a power of two, n more
+// bytes before and n after.
 void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Groups groups(problem.size, 2);
   const int group = groups.group_of(problem.rank);
@@ -195,9 +196,9 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
   return terms.circulant(terms.bytes(), true) + terms.circulant(terms.bytes(), false);
 }
 
-// Ring reduce-scatter, then ring all-gather: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for
-// clusters of workstations" (2009). Segments let a step's combining overlap the next transfer and hide
-// latency. Cost: 2 (p-1) steps, 2 (p-1)/p n bytes, (p-1)/p n combined.
+// This is a ring reduce-scatter, then a ring all-gather: Patarasuk, Yuan, "Bandwidth optimal all-reduce
+// algorithms for clusters of workstations" (2009). Segments let the combining of one step overlap the next
+// transfer, and hide latency. Cost: 2 (p-1) steps, 2 (p-1)/p n bytes, (p-1)/p n combined.
 void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

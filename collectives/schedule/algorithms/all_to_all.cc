@@ -16,10 +16,10 @@ void for_digit_runs(int p, int k, int place, int digit, Function function) {
   }
 }
 
-// Algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997): each block has to travel a number of ranks to its
-// destination. Blocks travel along the base-k digits of that number one after the other, and all blocks that
-// share a digit go in one message. Cost: ceil(log_k p) rounds of k-1 messages of about n p / k bytes, packed
-// and unpacked.
+// This is the algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997). Each block has to travel some number
+// of ranks to its destination. It travels along the base-k digits of that number, one digit after the other.
+// All blocks that share a digit are sent in one message. Cost: ceil(log_k p) rounds of k-1 messages of about
+// n p / k bytes, packed and unpacked.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -28,7 +28,7 @@ void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tunin
   const Slice all_input = input(0, blocks.total());
   const Slice all_output = output(0, blocks.total());
   if (p == 1) return builder.copy(all_input, all_output);
-  const Slice held = builder.scratch(all_input.count);  // block i is i ranks from where it belongs
+  const Slice held = builder.scratch(all_input.count);  // block i has to travel i ranks
   builder.copy(blocks.of(all_input, r, p), blocks.of(held, 0, p - r));
   builder.copy(blocks.of(all_input, 0, r), blocks.of(held, p - r, p));
   for (int place = 1; place < p; place *= k) {
@@ -72,14 +72,14 @@ double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel&
   return seconds + terms.gamma(2 * moved + 2 * terms.p() * terms.bytes());
 }
 
-// The partner in round k. This is an involution, so that both sides meet in the same round.
+// Returns the partner in `round`. It is an involution, so both sides meet in the same round.
 int partner_of(int rank, int round, int size) {
   const bool power_of_two = (size & (size - 1)) == 0;
   return power_of_two ? rank ^ round : shifted(round, -rank, size);
 }
 
-// Every block goes directly to its destination, `window` partners at a time. In place, the outgoing block is
-// set aside first, since the partner's block arrives where it stands. Cost: p-1 messages, overlapping; (p-1)
+// Sends every block directly to its destination, to `window` partners at a time. In place, the outgoing block
+// is set aside first, since the partner's block arrives in its place. Cost: p-1 messages, overlapping; (p-1)
 // n bytes.
 void exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning, const Blocks& sent,
               const Blocks& received, bool set_aside) {
@@ -108,7 +108,7 @@ void pairwise(ScheduleBuilder& builder, const Problem& problem, const Tuning& tu
   exchange(builder, problem, tuning, blocks, blocks, problem.in_place);
 }
 
-// In place, blocks of different sizes overlap each other, so all of them are set aside.
+// In place, blocks of different sizes overlap each other, so all of them are set aside first.
 void pairwise_v(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Blocks sent = Blocks::packed(problem.input_counts);
   if (problem.in_place) {

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// The vector goes down a binomial tree, or for radix k > 2 a k-nomial one (see tree.h). Cost: ceil(log_k p)
+// Sends the vector down a binomial tree, or for radix k > 2 a k-nomial one (see tree.h). Cost: ceil(log_k p)
 // rounds of k-1 messages of n bytes.
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));
@@ -24,9 +24,9 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return terms.whole_tree(terms.bytes(), radix_of(tuning), false);
 }
 
-// Algorithm of van de Geijn, in Barnett et al., "Interprocessor collective communication library (InterCom)"
-// (1994): scatter down a binomial tree, then all-gather (circulant, see circulant.h). Cost: 2 ceil(log2 p)
-// rounds, 2 (p-1)/p n bytes.
+// The algorithm of van de Geijn, in Barnett et al., "Interprocessor collective communication library
+// (InterCom)" (1994), scatters down a binomial tree, then all-gathers (circulant, see circulant.h). Cost: 2
+// ceil(log2 p) rounds, 2 (p-1)/p n bytes.
 void scatter_all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, 2);
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
@@ -35,7 +35,7 @@ void scatter_all_gather(ScheduleBuilder& builder, const Problem& problem, const 
   if (node.parent >= 0) builder.recv(node.parent, blocks.of(all_output, node.first, node.last));
   for (const auto& child : node.children)
     builder.send(child.rank, blocks.of(source, child.first, child.last));
-  // The root receives the rest of its output from the others, which send it anyway.
+  // The root receives the rest of its output from the others, since the all-gather sends it anyway.
   if (node.parent < 0) builder.copy(blocks.of(source, problem.rank), blocks.of(all_output, problem.rank));
   circulant_all_gather(builder, problem, blocks, all_output);
 }
@@ -45,7 +45,7 @@ double scatter_all_gather_cost(const Problem& problem, const Tuning& tuning, con
   return terms.halving_tree(terms.bytes()) + terms.circulant(terms.bytes(), false);
 }
 
-// The vector goes from rank to rank in segments. Cost: p-1 hops of one segment, then n bytes at full speed.
+// Sends the vector from rank to rank in segments. Cost: p-1 hops of one segment, then n bytes at full speed.
 void chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int next = shifted(problem.rank, 1, p);

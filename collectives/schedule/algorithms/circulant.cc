@@ -3,7 +3,7 @@
 namespace tutti {
 namespace {
 
-// The blocks first, first + 1, ... (modulo `size`) as contiguous pieces.
+// Calls `function` with the blocks first, first + 1, ... (modulo `size`) as contiguous pieces.
 template <class Function>
 void for_runs(const Blocks& blocks, int size, int first, int count, Function function) {
   first %= size;
@@ -31,7 +31,8 @@ void circulant_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, 
       const Slice target = span == 2 ? result : sub_slice(work, run.offset, run.count);
       builder.recv_reduce(from, sub_slice(source, run.offset, run.count), target, MessageSide::left);
     });
-    // If the number of blocks is odd, one is neither sent nor combined; later rounds find it in `work`.
+    // If the number of blocks is odd, one block is neither sent nor combined. Later rounds expect it in
+    // `work`.
     if (span == p && span % 2 == 1) {
       const int middle = shifted(r, skip - 1, p);
       builder.copy(blocks.of(all, middle), blocks.of(work, middle));
@@ -43,8 +44,8 @@ void circulant_all_gather(ScheduleBuilder& builder, const Problem& problem, cons
                           const Slice& whole) {
   const int p = problem.size;
   const int r = problem.rank;
-  // Only one round's messages are sent at a time: pieces of later rounds that are ready early would delay
-  // those that others wait for (twice the time in the simulator).
+  // Only one round's messages are sent at a time. Pieces of later rounds that are ready early would delay
+  // those that others wait for (in the simulator this takes twice the time).
   builder.limit_in_flight(2);
   for (int have = 1; have < p; have *= 2) {
     const int more = std::min(have, p - have);

@@ -2,20 +2,21 @@
 
 #include "collectives/schedule/algorithms/layout.h"
 
-// Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms" (2024), and its mirror image, the
-// all-gather of Bruck et al. (1997): on a circulant graph, ceil(log2 p) rounds and the least possible volume
-// for every p. Blocks stay where they belong in the vector, so a round's blocks may wrap around the end and
-// then go as two messages; nothing is ever copied to be rotated.
+// These are the reduce-scatter of Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms"
+// (2024), and its mirror image, the all-gather of Bruck et al. (1997). They use a circulant graph, and take
+// ceil(log2 p) rounds and the least possible volume for every p. Blocks stay where they belong in the vector,
+// so a round's blocks may wrap around the end; then they are sent as two messages. Nothing is ever copied to
+// be rotated.
 namespace tutti {
 
 // Combines block i of the inputs of all ranks into `result` on rank i. `work` holds all blocks and takes
 // partial sums; it may be the output, and `result` may be this rank's block of it. Needs a commutative
-// operation. Cost: ceil(log2 p) rounds, (p-1)/p of the vector sent and combined.
+// operation. Cost: ceil(log2 p) rounds; (p-1)/p of the vector is sent and combined.
 void circulant_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Blocks& blocks,
                               const Slice& work, const Slice& result);
 
-// Sends block i of rank i's `whole` to every rank's `whole`, for all i. Cost: ceil(log2 p) rounds, (p-1)/p of
-// the vector sent.
+// Sends block i of rank i's `whole` to every rank's `whole`, for all i. Cost: ceil(log2 p) rounds; (p-1)/p of
+// the vector is sent.
 void circulant_all_gather(ScheduleBuilder& builder, const Problem& problem, const Blocks& blocks,
                           const Slice& whole);
 

@@ -13,9 +13,9 @@
 
 namespace tutti {
 
-// A `Position` is this rank's place among several hosts, for algorithms that are composed of others: some
-// among the ranks of a host, some between hosts. A host's leader is its first rank, and on the root's host
-// the root.
+// A `Position` is this rank's place among several hosts. It serves algorithms that are composed of others:
+// some among the ranks of a host, some between hosts. A host's leader is its first rank; on the root's host
+// it is the root.
 struct Position {
   explicit Position(const Problem& problem, bool rooted = false);
   int local_size() const { return static_cast<int>(local.size()); }
@@ -32,10 +32,10 @@ struct Position {
 // Returns a part of the operation: a collective of `kind` over `count` elements among `size` of the ranks.
 Problem part_of(const Problem& problem, CollectiveKind kind, int rank, int size, int root,
                 std::uint64_t count);
-// Emits the steps of the algorithm of that name for such a part.
+// Emits the steps of the algorithm named `name` for such a part.
 void emit_part(ScheduleBuilder& builder, std::string_view name, const Problem& part, const Tuning& tuning);
 
-// The tuning of a part whose data the composition has cut into segments already.
+// Returns the tuning of a part whose data the composition has cut into segments already.
 inline Tuning uncut(Tuning tuning) {
   tuning.segment_bytes = 0;
   return tuning;
@@ -48,9 +48,10 @@ class PartCosts {
   int local_size() const { return problem_.topology->most(); }
   int hosts() const { return problem_.topology->hosts(); }
 
-  // The cost of a part within the host that has the most ranks. All hosts work at the same time.
+  // Returns the cost of a part within the host that has the most ranks. All hosts work at the same time.
   double within(CollectiveKind kind, std::string_view name, double elements) const;
-  // The part between hosts, by `width` ranks of each at the same time, which share the host's port.
+  // Returns the cost of a part between hosts. `width` ranks of each host take part at the same time, and
+  // share the host's port.
   double between(CollectiveKind kind, std::string_view name, double elements, int width) const;
 
  private:

@@ -12,12 +12,12 @@
 // chooses alike.
 namespace tutti {
 
-// The costs of a connection for one rank while many ranks use the machine in the same pattern.
+// A `Path` is the cost of a connection for one rank while many ranks use the machine in the same pattern.
 struct Path {
   double alpha = 0;         // as in LinkCost
   double gap = 0;           // port seconds per message
   double beta = 0;          // port seconds per byte, including other messages through the same port
-  double core = 0;          // seconds per message that the cores take for all ranks that share them
+  double core = 0;          // core seconds per message, of all ranks that share the core
   double core_byte = 0;     // the same per byte moved
   double combine_byte = 0;  // the same per byte combined
   double gamma = 0;         // seconds per byte combined, for a rank that has a core to itself
@@ -27,7 +27,7 @@ struct Path {
   double arrival(double n) const {
     return alpha + n * beta + (n > static_cast<double>(eager) ? handshake : 0);
   }
-  // Seconds from one message to the next, each combined on arrival or not.
+  // Returns the seconds from one message to the next, each combined on arrival or not.
   double pace(double n, bool combining) const {
     const double cores = core + n * (core_byte + (combining ? combine_byte : 0));
     return std::max({gap + n * beta, cores, combining ? n * gamma : 0});
@@ -48,41 +48,43 @@ class Terms {
   int depth(int radix) const { return tree_depth(problem_.size, radix); }
   double gamma(double n) const { return model_.gamma * n * share(crowd_); }
 
-  // Every rank sends to the rank `distance` further, and receives the same amount.
+  // Returns the path if every rank sends to the rank `distance` further, and receives the same amount.
   Path shift(int distance) const { return shift(distance, distance); }
-  // The same for several messages, to ranks from `distance` on, on average `reach` further.
+  // Returns the path for several messages, to ranks from `distance` on, and `reach` further on average.
   Path shift(int distance, int reach) const {
     // If the ranks of a host are not consecutive, all of them send to other hosts.
     const bool in_order = hosts_ > 1 && problem_.topology->regular();
     return path(hosts_ > 1, in_order ? std::min(reach, crowd_) : crowd_, distance, crowd_, 2);
   }
-  // Ranks exchange whose numbers differ by `distance`, a power of two, or those of a pattern as local.
+  // Returns the path if ranks exchange in pairs. The numbers of a pair differ by `distance`, a power of two,
+  // or the pattern is equally local.
   Path exchange(int distance) const {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
     return exchange(distance, within);
   }
-  // The same for a caller that knows whether they are all `within` a host.
+  // Returns the same for a caller that knows whether all pairs are `within` a host.
   Path exchange(int distance, bool within) const { return path(!within, crowd_, distance, crowd_, 2); }
-  // One round of a tree: in each range of `span` ranks one sends to others.
+  // Returns the path of one round of a tree: in each range of `span` ranks, one rank sends to others.
   Path tree(int span, int fanout) const {
     return tree(span, fanout, hosts_ == 1 || (problem_.topology->regular() && crowd_ % span == 0));
   }
-  // The same for a caller that knows whether each range is `within` a host.
+  // Returns the same for a caller that knows whether each range is `within` a host.
   Path tree(int span, int fanout, bool within) const {
     const int ranges = (problem_.size + span - 1) / std::max(span, 1);
     const int active = std::min(problem_.size, ranges * fanout);
     return path(!within, 1, span / 2, std::min(active, crowd_), 1);
   }
-  // All others send to one rank, or one to all others.
+  // Returns the path if all others send to one rank, or one rank sends to all others.
   Path rooted() const { return path(hosts_ > 1, 1, 2, std::min(2, crowd_), 1); }
 
-  // `messages` of n bytes each, one after the other through one port, until the last has arrived.
+  // Returns the seconds until the last of `messages` messages of n bytes has arrived, sent one after the
+  // other through one port.
   double burst(double messages, double n, const Path& path) const {
     if (messages <= 0) return 0;
     return std::max(path.arrival(n) + (messages - 1) * (path.gap + n * path.beta),
                     messages * (path.core + n * path.core_byte));
   }
-  // The same, each combined on arrival: the slower of wire and kernel sets the pace.
+  // Returns the same if each message is combined on arrival. The slower of wire and kernel sets the pace.
   double reducing_burst(double messages, double n, const Path& path) const {
     if (messages <= 0) return 0;
     const double pace = std::max(path.gap + n * path.beta, path.gamma * n);
@@ -91,15 +93,17 @@ class Terms {
   double burst(double messages, double n, const Path& path, bool combining) const {
     return combining ? reducing_burst(messages, n, path) : burst(messages, n, path);
   }
-  // A pipeline of `hops` hops between neighbours, each handling `slices` slices of at most `n` bytes in
-  // segments, combining at every hop or not: until the last segment has passed the last hop.
+  // Returns the seconds until the last segment has passed the last hop of a pipeline. It has `hops` hops
+  // between neighbours. Each hop handles `slices` slices of at most `n` bytes in segments, combining them or
+  // not.
   double pipeline(double hops, double slices, double n, bool combining) const {
     const double segment = segment_bytes(n, slices);
     const double segments = slices * pieces(n, segment);
     if (hops <= 0 || segments <= 0) return 0;
     return hops * hop(segment, combining) + (segments - 1) * shift(1).pace(segment, combining);
   }
-  // A ring of `steps` steps, each a block of n bytes in segments: bound by the ports, or by the way around.
+  // Returns the seconds of a ring of `steps` steps, each a block of n bytes in segments. Either the ports or
+  // the time around the ring limits it.
   double ring(double steps, double n, bool combining) const {
     const double segment = segment_bytes(n, 4 * p());
     const double segments = pieces(n, segment);
@@ -108,19 +112,21 @@ class Terms {
     const double pace = shift(1).pace(segment, combining);
     return std::max(steps * segments * pace + around, steps * around + (segments - 1) * pace);
   }
-  // One round in which neighbours exchange n bytes.
+  // Returns the seconds of one round in which neighbours exchange n bytes.
   double turn(double n) const {
     const Path path = shift(1);
     return std::max(hop(0, false) + path.arrival(n) - path.alpha, path.core + n * path.core_byte);
   }
-  // From one rank to the next, on average: where hosts' ranks follow each other few hops leave a host.
+  // Returns the average seconds from one rank to the next. If the ranks of each host are consecutive, few
+  // hops leave a host.
   double hop(double n, bool combining) const {
     const double far = shift(1).arrival(n) + (combining ? model_.gamma * n : 0);
     if (hosts_ == 1 || !problem_.topology->regular()) return far;
     const double near = path(false, 1, 1, crowd_, 2).arrival(n) + (combining ? model_.gamma * n : 0);
     return near + (far - near) / crowd_;
   }
-  // The rounds of circulant.h over a vector of n bytes, combining or not, with up to two messages each.
+  // Returns the seconds of the rounds of circulant.h over a vector of n bytes, combining or not, with up to
+  // two messages each.
   double circulant(double n, bool combining) const {
     double seconds = 0;
     for (int span = problem_.size; span > 1; span = (span + 1) / 2) {
@@ -131,7 +137,8 @@ class Terms {
     }
     return seconds;
   }
-  // A whole vector of n bytes down a k-nomial tree, or up, where it may be combined.
+  // Returns the seconds of a whole vector of n bytes down a k-nomial tree, or up the tree, where it may be
+  // combined.
   double whole_tree(double n, int k, bool combining) const {
     double seconds = 0;
     for (int ranks = problem_.size; ranks > 1; ranks = (ranks + k - 1) / k) {
@@ -139,7 +146,7 @@ class Terms {
     }
     return seconds;
   }
-  // A vector of n bytes that is halved at each level, down or up a binomial tree.
+  // Returns the seconds of a vector of n bytes that is halved at each level, down or up a binomial tree.
   double halving_tree(double n) const {
     double seconds = 0;
     for (int ranks = problem_.size; ranks > 1; ranks = (ranks + 1) / 2) {
@@ -150,12 +157,12 @@ class Terms {
   }
 
  private:
-  // Ranks at work on a host for every core that it has.
+  // Returns how many of a host's `active` ranks share a core: at least 1.
   double share(int active) const {
     return model_.cores == 0 ? 1 : std::max(1.0, static_cast<double>(active) / model_.cores);
   }
-  // `through`: messages that pass a host's port at the same time; `active`: ranks of a host at work at the
-  // same time, each at `ends` ends of messages.
+  // `through` is the number of messages that pass a host's port at the same time. `active` is the number of
+  // ranks of a host that work at the same time, each at `ends` ends of messages.
   Path path(bool far, int through, int distance, int active, int ends) const {
     const LinkCost& link = far ? model_.far : model_.near;
     const double shared = far ? std::max(through, 1) : 1;

@@ -4,7 +4,7 @@
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"
 
-// Gather and scatter are one movement in two directions.
+// Gather and scatter are one movement of data in two directions.
 namespace tutti {
 namespace {
 
@@ -13,7 +13,7 @@ enum class Flow { to_root, from_root };
 template <Flow flow>
 constexpr bool gathers = flow == Flow::to_root;
 
-// The buffer that holds one rank's block, or the first elements of it.
+// Returns the first `count` elements of the buffer that holds this rank's block.
 template <Flow flow>
 Slice own_side(std::uint64_t count) {
   return gathers<flow> ? input(0, count) : output(0, count);
@@ -29,9 +29,9 @@ void message(ScheduleBuilder& builder, int peer, const Slice& slice, bool toward
   }
 }
 
-// Blocks move along a binomial tree, or for radix k > 2 a k-nomial one, whose subtrees are contiguous for
-// every root, so that nothing is ever rotated (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages, (p-1)
-// n bytes at the root.
+// Moves blocks along a binomial tree, or for radix k > 2 a k-nomial one. Its subtrees are contiguous for
+// every root, so nothing is ever rotated (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages, (p-1) n
+// bytes at the root.
 template <Flow flow>
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));

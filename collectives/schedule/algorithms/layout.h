@@ -17,10 +17,10 @@ inline Slice sub_slice(const Slice& whole, std::uint64_t offset, std::uint64_t c
   return {whole.buffer, whole.offset + offset, count, whole.owner};
 }
 
-// Ranks on a circle; `shift` may be negative, by at most `size`.
+// Returns the rank that is `shift` further on a circle. `shift` may be negative, by at most `size`.
 inline int shifted(int rank, int shift, int size) { return (rank + shift + size) % size; }
 
-// The k of k-nomial patterns, limited so that it is useful and products with p fit into an int.
+// Returns the k of k-nomial patterns, limited so that it is useful and its products with p fit into an int.
 inline int radix_of(const Tuning& tuning) {
   return static_cast<int>(std::clamp<std::uint32_t>(tuning.radix, 2, 64));
 }
@@ -29,7 +29,7 @@ inline int radix_of(const Tuning& tuning) {
 class Blocks {
  public:
   static Blocks uniform(std::uint64_t count, int size);
-  // `total` elements as evenly as possible, the larger blocks first; blocks may be empty.
+  // Returns blocks of `total` elements, as equal as possible. Larger blocks come first; blocks may be empty.
   static Blocks balanced(std::uint64_t total, int size);
   static Blocks packed(std::span<const std::uint64_t> counts);
 
@@ -38,7 +38,7 @@ class Blocks {
   std::uint64_t total() const { return offsets_.back(); }
   std::uint64_t largest() const;
 
-  // Block i, or the blocks [first, last), of a slice that holds all of them.
+  // Return block i, or the blocks [first, last), of a slice that holds all of them.
   Slice of(const Slice& whole, int i) const { return sub_slice(whole, offset(i), count(i)); }
   Slice of(const Slice& whole, int first, int last) const {
     return sub_slice(whole, offset(first), offset(last) - offset(first));
@@ -53,8 +53,9 @@ class Blocks {
 // `Segments` cuts slices into the units of a pipeline.
 class Segments {
  public:
-  // Units of tuning.segment_bytes for slices of at most `largest` elements of which a rank handles `passes`.
-  // Units are enlarged so that a schedule stays within some 4,096 steps, however long the vectors are.
+  // Cuts slices of at most `largest` elements into units of tuning.segment_bytes. A rank handles `passes`
+  // such slices. The units are enlarged so that a schedule stays within about 4,096 steps, however long the
+  // vectors are.
   Segments(const Problem& problem, const Tuning& tuning, std::uint64_t largest, std::uint64_t passes = 1);
 
   std::uint64_t unit() const { return unit_; }
@@ -69,7 +70,7 @@ class Segments {
   std::uint64_t unit_;
 };
 
-// `Slots` are scratch that a pipeline uses repeatedly. The derived dependencies make a step wait until its
+// `Slots` is scratch that a pipeline uses repeatedly. The derived dependencies make a step wait until its
 // slot is free.
 class Slots {
  public:
@@ -81,14 +82,15 @@ class Slots {
   std::size_t next_ = 0;
 };
 
-// `Alternation` has the buffers of an algorithm that replaces its whole vector `stages` times, sending the
-// old value while it receives into the new one, so that no receive has to wait for a send. It starts at the
-// input and ends in the output.
+// `Alternation` holds the buffers of an algorithm that replaces its whole vector `stages` times. Each stage
+// sends the old value while it receives into the new one, so no receive has to wait for a send. It starts at
+// the input and ends in the output.
 class Alternation {
  public:
   Alternation(ScheduleBuilder& builder, const Problem& problem, int stages);
   const Slice& current() const { return current_; }
-  // The next stage must write here; call `advance` once its steps are emitted.
+  // Returns the slice that the next stage must write. `advance` must be called once the steps of that stage
+  // are emitted.
   const Slice& next() const { return next_; }
   void advance();
 

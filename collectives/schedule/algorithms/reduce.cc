@@ -8,9 +8,9 @@
 namespace tutti {
 namespace {
 
-// The vectors go up a binomial tree, or for radix k > 2 a k-nomial one, whose subtrees are contiguous for
-// every root, so that operands always meet in rank order (see tree.h). Cost: ceil(log_k p) rounds of k-1
-// messages of n bytes, each combined.
+// Sends the vectors up a binomial tree, or for radix k > 2 a k-nomial one. Its subtrees are contiguous for
+// every root, so operands always meet in rank order (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages
+// of n bytes, each combined.
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));
   Slice value = input(0, problem.count);
@@ -33,9 +33,9 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return terms.whole_tree(terms.bytes(), radix_of(tuning), true);
 }
 
-// Algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004): reduce-scatter
-// (circulant, see circulant.h), then gather up a binomial tree. Cost: 2 ceil(log2 p) rounds, 2 (p-1)/p n
-// bytes, (p-1)/p n combined.
+// This is the algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004):
+// reduce-scatter (circulant, see circulant.h), then gather up a binomial tree. Cost: 2 ceil(log2 p) rounds, 2
+// (p-1)/p n bytes, (p-1)/p n combined.
 void reduce_scatter_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, 2);
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
@@ -52,14 +52,15 @@ double reduce_scatter_gather_cost(const Problem& problem, const Tuning& tuning, 
   return terms.circulant(terms.bytes(), true) + terms.halving_tree(terms.bytes());
 }
 
-// Partial results go from rank to rank in segments, and each rank adds its own: once around to the root if
-// the operation commutes; otherwise from both ends towards the root, which keeps rank order. Cost: p-1 hops
-// of one segment, then n bytes at full speed (2n at an inner root that keeps rank order).
+// Sends partial results from rank to rank in segments, and each rank combines its own input with them. If the
+// operation commutes, they go once around to the root. Otherwise they go from both ends towards the root,
+// which keeps rank order. Cost: p-1 hops of one segment, then n bytes at full speed (2n at an inner root that
+// keeps rank order).
 void chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
-  int from_left = -1;   // whose partial result stands on the left of ours
-  int from_right = -1;  // and on the right
+  int from_left = -1;   // the rank whose partial result stands on the left of this rank's operand
+  int from_right = -1;  // the same on the right
   int to = -1;
   if (problem.commutative) {
     if (shifted(r, 1, p) != problem.root) from_right = shifted(r, 1, p);

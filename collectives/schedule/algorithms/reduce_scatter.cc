@@ -17,15 +17,15 @@ double total_bytes(const Problem& problem) {
   return static_cast<double>(blocks_of(problem).total()) * problem.element_size;
 }
 
-// Recursive halving of Iannello, "Efficient algorithms for the reduce-scatter operation in LogGP" (1997), as
-// in Thakur, Rabenseifner, Gropp (2005), for powers of two only. The furthest partners come first, so that
+// The recursive halving of Iannello, "Efficient algorithms for the reduce-scatter operation in LogGP" (1997),
+// as in Thakur, Rabenseifner, Gropp (2005), is for powers of two only. The furthest partners come first, so
 // every round's blocks are contiguous. Cost: log2 p rounds, (p-1) n bytes, (p-1) n combined.
 void recursive_halving(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int p = problem.size;
   const Blocks blocks = blocks_of(problem);
   const Slice result = output(0, problem.count);
   if (p == 1) builder.copy(blocks.in_input(0), result);
-  // Partial sums of the half that is kept, placed relative to where that half starts.
+  // `work` has the partial sums of the half that is kept, at offsets from where that half starts.
   const int kept_first = problem.rank & (p / 2);
   const Slice work = builder.scratch(p > 2 ? blocks.total() / 2 : 0);
   for (int half = p / 2; half >= 1; half /= 2) {
@@ -52,8 +52,8 @@ double recursive_halving_cost(const Problem& problem, const Tuning& tuning, cons
   return seconds;
 }
 
-// Circulant (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages, (p-1) n bytes, (p-1) n
-// combined.
+// This is the circulant reduce-scatter (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages,
+// (p-1) n bytes, (p-1) n combined.
 void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
   const Slice work = builder.scratch(problem.size > 2 ? blocks.total() : 0);
@@ -65,9 +65,9 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
   return terms.circulant(total_bytes(problem), true);
 }
 
-// Every block goes directly to its owner, which combines outwards from its own: with the next rank on the
-// right, then on the left, and so on, so that operands meet in rank order without waiting anywhere. Cost: p-1
-// messages, overlapping; (p-1) n bytes, (p-1) n combined.
+// Sends every block directly to its owner. The owner starts with its own operand and combines outwards: with
+// the next rank on the right, then on the left, and so on. So operands meet in rank order without waiting
+// anywhere. Cost: p-1 messages, overlapping; (p-1) n bytes, (p-1) n combined.
 void pairwise(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -95,8 +95,8 @@ double pairwise_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return terms.reducing_burst(terms.p() - 1, total_bytes(problem) / terms.p(), terms.shift(problem.size));
 }
 
-// Partial sums go once around, in segments; each block ends at its owner. Cost: p-1 steps between neighbours,
-// (p-1) n bytes, (p-1) n combined.
+// Sends partial sums once around the ring, in segments; each block ends at its owner. Cost: p-1 steps between
+// neighbours, (p-1) n bytes, (p-1) n combined.
 void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

@@ -7,9 +7,9 @@
 namespace tutti {
 namespace {
 
-// Recursive doubling of Hillis, Steele, "Data parallel algorithms" (1986). Before the round of distance d a
-// rank holds the combination of the d ranks up to itself, which it passes on to the rank d further. Cost:
-// ceil(log2 p) rounds of n bytes, each combined.
+// This is the recursive doubling of Hillis, Steele, "Data parallel algorithms" (1986). Before the round of
+// distance d, a rank holds the combination of the d ranks that end with itself. It sends this to the rank d
+// further. Cost: ceil(log2 p) rounds of n bytes, each combined.
 void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   int stages = 0;
@@ -25,8 +25,8 @@ void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tunin
 
 double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  // Low ranks are ahead, and their messages delay those that are due earlier: by half of their time, in the
-  // simulator.
+  // Low ranks run ahead, and their messages delay those that are due earlier. In the simulator the delay is
+  // half of their time.
   double seconds = 0;
   for (int distance = 1; distance < problem.size; distance *= 2) {
     const Path path = terms.shift(distance);
@@ -35,9 +35,9 @@ double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const Co
   return seconds;
 }
 
-// An exclusive scan needs two combinations: the one up to itself, which others need, and the one without
-// itself, which is a rank's result. Rank 0's output is not touched. Cost: ceil(log2 p) rounds of n bytes,
-// each combined twice.
+// An exclusive scan keeps two combinations: the one that ends with this rank, which others need, and the one
+// that ends before it, which is its result. Rank 0's output is not touched. Cost: ceil(log2 p) rounds of n
+// bytes, each combined twice.
 void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const int p = problem.size;
@@ -56,7 +56,7 @@ void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tun
       builder.recv_reduce(r - distance, result, result, MessageSide::left);
       continue;
     }
-    // In place the result still holds our input, which is to be combined first.
+    // In place, the result still holds this rank's input, which must be combined first.
     const Slice message = first && !(relays_on && problem.in_place) ? result : arrived.next(n);
     builder.recv(r - distance, message);
     if (relays_on) {
@@ -81,7 +81,7 @@ double exscan_doubling_cost(const Problem& problem, const Tuning& tuning, const 
   return seconds;
 }
 
-// Partial results go from rank to rank in segments. Cost: p-1 hops of one segment, then n bytes at full
+// Sends partial results from rank to rank in segments. Cost: p-1 hops of one segment, then n bytes at full
 // speed.
 void scan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int r = problem.rank;
@@ -99,7 +99,8 @@ void scan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& 
   if (r == 0) builder.copy(own, result);
 }
 
-// In this case, a rank's result is what arrives. It passes that on with its own input added.
+// In the exclusive chain, what arrives is a rank's result. The rank combines its own input with it, and
+// passes that on.
 void exscan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int r = problem.rank;
   const bool is_last = r + 1 == problem.size;
@@ -113,7 +114,7 @@ void exscan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning
     const Slice result = segments.at(output(0, problem.count), i);
     Slice outgoing = mine;
     if (r > 0) {
-      // In place the result's segment still holds our input.
+      // In place, the result's segment still holds this rank's input.
       const Slice message = relays && problem.in_place ? arrived.next(mine.count) : result;
       builder.recv(r - 1, message);
       if (!is_last) {

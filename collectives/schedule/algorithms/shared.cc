@@ -5,23 +5,23 @@
 #include "collectives/schedule/algorithms/families.h"
 #include "collectives/schedule/algorithms/shared_rounds.h"
 
-// These are collectives of ranks that share memory, over windows: a rank copies what others need into its own
-// window, and the others read it from there straight into place. All are pipelines of rounds (see Rounds) so
-// small that the windows stay in cache: main memory then sees every input once and every output once, the
-// least possible.
+// These are collectives of ranks that share memory, over windows. A rank copies what others need into its own
+// window, and the others read it from there straight into place. All are pipelines of rounds (see Rounds).
+// The rounds are so small that the windows stay in cache. So main memory sees every input once and every
+// output once, the least possible.
 //
-// All combine in rank order, so operations need not commute. Results are combined once and handed out, or
-// combined by all ranks in the same order, so all get the same bits.
+// All combine in rank order, so operations need not commute. A result is combined once and handed out, or
+// combined by all ranks in the same order. So all ranks get the same bits.
 namespace tutti {
 namespace {
 
-// `Operands` are a rank's own operand, and the others' in their windows.
+// `Operands` are this rank's own operand, and the other ranks' operands in their windows.
 class Operands {
  public:
   Operands(const Rounds& rounds, const Problem& problem) : rounds_(rounds), problem_(problem) {}
 
-  // Combines the operands of ranks [0, last) in lane `lane` of `round`, with `mine` as this rank's own, into
-  // `out`. Intermediate results go into `spare`, which may equal `out` if that is not an operand.
+  // Combines the operands of ranks [0, last) in lane `lane` of `round` into `out`; `mine` is this rank's own
+  // operand. Intermediate results are written to `spare`, which may equal `out` if `out` is not an operand.
   void combine(ScheduleBuilder& builder, std::uint64_t round, std::uint64_t lane, int last, const Slice& mine,
                const Slice& spare, const Slice& out) const {
     const auto operand = [&](int i) {
@@ -41,10 +41,10 @@ class Operands {
   const Problem& problem_;
 };
 
-// Every rank writes its whole vector and combines all of them: one signal deep. Cost: p n copied or combined.
+// Every rank writes its whole vector and combines all vectors. Cost: one signal deep, p n copied or combined.
 //
 // A rank takes its own operand from its input, since a reader may hold the lane's cache lines. It takes the
-// lane only where its input is overwritten before its turn comes.
+// operand from its lane only if its input is overwritten before the operand's turn comes.
 void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
   const Operands operands(rounds, problem);
@@ -60,7 +60,7 @@ void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const T
   });
 }
 
-// The division of a round of `count` elements: one slice per rank, aligned to cache lines.
+// `Deal` divides a round into one slice per rank, aligned to cache lines.
 class Deal {
  public:
   Deal(const Problem& problem, const Part& part)
@@ -76,11 +76,11 @@ class Deal {
   std::uint64_t size_;
 };
 
-// Reduce-scatter and all-gather of slices: a rank combines its own slices, round by round, and the others
-// read the result from its window. Lane j holds the operands for rank j; the own lane holds the result. Two
-// signals deep. Cost: 3 (p-1)/p n copied or combined.
+// This is a reduce-scatter and an all-gather of slices. A rank combines its own slices, round by round, and
+// the others read the result from its window. Lane j of a rank's window holds the operands for rank j; the
+// rank's own lane holds the result. Cost: two signals deep, 3 (p-1)/p n copied or combined.
 //
-// If `root` is not negative, only that rank wants the result, and combines its own slices straight into the
+// If `root` is not negative, only that rank gets the result, and it combines its own slices straight into the
 // output.
 void slices(ScheduleBuilder& builder, const Problem& problem, int root) {
   const int r = problem.rank;
@@ -126,7 +126,7 @@ void reduce_slices(ScheduleBuilder& builder, const Problem& problem, const Tunin
   slices(builder, problem, problem.root);
 }
 
-// The root combines all ranks' vectors: one signal deep, and only the root waits. Cost: p n at the root.
+// The root combines all ranks' vectors, and only the root waits. Cost: one signal deep, p n at the root.
 void reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1, .depth = 4});
@@ -161,7 +161,7 @@ void broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning&) 
              });
 }
 
-// The part of a block that a round covers.
+// Returns the part of a block that a round covers.
 Part within(const Blocks& blocks, int block, const Part& part) {
   const std::uint64_t begin = std::min(part.first, blocks.count(block));
   return {blocks.offset(block) + begin, std::min(part.count, blocks.count(block) - begin)};
@@ -177,7 +177,7 @@ RoundsOptions rounds_over(const Blocks& blocks, const Problem& problem, std::uin
   return {.count = blocks.largest(), .lanes = lanes, .depth = depth, .repeatable = even};
 }
 
-// Every rank writes its block, and all read. Cost: (p-1) n copied, n being a block.
+// Every rank writes its block, and all others read it. Cost: (p-1) n copied, where n is a block.
 void all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const Blocks blocks = blocks_of(problem, problem.output_counts);
@@ -194,8 +194,8 @@ void all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&)
   });
 }
 
-// Every rank writes the operands of the others and combines its own. Cost: 2 (p-1) n copied or combined, n
-// being a block.
+// Every rank writes the other ranks' operands and combines its own. Cost: 2 (p-1) n copied or combined, where
+// n is a block.
 void reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const auto me = static_cast<std::uint64_t>(r);
@@ -216,7 +216,8 @@ void reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuni
   });
 }
 
-// Every rank writes the blocks for the others, and all read theirs. Cost: 2 (p-1) n copied, n being a block.
+// Every rank writes the blocks for the others, and all read theirs. Cost: 2 (p-1) n copied, where n is a
+// block.
 void all_to_all(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const Blocks blocks = blocks_of(problem, {});
@@ -282,7 +283,7 @@ void scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
       });
 }
 
-// Every rank writes, and combines the vectors of the ranks before it. Cost: p n at the last rank.
+// Every rank writes its vector, and combines the vectors of the ranks before it. Cost: p n at the last rank.
 void scan(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int last = problem.kind == CollectiveKind::scan ? problem.rank + 1 : problem.rank;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
@@ -303,12 +304,13 @@ void barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   for (const int peer : everybody(problem)) builder.await(peer, arrived);
 }
 
-// Returns whether there is room for a cache line in every area that an algorithm may want.
+// Returns whether there is room for a cache line in every area that an algorithm may use.
 bool windows(const Problem& problem) {
   return problem.window_bytes >= static_cast<std::uint64_t>(problem.size) * 4 * 64 && !problem.registered;
 }
 
-// The cost of an algorithm that is `signals` deep and moves `passes` times n bytes through the processor.
+// Returns the cost of an algorithm that is `signals` deep and moves `passes` times n bytes through the
+// processor.
 double cost(const Problem& problem, const CostModel& model, double signals, double passes) {
   return signals * model.signal + Terms(problem, {}, model).gamma(passes * Terms(problem, {}, model).bytes());
 }

@@ -6,10 +6,10 @@
 #include "collectives/schedule/algorithms/shared_rounds.h"
 #include "collectives/schedule/registered.h"
 
-// These are collectives on memory that all ranks have registered: nothing is copied into windows; ranks read
-// and write each other's buffers. The vote that leads here (see SharedExecutor) has told every rank that all
-// others have arrived, and so that their inputs are complete; one more signal tells that they may be changed
-// again.
+// These are collectives on memory that all ranks have registered. Nothing is copied into windows: ranks read
+// and write each other's buffers. The vote before them (see SharedExecutor) has told every rank that all
+// others have arrived, so their inputs are complete. One more signal tells the others that the buffers may be
+// changed again.
 namespace tutti {
 namespace {
 
@@ -42,8 +42,8 @@ void everybody_done(ScheduleBuilder& builder, const Problem& problem) {
   for (const int peer : everybody(problem)) builder.await(peer, done);
 }
 
-// Combines every rank's input at `first` into `out`, in rank order; the last step is the only one that writes
-// there, so `out` may be one of the inputs.
+// Combines every rank's input at `first` into `out`, in rank order. Only the last step writes there, so `out`
+// may be one of the inputs.
 void combine(ScheduleBuilder& builder, const Problem& problem, std::uint64_t first, const Slice& spare,
              const Slice& out) {
   Slice left = of(0, input(first, out.count));
@@ -58,8 +58,8 @@ Slice spare_for(ScheduleBuilder& builder, const Problem& problem) {
   return problem.size > 2 ? builder.window(problem.rank, 0, piece_count(problem)) : Slice{};
 }
 
-// Every rank combines a slice of all inputs and writes it to all outputs. Cost: n/p times p read and p
-// written by each, as much as by a kernel in one process.
+// Every rank combines a slice of all inputs and writes it to all outputs. Cost: each rank reads n/p elements
+// p times and writes them p times, as much as a kernel in one process.
 void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);
@@ -70,7 +70,7 @@ void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&)
   everybody_done(builder, problem);
 }
 
-// Does the same, but only the root has an output.
+// Does the same as `all_reduce`, but only the root has an output.
 void reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);

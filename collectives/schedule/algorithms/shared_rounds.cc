@@ -37,13 +37,13 @@ Rounds::Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOpt
   rounds_ = (options.count + round_ - 1) / round_;
   const std::uint64_t whole = options.count / round_ / rounds_per_repeat;
   if (options.repeatable && whole > 1) repeats_ = whole;
-  // This slice is the same whatever part of the window this rank itself touches, so that all ranks agree on
-  // where an operation's windows are.
+  // Every rank names the same slice, whatever part of the window it uses itself, so all ranks agree on where
+  // an operation's windows are.
   builder_.window(problem.rank, 0, std::min(rounds_, options.depth) * options.lanes * unit_);
 }
 
 Part Rounds::part(std::uint64_t t) const {
-  if (t < first_ || t >= last_) return {};  // also what is "before round 0", having wrapped around
+  if (t < first_ || t >= last_) return {};  // also before round 0, where `t` has wrapped around
   return {t * round_, std::min(round_, options_.count - t * round_)};
 }
 
@@ -52,9 +52,9 @@ Slice Rounds::lane(int owner, std::uint64_t t, std::uint64_t lane, std::uint64_t
   return builder_.window(owner, (t % options_.depth * options_.lanes + lane) * unit_, count);
 }
 
-// The sources must have finished the iteration before. A reader of the area that is about to be written again
-// read it at most `depth - 1` iterations ago. `before` counts the signals of earlier repetitions, all of
-// which the readers must have given before their areas are used again.
+// The sources must have finished the previous iteration. A reader of the area that is about to be written
+// again read it at most `depth - 1` iterations ago. `before` counts the signals of earlier repetitions; the
+// readers must have given all of these before their areas are used again.
 void Rounds::await(std::uint64_t t, std::uint64_t rounds, std::uint32_t before, bool repeated,
                    const Ranks& sources, const Ranks& readers) const {
   const auto iteration = static_cast<std::uint32_t>(t);

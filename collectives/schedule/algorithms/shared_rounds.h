@@ -6,10 +6,10 @@
 
 #include "collectives/schedule/algorithms/layout.h"
 
-// `Rounds` contains what the algorithms over windows share: a pipeline of rounds through the windows.
+// This file has what the algorithms over windows share: a pipeline of rounds through the windows.
 namespace tutti {
 
-// Elements [first, first + count) of a vector.
+// A `Part` is the elements [first, first + count) of a vector.
 struct Part {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
@@ -21,7 +21,7 @@ inline Slice output(const Part& part) { return output(part.first, part.count); }
 using Ranks = std::vector<int>;
 inline Ranks nobody() { return {}; }
 inline Ranks only(int rank) { return {rank}; }
-// Returns the other ranks, those after this rank first, so that not all start with the same one.
+// Returns the other ranks, starting after this rank, so that not all ranks start with the same one.
 Ranks everybody(const Problem& problem);
 Ranks below(const Problem& problem);
 Ranks above(const Problem& problem);
@@ -29,25 +29,25 @@ Ranks above(const Problem& problem);
 struct RoundsOptions {
   std::uint64_t count = 0;       // elements of the vector (or of the largest block)
   std::uint64_t lanes = 1;       // areas in each rank's window that a round fills
-  std::uint64_t depth = 2;       // rounds whose areas exist side by side
+  std::uint64_t depth = 2;       // rounds whose areas are in the window at the same time
   std::uint64_t lane_share = 1;  // a round covers this many lanes' worth of the vector
   bool repeatable = true;        // all rounds but the last are alike, at every block
 };
 
-// `Rounds` cuts a vector into rounds that fit the windows and runs them as a pipeline: in iteration t a rank
-// writes the areas of round t and reads those of round t-1 (or t-2), which the others wrote an iteration
-// earlier; then it signals. An iteration has one wait and one signal, however many steps it has.
+// `Rounds` cuts a vector into rounds that fit the windows and runs them as a pipeline. In iteration t a rank
+// writes the areas of round t, and reads those of round t-1 (or t-2), which the others wrote in an earlier
+// iteration. Then it signals. An iteration has one wait and one signal, however many steps it has.
 class Rounds {
  public:
   Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOptions& options);
 
-  // The part that round t covers; empty before the first round and after the last.
+  // Returns the part that round t covers; empty before the first round and after the last.
   Part part(std::uint64_t t) const;
-  // `count` elements of a lane of `owner`'s window, for round t.
+  // Returns `count` elements of a lane of `owner`'s window, for round t.
   Slice lane(int owner, std::uint64_t t, std::uint64_t lane, std::uint64_t count) const;
 
-  // Emits all iterations. Round t is used up in iteration t + lag, at the latest. `sources`: the ranks whose
-  // windows this rank reads; `readers`: the ranks that read its own.
+  // Emits all iterations. Round t is no longer needed after iteration t + lag. `sources` are the ranks whose
+  // windows this rank reads; `readers` are the ranks that read this rank's window.
   template <class Body>
   void run(std::uint64_t lag, const Ranks& sources, const Ranks& readers, Body body) const {
     const std::uint64_t block = repeats_ != 0 ? rounds_per_repeat : 0;
@@ -59,7 +59,7 @@ class Rounds {
     iterations(repeats_ * block, rounds_ - repeats_ * block, lag, false, sources, readers, body);
   }
 
-  // Rounded up to whole cache lines.
+  // Returns `count` elements rounded up to whole cache lines.
   static std::uint64_t aligned(const Problem& problem, std::uint64_t count);
 
  private:
@@ -87,7 +87,7 @@ class Rounds {
   std::uint64_t round_ = 1;  // elements of the vector that a round covers
   std::uint64_t rounds_ = 0;
   std::uint64_t repeats_ = 0;
-  mutable std::uint64_t first_ = 0;  // rounds being emitted
+  mutable std::uint64_t first_ = 0;  // the rounds that are being emitted
   mutable std::uint64_t last_ = 0;
 };
 

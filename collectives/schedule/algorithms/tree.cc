@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// Part i of [first, last) cut into k parts as evenly as possible.
+// Returns part i of [first, last) cut into k parts, as equal as possible.
 TreeNode::Child part(int first, int last, int k, int i) {
   const int size = last - first;
   const int begin = first + i * (size / k) + std::min(i, size % k);

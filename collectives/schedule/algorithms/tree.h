@@ -5,10 +5,10 @@
 namespace tutti {
 
 // A `TreeNode` is a rank's place in a k-nomial tree over contiguous ranges of ranks. A range is cut into k
-// parts; the part that has the range's head keeps it, and each other part gets its first rank as head, a
-// child of that head. For every root, subtrees stay contiguous, so data in rank order needs no rotation and
-// operands meet in rank order; with root 0 and a power of k it is the usual binomial or k-nomial tree. Depth:
-// ceil(log_k p).
+// parts. The part that contains the range's head keeps that head. The first rank of each other part becomes
+// its head, and a child of the range's head. For every root, subtrees stay contiguous, so data in rank order
+// needs no rotation and operands meet in rank order. With root 0 and a power of k ranks, it is the usual
+// binomial or k-nomial tree. Depth: ceil(log_k p).
 struct TreeNode {
   struct Child {
     int rank;
@@ -17,15 +17,15 @@ struct TreeNode {
   int parent = -1;  // -1: the root
   int first = 0;    // ranks [first, last) of this subtree
   int last = 0;
-  // Children with the largest subtrees come first; within a level, first those further from this rank on the
-  // left, then on the right. Backwards therefore, each child's range adjoins the range that is merged
-  // already.
+  // Children with the largest subtrees come first. Within a level, those to the left of this rank come before
+  // those to the right, and on each side the further ones come first. So in reverse order, each child's range
+  // adjoins the range that has been merged already.
   std::vector<Child> children;
 };
 
 TreeNode range_tree(int rank, int size, int root, int radix);
 
-// Returns the number of levels of such trees: the least d with radix^d >= size.
+// Returns the number of levels of such trees: the smallest d with radix^d >= size.
 int tree_depth(int size, int radix);
 
 }  // namespace tutti

@@ -18,17 +18,17 @@ bool several_of_both(const Problem& problem) {
   return problem.topology != nullptr && problem.topology->hosts() > 1 && problem.topology->most() > 1;
 }
 
-// Small pieces go through trees. In a pipeline, where the composition has cut the segments, a chain handles
-// each byte once at every rank.
+// Small pieces use trees. In a pipeline, where the composition has cut the segments, a chain handles each
+// byte once at every rank.
 std::string_view tree_or_chain(const Tuning& tuning) {
   return tuning.segment_bytes == 0 ? "binomial" : "chain";
 }
 
 // --- all_reduce ---
 
-// Reduce-scatter inside the host, one all-reduce for each local rank between the hosts, all-gather inside; in
-// segments, which overlap. Cost: 2 ceil(log2 q) + 2 ceil(log2 H) rounds for H hosts of q ranks; 2 (H-1)/H n
-// bytes out of each host.
+// Runs a reduce-scatter inside each host, one all-reduce between the hosts for each local rank, and an
+// all-gather inside each host, in segments, which overlap. Cost: 2 ceil(log2 q) + 2 ceil(log2 H) rounds for H
+// hosts of q ranks; 2 (H-1)/H n bytes out of each host.
 void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const int hosts = at.topology.hosts();
@@ -62,8 +62,8 @@ void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tunin
   }
 }
 
-// The vectors of a host are combined at its leader, the leaders exchange, and each hands the result out.
-// Cost: 2 ceil(log_k q) + ceil(log_k H) rounds.
+// Combines the vectors of a host at its leader. The leaders exchange, and each hands out the result. Cost: 2
+// ceil(log_k q) + ceil(log_k H) rounds.
 void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const std::uint64_t n = problem.count;
@@ -87,7 +87,7 @@ void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const 
 
 // --- broadcast, reduce ---
 
-// The vector goes from the root to the other hosts' leaders, and from each leader to its host; in segments,
+// Sends the vector from the root to the other hosts' leaders, and from each leader to its host, in segments,
 // which overlap.
 void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
@@ -109,7 +109,8 @@ void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const T
   }
 }
 
-// A reduce goes in reverse.
+// Reduces each host's vectors at its leader, and the leaders' results at the root, in segments, which
+// overlap.
 void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const bool is_root = problem.rank == problem.root;
@@ -171,7 +172,7 @@ void for_blocks(const Problem& problem, const Slice& by_host, const Slice& by_ra
   }
 }
 
-// A host's blocks go to its leader; the leaders exchange them and hand out all.
+// Sends a host's blocks to its leader. The leaders exchange them and hand out all blocks.
 void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
@@ -198,8 +199,8 @@ void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const 
   for_blocks(problem, held, all, [&](const Slice& from, const Slice& to) { builder.copy(from, to); });
 }
 
-// A reduce-scatter goes in reverse: a host's vectors are combined at its leader; the leaders exchange and
-// combine the blocks of each host, and hand them out.
+// Combines a host's vectors at its leader. The leaders exchange and combine the blocks of each host, and hand
+// them out. This is the reverse of `leaders_all_gather`.
 void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
@@ -230,7 +231,7 @@ void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, co
 
 // --- barrier ---
 
-// Empty messages go up a tree inside the host, between the leaders, and down again.
+// Sends empty messages up a tree inside the host, between the leaders, and down again.
 void leaders_barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const TreeNode node = range_tree(at.place, at.local_size(), 0, radix_of(tuning));
@@ -268,8 +269,8 @@ double lanes_cost(const Problem& problem, const Tuning& tuning, const CostModel&
   const auto [n, segments] =
       cut(problem, tuning, 4 * static_cast<std::uint64_t>(tree_depth(problem.size, 2)));
   const double block = n / parts.local_size();
-  // The first stage of all segments goes before the second of any, since all of it is ready at the start.
-  // Little overlaps after that (simulator).
+  // The first stage of all segments precedes the second stage of any, since all of it is ready at the start.
+  // After that, little overlaps (as the simulator shows).
   return segments * (parts.within(CollectiveKind::reduce_scatter, "circulant", block) +
                      parts.between(CollectiveKind::all_reduce, "circulant", n / width, width) +
                      parts.within(CollectiveKind::all_gather, "circulant", block));
@@ -283,8 +284,8 @@ double leaders_all_reduce_cost(const Problem& problem, const Tuning& tuning, con
          parts.within(CollectiveKind::broadcast, "binomial", n);
 }
 
-// The seconds of each further segment in a chain of that many ranks, if the first takes `seconds`: a segment
-// is passed on while the next comes in.
+// Returns the seconds of each further segment in a chain of `ranks` ranks, if the first takes `seconds`. A
+// rank passes a segment on while the next one arrives.
 double per_hop(double seconds, int ranks) { return seconds / std::max(1, ranks - 1); }
 
 double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
@@ -297,8 +298,8 @@ double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const C
   return within + between + (segments - 1) * hop;
 }
 
-// The cost of three parts: each rank's block between it and its leader, the leaders' exchange, and all blocks
-// between the leader and its ranks. A reduce-scatter has them in reverse.
+// Returns the cost of three parts: each rank's block between it and its leader, the leaders' exchange, and
+// all blocks between the leader and its ranks. A reduce-scatter has them in reverse order.
 double leaders_blocks_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const PartCosts parts(problem, tuning, model);
   const bool gathers = problem.kind == CollectiveKind::all_gather;
