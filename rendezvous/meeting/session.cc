@@ -45,7 +45,7 @@ bool is_own(const std::string& address, const std::vector<Interface>& interfaces
 // Returns the addresses to serve on, so that others find this process at `host`.
 Result<Places> places_to_serve(const std::string& host, const SessionOptions& options, Deadline deadline) {
   if (!options.bind_address.empty()) return Places{{options.bind_address}, {}};
-  // A name that does not resolve here may still do so for the others (a Service that waits for this rank).
+  // A name may not resolve yet, such as that of a Service that waits for this rank. Then `join` tries again.
   Result<std::vector<SocketAddress>> resolved = tcp::look_up(host, 0, deadline, options.interrupted);
   if (!resolved.ok()) return resolved.status();
   Result<std::vector<Interface>> interfaces = list_interfaces();
