@@ -240,7 +240,7 @@ void StoreServer::Impl::pause_accepting(Listener& listener) {
 void StoreServer::Impl::adopt(int fd) {
   Descriptor descriptor(fd);
   auto& list = list_of(Standing::stranger);
-  // The oldest stranger is dropped, since it had the most time. A client that was only slow tries again.
+  // The oldest stranger of a crowd goes, since it had the most time. A client that was only slow tries again.
   const auto crowd_of = [this](StoreConnection* known) {
     return security::Crowd{clients_.at(known).origin, known->has_begun()};
   };
