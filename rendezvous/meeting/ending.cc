@@ -58,7 +58,8 @@ Status Ending::first_cause(const Status& failure) const {
 
 void Ending::take_leave(const Status& outcome) {
   const bool failed = !outcome.ok();
-  // A timeout means that ranks are late. They would come too late to read it, unless all ranks have met.
+  // A timeout means that ranks are late. They would arrive too late to learn of it, unless all ranks have
+  // met.
   const bool connecting = meeting_.phase == Phase::connecting;
   const bool lingers = failed && meeting_.failure_stands && (connecting || outcome.code() != Code::timeout);
   if (lingers) linger(outcome, 1);

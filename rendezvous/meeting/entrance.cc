@@ -53,7 +53,7 @@ Status Entrance::introduce() {
   return {};
 }
 
-// Leaves a will: if this rank dies, the others read so under these keys.
+// Leaves a will: if this rank dies, the others learn of it from these keys.
 void Entrance::bequeath(const std::vector<std::string>& keys) {
   const Introduction& self = meeting_.self;
   const Status death(Code::peer_lost,
@@ -102,7 +102,7 @@ Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
     if (refusal.ok()) return Entry::entered;
     const Result<Entry> other = look_for_table();
     if (!other.ok() || *other == Entry::stale) return other;
-    // A conflict with another job is not published there, since it must not disturb that job.
+    // A conflict with another job is not published, since this job must not disturb that one.
     if (seen == *held) return stranger.ok() ? ending_.publish(refusal) : stranger;
     seen = *held;
   }

@@ -23,8 +23,8 @@ using wire::StoreResponse;
 
 constexpr std::chrono::milliseconds answer_grace{1000};
 
-// Returns the error of a failed greeting. Only if the store will never accept this client, or this process is
-// interrupted, the code is not `unreachable`.
+// Returns the error of a failed greeting. The code is `unreachable` unless the store will never accept this
+// client or this process was interrupted.
 Status no_store(const SocketAddress& address, const Status& why) {
   if (why.code() == Code::aborted) return why;
   if (why.code() == Code::unauthenticated || why.code() == Code::mismatch)

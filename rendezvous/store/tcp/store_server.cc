@@ -175,7 +175,7 @@ class StoreServer::Impl {
   };
 
   std::unordered_map<StoreConnection*, Client> clients_;
-  std::array<std::list<StoreConnection*>, 4> lists_;  // by standing; the longest in it is first
+  std::array<std::list<StoreConnection*>, 4> lists_;  // by standing; clients longest in it come first
   std::atomic<std::size_t> count_ = 0;
   std::thread thread_;
 };
