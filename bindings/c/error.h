@@ -11,10 +11,11 @@
 // library.
 namespace tutti::c {
 
-// Makes `status` this thread's last error; returns its code.
+// Makes `status` this thread's last error, and returns its code.
 int fail(const Status& status);
-// Returns this thread's last error, and forgets it.
+// Returns this thread's last error.
 Status last_error();
+// Clears this thread's last error.
 void forget_error();
 
 inline Error invalid(std::string message) {

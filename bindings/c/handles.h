@@ -13,7 +13,7 @@
 
 #include "bindings/c/error.h"
 
-// The C interface's opaque types are these structures.
+// These structures are the opaque types of the C interface.
 struct tutti_comm {
   tutti::Communicator communicator;
 };
@@ -41,7 +41,7 @@ T known_part(const T* given, T defaults) {
   return defaults;
 }
 
-// Fills the members that the caller's version of a structure has.
+// Copies into `*given` the members that the caller's version of a structure has. Throws if `given` is null.
 template <class T>
 void fill(T* given, T value) {
   if (given == nullptr) throw invalid("the structure to fill is null");
@@ -56,7 +56,7 @@ T& checked(T* pointer, const char* what) {
   return *pointer;
 }
 
-// These throw `invalid_argument`.
+// These convert the caller's value. They throw `invalid_argument` if it is not a valid one.
 DataType data_type(tutti_data_type type);
 const ReduceOp& reduce_op(tutti_op op);
 
@@ -68,8 +68,8 @@ inline std::chrono::nanoseconds duration(std::int64_t timeout_ns) {
 
 CallOptions call_options(const tutti_call_options* options);
 
-// Issues an operation by `start(communicator, options)`. Returns the work to the caller, or waits for it if
-// the caller does not want it.
+// Starts an operation by `start(communicator, options)`. Stores its handle in `*work`, or waits for the
+// operation if `work` is null.
 template <class Start>
 int issue(tutti_comm* comm, const tutti_call_options* options, tutti_work** work, Start&& start) {
   if (work != nullptr) *work = nullptr;

@@ -28,7 +28,7 @@ static_assert(static_cast<int>(DataType::float8_e4m3) == TUTTI_FLOAT8_E4M3);
 static_assert(static_cast<int>(DataType::float8_e5m2) == TUTTI_FLOAT8_E5M2);
 static_assert(data_type_count == TUTTI_FLOAT8_E5M2 + 1);
 
-// The operations are in the order of TUTTI_SUM, which is 1, to TUTTI_BIT_XOR.
+// The order is that of the C constants, from TUTTI_SUM, which is 1, to TUTTI_BIT_XOR.
 const std::array<const ReduceOp*, 8> built_in = {&ReduceOp::sum,    &ReduceOp::product, &ReduceOp::min,
                                                  &ReduceOp::max,    &ReduceOp::avg,     &ReduceOp::bit_and,
                                                  &ReduceOp::bit_or, &ReduceOp::bit_xor};
@@ -37,7 +37,7 @@ bool is_built_in(tutti_op op) { return reinterpret_cast<std::uintptr_t>(op) <= b
 
 bool is_type(tutti_data_type type) { return type >= 0 && type < data_type_count; }
 
-// Calls a C function, which takes the type as an int.
+// Calls the user's C function, which takes the type as an int.
 void call_user_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
                         void* state) {
   const auto* op = static_cast<const tutti_op_object*>(state);

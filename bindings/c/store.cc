@@ -14,7 +14,8 @@ namespace {
 
 int64_t nanoseconds_left(Deadline deadline) { return deadline.remaining().count(); }
 
-// Runs `call()`, which calls the caller's function `name`, and returns its code and message as a Status.
+// Runs `call()`, which calls the user's function `name`. Returns that function's code and message as a
+// Status.
 template <class Call>
 Status outcome(const char* name, Call&& call) {
   forget_error();

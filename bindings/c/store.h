@@ -12,7 +12,7 @@ struct tutti_bytes {
 
 namespace tutti::c {
 
-// Makes a Store of the caller's functions. Throws `invalid_argument` if one is missing.
+// Makes a Store from the caller's functions. Throws `invalid_argument` if one is missing.
 std::shared_ptr<Store> make_store(const tutti_store& functions);
 
 }  // namespace tutti::c

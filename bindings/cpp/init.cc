@@ -39,7 +39,7 @@ struct Setup {
     return options.transports.empty() ? config.transports : options.transports;
   }
   // Returns a text that must be equal on all ranks. It says whether there is a token, since ranks may meet in
-  // a store that is not ours and does not check it.
+  // a store that is not tutti's own and does not check tokens.
   std::string wire_digest() const {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
@@ -140,8 +140,8 @@ void trace(World& world, const std::string& pattern) {
   }
 }
 
-// `init` waits this long for the control plane's first links, so that the neighbours of a rank that leaves
-// soon notice it.
+// `init` waits this long for the control plane's first links, so that the neighbours of a rank notice it even
+// if it leaves soon.
 constexpr std::chrono::seconds linking_limit{10};
 // At most this much of the timeout is reserved for telling the others of a failure.
 constexpr std::chrono::milliseconds most_reserved{1000};
@@ -153,8 +153,8 @@ Deadline without_reserve(Deadline deadline) {
   return Deadline::after(left - std::min<std::chrono::nanoseconds>(left / 4, most_reserved));
 }
 
-// Waits for the links of the control plane. It logs if some are missing, since later failures may have the
-// same cause.
+// Waits for the links of the control plane. Logs if some are missing, since later failures may have the same
+// cause.
 void link(Liveness& liveness, const PeerInfo& self, Deadline deadline) {
   const Status linked = liveness.wait_linked(earlier(deadline, Deadline::after(linking_limit)));
   if (linked.ok()) return;
@@ -175,8 +175,8 @@ MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
   return options;
 }
 
-// Makes a world of these ranks without control connections and without a communicator. `shipped` is set to
-// the shipped costs.
+// Makes a world of these ranks, still without control connections and without a communicator. Sets `shipped`
+// to the shipped costs.
 std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> peers,
                                   std::chrono::nanoseconds spin, CostModel& shipped) {
   auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
@@ -238,8 +238,8 @@ Communicator build_world(Setup& setup, int rank, const std::vector<PeerInfo>& pe
   return open_world(world, setup.config, deadline);
 }
 
-// Makes the error of a failed `init`. It mentions a lack of descriptors, which may show only as a timeout
-// elsewhere.
+// Returns the error of a failed `init`. It mentions a shortage of file descriptors, which other ranks may see
+// only as a timeout.
 Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
   const bool said = status.code() == Code::resource_exhausted;
   if (said || descriptor_shortages() == shortages_before) return Error(status);
@@ -247,7 +247,7 @@ Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
 }
 
 // Returns the function that builds the world. It is called while the store still exists, so that the other
-// ranks are told of a failure.
+// ranks learn of a failure.
 std::function<Status(const std::vector<PeerInfo>&)> builder(Setup& setup, int rank, Deadline deadline,
                                                             std::optional<Communicator>& built) {
   return [&setup, rank, deadline, &built](const std::vector<PeerInfo>& peers) {

@@ -16,10 +16,10 @@
 
 namespace tutti {
 
-// `TransportSetup` is what a transport may need when it is made.
+// `TransportSetup` is what may be needed to make a transport.
 struct TransportSetup {
   const Config& config;
-  // The local address of packets to the place where the ranks meet, if it is known.
+  // This host's address on the route to the place where the ranks meet, if it is known.
   std::optional<SocketAddress> route = {};
   // The credentials that guard every connection. If null, connections have no guard.
   security::SharedCredentials credentials = {};
@@ -31,16 +31,15 @@ struct TransportEntry {
   Result<std::unique_ptr<Transport>> (*create)(const TransportSetup& setup);
 };
 
-// Returns the literal addresses that this process listens on for connections of other ranks: those that the
-// user gives, or else those of the chosen interfaces. The result is never empty.
+// Returns the literal addresses that this process listens on for connections of other ranks: the one that the
+// user gives, or else one of each chosen interface. The result is never empty.
 Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup);
 
-// Returns every transport between processes, in the order of preference.
+// Returns every transport between processes, in order of preference.
 std::span<const TransportEntry> transport_entries();
 
-// Makes the transports that `names` asks for, or all if it is empty or is "auto" alone. It is an error if a
-// transport that was asked for by name cannot run here; otherwise such a transport is left out, and the log
-// says why. The error is `unreachable` if none is left.
+// Makes the transports in `names`, and fails if one of them cannot run here. If `names` is empty or is "auto"
+// alone, makes all transports that can run here, and logs why the others cannot. Fails if none can run.
 Result<std::vector<std::unique_ptr<Transport>>> make_transports(const std::vector<std::string>& names,
                                                                 const TransportSetup& setup);
 

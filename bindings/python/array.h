@@ -11,12 +11,13 @@ namespace tutti::python {
 
 namespace nb = nanobind;
 
-// An `Array` is the memory of a Python object, held while an operation uses it: an object with the buffer
-// protocol, an array of ml_dtypes' bfloat16 or float8, or, by DLPack, a tensor on the CPU. Requires the GIL.
+// An `Array` is the memory of a Python object, held while an operation uses it. The object has the buffer
+// protocol, or is an array of ml_dtypes' bfloat16 or float8, or a tensor on the CPU with DLPack. Requires the
+// GIL.
 class Array {
  public:
-  // These throw `invalid_argument` (if the array is not contiguous or read-only), `unsupported` (if tutti
-  // does not have the element type, or the array is on another device), or TypeError.
+  // These throw `invalid_argument` (if the array is not contiguous, or is read-only and must be written),
+  // `unsupported` (if tutti does not have the element type, or the array is on another device), or TypeError.
   static Array to_read(nb::handle object) { return Array(object, false); }
   static Array to_write(nb::handle object) { return Array(object, true); }
   // Returns nothing for None.

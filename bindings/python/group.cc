@@ -28,7 +28,7 @@ std::vector<Group*>& open_groups() {
   return *all;
 }
 
-// Runs `make` so that Ctrl-C can interrupt it, and makes a Group of the communicator that it returns.
+// Runs `make` so that Ctrl-C can interrupt it. Makes a Group from the communicator that it returns.
 template <class Make>
 std::unique_ptr<Group> new_group(Make make, const std::function<void()>& give_up) {
   const auto made = held_without_gil(std::optional<Communicator>());

@@ -29,7 +29,7 @@ std::shared_ptr<T> held_without_gil(T value) {
 }
 
 // A `Group` is a Communicator that can be closed. It closes when the interpreter ends, so that the other
-// ranks are told. Its functions require the GIL.
+// ranks learn that it left. Its functions require the GIL.
 class Group {
  public:
   explicit Group(Communicator communicator);
@@ -44,8 +44,8 @@ class Group {
   void close();
   static void close_all();
 
-  // Issues an operation by `start(communicator)`, without the GIL. Throws if the arguments are wrong; such a
-  // call has not begun, so the ranks are still in step.
+  // Starts an operation by `start(communicator)`, without the GIL. Throws if the arguments are wrong. Such an
+  // operation has not begun, so the ranks are still in step.
   template <class Start>
   Operation issue(Kept kept, Start&& start) {
     release_finished();
@@ -64,7 +64,7 @@ class Group {
   std::shared_ptr<Communicator> communicator_;
 };
 
-// The options of every call, as Python gives them.
+// `How` holds the options of a call, as Python gives them.
 struct How {
   std::optional<double> timeout;
   std::optional<std::string> algorithm;

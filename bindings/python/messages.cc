@@ -32,7 +32,7 @@ Number number(nb::handle transfer, const char* name) {
   return value;
 }
 
-// Issues transfers; tutti.Send and tutti.Recv differ by their attribute `sends`.
+// Issues the transfers as one batch. tutti.Send and tutti.Recv differ by their attribute `sends`.
 Operation batch(Group& group, const nb::iterable& transfers, Seconds timeout) {
   Kept arrays;
   std::vector<Transfer> legs;

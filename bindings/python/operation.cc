@@ -20,8 +20,8 @@ struct Orphan {
   Kept kept;
 };
 
-// Returns the operations whose handles were destroyed early. The GIL protects the list. It is never
-// destroyed, since there may be no interpreter at the end of the process to release objects to.
+// Returns the operations whose handles were destroyed early. The GIL protects the list. The list is never
+// destroyed, since at the end of the process there may be no interpreter left to release objects to.
 std::vector<Orphan>& orphans() {
   static auto* const all = new std::vector<Orphan>;
   return *all;

@@ -13,7 +13,7 @@
 
 namespace tutti::python {
 
-// `Kept` are the objects that must stay alive until an operation is over.
+// `Kept` are the objects that must stay alive until an operation has ended.
 struct Kept {
   std::vector<Array> arrays;
   nb::object op;
@@ -21,7 +21,7 @@ struct Kept {
 
 // An `Operation` is a `Work` with the arrays that it works on. It requires the GIL, and releases it wherever
 // it may block, since the driving thread may need it for a callback. If it is destroyed before the operation
-// is over, the arrays are kept until then.
+// has ended, the arrays are kept until then.
 class Operation {
  public:
   Operation(Work work, Kept kept) : work_(std::move(work)), kept_(std::move(kept)) {}
@@ -29,8 +29,8 @@ class Operation {
   Operation& operator=(Operation&&) = delete;
   ~Operation();
 
-  // Returns false if it still runs after `timeout` seconds. Signal handlers run meanwhile, and Ctrl-C ends
-  // the wait.
+  // Returns false if the operation is still running after `timeout` seconds. Signal handlers run meanwhile,
+  // and Ctrl-C ends the wait.
   bool wait(std::optional<double> timeout);
   bool done() const { return work_.done(); }
   nb::object error() const;
@@ -45,10 +45,10 @@ class Operation {
 // Releases the arrays of operations that have ended after their handles were destroyed.
 void release_finished();
 
-// Converts `seconds` for the library. A time that is too long for it means no limit. Throws for a negative
-// number and for NaN.
+// Converts `seconds` for the library. A time that the library cannot represent means no limit. Throws for a
+// negative number and for NaN.
 std::chrono::nanoseconds duration(double seconds);
-// Does the same for a limit that may be missing, which is zero for the library.
+// Does the same for a limit that may be missing, and returns zero for a missing one.
 std::chrono::nanoseconds limit(std::optional<double> seconds);
 
 void bind_work(nb::module_& module);

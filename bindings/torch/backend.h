@@ -41,7 +41,7 @@ using Milliseconds = std::chrono::milliseconds;
 // Public functions without `override` override virtual functions of versions after torch 2.1.
 class ProcessGroupTutti : public c10d::Backend {
  public:
-  // Blocks until all `size` ranks have come. The caller must not hold the GIL.
+  // Blocks until all `size` ranks have arrived. The caller must not hold the GIL.
   ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size, Milliseconds timeout);
   ~ProcessGroupTutti() override;
 

@@ -17,13 +17,13 @@ namespace tutti_torch {
 // One thread leads: it makes progress for outstanding operations and settles them, oldest first. Futures run
 // their callbacks where they are completed, and a callback may wait for another operation (PowerSGD's does),
 // or for the interpreter. So a thread gives up the lead before it settles, and there are enough threads for
-// one to lead at any time. They start with the first operation, and their number is at most two more than
-// that of the callbacks that block. They end once `stop` was called and no operation is outstanding.
+// one to lead at any time. The threads start with the first operation, and there are at most two more of them
+// than callbacks that block. They end once `stop` has been called and no operation is outstanding.
 class Completions : public std::enable_shared_from_this<Completions> {
  public:
   void add(c10::intrusive_ptr<PendingWork> work);
-  // Lets the threads end. It must be called after the communicator was destroyed, which ends all operations.
-  // Does not wait.
+  // Lets the threads end. Must be called after the communicator has been destroyed, which ends all
+  // operations. Does not wait.
   void stop();
 
  private:

@@ -7,12 +7,12 @@
 
 namespace tutti_torch {
 
-// The value for "no limit". Adding it to a clock does not overflow, here or in torch's stores.
+// This value means "no limit". Adding it to a clock does not overflow, here or in torch's stores.
 inline constexpr std::chrono::milliseconds longest_limit = std::chrono::hours(24 * 3650);
 
-// Converts a time limit of a program, and throws if it is negative. torch counts a timedelta's microseconds
-// in 64 bits, so that datetime.timedelta.max wraps around to less than minus a hundred thousand years. Such a
-// limit counts as none.
+// Converts a program's time limit, and throws if it is negative. torch counts a timedelta's microseconds in
+// 64 bits, so that datetime.timedelta.max wraps around to less than minus a hundred thousand years. Such a
+// value means no limit.
 inline std::chrono::milliseconds limit(std::chrono::milliseconds given) {
   if (given < -longest_limit) return longest_limit;
   TORCH_CHECK_VALUE(given.count() >= 0, "tutti: a timeout must not be negative: ", given.count(), " ms");

@@ -18,9 +18,9 @@ using WorkHandle = std::unique_ptr<tutti_work, FreeWork>;
 class PendingWork : public c10d::Work {
  public:
   using Work::Work;
-  // Makes progress until the operation is over, whatever its outcome.
+  // Makes progress until the operation has ended, whatever its outcome.
   virtual void drive() = 0;
-  // Copies results, and completes this and its future. It is called once the operation is over, and only the
+  // Copies results, and completes this work and its future. Called once the operation has ended; only the
   // first call has an effect.
   virtual void settle() = 0;
   virtual const std::vector<WorkHandle>& handles() const = 0;

@@ -17,8 +17,8 @@ enum : std::uint64_t { arrival = 0, release = 1 };
 
 void check_tag(int tag) { TORCH_CHECK(tag >= 0, "Tag must be nonnegative"); }
 
-// A `Signal` is a byte that a monitored barrier sends or receives. The receive of a byte that never comes
-// stays behind, under a tag of its own.
+// A `Signal` is a byte that a monitored barrier sends or receives. If the byte never arrives, its receive
+// stays pending under a tag of its own.
 class Signal {
  public:
   Signal(tutti_comm* comm, bool sends, int peer, std::uint64_t tag) : byte_(std::make_shared<char>()) {
@@ -36,8 +36,8 @@ class Signal {
     };
     if (tutti_work_then(work, drop, keep) != TUTTI_OK) delete keep;
   }
-  // Waits until `end`, and returns false if the byte has not come. Throws if the group failed or the program
-  // was interrupted.
+  // Waits until `end`, and returns false if the byte has not arrived. Throws if the group failed or the
+  // program was interrupted.
   bool wait_until(Clock::time_point end) const {
     using std::chrono::nanoseconds;
     for (int done = 0;;) {

@@ -10,7 +10,7 @@ constexpr const char* reduce_name = "tutti:reduce";
 constexpr const char* reduce_scatter_name = "tutti:reduce_scatter";
 constexpr const char* reduce_scatter_base_name = "tutti:_reduce_scatter_base";
 
-// Returns whether `part` is the rank's own block of `whole`.
+// Returns whether `part` is the memory of the rank's own block of `whole`.
 bool is_own_block(const at::Tensor& part, const at::Tensor& whole, int rank) {
   return part.data_ptr() == static_cast<const char*>(whole.data_ptr()) + rank * part.nbytes();
 }

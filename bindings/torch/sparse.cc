@@ -17,7 +17,8 @@ at::Tensor shape_of(const at::Tensor& sparse) {
   return shape;
 }
 
-// Makes room for every rank's tensor like `own`; dimension 0 differs between ranks.
+// Allocates a tensor like `own` for each rank, to receive that rank's. Only dimension 0 differs between
+// ranks.
 Tensors rooms(const at::Tensor& own, const at::Tensor& shapes) {
   Tensors all;
   for (std::int64_t rank = 0; rank < shapes.size(0); ++rank) {

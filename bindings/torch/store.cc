@@ -85,8 +85,8 @@ int exists(void* state, const char* key, std::int64_t, int* there) {
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] { *there = store_of(state).check({key}) ? 1 : 0; });
 }
 
-// Returns true if Ctrl-C must end `meet`. `state` is an exception_ptr that keeps the exception that Ctrl-C
-// raises.
+// Returns true if Ctrl-C must end `meet`. `state` points to an exception_ptr, which keeps the exception that
+// Ctrl-C raises.
 int interrupted(void* state) {
   try {
     check_interrupt();

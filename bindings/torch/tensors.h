@@ -25,7 +25,7 @@ Elements movable(const at::Tensor& tensor);
 // numbers.
 Elements reducible(const at::Tensor& tensor, const c10d::ReduceOp& op, const char* name);
 
-// A `Combine` is c10d's operation converted to the library's, which its destructor frees.
+// A `Combine` is the library's operation for one of c10d's. Its destructor frees it.
 class Combine {
  public:
   Combine(const c10d::ReduceOp& op, const char* name);
@@ -52,8 +52,8 @@ void check_root(std::int64_t root, int size, const char* name);
 void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tensor& type_of,
                 const char* name);
 
-// A `Flat` is several tensors one after the other in memory. If they are not stored so already, `tensor` is a
-// copy of them (with `copy`), or room for them.
+// A `Flat` is several tensors stored one after another in memory. If they are not stored like that already,
+// `tensor` is new memory for them, which holds a copy of them if `copy` is true.
 struct Flat {
   Flat(const std::vector<at::Tensor>& tensors, bool copy);
   // Copies the elements back to their tensors.

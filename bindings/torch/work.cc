@@ -37,7 +37,7 @@ OperationWork::~OperationWork() {
   if (birth_.forked_since() || settled_.load(std::memory_order_acquire) || flight_.handles.empty()) return;
   if (over() && !flight_.epilogue) return;
   Label label = label_;
-  label.profiled = false;  // once is enough
+  label.profiled = false;  // the profiler has shown it once already
   completions_->add(c10::make_intrusive<OperationWork>(
       rank_, label, std::vector<at::Tensor>(), std::move(outputs_), std::move(flight_), completions_));
 }

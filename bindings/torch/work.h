@@ -18,7 +18,7 @@ namespace tutti_torch {
 
 class Completions;
 
-// A `Flight` is everything that must stay unchanged until an operation is over.
+// A `Flight` is everything that must stay unchanged until an operation has ended.
 struct Flight {
   std::vector<WorkHandle> handles;  // the operation is over when all of them are
   std::vector<at::Tensor> memory;   // the tensors that it reads and writes
@@ -43,8 +43,8 @@ class OperationWork : public PendingWork {
   // The profiler shows `inputs`; `outputs` are the value of `result()` and of the future.
   OperationWork(int rank, const Label& label, const std::vector<at::Tensor>& inputs,
                 std::vector<at::Tensor> outputs, Flight flight, std::shared_ptr<Completions> completions);
-  // Passes operations that are still in flight to `Completions`, since their memory must live until they are
-  // over.
+  // Passes operations that are still in flight to `Completions`, since their memory must live until they have
+  // ended.
   ~OperationWork() override;
 
   bool isCompleted() override;
@@ -77,7 +77,7 @@ class OperationWork : public PendingWork {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-// A thread that waits for long calls this every `interrupt_period`. It throws if the program was interrupted
+// A thread that waits for long calls this every `interrupt_period`. Throws if the program was interrupted
 // (Ctrl-C).
 extern void (*check_interrupt)();
 inline constexpr std::chrono::nanoseconds interrupt_period = std::chrono::milliseconds(200);

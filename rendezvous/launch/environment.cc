@@ -127,7 +127,7 @@ Status read_tutti(Reader& reader, Explicit& known) {
   return store ? read_store_variable(*store, known) : Status();
 }
 
-// Puts a launch together; later parts only fill in what is still open.
+// `Assembly` puts a launch together. Later parts only fill in what is still open.
 struct Assembly {
   std::optional<Found> rank;
   std::optional<Found> world_size;
@@ -197,7 +197,8 @@ Result<Launch> complete(const Explicit& known, const Source& source, Reader& rea
   return launch;
 }
 
-// The other half of (rank, world size) is not taken from elsewhere: that would mix two launchers.
+// Fails if only one of rank and world size is given. The other is not taken from elsewhere, since that would
+// mix two launchers.
 Status check_halves(const Explicit& known) {
   if (known.rank_ && !known.world_size_) {
     return invalid("the rank is given in " + known.rank_->from +
@@ -210,7 +211,7 @@ Status check_halves(const Explicit& known) {
   return {};
 }
 
-// The error if the rank is known but the place to meet is not. `master` is what MASTER_* say, which is
+// Returns the error for a rank that is known without a place to meet. `master` is what MASTER_* say, which is
 // incomplete.
 Status no_place(const Explicit& known, const Source& master) {
   const std::string set = launch::list_names(master.names);

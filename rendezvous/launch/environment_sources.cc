@@ -49,7 +49,8 @@ Source read_plain(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// The session file for the ranks of a job that are all on one host. Other users' files are not believed.
+// Returns the path of the session file for a job whose ranks are all on one host. Other users' files are not
+// believed.
 std::string meeting_file(Reader& reader, std::string job) {
   std::ranges::replace_if(
       job, [](unsigned char letter) { return std::isalnum(letter) == 0; }, '_');
@@ -98,8 +99,7 @@ Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// An Indexed Job sets this rank but not the number of ranks; WORLD_SIZE and MASTER_ADDR are the user's to
-// set.
+// An Indexed Job sets the rank but not the number of ranks. The user must set WORLD_SIZE and MASTER_ADDR.
 Source read_kubernetes(Reader& reader, const std::vector<std::string>&) {
   Source source;
   source.rank = reader.number("JOB_COMPLETION_INDEX", 0);
@@ -112,7 +112,7 @@ Source read_kubernetes(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// There is one process per host, and its rank is the place of its address in the list.
+// There is one process per host, and its rank is the position of its address in the list.
 Source read_node_list(Reader& reader, const std::vector<std::string>& own_addresses) {
   Source source;
   const std::optional<std::string> ips = reader.text("NODES_IPS");

@@ -48,16 +48,16 @@ class Reader {
   Status status_;
 };
 
-// MASTER_ADDR and MASTER_PORT; `fallback_host` and `fallback_port` replace what is not set. Adds names, and
-// what is missing, to the source.
+// Reads MASTER_ADDR and MASTER_PORT into the source, with the names that are set and what is missing.
+// `fallback_host` and `fallback_port` replace what is not set.
 void read_master(Reader& reader, Source& source, const std::string& fallback_host = {},
                  std::uint16_t fallback_port = 0);
 
-// The launchers, in the order in which they are asked. TUTTI_* is not among them.
+// Returns a reader for each launcher, in the order in which they are asked. TUTTI_* is not among them.
 using ReadSource = Source (*)(Reader& reader, const std::vector<std::string>& own_addresses);
 const std::vector<ReadSource>& outer_sources();
 
-// RANK is set but MASTER_PORT is not: "RANK and WORLD_SIZE are set but MASTER_PORT is not".
+// Describes an incomplete source, such as "RANK and WORLD_SIZE are set but MASTER_PORT is not".
 std::string describe(const Source& source);
 std::string list_names(const std::vector<std::string>& names);
 

@@ -70,7 +70,7 @@ std::optional<Cidr> parse_cidr(const std::string& text) {
   return Cidr{*network, static_cast<unsigned>(*bits)};
 }
 
-// One item of a filter: a name, a prefix or a block of addresses.
+// `Item` is one item of a filter: a name, a prefix or a block of addresses.
 struct Item {
   std::string name;
   std::optional<Cidr> cidr;

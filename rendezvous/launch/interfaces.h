@@ -25,19 +25,20 @@ struct InterfaceFilter {
   std::string variable;
 };
 
-// The first of these that is not empty: TUTTI_SOCKET_IFNAME (given), NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME
-// (from the process's environment).
+// Returns the first of these that is not empty: TUTTI_SOCKET_IFNAME (the argument), NCCL_SOCKET_IFNAME and
+// GLOO_SOCKET_IFNAME (from the process's environment).
 InterfaceFilter interface_filter(const std::string& tutti_socket_ifname);
 
 // Returns the interfaces to use, best first, each only with the addresses to use.
 //
-// With a filter: those that match, in its order. It is a comma list of name prefixes and CIDR blocks
-// ("10.0.0.0/8"); a leading ^ takes all but those (and never loopback), a leading = compares whole names.
-// `invalid_argument` if nothing matches, naming the variable and what there is.
+// With a filter, these are the interfaces that match, in its order. A filter is a comma-separated list of
+// name prefixes and CIDR blocks ("10.0.0.0/8"). A leading ^ selects all interfaces but those (and never
+// loopback); a leading = compares whole names. Fails with `invalid_argument` if nothing matches, and names
+// the variable and the interfaces that exist.
 //
-// Without: the one that owns `route`, the local address of packets to the store (none: not known). Bridges
-// and virtual cards of containers and hypervisors are skipped; loopback is taken only if the route is
-// loopback, or if there is nothing else.
+// Without a filter, this is the interface that owns `route`, which is this host's address on the route to the
+// store, or else the first usable one. Bridges and virtual cards of containers and hypervisors are skipped.
+// Loopback is used only if the route is loopback, or if there is nothing else.
 Result<std::vector<Interface>> select_interfaces(std::span<const Interface> all,
                                                  const InterfaceFilter& filter,
                                                  const std::optional<SocketAddress>& route);

@@ -24,10 +24,10 @@ struct StoreLocation {
   friend bool operator==(const StoreLocation&, const StoreLocation&) = default;
 };
 
-// "tcp://10.0.0.1:29500", "file:///path", "none".
+// Returns a text such as "tcp://10.0.0.1:29500", "file:///path" or "none".
 std::string to_string(const StoreLocation& location);
 
-// `Launch` is who this process is and where the others are.
+// `Launch` says which rank this process is, and where the ranks meet.
 struct Launch {
   int rank = 0;
   int world_size = 1;
@@ -45,7 +45,7 @@ struct LaunchArguments {
   std::optional<int> world_size;
 };
 
-// The variables of a process, by name.
+// `Environment` holds the variables of a process, by name.
 using Environment = std::map<std::string, std::string>;
 
 }  // namespace tutti

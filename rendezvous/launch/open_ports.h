@@ -7,9 +7,8 @@
 
 namespace tutti {
 
-// If there are no credentials and one of the addresses can be reached from other hosts, the log says once
-// in the life of a process that any process may connect, and what closes the ports. Every listener calls
-// this.
+// Logs that any process may connect, and how to close the ports, if there are no credentials and other hosts
+// can reach one of the addresses. Every listener calls this; the log says it once per process.
 void warn_of_open_ports(const security::SharedCredentials& credentials,
                         const std::vector<std::string>& addresses);
 

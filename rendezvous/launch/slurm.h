@@ -6,12 +6,13 @@
 
 namespace tutti {
 
-// The first host of a Slurm node list: "n[08-11,15],m3" gives "n08". Returns an empty text if it is not such
-// a list.
+// Returns the first host of a Slurm node list: "n[08-11,15],m3" gives "n08". Returns an empty text if it is
+// not such a list.
 std::string first_slurm_host(std::string_view node_list);
 
-// Returns a port for a job step, which all its ranks choose alike without communication. It is outside the
-// range from which the kernel hands out ports. Two jobs may collide; then users set MASTER_PORT.
+// Returns a port for a job step. All its ranks compute the same one without communication. The port is
+// outside the range from which the kernel hands out ports. Two jobs may get the same port; users then set
+// MASTER_PORT.
 std::uint16_t slurm_port(std::string_view job_id, std::string_view step_id);
 
 }  // namespace tutti

@@ -23,7 +23,7 @@ std::string list_ranks(const std::vector<int>& ranks) {
   return ranks.size() > most_missing_named ? text + " and more" : text;
 }
 
-// Looks at whole blocks first, so that a large world with few missing ranks is quickly searched.
+// Asks for whole blocks of ranks first, so that a large world with few missing ranks is searched quickly.
 Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit) {
   std::vector<int> missing;
   for (int first = 0; first < self.world_size; first += static_cast<int>(ranks_per_request)) {

@@ -15,31 +15,34 @@ namespace tutti::rendezvous {
 
 inline constexpr std::size_t ranks_per_request = 256;
 
-// The key under which a rank introduces itself.
+// Returns the store key of a rank's Introduction.
 std::string rank_key(int rank);
 
-// "rank 3", "ranks 3, 5", with "and more" after some.
+// Returns a text such as "rank 3" or "ranks 3, 5". A long list is cut and ends with "and more".
 std::string list_ranks(const std::vector<int>& ranks);
 
-// The other ranks whose keys are missing, in ascending order, or the first of very many. If the store does
-// not answer within the limit, that is an error only if nothing is known by then.
+// Returns the other ranks whose keys are missing, in ascending order. Returns only the first ones if there
+// are very many, or if `limit` expires. A failure of the store is an error only if no missing rank was found
+// before it.
 Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit);
 
-// Fails if the ranks that have arrived cannot be one world with `self`. `encoded` holds their introductions
-// by rank.
+// Fails if the ranks that have arrived cannot form one world with `self`. `encoded[i]` is the Introduction of
+// rank i.
 Status check_gathered(const Introduction& self, const std::vector<std::string>& encoded);
 
-// Describes a rank that was started as another program than `self`, and says what to do if it belongs to
-// another job; empty if there is none, or if a launcher says that they are one job. `encoded` as above.
+// Describes a rank that runs another program than `self`, and says what to do if it belongs to another job.
+// Returns an empty text if there is no such rank, or if a launcher says that both belong to one job.
+// `encoded` is as above.
 std::string other_program(const Introduction& self, const std::vector<std::string>& encoded);
 
-// The `mismatch` of two processes of one rank number.
+// Returns the `mismatch` error for two processes with the same rank number.
 Status taken_twice(const Introduction& holder, const Introduction& self);
 
-// Returns whether `other` is another process of this host that still runs.
+// Returns whether `other` is another process on this host that is still running.
 bool is_alive_beside(const Introduction& self, const Introduction& other);
 
-// The `timeout` of a meeting that `self` has waited for.
+// Returns the `timeout` error of a meeting for which `self` has waited in vain. It names the ranks that have
+// not arrived.
 Status not_arrived(Store& store, const Introduction& self, const std::string& place,
                    std::chrono::milliseconds waited, Deadline limit);
 

@@ -16,19 +16,20 @@ using std::chrono::milliseconds;
 constexpr milliseconds first_rejoin_pause{20};
 constexpr milliseconds longest_rejoin_pause{300};
 
-// The next attempt may find a better session, unless a rank is to blame.
+// Returns whether the session has ended, so that the next attempt may find a new one. A failure that names a
+// rank is final.
 bool is_over(const Status& status) {
   return status.peer() < 0 && (status.code() == Code::peer_lost || status.code() == Code::unreachable);
 }
 
-// The refused process may be the missing rank.
+// Adds the last process that the store refused to a timeout, since it may be the missing rank.
 Status with_refusal(const Status& failure, const Session& session) {
   const std::string refusal = session.last_refusal();
   if (failure.code() != Code::timeout || refusal.empty()) return failure;
   return Status(failure.code(), failure.message() + "; turned away meanwhile: " + refusal, failure.peer());
 }
 
-// `connecting`: set once the ranks have met, so that there is no other attempt.
+// Makes one attempt to meet. Sets `connecting` once the ranks have met; after that there is no other attempt.
 Result<Joined> attempt(const Launch& launch, const JoinOptions& options, Introduction self, Deadline deadline,
                        bool& connecting) {
   Result<Session> session = serve_or_connect(launch, options.session, deadline);

@@ -21,8 +21,8 @@ struct JoinOptions {
   std::string prefix = "tutti/0";
   std::string wire_digest;  // "NAME=value;" of each setting that must be equal on all ranks
   std::string version;
-  // Returns the addresses of this rank's transports by name. Called once for each attempt, when it is known
-  // how the store is reached.
+  // Returns the addresses of this rank's transports by name. Called once for each attempt to meet, after this
+  // rank has connected to the store.
   std::function<Result<std::map<std::string, std::string>>(const Session&)> addresses = {};
   // Called once the ranks know each other, while they can still ask the store which of them failed first.
   std::function<Status(const std::vector<PeerInfo>&)> connect = {};
@@ -31,11 +31,11 @@ struct JoinOptions {
 struct Joined {
   Introduction self;
   std::vector<PeerInfo> peers;  // all ranks, `self` included
-  Session session;              // may be dropped at once
+  Session session;              // may be destroyed at once
 };
 
 // Meets the other ranks of a launch: serves the store or connects to it, and exchanges introductions. If the
-// store belongs to a session that is over or ending, it starts again, until the deadline.
+// store belongs to a session that has ended or is ending, tries again until the deadline.
 Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline deadline);
 
 }  // namespace tutti

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using Phase = Meeting::Phase;
 
-// Ranks that have not come yet can learn of a failure, or of a death, for so long.
+// Ranks that have not arrived yet can learn of a failure, or of a death, for this long.
 constexpr milliseconds told_within{2000};
 constexpr milliseconds death_told_within{800};
 // When rank 0 is done, it waits this long for ranks that are still connecting.
@@ -39,14 +39,14 @@ Status Ending::settle(const Status& failure) {
   MeetingStore& store = meeting_.store;
   const Result<std::string> held = store.compare_set("done", "", encode_failure(failure), store.closing());
   if (!held.ok()) {
-    // If rank 0 has died, other ranks are lost because of it. That is not the cause if the time was over, or
-    // if the network does not lead to a rank.
+    // If the store is gone because rank 0 has died, rank 0 is the cause of other losses. It is not the cause
+    // of a timeout, or of a rank that the network does not reach.
     const bool own = failure.code() == Code::timeout || failure.code() == Code::unreachable;
     const Status cause = first_cause(held.status());
     return own || failure.peer() == 0 || cause.peer() != 0 ? failure : cause;
   }
   meeting_.failure_stands = true;
-  // A damaged key does not tell what happened.
+  // If the key is damaged, this rank's own failure stands.
   return published_failure(*held).value_or(failure);
 }
 
@@ -58,16 +58,17 @@ Status Ending::first_cause(const Status& failure) const {
 
 void Ending::take_leave(const Status& outcome) {
   const bool failed = !outcome.ok();
-  // A timeout is about ranks that are late, and those cannot be told in time, unless all ranks have met.
+  // A timeout means that ranks are late. They would arrive too late to learn of it, unless all ranks have
+  // met.
   const bool connecting = meeting_.phase == Phase::connecting;
   const bool lingers = failed && meeting_.failure_stands && (connecting || outcome.code() != Code::timeout);
   if (lingers) linger(outcome, 1);
   leave(failed, !lingers);
 }
 
-// Ranks that are only just starting should learn of a failure too, and not wait in vain. So the rank that
-// keeps the store, or all ranks, stay for a moment, unless every rank knows. The last to leave removes the
-// failure.
+// Stays for a moment, so that ranks that are only just starting learn of the failure and do not wait in vain.
+// With `single_use` rank 0 stays, since it serves the store. Otherwise all ranks stay, since the last one to
+// leave removes the failure. The wait ends once every rank knows.
 void Ending::linger(const Status& failure, int counted) {
   MeetingStore& store = meeting_.store;
   const bool connecting = meeting_.phase == Phase::connecting;
@@ -75,7 +76,7 @@ void Ending::linger(const Status& failure, int counted) {
   const int dead = died ? 1 : 0;
   const Deadline limit = earlier(Deadline::after(died ? death_told_within : told_within), store.closing());
   if (!connecting && !store.add("told", 1, limit).ok()) return;
-  // Rank 0 stays for all; in a world that is connected its members tell each other.
+  // A rank 0 that serves the store stays for all ranks. Connected ranks tell each other.
   if (meeting_.follows() || (connecting && !meeting_.options.single_use)) return;
   for (; !limit.expired(); std::this_thread::sleep_for(short_pause)) {
     const Result<std::int64_t> count = store.add(connecting ? "present" : "told", 0, limit);
@@ -84,9 +85,9 @@ void Ending::linger(const Status& failure, int counted) {
   }
 }
 
-// A failure changes nothing any more: the outcome is known already, and with `single_use` rank 0 may have
-// stopped serving. Rank 0 serves until all have left or one has failed, which a connected world notices by
-// itself.
+// Ignores failures of the store: the outcome is already known, and with `single_use` rank 0 may have stopped
+// serving. Rank 0 serves until all ranks have left or one has failed. Connected ranks notice a failure
+// without the store.
 void Ending::leave(bool failed, bool awaits_others) {
   MeetingStore& store = meeting_.store;
   const Introduction& self = meeting_.self;

@@ -13,18 +13,22 @@ class Ending {
  public:
   explicit Ending(Meeting& meeting) : meeting_(meeting) {}
 
-  // Puts a failure in the table's place. Returns the failure that all ranks will see, which is the first one
-  // published. If all ranks have met just now, this is `settle`.
+  // Publishes a failure under the key `table`, in place of the table. Returns the failure that all ranks will
+  // see, which is the first one published. If the table is already there, so that all ranks have met, calls
+  // `settle` instead.
   Status publish(const Status& failure);
-  // Does the same once the ranks have met. The others may have noticed a consequence of this failure first.
+  // Publishes a failure under the key `done`, once the ranks have met. Returns the first one published, since
+  // other ranks may already have published the cause or a consequence of this failure.
   Status settle(const Status& failure);
-  // Returns the failure with its cause, if that is rank 0: a store that rank 0 serves ends with it.
+  // Returns a failure that names rank 0 if rank 0 served the store and the store is gone. Otherwise returns
+  // `failure`.
   Status first_cause(const Status& failure) const;
-  // Leaves the store with the result of the round. The counter `present` must be right even after a failure.
+  // Leaves the store after a round that ended with `outcome`. A rank leaves after a failure too, so that the
+  // counter `present` stays right.
   void take_leave(const Status& outcome);
 
  private:
-  // `counted`: how often the key `present` counts this rank, which is 1 or 0.
+  // `counted` is 1 if the key `present` counts this rank, else 0.
   void linger(const Status& failure, int counted);
   void leave(bool failed, bool awaits_others);
   void clear();

@@ -26,7 +26,7 @@ Result<Entry> Entrance::enter() {
 Result<Entry> Entrance::join_session() {
   const Result<Entry> session = claim(session_key, &Entrance::disagreement);
   if (!session.ok() || *session == Entry::stale || !meeting_.follows()) return session;
-  // Rank 0 is needed only while the meeting is not over.
+  // Once there is a table, rank 0 is no longer needed.
   const Result<std::string> table = meeting_.current_table(meeting_.deadline);
   if (!table.ok()) return table.status();
   if (table->empty()) meeting_.server = first_;
@@ -39,7 +39,8 @@ Result<Entry> Entrance::take_seat() {
   return seat;
 }
 
-// The addresses must be known before this rank counts as arrived: the table might be made of them at once.
+// Obtains this rank's addresses. They must be known before this rank counts as arrived, since the table may
+// be made at once.
 Status Entrance::introduce() {
   if (!meeting_.options.addresses || introduced_) return {};
   Result<std::map<std::string, std::string>> addresses = meeting_.options.addresses();
@@ -52,7 +53,7 @@ Status Entrance::introduce() {
   return {};
 }
 
-// Leaves a will: the others read in these keys that this rank has died.
+// Leaves a will: if this rank dies, the others learn of it from these keys.
 void Entrance::bequeath(const std::vector<std::string>& keys) {
   const Introduction& self = meeting_.self;
   const Status death(Code::peer_lost,
@@ -68,11 +69,12 @@ Status Entrance::disagreement(const Introduction& first) const {
 
 Status Entrance::duplicate(const Introduction& holder) const { return taken_twice(holder, meeting_.self); }
 
-// Puts this rank's Introduction under the key, unless another one is there that is in `conflict` with it.
+// Puts this rank's Introduction under the key if there is none. Otherwise `conflict` says whether this rank
+// may enter beside the holder, the rank whose Introduction is there.
 Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
   MeetingStore& store = meeting_.store;
   const bool is_seat = key != session_key;
-  // If rank 0 serves the store, it is the first to arrive.
+  // A rank 0 that serves the store sets the session key first.
   const bool waits = meeting_.follows() && !is_seat;
   const std::string own = meeting_.own();
   std::string seen;
@@ -90,7 +92,7 @@ Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
     if (!holder.ok()) return holder.status().with_context("store key '" + key + "'");
     if (waits) first_ = holder->describe();
     if (holder->nonce == meeting_.self.nonce && is_seat) {
-      // The holder is this rank itself, in an attempt that ended with a lost connection.
+      // The holder is this process itself, in an earlier attempt that lost its connection.
       if (Status status = store.set(key, own, meeting_.deadline); !status.ok()) return status;
       continue;
     }
@@ -100,15 +102,15 @@ Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
     if (refusal.ok()) return Entry::entered;
     const Result<Entry> other = look_for_table();
     if (!other.ok() || *other == Entry::stale) return other;
-    // This job must not disturb another one.
+    // A conflict with another job is not published, since this job must not disturb that one.
     if (seen == *held) return stranger.ok() ? ending_.publish(refusal) : stranger;
     seen = *held;
   }
 }
 
-// The holder of a key may belong to a meeting that is over. The table of such a meeting is deleted after its
-// other keys. So if there is no table, and the same holder is still there at a second look, then it is of
-// this meeting.
+// Finds out whether the holder of a key may belong to a meeting that has ended. The table of such a meeting
+// is deleted after its other keys. So if there is no table, and a second look finds the same holder, the
+// holder belongs to this meeting.
 Result<Entry> Entrance::look_for_table() {
   const Result<std::string> table = meeting_.current_table(meeting_.deadline);
   if (!table.ok()) return table.status();

@@ -10,12 +10,12 @@
 
 namespace tutti::rendezvous {
 
-// `Entry` is what a rank finds when it enters. `stale`: the keys are of another meeting, which is over but
-// not cleared away.
+// `Entry` is what a rank finds when it enters. `stale`: the keys belong to another meeting, which has ended
+// but has not been cleared away.
 enum class Entry { entered, stale };
 
-// `Entrance` takes a rank's seat in a meeting: its own key in the store, once it is clear that the rank fits
-// the session and that no other process has its number.
+// `Entrance` lets a rank into a meeting. It checks that the rank fits the session and that no other process
+// has its number. Then the rank has its seat, which is its own key in the store.
 class Entrance {
  public:
   Entrance(Meeting& meeting, Ending& ending) : meeting_(meeting), ending_(ending) {}

@@ -27,7 +27,8 @@ constexpr milliseconds poll_interval{50};
 constexpr milliseconds first_pause{20};
 constexpr milliseconds longest_pause{300};
 
-// Carries out rounds until one is not stale: enter, learn of the others, connect, leave.
+// `Exchange` carries out rounds until one is not stale. In a round the rank enters, learns of the others,
+// connects to them, and leaves.
 class Exchange {
  public:
   Exchange(Store& store, const Introduction& self, const ExchangeOptions& options, Deadline deadline)
@@ -78,8 +79,8 @@ Result<std::vector<PeerInfo>> Exchange::run() {
 
 // Enters, meets, and leaves, whatever the result.
 Result<Exchange::Round> Exchange::one_round() {
-  // A store that outlives the meeting must not keep the keys of ranks that die while they meet: `present`
-  // counts them for ever.
+  // A store that outlives the meeting must not keep the keys of ranks that die while they meet, since
+  // `present` would count those ranks for ever.
   if (!meeting_.options.single_use && !meeting_.store.hold("", meeting_.deadline).ok())
     log::debug("the store cannot forget dead ranks");
   const Result<std::int64_t> present = meeting_.store.add("present", 1, meeting_.deadline);
@@ -158,12 +159,13 @@ Result<std::string> Exchange::make_table() {
   if (Status status = rendezvous::check_gathered(self, encoded); !status.ok()) return ending_.publish(status);
   if (const std::string other = rendezvous::other_program(self, encoded); !other.empty())
     log::warn("ranks were started as different programs: ", other);
-  // If another rank published a failure first, that is the table.
+  // If another rank has published a failure first, this returns that failure.
   return meeting_.store.compare_set("table", "", encode_table(encoded), meeting_.deadline);
 }
 
-// Appends what ranks first..last-1 published, however long they take. Ends early with the table if there
-// already is one: another rank's failure, or the table of an earlier meeting.
+// Waits for the Introductions of ranks first..last-1, appends them to `encoded`, and returns an empty text.
+// If the key `table` is already set, returns its value instead: another rank's failure, or the table of an
+// earlier meeting.
 Result<std::string> Exchange::gather(int first, int last, std::vector<std::string>& encoded) {
   std::vector<std::string> keys;
   for (int rank = first; rank < last; ++rank) keys.push_back(rank_key(rank));
@@ -185,12 +187,12 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
   }
 }
 
-// A rank whose time is over ends the meeting for all: without it they cannot meet any more, and once it has
-// left, they would take it for a rank that never arrived.
+// Waits for the table. A rank whose time has run out ends the meeting for all: they cannot meet without it,
+// and once it had left, they would take it for a rank that never arrived.
 Result<std::string> Exchange::await_table() {
   Result<std::string> table = meeting_.await_key("table");
   if (table.ok() || table.status().code() != Code::timeout) return table;
-  // Rank 0 may time out at this moment, too; then it tells all ranks which ones are missing.
+  // Rank 0 may time out at the same moment, and then publishes which ranks are missing.
   table = meeting_.store.get("table", meeting_.deadline);
   if (table.ok() || table.status().code() != Code::timeout) return table;
   return ending_.publish(meeting_.not_arrived());

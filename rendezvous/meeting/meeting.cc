@@ -15,9 +15,9 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds table_interval{50};
 constexpr milliseconds interrupt_interval{200};
-// A store that stalls for so long is asked once more, after a look whether this rank is interrupted.
+// If a store stalls for this long, the rank checks whether it is interrupted, and then asks again.
 constexpr milliseconds stall_limit{3000};
-// This part of the given time is reserved for finding out which ranks are missing.
+// At most this part of the given time is reserved for finding out which ranks are missing.
 constexpr milliseconds most_reserved{500};
 // A log line about a long wait may take this long to find out which ranks are missing.
 constexpr milliseconds look_limit{2000};
@@ -71,8 +71,8 @@ Deadline Meeting::patience() const {
   return options.interrupted ? earlier(deadline, Deadline::after(stall_limit)) : deadline;
 }
 
-// The wait is cut into requests. Between them the rank checks whether it is interrupted, and whether the
-// store still exists, since not every store distinguishes an error from a timeout.
+// The wait is cut into short requests. Between them the rank checks whether it is interrupted, and whether
+// the store still exists, since not every store distinguishes an error from a timeout.
 Result<std::string> Meeting::await_key(const std::string& key) {
   while (!waiting.expired()) {
     Deadline piece = earlier(waiting, wait_.next());

@@ -14,7 +14,7 @@
 
 namespace tutti::rendezvous {
 
-// How long a rank pauses between requests to a store that does not wait by itself.
+// A rank pauses this long between requests to a store that does not wait by itself.
 inline constexpr std::chrono::milliseconds short_pause{20};
 
 // `Meeting` is what the parts of one rank's `exchange` share: the rank itself, its time, and how far it has
@@ -25,20 +25,20 @@ class Meeting {
   enum class Phase {
     outside,     // the store does not know this rank
     present,     // the rank is counted in the key `present`
-    seated,      // its own key is there
-    connecting,  // the table is there, so all ranks have met
+    seated,      // its own key is set
+    connecting,  // the table is set, so all ranks have met
   };
 
   Meeting(Store& users_store, const Introduction& introduction, const ExchangeOptions& exchange_options,
           Deadline limit);
 
-  // Rank 0 serves the store for this meeting alone, and this rank is not rank 0.
+  // Returns whether another process, rank 0, serves the store for this meeting alone.
   bool follows() const { return options.single_use && self.rank != 0; }
-  // The encoded `self`.
+  // Returns `self`, encoded.
   std::string own() const { return encode_introduction(self); }
-  // Returns whether the table is of this meeting.
+  // Returns whether the table has this rank's nonce, and so is of this meeting.
   bool knows_us(const std::vector<Introduction>& table) const;
-  // Reads the key `table`; empty if there is none. (No table is empty itself.)
+  // Returns the value of the key `table`, or an empty text if it is not set. No table is empty itself.
   Result<std::string> current_table(Deadline limit);
 
   // Returns whether the user has interrupted the meeting. Once the user's function has returned true, this
@@ -46,14 +46,14 @@ class Meeting {
   bool is_interrupted();
   Status interruption() const;
 
-  // Waits for a key of the store until `waiting`: `timeout` if it does not appear, `aborted` if this rank is
-  // interrupted.
+  // Waits for a key of the store until the deadline `waiting`, and returns its value. Fails with `timeout` if
+  // the key does not appear, and with `aborted` if this rank is interrupted.
   Result<std::string> await_key(const std::string& key);
-  // Called between the requests of a long wait. Logs, at growing intervals, which ranks this one waits for.
+  // Logs, at growing intervals, which ranks this one waits for. Called between the requests of a long wait.
   void speak_of_wait();
-  // The limit of a request that every store answers at once unless it stalls.
+  // Returns the time limit of a request that every store answers at once unless it stalls.
   Deadline patience() const;
-  // The `timeout` that names the ranks that have not arrived.
+  // Returns the `timeout` error, which names the ranks that have not arrived.
   Status not_arrived();
 
   MeetingStore store;

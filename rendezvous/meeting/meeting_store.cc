@@ -5,7 +5,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A closing request may take this long before the deadline.
+// A closing request may take at most this long.
 constexpr milliseconds longest_request{2000};
 // Closing requests may begin until this long after the deadline.
 constexpr milliseconds closing_window{300};

@@ -7,15 +7,14 @@
 
 namespace tutti::rendezvous {
 
-// `MeetingStore` is the store with a meeting's time limit: when the deadline has passed, requests may still
-// begin for a moment, and then no more. So a slow store delays the end of a meeting by one answer only,
-// however many requests would follow.
+// `MeetingStore` is a store with a meeting's time limit. For a moment after the deadline, requests may still
+// begin; later ones fail at once. So a slow store delays the end of a meeting by one answer at most.
 class MeetingStore final : public ForwardingStore {
  public:
   MeetingStore(Store& store, Deadline deadline) : ForwardingStore(store), deadline_(deadline) {}
 
-  // The limit of a request that tells others how the meeting has ended, or that clears up after it. The first
-  // call fixes when the last such request may begin.
+  // Returns the time limit of a request that tells others how the meeting has ended, or that cleans up after
+  // it. The first call fixes when the last such request may begin.
   Deadline closing();
 
  protected:

@@ -42,10 +42,10 @@ bool is_own(const std::string& address, const std::vector<Interface>& interfaces
   });
 }
 
-// Returns the addresses on which this process would serve so that others find it at `host`.
+// Returns the addresses to serve on, so that others find this process at `host`.
 Result<Places> places_to_serve(const std::string& host, const SessionOptions& options, Deadline deadline) {
   if (!options.bind_address.empty()) return Places{{options.bind_address}, {}};
-  // A name that does not resolve here may still do so for the others (a Service that waits for this rank).
+  // A name may not resolve yet, such as that of a Service that waits for this rank. Then `join` tries again.
   Result<std::vector<SocketAddress>> resolved = tcp::look_up(host, 0, deadline, options.interrupted);
   if (!resolved.ok()) return resolved.status();
   Result<std::vector<Interface>> interfaces = list_interfaces();
@@ -138,7 +138,7 @@ std::vector<std::string> listen_addresses(const std::string& host, const std::ve
   return exact ? addresses : std::vector<std::string>{""};
 }
 
-// A `SessionMaker` makes the session that a launch asks for.
+// `SessionMaker` makes the session that a launch asks for.
 class SessionMaker {
  public:
   SessionMaker(const Launch& launch, const SessionOptions& options, Deadline deadline)
@@ -180,7 +180,8 @@ class SessionMaker {
   const Deadline deadline_;
 };
 
-// A world of one rank listens too, although no rank has to reach it.
+// Makes the session of a world of one rank. It listens too, though only on loopback, since no other rank has
+// to reach it.
 Result<Session> SessionMaker::alone() const {
   Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
   if (!credentials.ok()) return credentials.status();
@@ -246,7 +247,8 @@ Result<Session> SessionMaker::connect_tcp() const {
   return session;
 }
 
-// Loopback for ranks on this host, and one address of each chosen interface for others.
+// Returns the addresses to listen on: the user's, or else loopback for ranks on this host and one address of
+// each chosen interface for others.
 Result<std::vector<std::string>> SessionMaker::file_addresses() const {
   if (!options_.bind_address.empty()) return std::vector{options_.bind_address};
   Result<std::vector<Interface>> all = list_interfaces();
@@ -276,7 +278,8 @@ void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& t
   }
 }
 
-// A process that can read the file belongs to the job, if it also has the user's token, if there is one.
+// Makes credentials of the user's token, which may be empty, and the token in the file. So a process proves
+// that it can read the file, and that it has the user's token if there is one.
 Result<security::SharedCredentials> SessionMaker::file_credentials(const file::SessionText& text) const {
   security::Settings settings = options_.security;
   settings.token = Secret::joined({settings.token.reveal(), "/", text.token.reveal()});
@@ -307,7 +310,8 @@ Result<Session> SessionMaker::serve_file() const {
   return session;
 }
 
-// Makes one attempt: reads the file, and asks the store it leads to whether it is the same session.
+// Makes one attempt: reads the file, connects to the store that it names, and checks that it is the same
+// session.
 Result<Session> SessionMaker::follow_file() const {
   Result<file::SessionText> text = file::read_session(launch_.store.path);
   if (!text.ok()) return text.status();
@@ -348,7 +352,7 @@ Session SessionMaker::session_in(std::shared_ptr<tcp::StoreClient> store,
 
 Result<Session> SessionMaker::connect_file() const {
   Backoff backoff(first_look_pause, longest_look_pause);
-  std::optional<Deadline> patience;  // while another job may have the port of a file that is left over
+  std::optional<Deadline> patience;  // set while another job may have the port that an old file names
   for (;;) {
     Result<Session> session = follow_file();
     const Code code = session.status().code();

@@ -23,7 +23,7 @@ struct SessionOptions {
   std::uint16_t first_port = 0, last_port = 0;  // for ports that we may choose; 0: any
   InterfaceFilter interfaces;                   // file sessions: where to listen besides loopback
   security::Settings security = {};             // file sessions add a token of their own
-  // Called repeatedly while the store is looked for. If it returns true, that ends with `aborted`.
+  // Called repeatedly while the store is looked for. If it returns true, the search ends with `aborted`.
   std::function<bool()> interrupted = {};
 };
 
@@ -39,19 +39,19 @@ class Session {
   std::shared_ptr<Store> store;
   // The store exists for this meeting only; see ExchangeOptions.
   bool single_use = false;
-  // The credentials prove to the others that this process belongs to the job; null: it proves nothing.
+  // The credentials prove to the others that this process belongs to the job. Null if there is no such proof.
   security::SharedCredentials credentials;
-  // The local address of packets to the store, if that shows which interface reaches the others. It may not
-  // on rank 0, or if a host's name means loopback on the host itself (Debian's 127.0.1.1).
+  // This host's address on the route to the store, if that shows which interface reaches the other ranks. It
+  // may be missing on rank 0, or where the name of the store's host means loopback (Debian's 127.0.1.1).
   std::optional<SocketAddress> route;
 
-  // Set on the rank that serves the store, if the others may not find it: the reason.
+  // Says why the others may not find the store that this rank serves. Empty if they can, or on other ranks.
   std::string doubt;
 
-  // On the rank that serves the store: why it refused the last tutti process that wanted to meet here. Empty
-  // if there was none.
+  // Returns why the store refused the last tutti process that wanted to meet here. Empty if there was none,
+  // or if another process serves the store.
   std::string last_refusal() const;
-  // Rank 0 calls this while it waits. It restores a session file that has vanished.
+  // Restores a session file that has vanished. Rank 0 calls this while it waits.
   void keep_alive() const;
 
  private:
@@ -60,14 +60,15 @@ class Session {
   std::unique_ptr<Serving> serving_;
 };
 
-// Rank 0 serves the store, unless another process does. All ranks connect to it. Retries until the deadline.
-// A world of one rank gets a store in memory.
+// Serves the store on rank 0, unless another process serves it, and connects each rank to it. Retries until
+// the deadline. A world of one rank gets a store in memory.
 Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline);
 
-// The addresses that rank 0 listens on, given the host at which the others will look for it and what that
-// resolves to: a literal or "localhost" loopback, or the one address of this host; otherwise all (returned as
-// ""), because the name means something else elsewhere (127.0.1.1, several addresses) or does not belong to
-// this host (NAT, a Service).
+// Returns the addresses that rank 0 listens on. The others look for it at `host`, which resolves to
+// `resolved` here. If `host` is "localhost" or a loopback literal, this is that loopback address. If it
+// resolves to one address only and this host has it, this is that address. Otherwise this is "", which stands
+// for all addresses: the name may mean something else on other hosts (127.0.1.1, several addresses), or may
+// not belong to this host (NAT, a Service).
 std::vector<std::string> listen_addresses(const std::string& host, const std::vector<SocketAddress>& resolved,
                                           const std::vector<Interface>& interfaces);
 

@@ -31,9 +31,10 @@ class ForwardingStore : public Store {
  protected:
   // Returns the name of `key` in the other store.
   virtual std::string name_below(std::string_view key) const { return std::string(key); }
-  // The prefix there whose keys are held when `prefix` is held here.
+  // Returns the prefix that is held in the other store when `prefix` is held in this one.
   virtual std::string prefix_below(std::string_view prefix) const { return name_below(prefix); }
-  // A failure is returned to the caller, and the other store never hears of the request.
+  // Decides whether a request may be made. If not, the caller gets the failure, and the other store never
+  // sees the request.
   virtual Status admit() const { return {}; }
 
  private:

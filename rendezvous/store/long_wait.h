@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// `LongWait` says when a long wait is worth a line in the log: after ten seconds, then after ever longer
-// times.
+// `LongWait` says when a long wait is worth a line in the log: after ten seconds, then at ever longer
+// intervals.
 class LongWait {
  public:
   // Returns true each time that a line is due.

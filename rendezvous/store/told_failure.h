@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// `told_failure` is a failure that another process described, read from a store: the text is cut to a
-// readable length, and a code that is not a failure's becomes `internal`.
+// Returns a failure that another process described, as read from a store. The text is cut to a readable
+// length. A code that is not that of a failure becomes `internal`.
 Status told_failure(std::uint32_t code, std::string_view message, int peer = -1);
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
 """tutti lets a group of processes compute together. The same program is started several times; each process calls
-`init`, which returns when all have come:
+`init`, which returns when all have arrived:
 
     import numpy, tutti
     comm = tutti.init()
@@ -72,13 +72,15 @@ def init(
     *,
     transports: Sequence[str] = (),
 ) -> Communicator:
-    """Meets the other processes and returns the communicator of all of them; blocks until all have come.
+    """Meets the other processes and returns the communicator of all of them; blocks until all have arrived.
 
-    `url` is "tcp://host:port", "file:///path" or "env://", the first two with ?rank=0&world_size=2 if `rank` and
-    `world_size` are not given. Everything else comes from the environment: `tutti run`, torchrun, Open MPI, MPICH,
-    Slurm and Kubernetes set it; with none of them the world is this process alone. `timeout`, in seconds, is for
-    meeting; when it expires, a TimeoutError names the ranks that have not arrived. `transports` to use, in order of preference
-    ("shm", "tcp"); "auto" alone: all that work here; empty: TUTTI_TRANSPORTS, else all that work here.
+    `url` is "tcp://host:port", "file:///path" or "env://". The first two may carry ?rank=0&world_size=2 in place of the
+    arguments `rank` and `world_size`. What is not given comes from the environment, which `tutti run`, torchrun, Open
+    MPI, MPICH, Slurm and Kubernetes set. Without any of these, the world is this process alone.
+
+    `timeout` limits the meeting, in seconds. When it expires, a TimeoutError names the ranks that have not arrived.
+    `transports` are those to use ("shm", "tcp"), in order of preference. "auto" alone means all that work here. If it
+    is empty, TUTTI_TRANSPORTS decides, or else all that work here are used.
     """
     global _world
     communicator = _core.init(url, rank, world_size, timeout, list(transports))
@@ -104,7 +106,7 @@ def get_world_size() -> int:
 
 
 class Send(NamedTuple):
-    """A leg of `Communicator.batch`: `array` goes to rank `peer`."""
+    """A transfer of `Communicator.batch` that sends `array` to rank `peer`."""
 
     array: Any
     peer: int
@@ -116,7 +118,7 @@ class Send(NamedTuple):
 
 
 class Recv(NamedTuple):
-    """A leg of `Communicator.batch`: a message from rank `peer`, or any, goes into `array`."""
+    """A transfer of `Communicator.batch` that receives a message from rank `peer`, or from any rank, into `array`."""
 
     array: Any
     peer: int = ANY_RANK
@@ -145,7 +147,7 @@ def _settle(future: "_asyncio.Future[None]") -> None:
 
 
 def _await(work: Work):
-    """`await work` in asyncio: the event loop runs on meanwhile, and the library's own thread makes progress."""
+    """Implements `await work` for asyncio. The event loop runs on, and the library's own thread makes progress."""
     if not work.done():
         loop = _asyncio.get_running_loop()
         future = loop.create_future()
@@ -166,7 +168,7 @@ def _close(communicator: Communicator, *_exception: Any) -> None:
 Work.__await__ = _await
 Communicator.__enter__ = lambda communicator: communicator
 Communicator.__exit__ = _close
-# When a program ends, its communicators are closed, so that the others are told that it left and did not die.
+# When a program ends, its communicators are closed, so that the others learn that it left and did not die.
 _atexit.register(_core.close_all)
 
 from .gradients import GradientReducer  # noqa: E402  (needs what is above)

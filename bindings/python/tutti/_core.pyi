@@ -22,7 +22,7 @@ class _How(TypedDict, total=False):
     algorithm: Optional[str]
 
 class ReduceOp:
-    """The operation that combines elements; a name such as "sum" also works."""
+    """An operation that combines elements. A name such as "sum" also works."""
 
     SUM: ReduceOp
     PRODUCT: ReduceOp
@@ -51,7 +51,7 @@ class Work:
     def __await__(self) -> Generator[Any, None, None]: ...
 
 class Allocation:
-    """Memory that the ranks of a host share; has the buffer protocol."""
+    """Memory that the ranks of a host share. It has the buffer protocol."""
 
     @property
     def nbytes(self) -> int: ...

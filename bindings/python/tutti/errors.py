@@ -1,5 +1,5 @@
-"""The exceptions: one class for each code. All are `tutti.Error`. If Python has a class with the same meaning, they
-are of that class, too, so `except TimeoutError` catches a `tutti.TimeoutError`."""
+"""This module has one exception class for each error code. All derive from `tutti.Error`. Where Python has a class with
+the same meaning, they also derive from it, so `except TimeoutError` catches a `tutti.TimeoutError`."""
 
 import builtins
 from typing import Optional
@@ -14,13 +14,13 @@ class Error(RuntimeError):
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """An operation was not over in time; names the ranks that were late."""
+    """An operation did not end in time. The text names the ranks that were late."""
 
     code = "timeout"
 
 
 class PeerLostError(Error, ConnectionError):
-    """A rank has died, frozen or been cut off; names it."""
+    """A rank has died, frozen or been cut off. The text names it."""
 
     code = "peer_lost"
 
@@ -32,13 +32,13 @@ class AbortedError(Error):
 
 
 class MismatchError(Error):
-    """Ranks made different calls; names both."""
+    """Ranks made different calls. The text names both."""
 
     code = "mismatch"
 
 
 class UnauthenticatedError(Error, PermissionError):
-    """The other side has another token, or none."""
+    """The other side has a different token, or none."""
 
     code = "unauthenticated"
 

@@ -1,4 +1,4 @@
-"""Averages gradients over the ranks while others are still being computed."""
+"""This module averages gradients over the ranks while other gradients are still being computed."""
 
 from typing import TYPE_CHECKING, Any, List, Sequence, Tuple, Union
 
@@ -30,15 +30,15 @@ class GradientReducer:
             reducer.wait()                       # now every rank's reducer.gradients holds the same means
 
     Gradients lie in the buckets' memory, so nothing is copied. Buckets are filled from the last gradient to the
-    first, which is the order of a backward pass, and leave in that order on all ranks, in whichever order gradients
-    become ready. A reducer serves any number of steps. It needs NumPy. Threads must not share it.
+    first, which is the order of a backward pass. All ranks reduce them in that order, whatever the order in which
+    gradients become ready. A reducer serves any number of steps. It needs NumPy. Threads must not share it.
 
     Args:
-        communicator: of the ranks to average over; all of them make a reducer of the same shapes.
-        shapes: of each gradient.
-        dtype: of all of them, "float32" or anything that numpy.dtype takes and tutti has.
-        bucket_bytes: the bytes of one operation; smaller ones start earlier, larger ones cost less for each byte.
-        mean: divide by the number of ranks.
+        communicator: the ranks to average over. Each of them makes a reducer with the same shapes.
+        shapes: the shape of each gradient.
+        dtype: the type of all gradients: "float32", or anything that numpy.dtype accepts and tutti supports.
+        bucket_bytes: the size of a bucket in bytes. Smaller ones start earlier; larger ones cost less for each byte.
+        mean: whether to divide by the number of ranks.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class GradientReducer:
         self._buckets: List[_Bucket] = []
         self._bucket_of: List[_Bucket] = []
         self._works: List[_core.Work] = []
-        self._next = 0  # the first bucket that has not left
+        self._next = 0  # the first bucket whose reduction has not started
         sizes = [int(numpy.prod(shape, dtype=numpy.int64)) for shape in shapes]
         gradients: List[Any] = [None] * len(sizes)
         bucket_of: List[Any] = [None] * len(sizes)
@@ -72,7 +72,7 @@ class GradientReducer:
                 bucket_of[i] = bucket
                 start += sizes[i]
         self._bucket_of = bucket_of
-        #: One array for each shape, to which gradients are written, and which holds their means after `wait`.
+        #: One array for each shape. Gradients are written to it; after `wait` it holds their means.
         self.gradients: Tuple["numpy.ndarray", ...] = tuple(gradients)
 
     def _group(self, sizes: Sequence[int], bucket_bytes: int) -> List[List[int]]:
@@ -89,7 +89,7 @@ class GradientReducer:
         return groups
 
     def ready(self, index: int) -> None:
-        """Says that gradient `index` is complete; it must not be touched until `wait` has returned."""
+        """Marks gradient `index` as complete. It must not be touched until `wait` has returned."""
         bucket = self._bucket_of[index]
         if index not in bucket.missing:
             raise ValueError(f"gradient {index} was ready already")
@@ -102,8 +102,8 @@ class GradientReducer:
         self._works.append(self._communicator.all_reduce(bucket.memory, op=self._op))
 
     def wait(self) -> None:
-        """Returns when all gradients are reduced, even without `ready`; raises the error if an operation failed. The
-        next step may begin then."""
+        """Waits until all gradients are reduced, even those not marked by `ready`. Raises the error if an operation
+        failed. The next step may begin after that."""
         for bucket in self._buckets[self._next :]:
             self._start(bucket)
         works, self._works, self._next = self._works, [], 0

@@ -36,7 +36,7 @@ bool is_hex(std::string_view text, std::size_t digits) {
   return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
-// Reads the lines of the text one after the other.
+// `Lines` reads the lines of a text one after another.
 class Lines {
  public:
   explicit Lines(std::string_view text) : rest_(text) {}
@@ -94,8 +94,8 @@ std::string user_name(uid_t uid) {
   return (known ? std::string(found->pw_name) + " (uid " : "(uid ") + std::to_string(uid) + ")";
 }
 
-// Says why a file must be neither believed nor replaced; empty if it may be. A user who can write the file
-// could lead us to a store of theirs.
+// Returns why a file must be neither believed nor replaced, or an empty text if it is ours. A user who can
+// write the file could lead us to a store of theirs.
 std::string why_not_ours(const struct stat& info) {
   if (S_ISDIR(info.st_mode)) return "it is a folder";
   if (S_ISLNK(info.st_mode)) return "it is a symbolic link";
@@ -107,7 +107,7 @@ std::string why_not_ours(const struct stat& info) {
   return {};
 }
 
-// Says why the text in a file of ours must not be believed; empty if it may be.
+// Returns why the text in a file of ours must not be believed, or an empty text if it may be.
 std::string why_open_to_others(const struct stat& info) {
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return {};
   std::array<char, 8> mode;
@@ -156,8 +156,8 @@ Status not_there(const std::string& path, int error) {
   return Status(Code::unreachable, "cannot read the session file " + path + ": " + error_text(error));
 }
 
-// Network file systems remember for a while that a file does not exist; opening its folder makes them ask
-// again.
+// Opens the file's folder. Network file systems remember for a while that a file does not exist, and this
+// makes them ask again.
 void refresh_folder(const std::string& path) {
   if (DIR* folder = opendir(folder_of(path).c_str())) closedir(folder);
 }
@@ -242,7 +242,8 @@ Result<PublishedSession> PublishedSession::publish(const std::string& path, cons
 void PublishedSession::restore_if_missing() const {
   struct stat info = {};
   if (lstat(path_.c_str(), &info) == 0 || errno != ENOENT) return;
-  // A failure shows as ranks that do not arrive; the next call tries again.
+  // A failure is ignored, since the next call tries again. If it lasts, the error names the ranks that have
+  // not arrived.
   static_cast<void>(replace_file(path_, format_session(session_).reveal()).ok());
 }
 

@@ -10,9 +10,9 @@
 #include <tutti/secret.h>
 #include <tutti/status.h>
 
-// `file:///path`: the file only says where rank 0's TCP store is. Nothing is ever locked, since shared file
-// systems grant one lock to two hosts; a file appears whole, by rename, or not at all. Its content is only
-// believed if the store at that place confirms it with the nonce.
+// A session file, which users name as `file:///path`, only says where rank 0's TCP store is. It is never
+// locked, since shared file systems may grant one lock to two hosts. It appears complete, by rename, or not
+// at all. Its content is believed only if the store at that place has the nonce in it.
 namespace tutti::file {
 
 struct Endpoint {
@@ -33,22 +33,23 @@ struct SessionText {
 inline constexpr std::size_t max_session_bytes = 4096;
 
 Secret format_session(const SessionText& session);
-// `protocol_error` says what is wrong with the text.
+// Fails with `protocol_error`, which says what is wrong with the text.
 Result<SessionText> parse_session(std::string_view text);
 
-// Reads and parses. `unreachable`: there is no such file yet, or it is empty or a damaged session; it may
-// become one. `invalid_argument`: it never will. The path is a folder, its folder does not exist, or what is
-// there is not ours: it belongs to a user other than this one and root, is open to others, is a link, is not
-// a regular file, or does not begin like a session. Another user cannot lead us to a store of theirs, and
-// files with other data are kept.
+// Reads and parses a session file. Fails with `unreachable` if the session may still appear: there is no
+// file, or it is empty or damaged. Fails with `invalid_argument` if it never will: the path is a folder, its
+// folder does not exist, or the file is not ours. A file is not ours if it belongs to a user other than this
+// one and root, is open to others, is a link, is not a regular file, or does not begin like a session. So
+// another user cannot lead us to a store of theirs, and files with other data are kept.
 Result<SessionText> read_session(const std::string& path);
 
-// `PublishedSession` is a session file of this process, with mode 0600. Its destructor removes the file if it
-// is still the same one.
+// `PublishedSession` is a session file of this process, with mode 0600. Its destructor removes the file
+// unless another one has replaced it.
 class PublishedSession {
  public:
-  // Replaces an empty file and a session, if they are ours. `invalid_argument` names the path and why it
-  // cannot be written, or what is there that is not ours.
+  // Writes the file, and replaces an empty file or a session there if it is ours. Fails with
+  // `invalid_argument`, which names the path and says why it cannot be written, or what is there that is not
+  // ours.
   static Result<PublishedSession> publish(const std::string& path, const SessionText& session);
   PublishedSession(PublishedSession&& other) noexcept;
   PublishedSession& operator=(PublishedSession&&) = delete;

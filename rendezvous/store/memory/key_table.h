@@ -15,11 +15,12 @@ namespace tutti {
 // to make it slow.
 class KeyTable {
  public:
-  // `max_bytes` bounds the total size of all keys and values; more is `resource_exhausted`.
+  // `max_bytes` bounds the total size of all keys and values. A change that exceeds it fails with
+  // `resource_exhausted`.
   explicit KeyTable(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   Status set(std::string_view key, std::string_view value);
-  // Returns null if there is no such key; valid until the next change of that key.
+  // Returns null if there is no such key. The result is valid until that key changes.
   const std::string* find(std::string_view key) const;
   Result<std::int64_t> add(std::string_view key, std::int64_t delta);
   Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired);

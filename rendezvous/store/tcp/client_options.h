@@ -7,12 +7,12 @@
 
 namespace tutti::tcp {
 
-// `StoreClientOptions` are what a client of a store is made from.
+// `StoreClientOptions` are the options for a new `StoreClient`.
 struct StoreClientOptions {
   std::string nonce = {};  // if given, the server must have that nonce
   security::SharedCredentials credentials = {};
   int rank = -1;  // this process's rank, if it is one
-  // Called between attempts to connect. If it returns true, they end with `aborted`.
+  // Called between attempts to connect. If it returns true, the attempts end with `aborted`.
   std::function<bool()> interrupted = {};
 };
 

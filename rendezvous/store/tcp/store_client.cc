@@ -22,7 +22,7 @@ using store_wire::Stream;
 using wire::StoreRequest;
 using wire::StoreResponse;
 
-// One unresponsive address must not use up the time for the others.
+// An attempt takes at most this long, so that an unresponsive address leaves time for the others.
 constexpr milliseconds attempt_limit{3000};
 constexpr milliseconds first_retry{10};
 constexpr milliseconds longest_retry{250};
@@ -109,7 +109,7 @@ Result<std::string> Client::get(std::string_view key, Deadline deadline) {
 
 Status Client::wait(std::span<const std::string> keys, Deadline deadline) {
   // Keys that exceed one request are awaited in several requests. If another client deletes keys meanwhile,
-  // they may have been there at different times.
+  // the keys may never all have been there at one time.
   for (std::size_t first = 0; first < keys.size(); first += store_wire::max_keys_per_request) {
     const std::size_t count = std::min(store_wire::max_keys_per_request, keys.size() - first);
     StoreRequest request = request_for(StoreRequest::WAIT, keys.subspan(first, count));
@@ -183,8 +183,8 @@ Status Client::set_will(std::span<const std::string> keys, std::string_view valu
   return call(request, deadline).status();
 }
 
-// One round over all addresses of the host. An address that this host lacks does not end the search, since
-// another one may work (IPv6 may be off although the name service knows ::1).
+// Tries each address of the host once. An address that this host lacks does not end the search, since another
+// one may work (IPv6 may be off although the name service knows ::1).
 Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint16_t port, Deadline deadline,
                                              const StoreClientOptions& options) {
   Result<std::vector<SocketAddress>> addresses = look_up(host, port, deadline, options.interrupted);
@@ -245,7 +245,7 @@ Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std:
                 client.status().message());
     }
     if (deadline.remaining() <= backoff.pause()) {
-      // An attempt that timed out says less than the one before.
+      // An attempt that the deadline cut off says less than the one before.
       const Status& why = deadline.expired() && !before.ok() ? before : client.status();
       return why.with_context("no store at " + format_endpoint(host, port) + " within the time given");
     }

@@ -14,22 +14,22 @@ namespace tutti::tcp {
 
 // `StoreClient` is the Store at the other end of a TCP connection to a `StoreServer`.
 //
-// It blocks, and has no thread of its own: one request at a time is on the connection, so a call that waits
-// for a key blocks calls of other threads on the same object; use another client for those. Once the
-// connection is lost every call fails with `peer_lost`. In a forked child every call fails with
-// `unsupported`.
+// Its calls block, and it has no thread of its own. The connection carries one request at a time, so a call
+// that waits for a key blocks calls of other threads on the same client; those threads need a client of their
+// own. Once the connection is lost, every call fails with `peer_lost`. In a forked child, every call fails
+// with `unsupported`.
 class StoreClient : public Store {
  public:
-  // The session nonce of the server, in hex: another server at the same address has another one.
+  // Returns the server's session nonce, in hex. Another server at the same address has another one.
   virtual std::string nonce() const = 0;
-  // The local address of the connection, which is this host's address on the route to the store.
+  // Returns the local address of the connection, which is this host's address on the route to the store.
   virtual SocketAddress local_address() const = 0;
 };
 
-// Resolves and connects, again and again until it works or the deadline has passed; `unreachable` then says
-// what failed last: the name, the connection, or that something other than a store answers. It is
-// `unauthenticated` at once if the store and this process have different tokens, or only one of them has a
-// token.
+// Resolves the name and connects, again and again until this works or the deadline has passed. Then it fails
+// with `unreachable`, which says what failed last: the name, the connection, or that something other than a
+// store answers. It fails early with `unauthenticated` if the store and this process have different tokens,
+// or if only one of them has a token.
 Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
                                                    Deadline deadline, const StoreClientOptions& options = {});
 

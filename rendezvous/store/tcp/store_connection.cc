@@ -11,10 +11,10 @@
 namespace tutti::store_wire {
 namespace {
 
-// Longer waits than this are cut to it, so that the clock's arithmetic cannot overflow.
+// Longer waits are cut to this, so that the clock's arithmetic cannot overflow.
 constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 366);
 
-// The time limit is for this much of a response.
+// A response is written in pieces of this size, each with a time limit of its own.
 constexpr std::size_t write_step = std::size_t{1} << 20;
 
 // Requests up to this size are accepted even if large ones have used up the memory for requests. The requests
@@ -72,7 +72,7 @@ void StoreConnection::greet() {
   server_hello_.nonce = state_.nonce;
   asio::async_write(wire_, asio::buffer(&server_hello_, sizeof(server_hello_)),
                     [self = shared_from_this()](asio::error_code error, std::size_t) {
-                      // A client of another version has received ours and can tell its user.
+                      // A client of another version has received our version, and can tell its user.
                       if (self->is_over(error) || little_endian16(self->client_hello_.version) != version)
                         return self->close();
                       self->await_request();
@@ -125,7 +125,7 @@ void StoreConnection::serve() {
   parked_.answer = [this](Frame frame) { reply(std::move(frame)); };
   Frame response = state_.service.handle(*request, parked_);
   if (response != nullptr) return reply(std::move(response));
-  // While it is parked, its keys take the same amount.
+  // The keys of a parked request take as much memory as its text did.
   const auto limit = static_cast<std::uint64_t>(longest_wait.count());
   park(std::chrono::milliseconds(std::min(request->wait_milliseconds(), limit)));
 }

@@ -33,22 +33,23 @@ struct ServerState {
       : options(server_options), nonce(server_nonce), service(server_options.max_bytes) {}
 };
 
-// `StoreConnection` serves one client: proof (guard.h) and greeting, then repeatedly: wait for a request,
-// read it, park it if need be, write the response. One timer bounds each step, and until the first request
-// all of them together. The object lives as long as the server knows it or a handler is under way.
+// `StoreConnection` serves one client. After the proof (guard.h) and the greeting, it repeatedly waits for a
+// request, reads it, parks it if it must wait for keys, and writes the response. One timer limits each step;
+// up to the first request, it limits all steps together. The object lives as long as the server knows it or a
+// handler is pending.
 class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
  public:
-  // `Standing` says what the server may do with the client if room is scarce. Strangers have not made a valid
-  // request yet. Idle clients have none under way, waiting ones are parked, and both hold nothing. All others
-  // stay.
+  // `Standing` says whether the server may drop the client when room is scarce. Strangers have not made a
+  // valid request yet. Idle clients have no request under way, and waiting ones have a parked one; both have
+  // neither held keys nor a will. All other clients are busy, and stay.
   enum class Standing { stranger, idle, waiting, busy };
   using Event = std::function<void(StoreConnection&)>;
 
-  // `changed` is called when the standing has changed, `closed` when the connection is over.
+  // `changed` is called when the standing has changed, `closed` when the connection has ended.
   StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event changed, Event closed);
 
   Standing standing() const { return standing_; }
-  // Returns whether the client has sent something that tutti's clients begin with.
+  // Returns whether the client has begun as a client of tutti does.
   bool has_begun() const { return guard_.has_begun(); }
 
   void start();
@@ -69,7 +70,7 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   void park(std::chrono::milliseconds wait);
   void reply(Frame frame);
   void write(std::size_t first);
-  // Calls `action` after `limit`, unless the timer is set or stopped before.
+  // Calls `action` after `limit`, unless the timer is set again or stopped before then.
   void set_timer(std::chrono::milliseconds limit, void (StoreConnection::*action)());
   void stop_timer();
   // Sets the timer between the parts of a request. A stranger has one limit for everything that it sends.

@@ -23,7 +23,8 @@ using wire::StoreResponse;
 
 constexpr std::chrono::milliseconds answer_grace{1000};
 
-// These errors distinguish a store that will never accept this client, one that may, and a timeout.
+// Returns the error of a failed greeting. The code is `unreachable` unless the store will never accept this
+// client or this process was interrupted.
 Status no_store(const SocketAddress& address, const Status& why) {
   if (why.code() == Code::aborted) return why;
   if (why.code() == Code::unauthenticated || why.code() == Code::mismatch)
@@ -114,7 +115,8 @@ Status StoreLink::lost(const Status& cause) const {
   return Status(Code::peer_lost, "the store at " + address_.text() + " is gone: " + cause.message());
 }
 
-// The same server has the same nonce; a server with another nonce at its address never had our keys.
+// Connects to the server again. A server with another nonce at its address is another server, which never had
+// our keys.
 Status StoreLink::reconnect(Deadline limit) {
   Result<Stream> stream = Stream::connect(address_, limit, options_.interrupted);
   if (!stream.ok()) return stream.status();
@@ -131,7 +133,8 @@ Status StoreLink::reconnect(Deadline limit) {
   return {};
 }
 
-// The server has failed to answer once already: there is no grace for that.
+// Makes a new connection by `deadline`. The server gets no grace beyond it, since it has already failed to
+// answer once.
 Status StoreLink::reopen(Deadline deadline) {
   const Status status = reconnect(deadline);
   if (status.ok()) return status;
@@ -159,8 +162,8 @@ Status StoreLink::exchange(const StoreRequest& request, Deadline limit, StoreRes
   return {};
 }
 
-// Closes the connection on which a request has failed. The server may only be slow, or this process
-// interrupted: then promises are kept until another connection has them.
+// Closes the connection on which a request has failed. If the server may only be slow, or this process was
+// interrupted, a connection with promises stays open until another one has them.
 Status StoreLink::give_up(const Status& why, bool promised) {
   abandoned_.close();
   const bool may_answer = why.code() == Code::timeout || why.code() == Code::aborted;
@@ -184,7 +187,7 @@ Result<StoreResponse> StoreLink::call(const StoreRequest& request, Deadline dead
   if (!stream_.is_open()) {
     if (Status status = reopen(deadline); !status.ok()) return status;
   }
-  // A promise counts from when it is sent: the store may know it although its answer has not arrived.
+  // A promise counts from when it is sent, since the server may have received it even if no answer arrives.
   const bool promised = promises();
   if (request.operation() == StoreRequest::HOLD) hold_ = request;
   if (request.operation() == StoreRequest::WILL) will_ = request;

@@ -17,21 +17,22 @@
 
 namespace tutti::tcp {
 
-// `StoreLink` is the connection of a `StoreClient` to its server. One request at a time is on it. A request
-// that is given up half-way breaks the connection; the next one makes it again, with the promises that the
-// old one had made for this client (`hold`, `set_will`).
+// `StoreLink` is the connection of a `StoreClient` to its server. It carries one request at a time. A request
+// that is given up half-way breaks the connection. The next request makes a new one, and there repeats the
+// promises that this client had from the server (`hold`, `set_will`).
 class StoreLink {
  public:
-  // Uses a new connection to `address`, on which nothing has been sent yet. `unreachable`: the other side is
-  // not a store that this client may use.
+  // Uses a new connection to `address`, on which nothing has been sent yet. Fails with `unreachable` if the
+  // other side is not a store that this client may use.
   static Result<std::unique_ptr<StoreLink>> open(store_wire::Stream stream, const SocketAddress& address,
                                                  Deadline deadline, const StoreClientOptions& options);
 
-  // `timeout`: the server says that keys are missing, or does not answer. `aborted`: this process is
-  // interrupted while the server does not answer. `peer_lost`: the server is gone.
+  // Sends a request, and returns the response. Fails with `timeout` if the server says that keys are missing
+  // or does not answer, with `aborted` if this process is interrupted while the server does not answer, and
+  // with `peer_lost` if the server is gone.
   Result<wire::StoreResponse> call(const wire::StoreRequest& request, Deadline deadline);
 
-  // The server's session nonce, in hex.
+  // Returns the server's session nonce, in hex.
   const std::string& nonce() const { return nonce_; }
   const SocketAddress& address() const { return address_; }
   const SocketAddress& local_address() const { return local_address_; }
@@ -61,7 +62,8 @@ class StoreLink {
   Status exchange(const wire::StoreRequest& request, Deadline limit, wire::StoreResponse& response);
   Status reopen(Deadline deadline);
   Status reconnect(Deadline limit);
-  // `promised`: the connection has made promises. The failed request may have cancelled the last one.
+  // Gives up the connection after a failed request. `promised` says whether the server held promises before
+  // that request, which may have cancelled the last one.
   Status give_up(const Status& why, bool promised);
   Status lost(const Status& cause) const;
   Status no_answer() const;
@@ -77,16 +79,16 @@ class StoreLink {
   std::condition_variable free_;
   bool busy_ = false;
   store_wire::Stream stream_;
-  // The keys of the abandoned connection must not be deleted, nor its will be executed, before a new
-  // connection has both.
+  // A broken connection with promises stays open until a new one has them too. Otherwise the server would
+  // delete the held keys and execute the will.
   store_wire::Stream abandoned_;
   wire::StoreRequest hold_;  // without keys: nothing is held
   wire::StoreRequest will_;  // without keys: there is no will
   bool lost_ = false;
 };
 
-// The server ends waits on time and then says which keys are missing. Only a server that does not answer at
-// all is given up, at this limit.
+// Returns when to give up a server that does not answer at all. This is after `deadline`, since at the
+// deadline the server itself ends the wait and says which keys are missing.
 Deadline answer_limit(Deadline deadline);
 
 }  // namespace tutti::tcp

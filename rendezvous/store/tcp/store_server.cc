@@ -39,7 +39,7 @@ using store_wire::ServerState;
 using store_wire::StoreConnection;
 using Standing = StoreConnection::Standing;
 
-// A pause instead of a busy loop while the process has no descriptors left.
+// The server pauses this long, instead of looping, while the process has no descriptors left.
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr int accepts_per_turn = 64;
 // A client that has been silent for this long is dropped if room for others is scarce.
@@ -50,7 +50,8 @@ struct Bound {
   StoreServer::Endpoint endpoint;
 };
 
-// A port in the kernel's range for outgoing connections may be taken by chance.
+// Returns advice about a port that is in use. One in the kernel's range for outgoing connections may be taken
+// by chance.
 std::string other_port_advice(std::uint16_t port) {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   unsigned first = 0, last = 0;
@@ -117,7 +118,7 @@ Result<Bound> bind_range(const std::string& host, std::uint16_t first, std::uint
                                               " is free on " + (host.empty() ? "this host" : host));
 }
 
-// Returns the number of connections for these quarters of the process's descriptors, at most `wanted`.
+// Returns how many connections fit into this many quarters of the process's descriptors, at most `wanted`.
 std::size_t most_connections(std::size_t wanted, std::size_t quarters) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
@@ -174,7 +175,7 @@ class StoreServer::Impl {
   };
 
   std::unordered_map<StoreConnection*, Client> clients_;
-  std::array<std::list<StoreConnection*>, 4> lists_;  // by standing; who has stood so for longest is first
+  std::array<std::list<StoreConnection*>, 4> lists_;  // by standing; clients longest in it come first
   std::atomic<std::size_t> count_ = 0;
   std::thread thread_;
 };
@@ -239,7 +240,7 @@ void StoreServer::Impl::pause_accepting(Listener& listener) {
 void StoreServer::Impl::adopt(int fd) {
   Descriptor descriptor(fd);
   auto& list = list_of(Standing::stranger);
-  // The oldest had the most time; a client that was only slow tries again.
+  // The oldest stranger of a crowd goes, since it had the most time. A client that was only slow tries again.
   const auto crowd_of = [this](StoreConnection* known) {
     return security::Crowd{clients_.at(known).origin, known->has_begun()};
   };
@@ -263,7 +264,8 @@ void StoreServer::Impl::adopt(int fd) {
   client->start();
 }
 
-// The remaining places are for active clients, which wait for an answer or hold keys as ranks do.
+// Drops a client that has been silent for too long, and returns whether there was one. A busy client stays; a
+// waiting one is dropped only if the server is full and its ranks hold keys.
 bool StoreServer::Impl::make_room(bool full) {
   const auto now = std::chrono::steady_clock::now();
   for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {

@@ -17,11 +17,11 @@ namespace {
 using wire::StoreRequest;
 using wire::StoreResponse;
 
-// Each connection has one.
+// Each connection may have a will, so wills have a limit.
 constexpr std::size_t most_will_bytes = 4096;
 
-// Counts the keys without making objects of them: a frame full of empty keys would become many times its
-// size.
+// Counts the keys without making objects of them, since a frame full of empty keys would take many times its
+// size in memory.
 bool has_too_many_keys(const std::string& text) {
   google::protobuf::io::CodedInputStream input(reinterpret_cast<const std::uint8_t*>(text.data()),
                                                static_cast<int>(text.size()));
@@ -144,8 +144,8 @@ void StoreService::let_go(Parked& parked) {
   if (cached_key_.starts_with(prefix)) cached_ = nullptr;
 }
 
-// A connection that was made again has the will of the one before: only the end of the last one counts. A
-// client that cancels its will does so for all of them.
+// A client that connects again repeats its will, so several connections may have it. It is executed only when
+// the last of them ends. A client that cancels its will cancels it on all of them.
 Frame StoreService::handle_will(const StoreRequest& request, Parked& parked) {
   if (request.ByteSizeLong() > most_will_bytes)
     return encode(

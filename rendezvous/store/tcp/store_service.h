@@ -18,7 +18,8 @@ class StoreResponse;
 
 namespace tutti::store_wire {
 
-// An encoded response, length included. Shared: thousands of clients may get the same table at once.
+// A `Frame` is an encoded response, including its length. It is shared, since thousands of clients may get
+// the same table at once.
 using Frame = std::shared_ptr<const std::string>;
 
 // `StoreService` carries out the server's requests, without sockets and time limits. Only the server's thread
@@ -34,8 +35,8 @@ class StoreService {
     }
   };
 
-  // `Parked` is the state of a connection: a GET or WAIT some of whose keys are missing, the prefix that it
-  // holds, and its will. The connection owns it, and must `leave` before it is destroyed.
+  // `Parked` is the state of a connection: its GET or WAIT that waits for missing keys, the prefix that it
+  // holds, and its will. The connection owns it, and must pass it to `leave` before it is destroyed.
   struct Parked {
     std::vector<std::string> keys;
     bool wants_values = false;
@@ -50,14 +51,14 @@ class StoreService {
 
   explicit StoreService(std::size_t max_bytes) : table_(max_bytes) {}
 
-  // The response; or null if the request has been parked in `parked`, whose `answer` is called once all keys
-  // are there.
+  // Returns the response. Returns null if the request has been parked in `parked`, whose `answer` is called
+  // once all keys are there.
   Frame handle(const wire::StoreRequest& request, Parked& parked);
   // Removes the request from the queue, and returns the answer to a request that has timed out.
   Frame expire(Parked& parked);
   void forget(Parked& parked);
   void leave(Parked& parked);
-  // Tells the service that connections end from now on because the server ends.
+  // Cancels all wills, since connections that end from now on end because the server does.
   void stop() { wills_.clear(); }
 
   // The total size of the responses that are still held.
@@ -73,7 +74,7 @@ class StoreService {
   Frame handle_will(const wire::StoreRequest& request, Parked& parked);
   void execute_will(Parked& parked);
   Frame handle_wait(const wire::StoreRequest& request, Parked& parked);
-  // Returns true if all keys are there; otherwise it is parked on one that is not.
+  // Returns true if all keys are there. Otherwise parks the request on a missing one.
   bool advance(Parked& parked);
   Frame values_of(const std::vector<std::string>& keys);
   void key_changed(const std::string& key);
@@ -81,8 +82,8 @@ class StoreService {
   KeyTable table_;
   const std::shared_ptr<std::size_t> frame_bytes_ = std::make_shared<std::size_t>(0);
   std::multimap<std::string, Parked*, std::less<>> waiting_;
-  std::map<std::string, std::size_t> holders_;  // of a prefix, how many
-  std::map<Will, std::size_t> wills_;           // of a will, how many connections that have it
+  std::map<std::string, std::size_t> holders_;  // how many connections hold each prefix
+  std::map<Will, std::size_t> wills_;           // how many connections have each will
   // The latest single-key response, until that key changes: all ranks ask for the same few keys.
   std::string cached_key_;
   Frame cached_;

@@ -14,8 +14,8 @@
 
 namespace tutti::store_wire {
 
-// A client's socket, possibly encrypted, as asio::async_read and async_write need it. It must outlive its
-// handlers.
+// `StoreWire` is a client's socket, possibly encrypted, with the interface that asio::async_read and
+// async_write need. It must outlive its handlers.
 class StoreWire {
  public:
   using executor_type = asio::ip::tcp::socket::executor_type;

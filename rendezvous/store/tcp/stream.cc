@@ -33,9 +33,9 @@ int poll_milliseconds(Deadline deadline, bool interruptible) {
   return static_cast<int>(std::min(left, longest).count());
 }
 
-// Where the system itself says that one of this host's own addresses leads nowhere, trying again does not
-// help. Containers and network namespaces may lack a loopback interface. The system says EADDRNOTAVAIL also
-// while no local port is free; then it still has a route to the address.
+// Returns whether the address is a loopback address that this host lacks, as containers and network
+// namespaces may. Trying again does not help then. EADDRNOTAVAIL may also mean that no local port is free,
+// but then the system has a route to the address.
 bool is_own_lack(const SocketAddress& address, int error) {
   return address.is_loopback() &&
          (error == ENETUNREACH || (error == EADDRNOTAVAIL && !route_source(address)));

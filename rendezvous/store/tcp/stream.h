@@ -16,7 +16,7 @@
 
 namespace tutti::store_wire {
 
-// The connection fails half a minute after the other host has vanished.
+// Makes the connection fail half a minute after the other host has vanished.
 void set_keepalive(int fd);
 
 // `Stream` is a TCP connection used by blocking calls with deadlines, from one thread at a time. It is
@@ -28,9 +28,9 @@ class Stream {
   // Takes over a connected socket that does not block.
   explicit Stream(Descriptor socket) : socket_(std::move(socket)) {}
 
-  // `unreachable` with the system's reason if the address cannot be connected to; `invalid_argument` if the
-  // address is this host's own but the host lacks it; `resource_exhausted` if there is no descriptor;
-  // `aborted` as below.
+  // Connects to the address. Fails with `unreachable` and the system's reason if that is not possible, with
+  // `invalid_argument` if the address is a loopback address that this host lacks, with `resource_exhausted`
+  // if there is no descriptor, and with `aborted` as below.
   static Result<Stream> connect(const SocketAddress& address, Deadline deadline,
                                 const std::function<bool()>& interrupted = {});
 
@@ -38,8 +38,8 @@ class Stream {
   // once it returns true.
   void ask_when_waiting(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
 
-  // Both sides prove who they are before they send anything else, and may encrypt all that follows. The
-  // failures are the guard's, `timeout` and `aborted`.
+  // Runs the guard, by which both sides prove who they are before they send anything else, and may agree to
+  // encrypt all that follows. Fails as the guard does, or with `timeout` or `aborted`.
   Status pass(security::Guard& guard, Deadline deadline);
 
   bool is_open() const { return static_cast<bool>(socket_); }
@@ -48,10 +48,10 @@ class Stream {
   // These fail with `timeout`, `peer_lost` or `aborted`.
   Status send(const void* data, std::size_t bytes, Deadline deadline);
   Status receive(void* data, std::size_t bytes, Deadline deadline);
-  // Appends to `data`, which grows as bytes arrive, not by the announced length.
+  // Appends to `data`, which grows as bytes arrive and not at once by `bytes`.
   Status receive(std::string& data, std::size_t bytes, Deadline deadline);
 
-  // The address of this end; family AF_UNSPEC if unknown.
+  // Returns the address of this end. Its family is AF_UNSPEC if it is unknown.
   SocketAddress local_address() const;
 
  private:

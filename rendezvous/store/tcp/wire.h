@@ -28,7 +28,7 @@ struct ServerHello {
   std::array<char, 8> magic = store_wire::magic;
   std::uint16_t version = store_wire::version;
   std::array<std::uint8_t, 6> reserved = {};
-  Nonce nonce = {};  // random for each server: tells a session from an earlier one at the same address
+  Nonce nonce = {};  // random for each server; no two sessions at an address have the same
 };
 static_assert(sizeof(ServerHello) == 32);
 
