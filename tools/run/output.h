@@ -19,7 +19,7 @@
 namespace tutti::tools {
 
 // `Output` writes the ranks' output to the launcher's stdout and stderr and to log files. It keeps the end of
-// each rank's output in memory, for the report about a rank that failed.
+// each rank's stderr in memory, for the report about a rank that failed.
 class Output {
  public:
   Output(asio::io_context& io, const OutputOptions& options);
