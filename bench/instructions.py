@@ -1,4 +1,4 @@
-"""Counts the instructions of an all_reduce of 8 bytes by folder of the source tree. The machine's noise does not matter.
+"""Counts the instructions of an all_reduce of 8 bytes by folder of the source tree. Noise on the machine has no effect.
 
 Every rank runs under callgrind, once with FEW and once with MANY operations. The difference of rank 0's two counts,
 divided by MANY - FEW, is the count of one operation, without the program's start and end. Ranks do not poll

@@ -32,7 +32,7 @@ def machine():
 
 
 def failing_cells(found):
-    """Returns rows (cell, pair, estimate, bar), highest ratio first. Each cell and pair has the highest bar that it breaks."""
+    """Returns rows (cell, pair, estimate, bar), highest ratio first, with the highest bar that each one breaks."""
     worst = {}
     for verdict in found:
         for cell, peer, ratio in verdict.failing:
