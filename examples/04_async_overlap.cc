@@ -17,7 +17,7 @@ namespace {
 constexpr int blocks = 8;
 constexpr int block_size = 100'000;
 
-// The number of sums that have finished. It is atomic, because a callback may run on another thread.
+// `finished` counts the sums that have finished. It is atomic, because a callback may run on another thread.
 std::atomic<int> finished{0};
 
 void compute(std::vector<double>& block, int number, int rank) {

@@ -65,9 +65,9 @@ Job::Job(RunOptions options)
 int Job::run() {
   for (const int number : signals_to_handle()) signals_.add(number);
   await_signals();
-  // If the reader of our output exits or a file may not grow, we report an error. The signal would end this
-  // process and leave the ranks alone. The agent has already saved the signal actions that the ranks are to
-  // inherit.
+  // If the reader of our output exits or a file may not grow, we report an error. By default, SIGPIPE or
+  // SIGXFSZ would end this process and leave the ranks alone. The agent has already saved the signal actions
+  // that the ranks are to inherit.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
 
