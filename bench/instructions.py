@@ -46,7 +46,7 @@ def count(profile, root):
                 names[found[1]] = found[2]
             file = names[found[1]]
         elif line.startswith(("fi=", "fe=", "cfi=", "cfl=")):
-            # This names another file, by a number of the same sequence as the files of fl=.
+            # This names another file, by a number from the same sequence that fl= uses.
             inner = re.match(r"\w+=\((\d+)\)(?: (.*))?", line)
             if inner[2]:
                 names[inner[1]] = inner[2]

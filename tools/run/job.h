@@ -50,9 +50,8 @@ class Job final : private AgentEvents {
   bool all_succeeded_ = true;
   bool any_succeeded_ = false;
   int running_ = 0;
-  std::optional<int> failure_;  // the exit status of the first rank to fail
-  std::optional<int>
-      ending_signal_;  // the one that asked the launcher to end; SIGPIPE if the reader has exited
+  std::optional<int> failure_;        // the exit status of the first rank to fail
+  std::optional<int> ending_signal_;  // asked the launcher to end; SIGPIPE: the reader has exited
 };
 
 }  // namespace tutti::tools

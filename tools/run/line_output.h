@@ -46,7 +46,7 @@ class LineOutput {
 
   Terminal& terminal_;
   const bool timestamp_;
-  const LineSource* open_ = nullptr;  // the source in whose unfinished line the cursor is
+  const LineSource* open_ = nullptr;  // the source of the unfinished line that the cursor is in
   bool open_returned_ = false;        // the cursor is at the beginning of that line, after a carriage return
   asio::steady_timer timer_;
   std::vector<LineSource*> watched_;
