@@ -1,4 +1,4 @@
-"""What must hold, in one place. A ratio is tutti's time over the peer's time of the same round."""
+"""All bars: what the results must fulfil. A ratio is tutti's time divided by the peer's time in the same round."""
 from dataclasses import dataclass
 
 from results import Cell
@@ -24,7 +24,7 @@ SIZE_CLASSES = (SMALL, MEDIUM, LARGE)
 
 @dataclass(frozen=True)
 class Mean:
-    """The geometric mean over all cells of a size class."""
+    """A bar for the geometric mean of the ratios over all cells of a size class."""
 
     ours: str
     peer: str
@@ -34,7 +34,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Cells:
-    """At least `share` of the cells are not above the bar, against each of the peers."""
+    """A bar that at least `share` of the cells must not exceed, against each of the peers."""
 
     ours: str
     peers: tuple
@@ -44,7 +44,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class One:
-    """A single cell, against the fastest of the peers in each round."""
+    """A bar for a single cell, against the fastest of the peers in each round."""
 
     ours: str
     peers: tuple
@@ -79,10 +79,10 @@ STEP_NS = 60  # the most that the executor may add to a step of any kind
 
 @dataclass(frozen=True)
 class Ideal:
-    """The least time that the machine could need for a cell: a metric of perf_limits, as a peer of its own."""
+    """The least time that the machine could need for a cell. It is a metric of perf_limits and counts as a peer."""
 
     name: str
-    ours: tuple  # whose share of it is shown
+    ours: tuple  # the peers that are compared with it
     cell: Cell
     metric: str  # us, or GB/s of the cell's bytes
 
@@ -100,7 +100,7 @@ IDEALS = (
     Ideal("limit: TCP stream, reno", ("tutti-tcp",), Cell("pingpong", 2, 64 * MI), "tcp_stream_reno"),
 )
 
-# With more ranks than cores, a peer that spins without yielding is not counted if it needs more than a time slice and
-# this many times the time of the round's fastest peer: it waits for the scheduler, not for data.
+# With more ranks than cores, a peer that spins without yielding may wait for the scheduler and not for data. Its time
+# is left out if it is above STALL_US, a time slice, and above STALL_FACTOR times that of the round's fastest peer.
 STALL_FACTOR = 20
 STALL_US = 2000

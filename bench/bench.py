@@ -1,8 +1,8 @@
 """Measures tutti and its peers in turn and evaluates the results. `./dev bench` runs this program.
 
-Each round goes through everything once; for each group of collectives and each number of ranks the peers take turns
-(A B C ..., the next round begins with B), so that drift of the machine's speed hits all alike. Rows are appended to
-results.csv launch by launch: an interrupted run goes on where it was, as long as neither its options nor the programs
+Each round measures everything once. For each group of collectives and each number of ranks the peers take turns
+(A B C ..., and the next round begins with B), so that changes of the machine's speed affect all alike. Each launch
+appends its rows to results.csv. An interrupted run continues where it stopped, if neither its options nor the programs
 have changed.
 """
 import argparse
@@ -26,7 +26,7 @@ import results
 from evaluate import Figures
 
 ROOT = Path(__file__).resolve().parents[1]
-# Each group is measured in one launch: large enough that starting it costs little, small enough that peers alternate
+# Each group is measured in one launch. It is so large that starting it costs little, and so small that peers alternate
 # often.
 GROUPS = (("barrier", "all_reduce", "pingpong"), ("broadcast", "reduce", "all_gather"),
           ("reduce_scatter", "all_to_all"), ("gather", "scatter"))
@@ -83,7 +83,7 @@ class Run:
             say(f"bench: {name} is not built and is left out")
 
     def prepare(self):
-        """Goes on with what is there if it was measured in the same way, else sets it aside."""
+        """Continues with existing results if they were measured in the same way. Otherwise sets them aside."""
         plan = {name: getattr(self.options, name) for name in ("collectives", "sizes", "ranks", "budget_ms")}
         plan["peers"] = self.peers
         plan["programs"] = self._fingerprint()
@@ -154,7 +154,7 @@ class Run:
             say(f"bench: {missing} of {len(cells)} cells without a figure, {why}\n{found.errors.rstrip()}")
 
     def evaluate(self):
-        """The sections of the pages that show what was measured."""
+        """Returns the sections of the pages that show the results."""
         sections = {}
         found = micro.read(self.options.out / "micro.json")
         if found:

@@ -1,11 +1,11 @@
-"""A small writer of SVG charts: time over size, panels of lines on logarithmic axes, for light and for dark pages."""
+"""Writes small SVG charts of time over size: panels of lines on logarithmic axes, for light and dark pages."""
 import math
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from results import human
 
-# Each family has a colour that is distinct on both backgrounds; variants differ by their dashes.
+# Each library has a colour that is easy to see on both backgrounds. Its variants differ by their dashes.
 COLORS = {"tutti": "#d9480f", "gloo": "#2b8a3e", "openmpi": "#1971c2", "mpich": "#9c36b5", "limit": "#868e96"}
 DASHES = {"tutti-tcp": "6 3", "openmpi-tcp": "6 3", "mpich-tcp": "6 3", "tutti-registered": "2 2", "limit": "1 3"}
 STYLE = """
@@ -44,7 +44,7 @@ def time_words(microseconds):
 
 
 def _range(values):
-    """Whole decades around the values, as exponents."""
+    """Returns the exponents of the powers of ten below and above all values."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return low, max(high, low + 1)
 
@@ -113,7 +113,7 @@ def _legend(names, width, y):
 
 
 def svg(panels, columns):
-    """A grid of panels under one legend, as the text of an SVG file."""
+    """Returns the text of an SVG file: a grid of panels under one legend."""
     panels = [panel for panel in panels if any(panel.lines.values())]
     columns = max(1, min(columns, len(panels)))
     width = columns * (LEFT + WIDTH + RIGHT)

@@ -83,7 +83,7 @@ void Endpoint::recv() {
   driver_.wait(receiving_.over, Deadline::never());
 }
 
-// The peer's clean end is expected here.
+// Ends the program, unless the peer has ended cleanly, which is expected.
 void Endpoint::report(const Status& why) {
   if (why.code() == Code::aborted) return;
   std::fprintf(stderr, "%s\n", why.to_string().c_str());

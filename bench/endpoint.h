@@ -20,8 +20,8 @@ struct EndpointOptions {
   std::chrono::microseconds spin{50};
 };
 
-// An `Endpoint` is one of two ranks that exchange messages over a transport, by Mesh and Driver and without a
-// communicator. The waiting thread drives it. A failure ends the program.
+// An `Endpoint` is one of two ranks that exchange messages over a transport. It uses Mesh and Driver
+// directly, without a communicator. The waiting thread drives it. A failure ends the program.
 class Endpoint final : private ContextEvents {
  public:
   explicit Endpoint(EndpointOptions options);
@@ -29,10 +29,10 @@ class Endpoint final : private ContextEvents {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // Makes one round trip, which rank 0 begins.
+  // Makes one round trip. Rank 0 sends first.
   void trip();
-  // The first byte of the buffer, from which the next message is sent and into which the last one was
-  // received.
+  // Returns the first byte of the buffer. The last message was received into this buffer, and the next one is
+  // sent from it.
   std::byte& first_byte() { return memory_.front(); }
 
  private:

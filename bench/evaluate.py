@@ -1,4 +1,4 @@
-"""From figures to ratios with intervals, and to verdicts."""
+"""Computes ratios with confidence intervals from the results, and a verdict for each bar."""
 import math
 import random
 import statistics
@@ -33,11 +33,11 @@ class Verdict:
     found: str
     passed: object  # True, False, or None: nothing was measured
     failing: list = field(default_factory=list)  # (cell, peer, Estimate)
-    doubtful: bool = False  # it only holds because the intervals are wide, not by the medians
+    doubtful: bool = False  # it passes only because the intervals are wide; the medians alone would fail
 
 
 def short(value):
-    """Three significant digits, no exponent."""
+    """Formats with three significant digits and no exponent."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "–"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
@@ -55,7 +55,7 @@ def estimate(values):
 
 
 class Figures:
-    """What was measured: times by cell, peer and round, with the machine's limits as peers among them."""
+    """The measured times by cell, peer and round. The machine's limits are among the peers."""
 
     def __init__(self, times, limits, cores):
         self.times = times
@@ -78,7 +78,7 @@ class Figures:
         return time > STALL_FACTOR * min(rounds[number] for rounds in self.times[cell].values() if number in rounds)
 
     def ratios(self, cell, ours, peers):
-        """round -> our time over that of the fastest of `peers`; without rounds in which the peers stalled."""
+        """Returns round -> our time / the time of the fastest of `peers`, without rounds in which these stalled."""
         mine = self.times.get(cell, {}).get(ours, {})
         found = {}
         for number, time in mine.items():
@@ -89,14 +89,14 @@ class Figures:
         return found
 
     def ratio(self, cell, ours, peer):
-        """The estimate for one cell against one peer; None if they have no round in common."""
+        """Returns the estimate for one cell against one peer, or None if they have no round in common."""
         key = (cell, ours, peer)
         if key not in self._ratios:
             self._ratios[key] = estimate(self.ratios(cell, ours, (peer,)).values())
         return self._ratios[key]
 
     def stalls(self):
-        """(peer, ranks) -> cells that stalled in some round."""
+        """Returns (peer, ranks) -> cells that stalled in some round."""
         found = {}
         for cell, by_peer in self.times.items():
             for peer, rounds in by_peer.items():
@@ -111,7 +111,7 @@ def _mean(figures, bar):
         if bar.size_class.has(cell):
             for number, ratio in figures.ratios(cell, bar.ours, (bar.peer,)).items():
                 by_round.setdefault(number, {})[cell] = math.log(ratio) if ratio < math.inf else math.inf
-    # The mean is over the same cells in each round, without rounds that were cut short.
+    # The mean covers the same cells in each round. Rounds that were cut short are left out.
     most = max(map(len, by_round.values()), default=0)
     whole = [logs for logs in by_round.values() if len(logs) >= 0.9 * most]
     common = set.intersection(*map(set, whole)) if whole else ()
@@ -153,6 +153,6 @@ def _one(figures, bar):
 
 
 def judge(figures):
-    """A verdict for each bar."""
+    """Returns a verdict for each bar."""
     how = {Mean: _mean, Cells: _cells, One: _one}
     return [how[type(bar)](figures, bar) for bar in BARS]

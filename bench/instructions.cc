@@ -1,5 +1,4 @@
-// Runs a given number of all_reduces of 8 bytes and nothing else, for counting instructions
-// (instructions.py).
+// Runs a given number of all_reduces of 8 bytes and nothing else. instructions.py counts their instructions.
 //   perf_instructions OPERATIONS
 #include <array>
 #include <cstdlib>

@@ -1,8 +1,8 @@
-"""Instructions of an all_reduce of 8 bytes, by folder of the source tree: a figure that no noise of the machine moves.
+"""Counts the instructions of an all_reduce of 8 bytes by folder of the source tree. Noise on the machine has no effect.
 
-Every rank runs under callgrind; the instructions of rank 0 for MANY operations minus those for FEW, divided by the
-difference of the two numbers, are those of one operation, without the start and the end of the program. Ranks do not
-poll (TUTTI_SPIN=0): a rank that waits goes to sleep, so that the count does not depend on how long it waits.
+Every rank runs under callgrind, once with FEW and once with MANY operations. The difference of rank 0's two counts,
+divided by MANY - FEW, is the count of one operation, without the program's start and end. Ranks do not poll
+(TUTTI_SPIN=0): a rank that waits goes to sleep, so the count does not depend on how long it waits.
 """
 import os
 import re
@@ -25,7 +25,7 @@ WAYS = ("tcp", "shm", "inproc")
 
 
 def layer_of(file, root):
-    """The layer that a function belongs to, by the file that it was written in."""
+    """Returns the layer that a function belongs to, according to its source file."""
     try:
         path = Path(file).resolve().relative_to(root)
     except ValueError:
@@ -36,7 +36,7 @@ def layer_of(file, root):
 
 
 def count(profile, root):
-    """layer -> instructions, out of a file of callgrind's: each function's own, whatever was inlined into it."""
+    """Reads layer -> instructions from callgrind's file. Inlined code counts for the function that contains it."""
     names, totals = {}, defaultdict(int)
     file, skip = "", False
     for line in profile.read_text(errors="replace").splitlines():
@@ -46,14 +46,14 @@ def count(profile, root):
                 names[found[1]] = found[2]
             file = names[found[1]]
         elif line.startswith(("fi=", "fe=", "cfi=", "cfl=")):
-            # Other files, whose names are numbered together with those of fl=.
+            # This names another file, by a number from the same sequence that fl= uses.
             inner = re.match(r"\w+=\((\d+)\)(?: (.*))?", line)
             if inner[2]:
                 names[inner[1]] = inner[2]
         elif line.startswith("calls="):
             skip = True  # the next line is the cost of the callee
         elif line[:1] in "+-*" or line[:1].isdigit():
-            words = line.split()  # where, how many; none is not written
+            words = line.split()  # position, count; the count is missing if it is zero
             if not skip and len(words) > 1:
                 totals[file] += int(words[1])
             skip = False
@@ -97,13 +97,13 @@ def _count_once(program, root, ranks, transport):
 
 
 def transports(programs):
-    """The transports that this build has."""
+    """Returns the transports that this build has."""
     words = subprocess.run([programs / "tutti", "info"], capture_output=True, text=True, check=True).stdout.split()
     return [name for name in ("tcp", "shm") if name in words]
 
 
 def measure(programs, profiled, root, say):
-    """case -> layer -> instructions per operation, the median of several runs of the program built for it."""
+    """Returns case -> layer -> instructions per operation, as the median of several runs of the profiled program."""
     found = {}
     available = transports(programs)
     for name, (ranks, transport) in CASES.items():

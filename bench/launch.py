@@ -1,4 +1,4 @@
-"""Starts programs, reads their lines, and ends them when they stall."""
+"""Starts programs, reads the lines that they print, and ends them when they stall."""
 import os
 import resource
 import selectors
@@ -16,7 +16,7 @@ class Launch:
     lines: list  # of stdout
     others_pct: float  # how much of the machine other processes used meanwhile
     seconds: float
-    stalled: bool  # ended by us, since it printed nothing for too long
+    stalled: bool  # we ended it, since it printed nothing for too long
     status: int  # the worst exit status
     errors: str  # the end of stderr
 
@@ -35,7 +35,7 @@ def children_seconds():
 
 
 def wait_until_quiet(percent, limit_s):
-    """Returns when others use less than `percent` of the machine, or after `limit_s` seconds."""
+    """Waits until others use less than `percent` of the machine, at most `limit_s` seconds."""
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
         busy, total = machine_seconds()
@@ -93,7 +93,7 @@ def _end(processes):
 
 
 def _read_lines(processes, stall_s):
-    """Returns the lines of all processes, and whether they stopped because none came for `stall_s` seconds."""
+    """Returns the lines of all processes, and whether reading stopped because none arrived for `stall_s` seconds."""
     selector = selectors.DefaultSelector()
     for process in processes:
         selector.register(process.stdout, selectors.EVENT_READ)

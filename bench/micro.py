@@ -1,4 +1,4 @@
-"""The microbenchmarks (Google Benchmark) as a table."""
+"""Runs the microbenchmarks (Google Benchmark) and reads their results."""
 import json
 import subprocess
 

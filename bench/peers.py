@@ -1,4 +1,4 @@
-"""The peers that `./dev bench` compares, and how the ranks of each are started.
+"""Lists the peers that `./dev bench` compares, with the commands that start their ranks.
 
 Ranks are not pinned, and more ranks than cores are allowed, for every peer. tutti runs with its defaults, except for the
 choice of transports. A new peer needs one function and one line in PEERS.
@@ -13,13 +13,13 @@ from results import COLLECTIVES
 
 @dataclass(frozen=True)
 class Place:
-    """Where a launch finds its programs (build/<preset>/bin) and may keep files."""
+    """The folders where a launch finds its programs (build/<preset>/bin) and may keep files."""
 
     programs: Path
     scratch: Path
 
 
-# (place, number of ranks, arguments of the benchmark) -> the commands to start together
+# `Commands` maps (place, number of ranks, arguments of the benchmark) to the commands to start together.
 Commands = Callable[[Place, int, list], list]
 
 
@@ -30,7 +30,7 @@ class Peer:
     commands: Commands
     environment: dict = field(default_factory=dict)
     collectives: tuple = tuple(COLLECTIVES)
-    spins: bool = False  # waits without yielding: with more ranks than cores it advances by time slices
+    spins: bool = False  # waits without yielding: with more ranks than cores, it depends on the scheduler
 
 
 def _tutti(place, ranks, words):
@@ -61,8 +61,8 @@ def _mpich(place, ranks, words):
 
 
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-# Debian's MPICH uses UCX, so UCX's variable chooses the transport; NOLOCAL keeps the collectives from arranging
-# themselves for ranks that share a host.
+# Debian's MPICH uses UCX, so UCX's variable chooses the transport; NOLOCAL turns off collectives that make use of ranks
+# on one host.
 MPICH_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
 
 PEERS = {
@@ -70,7 +70,7 @@ PEERS = {
     for peer in (
         Peer("tutti", "tutti", _tutti),
         Peer("tutti-tcp", "tutti", _tutti, {"TUTTI_TRANSPORTS": "tcp"}),
-        # tutti on memory from Communicator::allocate
+        # This peer is tutti on memory from Communicator::allocate.
         Peer("tutti-registered", "tutti", _registered, collectives=("all_reduce",)),
         Peer("gloo", "gloo", _gloo),
         Peer("openmpi", "openmpi", _openmpi(), AS_ROOT),
@@ -82,5 +82,5 @@ PEERS = {
 
 
 def installed(place):
-    """The names of the peers whose program was built."""
+    """Returns the names of the peers whose programs were built."""
     return [name for name, peer in PEERS.items() if os.access(place.programs / "perf" / peer.program, os.X_OK)]

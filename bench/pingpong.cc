@@ -1,5 +1,5 @@
 // Measures round trips between two processes of one host. One run alternates between messages through Mesh,
-// Driver and a transport (tcp, shm) and what lies below them: bare blocking sockets, and a cache line that
+// Driver and a transport (tcp, shm), and what these build on: bare blocking sockets, and a cache line that
 // both processes write in turn.
 //
 //   perf_pingpong [bytes] [rounds] [round trips per round] [spin in microseconds] [socket buffer] [ring]
@@ -44,7 +44,7 @@ void exactly(bool writing, int descriptor, void* memory, std::size_t bytes) {
   }
 }
 
-// One end of a bare connection; the pair of descriptors is made before the fork.
+// `Bare` is one end of a connection without tutti. The pair of descriptors is made before the fork.
 class Bare {
  public:
   Bare(int descriptor, bool first, const Settings& settings)
@@ -116,7 +116,8 @@ std::pair<int, int> connected_pair() {
   return {client, server};
 }
 
-// The transport is made after the fork; addresses go through the bare connection.
+// Exchanges the addresses of the two processes over the bare connection, since the transports are made after
+// the fork.
 std::vector<PeerInfo> introduce(int rank, int bare, const Transport& transport) {
   std::vector<PeerInfo> peers(2);
   char mine[128] = {}, theirs[128] = {};

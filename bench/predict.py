@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures collectives over TCP on this machine and compares them with what the simulator predicts.
 
-Each cell is measured in several rounds; the quickest round's median counts, since a prediction does not include other
-load on the machine. Prints what `tutti explain --validate --measure` says about them.
+Each cell is measured in several rounds. The lowest median of a round counts, since predictions do not include other
+load on the machine. Prints what `tutti explain --validate --measure` says about these times.
 """
 import argparse
 import csv

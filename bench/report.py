@@ -1,4 +1,4 @@
-"""The evaluation in words: Markdown tables and charts."""
+"""Writes the evaluation as Markdown tables and charts."""
 import math
 import os
 import statistics
@@ -21,7 +21,7 @@ def table(head, rows, align=None):
 
 
 def machine():
-    """What was measured on, in words."""
+    """Describes the machine in words."""
     info = Path("/proc/cpuinfo").read_text()
     model = next((line.split(":", 1)[1].strip() for line in info.splitlines() if line.startswith("model name")), "?")
     caches = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -32,7 +32,7 @@ def machine():
 
 
 def failing_cells(found):
-    """Rows (cell, ratio, estimate, bar), the furthest above its bar first; each cell with the highest bar it breaks."""
+    """Returns rows (cell, pair, estimate, bar), highest ratio first, with the highest bar that each one breaks."""
     worst = {}
     for verdict in found:
         for cell, peer, ratio in verdict.failing:
@@ -52,7 +52,7 @@ def _verdict(verdict):
 
 
 def verdicts(figures, most=None):
-    """A row for each bar, and the first `most` of the cells that are above theirs."""
+    """Returns a row for each bar, and the first `most` of the cells that are above their bar."""
     found = judge(figures)
     text = table(["bar", "found", "verdict"], [[v.words, v.found, _verdict(v)] for v in found],
                  ["---", "---", "---"])
@@ -117,14 +117,14 @@ def ratios(figures):
 
 
 def means(figures):
-    """The geometric means in one small table."""
+    """Returns the geometric means in one small table."""
     bars = [v for v in judge(figures) if hasattr(v.bar, "size_class")]
     rows = [[f"{bar.bar.ours} / {bar.bar.peer}, {bar.bar.size_class.name}", bar.found, bar.bar.bar] for bar in bars]
     return table(["geometric mean of the ratios", "found", "bar"], rows)
 
 
 def medians(figures):
-    """(peer, cell, median microseconds) of all that was measured."""
+    """Yields (peer, cell, median microseconds) of all results."""
     for cell in sorted(figures.times, key=lambda c: (COLLECTIVES.index(c.collective), c.ranks, c.bytes)):
         for peer, rounds in figures.times[cell].items():
             finite = [time for number, time in rounds.items() if not figures.stalled(cell, peer, number)]
@@ -133,7 +133,7 @@ def medians(figures):
 
 
 def charts(figures):
-    """file name -> SVG: time over size for each number of ranks, and all_reduce alone."""
+    """Returns file name -> SVG of time over size, for each number of ranks and for all_reduce alone."""
     lines = {}
     for peer, cell, median in medians(figures):
         if cell.bytes:
@@ -148,7 +148,7 @@ def charts(figures):
 
 
 def micro(found):
-    """Name, time, and the rate or the time of a step where there is one; and whether steps are cheap enough."""
+    """Returns a table (name, time, rate or time of a step if there is one), and whether steps are cheap enough."""
     rows = []
     slowest = max((record["per_step"] * 1e9 for record in found.values() if "per_step" in record), default=None)
     if slowest is not None:
@@ -165,7 +165,7 @@ def micro(found):
 
 
 def instructions(counts):
-    """A row for each layer that executes something."""
+    """Returns a row for each layer that executes instructions."""
     layers = [layer for layer in LAYERS if any(count.get(layer, 0) >= 1 for count in counts.values())]
     rows = [[f"`{layer}/`" if layer not in ("program", "libraries") else layer,
              *[str(round(count[layer])) for count in counts.values()]] for layer in layers]
@@ -174,7 +174,7 @@ def instructions(counts):
 
 
 def load(rows):
-    """How disturbed the launches were, in words."""
+    """Says in words how much other processes disturbed the launches."""
     others = sorted(float(row["others_pct"]) for row in rows)
     if not others:
         return ""

@@ -7,7 +7,7 @@ from pathlib import Path
 COLUMNS = ["peer", "collective", "bytes", "ranks", "lat_us_median", "lat_us_p99", "algbw_GBps", "busbw_GBps",
            "lat_us_min", "batches", "ops", "round", "others_pct"]
 LIMIT_COLUMNS = ["metric", "value", "unit", "round", "others_pct"]
-STALLED = "stalled"  # stands in lat_us_median if the launch stalled
+STALLED = "stalled"  # the value of lat_us_median if the launch stalled
 COLLECTIVES = ["barrier", "broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "gather",
                "scatter", "pingpong"]
 
@@ -32,7 +32,7 @@ def human(size):
 
 
 def bytes_of(size):
-    """"64K" -> 65536"""
+    """Converts "64K" to 65536."""
     return int(size[:-1]) << {"K": 10, "M": 20}[size[-1]] if size[-1] in "KM" else int(size)
 
 

@@ -26,7 +26,7 @@ def decades(values):
 
 
 class Panel:
-    """A `Panel` shows one collective: a line for each algorithm, dots where it was simulated, and the lower bound."""
+    """Shows one collective: a line for each algorithm, with dots where it was simulated, and the lower bound."""
 
     def __init__(self, title, rows, left, top):
         self.title, self.rows, self.left, self.top = title, rows, left + LEFT, top + TOP

@@ -1,7 +1,7 @@
 find_package(Threads REQUIRED)
 if(TUTTI_BUNDLE)
   set(OPENSSL_USE_STATIC_LIBS ON)
-  # Protobuf stays shared: Debian's archive of it is not made for shared libraries.
+  # Protobuf stays shared, since Debian's static library cannot be linked into a shared one.
 endif()
 # Asio is header-only and brings no CMake package on most systems.
 find_path(ASIO_INCLUDE_DIR asio.hpp)
@@ -13,7 +13,7 @@ if(TUTTI_BUILD_TOOLS)
   find_package(nlohmann_json QUIET)
 endif()
 
-# All that is missing is named at once, as Debian calls it.
+# The error names all missing packages at once, by their names in Debian.
 set(needs ASIO_INCLUDE_DIR libasio-dev spdlog_FOUND libspdlog-dev Protobuf_FOUND libprotobuf-dev
           Protobuf_PROTOC_EXECUTABLE protobuf-compiler OpenSSL_FOUND libssl-dev)
 if(TUTTI_BUILD_TOOLS)
@@ -32,7 +32,7 @@ if(missing)
 endif()
 
 if(TUTTI_BUNDLE AND TARGET fmt::fmt-header-only)
-  # Some systems' spdlog has its fmt in a library of its own.
+  # On some systems spdlog uses fmt from a separate library.
   get_target_property(spdlog_libraries spdlog::spdlog_header_only INTERFACE_LINK_LIBRARIES)
   list(TRANSFORM spdlog_libraries REPLACE "^fmt::fmt$" "fmt::fmt-header-only")
   set_target_properties(spdlog::spdlog_header_only PROPERTIES INTERFACE_LINK_LIBRARIES "${spdlog_libraries}")
@@ -43,6 +43,7 @@ target_include_directories(tutti_asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
 target_compile_definitions(tutti_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
 target_link_libraries(tutti_asio INTERFACE Threads::Threads)
 if(TUTTI_SANITIZE MATCHES thread)
-  # Asio's fences around handlers: the sanitizer does not model them, and g++ therefore rejects them.
+  # This turns off Asio's fences around handlers. ThreadSanitizer does not understand fences, and g++ therefore rejects
+  # them.
   target_compile_definitions(tutti_asio INTERFACE ASIO_DISABLE_FENCED_BLOCK)
 endif()

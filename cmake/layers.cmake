@@ -1,5 +1,5 @@
-# tutti_layer() compiles a folder of the house: one static library per layer, which tests link, and the same objects
-# once more in the installed library.
+# tutti_layer() compiles one layer (a folder of the source tree) into a static library, which tests link. The same
+# objects also go into the installed library (cmake/library.cmake).
 include(GNUInstallDirs)
 
 set(CMAKE_CXX_STANDARD 20)
@@ -30,7 +30,7 @@ target_compile_options(tutti_options INTERFACE -Wall -Wextra -Wpedantic
                                                $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>
                                                $<$<BOOL:${TUTTI_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # False alarms in std::string's operator+ once optimised (GCC bug 105651).
+  # The optimised operator+ of std::string causes false alarms (GCC bug 105651).
   target_compile_options(tutti_options INTERFACE -Wno-restrict)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
@@ -41,7 +41,8 @@ if(TUTTI_SANITIZE)
                                                  -fno-omit-frame-pointer)
   target_link_options(tutti_options INTERFACE -fsanitize=${TUTTI_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # Code that the sanitizers insert gives GCC false alarms, which come and go with the length of the tree's path.
+    # Code that the sanitizers insert gives GCC false alarms, which appear and disappear with the length of the path to
+    # the source tree.
     target_compile_options(tutti_options INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
                                                    -Wno-maybe-uninitialized)
   endif()
@@ -51,8 +52,7 @@ if(TUTTI_FUZZ)
   target_compile_options(tutti_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# tutti_layer(NAME SOURCES... DEPENDS...): static library tutti_NAME. Its objects also go into the installed library
-# (cmake/library.cmake).
+# tutti_layer(NAME SOURCES... DEPENDS...) adds the static library tutti_NAME.
 function(tutti_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 LAYER "" "" "SOURCES;DEPENDS")
   add_library(tutti_${name} STATIC ${LAYER_SOURCES})

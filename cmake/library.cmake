@@ -1,8 +1,9 @@
-# The libraries that users get, tutti::tutti (shared) and tutti::tutti_static, both made of every layer's objects, and
-# the public headers. Included last, when all layers have said what they are.
+# Defines the libraries that users get, tutti::tutti (shared) and tutti::tutti_static, and installs them with the public
+# headers. Both consist of the objects of all layers, so this file is included after all layers.
 include(CMakePackageConfigHelpers)
 
-# Every header in include/tutti is installed, and is a promise. They include only each other and the standard library.
+# Every header in include/tutti is installed and is public API. These headers include only each other and the standard
+# library.
 file(GLOB public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/tutti/*.h)
 
 get_property(TUTTI_LAYERS GLOBAL PROPERTY TUTTI_LAYERS)
@@ -36,7 +37,7 @@ if(TUTTI_BUNDLE)
   target_link_options(tutti PRIVATE -s)
 endif()
 
-# Hidden visibility covers our code; the version script also covers what comes in through templates and archives.
+# Hidden visibility covers our code; the version script also hides symbols from templates and static libraries.
 set(version_script ${PROJECT_SOURCE_DIR}/cmake/tutti.map)
 set_target_properties(tutti PROPERTIES LINK_DEPENDS ${version_script})
 target_link_options(tutti PRIVATE -Wl,--version-script=${version_script} -Wl,--exclude-libs,ALL)
@@ -54,7 +55,7 @@ if(TUTTI_INSTALL)
   install(EXPORT tutti NAMESPACE tutti:: DESTINATION ${package_dir} FILE tutti-shared.cmake)
   install(EXPORT tutti_static NAMESPACE tutti:: DESTINATION ${package_dir} FILE tutti-static.cmake)
 
-  # spdlog::spdlog -> spdlog: the packages that tutti_static's users have to find again.
+  # Users of tutti_static have to find these packages too. The package of spdlog::spdlog is spdlog.
   set(packages ${TUTTI_EXTERNAL})
   list(FILTER packages INCLUDE REGEX "::")
   list(TRANSFORM packages REPLACE "::.*" "")
@@ -66,7 +67,8 @@ if(TUTTI_INSTALL)
   install(FILES ${PROJECT_BINARY_DIR}/tutti-config.cmake ${PROJECT_BINARY_DIR}/tutti-config-version.cmake
           DESTINATION ${package_dir})
 
-  # For C and for builds without CMake, of the shared library. All paths are relative: an install may be moved.
+  # The pkg-config file is for C and for builds without CMake. It describes the shared library. All its paths are
+  # relative, so that an install can be moved.
   file(RELATIVE_PATH path_to_headers ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})
   configure_file(${PROJECT_SOURCE_DIR}/cmake/tutti.pc.in ${PROJECT_BINARY_DIR}/tutti.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/tutti.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

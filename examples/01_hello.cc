@@ -1,4 +1,5 @@
-// Each rank prints a line, then all ranks add up one number each. The sum is right only if all of them met.
+// Each rank prints a line. Then all ranks add up a number from each rank; the sum is right only if all of
+// them met.
 //
 //   tutti run -n 4 -- 01_hello
 //

@@ -1,5 +1,5 @@
-// all_reduce: each rank contributes a list of numbers of the same length. All ranks get the same list back,
-// in which the numbers at each place are combined: their sum, their maximum, their average, ...
+// Shows all_reduce. Each rank contributes a list of numbers; all lists have the same length. All ranks get
+// one list back, which has at each place the sum (or maximum, average, ...) of all ranks' numbers there.
 //
 //   tutti run -n 4 -- 02_all_reduce
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Sharing work: rank 0 announces the task (broadcast), each rank does a part of it, and rank 0 collects the
-// parts (gather). The task is to compute pi, as the area under 4 / (1 + x * x) between 0 and 1, cut into thin
-// strips.
+// Shares work between ranks. Rank 0 announces the task (broadcast), each rank does a part of it, and rank 0
+// collects the parts (gather). The task is to compute pi, which is the area under 4 / (1 + x * x) between 0
+// and 1, cut into thin strips.
 //
 //   tutti run -n 4 -- 03_broadcast_gather
 #include <array>
@@ -19,7 +19,7 @@ int main(int argc, char** argv) try {
   tutti::Communicator comm = tutti::init(options.init);
   const int root = 0;
 
-  // Only the root knows the number of strips until the broadcast is over.
+  // Only the root knows the number of strips until the broadcast has ended.
   std::array<std::int64_t, 1> strips{comm.rank() == root ? 1'000'000 : 0};
   comm.broadcast(strips, root).wait();
 

@@ -35,7 +35,7 @@ constexpr std::size_t bucket_size = 8192;  // gradients
 
 struct Settings {
   int epochs;
-  std::size_t batch;  // of all ranks together
+  std::size_t batch;  // images per step, of all ranks together
   float learning_rate;
   std::vector<int> units;
   std::uint64_t seed;
@@ -67,8 +67,8 @@ class Trainer {
         velocity_(network.parameters().size()),
         gradient_sum_(comm, bucket_size) {}
 
-  // One pass over all training images, in an order that differs from epoch to epoch but not from rank to
-  // rank. Returns the mean loss over these steps.
+  // Makes one pass over all training images. Their order differs between epochs, but is the same on all
+  // ranks. Returns the mean loss over these steps.
   double run_epoch(int epoch) {
     std::vector<const Image*> order;
     for (const Image& image : digits_.train) order.push_back(&image);
@@ -93,7 +93,7 @@ class Trainer {
     double accuracy;
   };
 
-  // Each rank classifies its share of the images.
+  // Returns the network's result on `images`. Each rank classifies its share of them.
   Result evaluate(const std::vector<Image>& images) {
     const Slice mine = share(images.size(), comm_.rank(), comm_.size());
     std::vector<const Image*> shard;
@@ -105,13 +105,13 @@ class Trainer {
   }
 
  private:
-  // Returns the loss of this rank's share of the batch.
+  // Trains on one batch. Returns the loss of this rank's share of it.
   double step(std::span<const Image* const> batch) {
     const Slice mine = share(batch.size(), comm_.rank(), comm_.size());
     const auto shard = batch.subspan(mine.first, mine.size());
     const double loss = network_.forward(shard).loss;
     // Each rank divides by the size of the whole batch, so that the sum over the ranks is the mean over the
-    // batch, also where their shares differ in size.
+    // batch even if their shares differ in size.
     network_.backward(shard, 1.0f / static_cast<float>(batch.size()),
                       [this](std::span<float> layer) { gradient_sum_.add(layer); });
     gradient_sum_.wait();
@@ -138,7 +138,8 @@ int main(int argc, char** argv) try {
   const Settings settings(options);
   const Digits digits =
       options.has("data") ? load_digits({options.text("data", "")}) : load_digits({DIGITS_CSV});
-  // Made before the communicator, so that it outlives every operation on its gradients, whatever happens.
+  // The network is made before the communicator, so it outlives every operation on its gradients, even after
+  // an error.
   Mlp network(settings.units);
 
   tutti::Communicator comm = tutti::init(options.init);

@@ -1,11 +1,11 @@
-// Training that continues when a rank dies.
+// Trains a network, and continues when a rank dies.
 //
 //   for r in 0 1 2 3; do
 //     06_survive --init-method tcp://127.0.0.1:29500 --world-size 4 --rank $r --victim 1 --at 100 &
 //   done; wait
 //
-// The network and the images are those of 05_train_digits. A rank that dies makes every operation of the
-// others fail with `peer_lost`. They agree on a smaller communicator, and continue from their last step.
+// The network and the images are those of 05_train_digits. When a rank dies, all operations of the other
+// ranks fail with `peer_lost`. These ranks agree on a smaller communicator and continue from their last step.
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -29,13 +29,13 @@ namespace {
 constexpr float learning_rate = 0.2f;
 constexpr std::size_t batch_size = 64;  // of all remaining ranks together
 
-// The state of a rank: the weights, and the number of steps that led to them.
+// `State` is the weights of a rank and the number of steps that led to them.
 struct State {
   Mlp network{{pixels, 64, 32, classes}};
   std::int64_t step = 0;
 };
 
-// The images of a step, in an order that does not depend on the remaining ranks.
+// Returns the images of a step. They do not depend on how many ranks remain.
 std::vector<const Image*> batch_of(std::int64_t step, const std::vector<Image>& images) {
   Random random(static_cast<std::uint64_t>(step) + 1);
   std::vector<const Image*> all;
@@ -59,8 +59,8 @@ void learn(tutti::Communicator& comm, State& state, const std::vector<Image>& im
   ++state.step;
 }
 
-// An all_reduce that one rank has completed may have failed on another. A rank that is ahead broadcasts its
-// state.
+// Brings all ranks to the same step. An all_reduce that one rank has completed may have failed on another, so
+// a rank that is ahead broadcasts its state.
 void catch_up(tutti::Communicator& comm, State& state) {
   std::vector<std::int64_t> steps(static_cast<std::size_t>(comm.size()));
   comm.all_gather(std::span(&state.step, 1), steps).wait();

@@ -8,20 +8,20 @@
 
 namespace tutti::tools {
 
-// The exit statuses that a shell expects of a command.
+// These are the exit statuses that a shell expects of a command.
 inline constexpr int exit_failure = 1;
 inline constexpr int exit_usage = 2;
-// Some of the output could not be written; EX_IOERR of sysexits.h.
+// Means that some of the output could not be written; this is EX_IOERR of sysexits.h.
 inline constexpr int exit_output_lost = 74;
 inline constexpr int exit_cannot_execute = 126;
 inline constexpr int exit_not_found = 127;
 inline constexpr int exit_signal_base = 128;
 
-// Reads the arguments into the variables that `app` is bound to. If that ends the command (help was asked
-// for, or the arguments are wrong), says so to the user and returns the exit status.
+// Parses the arguments into the variables that are bound to `app`. If the user asked for help or the
+// arguments are wrong, prints the help or the error and returns the exit status. Otherwise returns nothing.
 std::optional<int> parse(CLI::App& app, const Arguments& arguments);
 
-// Adds the option that counts ranks: a number, or `auto` for the processors that they can use.
+// Adds the option -n, the number of ranks. `auto` means one rank for each processor that they can use.
 CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& meaning);
 
 // Prints "NAME: message" to stderr and returns exit_usage.

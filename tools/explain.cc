@@ -41,7 +41,7 @@ struct ExplainOptions {
   MachineOptions machine;
 };
 
-// A `Question` is the meaning of the options.
+// A `Question` is what the options ask, parsed.
 struct Question {
   Problem problem;
   std::uint64_t bytes = 0;
@@ -73,7 +73,7 @@ void declare(CLI::App& app, ExplainOptions& options) {
                "Instead of explaining: print all algorithms from 8 to 100000 ranks as CSV, 8 on each host");
 }
 
-// Returns whether the messages of a kind follow from one size.
+// Returns whether one size is enough to know all messages of this kind of collective.
 bool explainable(CollectiveKind kind) {
   return !to_string(kind).ends_with("_v") && kind != CollectiveKind::send && kind != CollectiveKind::recv;
 }
@@ -87,7 +87,7 @@ std::string known_collectives() {
   return names;
 }
 
-// Fills `question`. Returns what is wrong with the options, or nothing.
+// Parses the options into `question`. Returns what is wrong with them, or nothing.
 std::string understand(const ExplainOptions& options, Question& question) {
   if (options.collective.empty()) return "COLLECTIVE is required";
   const auto kind = parse_collective_kind(options.collective);
@@ -210,7 +210,7 @@ int print_simulation(const ExplainOptions& options, Question& question, const Se
   return 0;
 }
 
-// "all_gather of 1M (65536 float32 a block) on 4 ranks of 2 hosts"
+// Prints "all_gather of 1M (65536 float32 a block) on 4 ranks of 2 hosts".
 void print_question(const Question& question) {
   const Problem& problem = question.problem;
   const bool blocks = has_blocks(problem.kind);
@@ -268,7 +268,7 @@ int explain_command(const Arguments& arguments) {
     if (const std::string problem = understand(options, question); !problem.empty())
       return usage_error(app, problem);
   }
-  // Files of `tutti bench` and the charts show messages.
+  // The files of `tutti bench` and the charts are about messages, not shared memory.
   if (!explaining && options.machine.transport.empty()) options.machine.transport = "tcp";
   const Config config = Config::from_environment().take();
   question.machine = machine_of(options.machine);

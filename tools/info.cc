@@ -18,7 +18,7 @@
 namespace tutti::tools {
 namespace {
 
-// Launchers and schedulers are recognized by these variables.
+// The variables of launchers and schedulers begin with these prefixes.
 constexpr std::string_view launcher_prefixes[] = {
     "RANK",        "WORLD_SIZE",           "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
     "MASTER_ADDR", "MASTER_PORT",          "OMPI_COMM",         "PMI_",
@@ -51,7 +51,7 @@ void print_transports(const Config& config, const std::optional<SocketAddress>& 
   }
 }
 
-// The local address of packets to the place where the ranks would meet, if that is known.
+// Returns the local address from which packets to the ranks' meeting place would be sent, if that is known.
 std::optional<SocketAddress> find_route(const Result<Launch>& launch) {
   if (!launch.ok() || launch->store.kind != StoreLocation::Kind::tcp) return std::nullopt;
   const auto addresses =
@@ -88,7 +88,8 @@ void print_interfaces(const Config& config, const std::optional<SocketAddress>& 
   std::cout << "\n";
 }
 
-// Unknown names that look like ours get a warning. Their values, which may be anything, are not shown.
+// Returns whether to show a variable with its value. Unknown names that look like ours get a warning instead,
+// since their values may be anything.
 bool concerns_us(const std::string& name) {
   for (const Config::Variable& variable : Config::variables()) {
     if (variable.name == name) return true;

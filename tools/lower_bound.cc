@@ -11,7 +11,8 @@
 namespace tutti::tools {
 namespace {
 
-// Counts in steps of the gap; alpha is rounded down to whole steps, which keeps this a bound.
+// Counts time in steps of the gap. Alpha is rounded down to whole steps, so the result is still a lower
+// bound.
 double latency_bound(int ranks, const LinkCost& link) {
   const double step = link.gap;
   if (step <= 0) return link.alpha;
@@ -21,22 +22,23 @@ double latency_bound(int ranks, const LinkCost& link) {
   return static_cast<double>(reached.size() - 1) * std::min(step, link.alpha);
 }
 
-// The bytes that have to pass the port of one of `parts` equal parts of the world, with `vector` bytes at
-// every rank.
+// Returns the bytes that have to pass the port of each of `parts` equal parts of the world, if every rank has
+// `vector` bytes.
 double through_port(CollectiveKind kind, double vector, double parts) {
   const double others = (parts - 1) / parts;
   if (kind == CollectiveKind::all_reduce) return 2 * vector * others;
-  return has_blocks(kind) ? vector * others : vector;  // broadcast, reduce, scan: everything, once
+  return has_blocks(kind) ? vector * others : vector;  // broadcast, reduce, scan: the whole vector once
 }
 
-// The same for a host: the bytes that its ranks have for others, or others for them.
+// Returns the bytes that have to pass a host's port: those that its ranks have for other hosts or that other
+// hosts have for its ranks.
 double through_host(CollectiveKind kind, double vector, const Topology& topology) {
   const double most = kind == CollectiveKind::all_to_all ? topology.most() : 1;
   return most * through_port(kind, vector, topology.hosts());
 }
 
-// The bytes that all ranks together have to combine or write at least. The last combination may write the
-// result in place at one rank; all other results are copies.
+// Returns the least number of bytes that all ranks together have to combine or write. The last combination
+// may write the result in place at one rank; all other results are copies.
 double through_cores(CollectiveKind kind, double vector, double ranks) {
   switch (kind) {
     case CollectiveKind::all_reduce:
@@ -78,7 +80,7 @@ LowerBound lower_bound(const Problem& problem, const CostModel& model) {
 
   double latency = latency_bound(problem.size, model.near);
   double bandwidth = through_port(problem.kind, vector, ranks) * model.near.beta;
-  // The number of hosts is not a bound if their sizes differ.
+  // These bounds hold only if all hosts have the same number of ranks.
   if (problem.topology != nullptr && problem.topology->most() == problem.topology->fewest()) {
     latency = std::max(latency, latency_bound(problem.topology->hosts(), model.far));
     bandwidth = std::max(bandwidth, through_host(problem.kind, vector, *problem.topology) * model.far.beta);

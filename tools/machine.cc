@@ -17,7 +17,7 @@
 namespace tutti::tools {
 namespace {
 
-// A temporary folder in which two ranks meet.
+// `MeetingPlace` is a temporary folder in which two ranks meet.
 class MeetingPlace {
  public:
   MeetingPlace() {
@@ -37,7 +37,7 @@ class MeetingPlace {
   std::filesystem::path path_;
 };
 
-// Two ranks, both in this process, meet and measure the cost of messages between them.
+// Lets two ranks in this process meet and measure the cost of messages between them.
 CostModel measure_once(const std::string& transport) {
   const MeetingPlace place;
   std::array<std::exception_ptr, 2> failures;
@@ -60,8 +60,8 @@ CostModel measure_once(const std::string& transport) {
   return costs;
 }
 
-// Returns the best of several measurements. Where a measurement was not plausible, shipped costs replaced it;
-// they count only if there is nothing else.
+// Returns the best of several measurements. A measurement that is not plausible yields the costs that tutti
+// ships with, which count only if no measurement was plausible.
 CostModel measure_here(const std::string& transport) {
   constexpr int times = 5;
   const LinkCost shipped = shipped_model(transport).near;
@@ -75,7 +75,7 @@ CostModel measure_here(const std::string& transport) {
   return best;
 }
 
-// The transport that ranks of a host would use.
+// Returns the transport that ranks of one host would use.
 std::string preferred(const Config& config) {
   for (const std::string& transport : config.transports) {
     if (transport == "shm" || transport == "tcp") return transport;
@@ -121,8 +121,8 @@ Machine machine_of(const MachineOptions& options) {
   }
   if (options.transport.empty()) machine.source += ", which ranks of a host use unless told otherwise";
   if (options.cores >= 0) machine.model.cores = options.cores;
-  // If a user gives one figure of a link, the machine is like a textbook's, and the other figures follow from
-  // it.
+  // If the user gives alpha or beta of a link, the textbook model applies, and the other costs of the link
+  // follow from these.
   const auto set = [&](LinkCost& link, const std::optional<double>& alpha,
                        const std::optional<double>& beta) {
     if (alpha) link.alpha = *alpha * 1e-6;

@@ -10,10 +10,10 @@
 
 namespace tutti::tools {
 
-// `MachineOptions` describe the machine that a question is about, in units that people use.
+// `MachineOptions` are the command-line options that describe a machine, in handy units.
 struct MachineOptions {
   int hosts = 1;
-  std::string transport;  // empty: the one that ranks of a host would choose
+  std::string transport;  // empty: the one that ranks of one host would choose
   bool measure = false;
   int cores = -1;
   std::optional<double> alpha_us, beta_ns, gamma_ns, far_alpha_us, far_beta_ns;
@@ -22,16 +22,16 @@ struct MachineOptions {
 struct Machine {
   CostModel model;
   std::string transport;  // between the ranks of a host
-  std::string source;     // of the costs, in words
+  std::string source;     // where the costs are from, in words
 };
 
 void declare(CLI::App& app, MachineOptions& options);
 
-// Returns shipped costs, or those of this machine, as measured by two ranks that meet here; options replace
-// either. Throws `Error` if measuring fails.
+// Returns the costs that tutti ships with or, with `measure`, those that two ranks in this process measure.
+// Costs given as options replace either. Throws `Error` if measuring fails.
 Machine machine_of(const MachineOptions& options);
 
-// Places `ranks` ranks on that many hosts, as evenly as possible, those of a host one after the other; null
+// Places `ranks` ranks on `hosts` hosts as evenly as possible. Each host has consecutive ranks. Returns null
 // for one host.
 std::unique_ptr<const Topology> topology_of(int ranks, int hosts);
 

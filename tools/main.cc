@@ -36,11 +36,11 @@ void print_usage(std::ostream& out) {
   out << "\n`tutti COMMAND --help` describes a command; `tutti --version` prints the version.\n";
 }
 
-// Writes the output of a command that has succeeded, and returns its exit status. The reason of a failure is
-// known if nothing was flushed before.
+// Flushes the output of a command that has succeeded, and returns the exit status. `errno` tells why writing
+// failed only if nothing was flushed before.
 int finish_output(std::string_view name) {
   errno = 0;
-  std::fflush(stdout);  // of std::cout, too
+  std::fflush(stdout);  // also flushes std::cout, which shares the buffer
   if (std::ferror(stdout) == 0) return 0;
   std::cerr << "tutti " << name << ": cannot write to stdout" << (errno == 0 ? "" : ": ")
             << (errno == 0 ? "" : std::strerror(errno)) << "\n";

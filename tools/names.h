@@ -4,12 +4,12 @@
 
 namespace tutti::tools {
 
-// The known names, "int8, uint8, ...", for messages about unknown ones.
+// Return the known names, "int8, uint8, ...", for messages about unknown ones.
 std::string type_names();
 std::string op_names();
 
-// Returns " (did you mean all_reduce?)" if `known`, a list like the above, has a name that is nearly `name`;
-// otherwise nothing.
+// Returns " (did you mean all_reduce?)" if the list `known` has a name that is similar to `name`; otherwise
+// nothing.
 std::string did_you_mean(const std::string& name, const std::string& known);
 
 // Returns "no such type: flaot32 (did you mean float32?); there are: int8, uint8, ..."

@@ -17,7 +17,8 @@
 namespace tutti::tools {
 namespace {
 
-// Repeats a call as often as `tutti bench` does, so often that the first and the last call hardly matter.
+// Calls are repeated in a row, as in `tutti bench`, and so often that the first and the last call hardly
+// matter.
 constexpr int repetitions = 8;
 
 struct SizeClass {
@@ -43,7 +44,7 @@ Problem problem_of(CollectiveKind kind, std::uint64_t bytes, int ranks) {
   return problem;
 }
 
-// Ratios of prediction and measurement, gathered by number of ranks and class of sizes.
+// `Errors` collects the ratios of prediction to measurement, by number of ranks and class of sizes.
 class Errors {
  public:
   void add(int ranks, std::uint64_t bytes, double ratio) {
@@ -84,7 +85,7 @@ std::string validate(const std::string& file, const Selector& selector, std::ost
     const std::vector<std::string> columns = columns_of(line);
     if (columns.size() < 5) return "a line of " + file + " is cut short: " + line;
     const auto kind = parse_collective_kind(columns[1]);
-    if (!kind) continue;  // point to point
+    if (!kind) continue;  // a point-to-point pattern
     const std::uint64_t bytes = std::stoull(columns[2]);
     const int ranks = std::stoi(columns[3]);
     const double measured = std::stod(columns[4]);
@@ -111,11 +112,11 @@ constexpr std::array<std::uint64_t, 3> scaling_bytes = {8, 64 << 10, 64 << 20};
 constexpr std::array scaling_ranks = {8,    16,   32,   64,    128,   256,   512,    1024,
                                       2048, 4096, 8192, 16384, 32768, 65536, 100'000};
 constexpr int most_events_ranks = 4096;
-// The steps of all ranks that are simulated at most; beyond it, the closed form of an algorithm's cost is
-// used.
+// If all ranks together have more steps than this, the closed form of an algorithm's cost replaces the
+// simulation.
 constexpr std::uint64_t most_steps = 400'000;
 
-// The steps of a rank in the middle of the world stand for those of all ranks.
+// Estimates the steps of all ranks together from those of a rank in the middle of the world.
 std::uint64_t steps_of(const Choice& choice, Problem problem) {
   problem.rank = problem.size / 2;
   return build_schedule(*choice.algorithm, problem, choice.tuning).steps.size() *

@@ -7,14 +7,13 @@
 
 namespace tutti::tools {
 
-// Compares the times in a CSV file of `tutti bench` with those that the simulator predicts for the selector's
-// choices on one host: a line for each, then the geometric mean of the errors for each class of sizes.
-// Returns what is wrong with the file, or nothing.
+// Compares the times in a CSV file of `tutti bench` with the times that the simulator predicts for the
+// selector's choices on one host. Prints a line for each, then the geometric mean of the errors for each
+// class of sizes. Returns what is wrong with the file, or nothing.
 std::string validate(const std::string& file, const Selector& selector, std::ostream& out);
 
-// Prints the time of every algorithm for the ranks of `hosts_of(ranks)`, as CSV:
-// "collective,algorithm,bytes,ranks, seconds,bound,how", where `how` is "events" (simulated) or "closed
-// form".
+// Prints the time of every algorithm on 8 to 100,000 ranks, `ranks_per_host` on each host, as CSV:
+// "collective,algorithm,bytes,ranks,seconds,bound,how", where `how` is "events" (simulated) or "closed form".
 void print_scaling(const Selector& selector, int ranks_per_host, std::ostream& out);
 
 }  // namespace tutti::tools

@@ -18,7 +18,7 @@ int processors_by_affinity() {
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-// The time that a group's processes may run in each period, in processors. Neither "max" nor -1 is a limit.
+// Returns how many processors' time a group may use, or nothing if it has no limit ("max" or -1).
 std::optional<double> share(const ControlGroup& group) {
   double quota = 0;
   double period = 0;

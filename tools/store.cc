@@ -14,7 +14,7 @@ namespace {
 
 // Serves until SIGTERM or SIGINT. Returns the exit status.
 int serve(const tcp::StoreServerOptions& options) {
-  // The signals are blocked before the server's thread begins, so that they can only be taken here.
+  // The signals are blocked before the server's thread begins, so that only `sigwait` here can receive them.
   sigset_t ending;
   sigemptyset(&ending);
   sigaddset(&ending, SIGTERM);

@@ -1,5 +1,5 @@
-// Measures the limits of this machine, with which other results are compared. It measures each metric once
-// and prints lines of metric,value,unit. `./dev bench` runs it in every round.
+// Measures the limits of this machine, for comparison with other results. This program measures each metric
+// once and prints lines of metric,value,unit. `./dev bench` runs it in every round.
 #include <cstdio>
 #include <functional>
 #include <string>

@@ -25,7 +25,7 @@ namespace {
 
 using Memory = std::unique_ptr<float, FreeDelete>;
 
-// The memory is page-aligned, and its pages have been touched.
+// Allocates page-aligned memory and touches its pages.
 Memory allocate(std::size_t bytes) {
   Memory memory(static_cast<float*>(std::aligned_alloc(4096, bytes)));
   if (memory == nullptr) throw std::bad_alloc();
@@ -33,7 +33,7 @@ Memory allocate(std::size_t bytes) {
   return memory;
 }
 
-// Runs work(thread) on its own threads, and adds up what they return.
+// Runs work(thread) on `threads` new threads, and returns the sum of their results.
 double on_threads(int threads, const std::function<double(int)>& work) {
   std::vector<double> results(static_cast<std::size_t>(threads));
   std::vector<std::thread> running;
@@ -54,7 +54,7 @@ void copy(float* to, const float* from, std::size_t count) { std::memcpy(to, fro
 }
 void sum_baseline(float* to, const float* from, std::size_t count) { sum_loop(to, from, count); }
 
-// out0 = out1 = in0 + in1
+// A `Bound` computes out0 = out1 = in0 + in1.
 using Bound = void (*)(const float* in0, const float* in1, float* out0, float* out1, std::size_t count);
 
 [[gnu::always_inline]] inline void bound_loop(const float* __restrict in0, const float* __restrict in1,
@@ -122,7 +122,7 @@ Kernel sum_kernel() { return sum_baseline; }
 std::vector<Bound> bound_kernels() { return {bound_baseline}; }
 #endif
 
-// Each thread works on its own pair of buffers.
+// Measures a kernel on several threads, each with its own pair of buffers.
 double rate(Kernel kernel, std::size_t bytes, int threads) {
   return on_threads(threads, [&](int) {
     const Memory to = allocate(bytes);
@@ -160,7 +160,7 @@ double all_reduce_bound(std::size_t bytes) {
 double read_process_rate(std::size_t bytes) {
   const Memory source = allocate(bytes);
   const Memory to = allocate(bytes);
-  // The child writes, so that the pages are its own.
+  // The child writes to the memory, so that it has pages of its own.
   Child child([&] {
     std::memset(source.get(), 1, bytes);
     pause();

@@ -4,17 +4,17 @@
 
 namespace tutti::perf {
 
-// These return GB/s, counting the bytes of one vector. A copy moves twice as many bytes, a sum (a[i] += b[i])
-// three times.
+// Measure a copy and a sum (a[i] += b[i]). They return GB/s, counting the bytes of one vector; a copy moves
+// twice as many bytes, and a sum three times as many.
 double copy_rate(std::size_t bytes, int threads);
 double sum_rate(std::size_t bytes, int threads);
 
-// Measures the upper bound of an all_reduce between two ranks of one host: two threads, which share the work
-// and never wait for each other, read both inputs and write the sum to both outputs. Returns GB/s, counting
-// the bytes of one vector, with plain or non-temporal stores, whichever is faster.
+// Measures an upper bound for the rate of an all_reduce between two ranks of one host: two threads share the
+// work and never wait for each other. They read both inputs and write the sum to both outputs, with plain or
+// non-temporal stores, whichever is faster. Returns GB/s, counting the bytes of one vector.
 double all_reduce_bound(std::size_t bytes);
 
-// Returns the GB/s of a copy that the kernel makes from another process (process_vm_readv).
+// Measures a copy that the kernel makes from another process (process_vm_readv). Returns GB/s.
 double read_process_rate(std::size_t bytes);
 
 }  // namespace tutti::perf

@@ -6,8 +6,8 @@
 
 namespace tutti::perf {
 
-// A `Child` is a forked process that runs `work` and exits. The destructor waits for it, and kills it if need
-// be. The kernel kills it if this process dies.
+// A `Child` is a forked process that runs `work` and exits. The destructor waits for it, and kills it if
+// necessary. If this process dies, the kernel kills it.
 class Child {
  public:
   explicit Child(const std::function<void()>& work);

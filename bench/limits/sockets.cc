@@ -41,7 +41,7 @@ class Socket {
   int descriptor_;
 };
 
-// Two ends of a connection over loopback.
+// A `Pair` holds the two ends of a connection over loopback.
 struct Pair {
   std::unique_ptr<Socket> here;
   std::unique_ptr<Socket> there;
@@ -96,7 +96,8 @@ void send_copied(int socket) {
   }
 }
 
-// The kernel takes the pages themselves, and says on the error queue when it is done with them.
+// With MSG_ZEROCOPY the kernel sends from the pages themselves, and reports on the error queue when it no
+// longer needs them.
 void send_pinned(int socket) {
   const int on = 1;
   if (setsockopt(socket, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on) != 0) fail("SO_ZEROCOPY");

@@ -8,10 +8,10 @@ namespace tutti::perf {
 // control; empty means the system's default. Rates are in GB/s.
 enum class Sending { copied, pinned };  // pinned: MSG_ZEROCOPY
 double tcp_stream_rate(int connections, const std::string& congestion, Sending how = Sending::copied);
-// Measures one connection that sends in both directions at once. The rate counts one direction.
+// Measures one connection that carries data in both directions at once. The rate counts one direction.
 double tcp_duplex_rate(const std::string& congestion);
-// Returns half a round trip of 8 bytes in microseconds. With `polling` the receiver polls the socket instead
-// of sleeping in the kernel.
+// Returns the microseconds of half a round trip of 8 bytes. With `polling`, the receiver polls the socket
+// instead of sleeping in the kernel.
 double tcp_pingpong(bool polling, const std::string& congestion);
 
 // Returns whether this process may choose the congestion control.

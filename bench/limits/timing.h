@@ -7,15 +7,15 @@
 namespace tutti::perf {
 
 inline constexpr std::size_t mebibyte = std::size_t{1} << 20;
-// Each metric is measured for this long.
+// Each metric is measured for this time.
 inline constexpr std::chrono::milliseconds span{60};
 
 double seconds_now();
-// Returns the median time of one call in seconds, measured over `span`. The clock is read after every `calls`
-// calls.
+// Calls `call` for the time `span`. Returns the median seconds of one call. The clock is read after every
+// `calls` calls.
 double time_of(const std::function<void()>& call, int calls);
 
-// Ends the program, since without this measurement the others of the run would be misread.
+// Ends the program, since the other results would be misleading without this one.
 [[noreturn]] void fail(const char* what);
 
 }  // namespace tutti::perf

@@ -1,4 +1,4 @@
-// Measures what the executor adds to the work of a step, and what a call adds around it.
+// Measures how much time the executor adds to the work of a step, and how much a call adds to its schedule.
 #include <array>
 #include <cstdlib>
 #include <vector>
@@ -14,7 +14,8 @@
 namespace tutti::perf {
 namespace {
 
-// Runs schedules on this thread, over a mesh of one rank, whose messages to itself arrive within the send.
+// `Executor` runs schedules on this thread, over a mesh of one rank. A message to itself arrives before the
+// send returns.
 class Executor final : private ContextEvents {
  public:
   explicit Executor(const Schedule& schedule) : mesh_(driver_, options()), run_(schedule) {
@@ -106,7 +107,7 @@ void chain_of_reductions(benchmark::State& state) {
   });
 }
 
-// Each message is two steps: a send and the receive that it matches.
+// Each message is two steps: a send and the matching receive.
 void messages_to_itself(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder) {
     for (std::uint32_t i = 0; i < steps; ++i) {
@@ -116,7 +117,7 @@ void messages_to_itself(benchmark::State& state) {
   });
 }
 
-// A whole call in a world of one rank, which has no other rank to talk to.
+// Measures a whole call in a world of one rank, which exchanges no messages.
 void all_reduce_alone(benchmark::State& state) {
   Communicator communicator = init(InitOptions{.rank = 0, .world_size = 1});
   std::array<float, elements> in{};

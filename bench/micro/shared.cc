@@ -1,5 +1,5 @@
-// Measures what the executor of shared schedules adds to the work of a step: two ranks take turns on one
-// thread, so that every step is signalled but no rank ever waits.
+// Measures how much time the executor of shared-memory schedules adds to the work of a step. Two ranks take
+// turns on one thread, so that every step is signalled but no rank ever waits.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -28,7 +28,7 @@ Memory zeroed(std::uint64_t bytes) {
   return memory;
 }
 
-// A segment whose members are all on this thread, and so never asleep.
+// `Segment` has all of its members on this thread. They never sleep, so `ring` has nothing to do.
 class Segment final : public SharedSegment {
  public:
   Segment(Memory memory, std::uint64_t bytes) : memory_(std::move(memory)), bytes_(bytes) {}
@@ -129,7 +129,7 @@ void signals(benchmark::State& state) {
   });
 }
 
-// Each await whose signal is missing returns from the executor, which is called again later.
+// When the signal of an await is missing, the executor returns and is called again later.
 void signals_and_awaits(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder, int other) {
     for (std::uint32_t i = 0; i < steps / 2; ++i) builder.await(other, builder.signal());

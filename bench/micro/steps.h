@@ -9,8 +9,8 @@
 
 namespace tutti::perf {
 
-// Schedules have this many steps of two float32 each. The work of such a step is so small that the time is
-// almost all the executor's.
+// Schedules have this many steps, each of two float32. Such a step does so little work that the executor
+// takes almost all of the time.
 inline constexpr std::uint32_t steps = 64;
 inline constexpr std::uint64_t elements = 2;
 
@@ -28,7 +28,7 @@ inline Slice stepwise_slice(BufferId buffer, std::uint32_t index) {
   return {buffer, index * elements, elements};
 }
 
-// Shows the time of one step next to that of an iteration.
+// Adds a column with the time of one step next to the time of an iteration.
 inline void count_steps(benchmark::State& state, std::size_t in_an_iteration) {
   state.counters["per_step"] =
       benchmark::Counter(static_cast<double>(in_an_iteration),

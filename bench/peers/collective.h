@@ -6,7 +6,7 @@
 
 namespace tutti::perf {
 
-// The operations that are measured for every peer. Ping-pong is for two ranks.
+// `Collective` lists the operations that are measured for every peer. `pingpong` is for two ranks.
 enum class Collective {
   barrier,
   broadcast,
@@ -24,12 +24,13 @@ inline constexpr int root = 0;
 
 std::span<const Collective> all_collectives();
 std::string_view name_of(Collective collective);
-// Returns whether the vector is made of one block for each rank.
+// Returns whether the vector consists of one block for each rank.
 bool has_blocks(Collective collective);
-// Returns how many times each link carries the vector, as nccl-tests define bus bandwidth.
+// Returns how many times each link carries the vector, as nccl-tests defines bus bandwidth.
 double bus_factor(Collective collective, int ranks);
 
-// The test data: small whole numbers that differ from rank to rank, so that sums are exact in every order.
+// Fills `out` with the test data: small whole numbers, so that sums are exact in every order. They differ
+// between ranks.
 void fill_input(std::span<float> out, int rank);
 // Returns the number of wrong elements in the result of `rank`, where `count` is the length of the vector or
 // of one block.

@@ -1,7 +1,8 @@
-// Gloo as one of the peers: its TCP transport on loopback, meeting in a directory. One process per rank:
+// Measures Gloo as one of the peers. It uses Gloo's TCP transport on loopback; the ranks meet in a directory.
+// Each rank is a process:
 //   perf_gloo --rank=R --size=N --store=DIRECTORY ...
-// Every collective is Gloo's default function for it. Gloo has no function for reduce_scatter, so that is the
-// class ReduceScatterHalvingDoubling, which works in place.
+// Each collective uses Gloo's default function. Gloo has no function for reduce_scatter, so its class
+// ReduceScatterHalvingDoubling is used, which works in place.
 #include <memory>
 #include <string>
 #include <vector>
@@ -114,7 +115,7 @@ class GlooPeer final : public Peer {
   }
 
  private:
-  // The options are made once and used again, as in Gloo's own benchmark.
+  // The options are made once and reused, as in Gloo's own benchmark.
   template <class Options, class Run, class Set>
   std::function<void()> made(Run run, const Set& set) {
     auto options = std::make_shared<Options>(context_);

@@ -31,7 +31,7 @@ Memory allocate(Peer& peer, std::size_t floats) {
   Memory memory = peer.allocate(floats);
   if (memory == nullptr) memory.reset(static_cast<float*>(std::aligned_alloc(alignment, bytes)), std::free);
   if (memory == nullptr) throw std::bad_alloc();
-  std::fill_n(memory.get(), floats, 0.0f);  // touched, so that no figure pays for its pages
+  std::fill_n(memory.get(), floats, 0.0f);  // touches the pages, so that no measurement includes page faults
   return memory;
 }
 
@@ -50,7 +50,7 @@ std::size_t bytes_of(const std::string& size) {
   return std::stoul(size) * unit;
 }
 
-// One collective at one size.
+// A `Cell` is one collective at one size.
 struct Cell {
   Cell(Collective what, std::size_t asked, int ranks) : collective(what), bytes(asked) {
     const std::size_t whole = std::max<std::size_t>(1, asked / sizeof(float));
@@ -75,7 +75,7 @@ class Measuring {
 
   bool supported() const { return run_ != nullptr; }
 
-  // Returns whether one run on fresh data gives the right result on all ranks.
+  // Runs the operation once on fresh data. Returns whether the result is right on all ranks.
   bool verify() {
     fill_input({in_, cell_.elements}, peer_.rank());
     fill_input({out_, cell_.elements}, peer_.rank());
@@ -93,8 +93,9 @@ class Measuring {
     double estimate = agreed_batch(1);
     estimate = agreed_batch(clamped(budget.warmup_us / estimate, 1, most_operations));
     operations = clamped(batch_us / estimate, 1, most_operations);
-    // In a short batch most of the time is the wait for the slowest rank, so its operations look slower than
-    // they are and the next batch would be too short. Estimates are repeated until a batch is long enough.
+    // In a short batch, most of the time is spent waiting for the slowest rank. Operations then look slower
+    // than they are, and the next batch would be too short. So the estimate is repeated until a batch is long
+    // enough.
     for (int again = 0; again < most_estimates && operations < most_operations; ++again) {
       estimate = agreed_batch(operations);
       if (estimate * static_cast<double>(operations) > batch_us / 2) break;
@@ -149,8 +150,8 @@ void print(const std::string& peer, const Cell& cell, int ranks, std::vector<dou
   std::fflush(stdout);
 }
 
-// Ranks that have just started often share a processor, until the kernel separates them after some tens of
-// milliseconds. Without this wait the first result would include that time.
+// Runs barriers for a while. Ranks that have just started often share a processor, until the kernel separates
+// them after some tens of milliseconds. Without this wait the first result would include that time.
 void settle(Peer& peer, double time_us) {
   constexpr int barriers = 10;
   const auto begin = std::chrono::steady_clock::now();

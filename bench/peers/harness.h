@@ -9,7 +9,7 @@
 
 namespace tutti::perf {
 
-// `Arguments` are words of the form --key=value.
+// `Arguments` holds words of the form --key=value.
 class Arguments {
  public:
   Arguments(int count, char** words) : words_(words + 1, words + count) {}
@@ -20,25 +20,28 @@ class Arguments {
   std::vector<std::string> words_;
 };
 
-// Measures what the arguments ask for. Rank 0 prints a line of CSV for each figure at once. All ranks call
-// this together. Returns the exit status: 1 if a result was wrong.
+// Measures what the arguments ask for. Rank 0 prints a line of CSV as soon as a result is known. All ranks
+// call this together. Returns the exit status: 1 if a result was wrong.
 //
 //   --peer=NAME            the name in the CSV
 //   --collectives=a,b      default: all that the peer has
 //   --sizes=4,1K,64M       bytes
-//   --budget-ms=25 --warmup-ms=5 --batches=3   measuring and warming up per figure, fewest batches
-//   --settle-ms=100        barriers before the first figure
+//   --budget-ms=25         measuring time per line
+//   --warmup-ms=5          warm-up time per line
+//   --batches=3            the least number of batches per line
+//   --settle-ms=100        time for barriers before the first measurement
 //
 // Rules:
-// - bytes are nccl-tests' "size": the whole vector of a rank; for all_gather and gather the gathered one, for
-//   reduce_scatter and scatter the one before it is split. Blocks have at least one element, so at the
-//   smallest sizes the true vector is larger than the bytes printed; bandwidth uses the true size.
-// - Every element on every rank is verified before and after timing; a wrong result prints no line.
-// - After a warm-up, batches of K operations in a row, K such that a batch takes about 2 ms, with a barrier
-//   before each. A batch's figure is the mean over its operations on each rank, then the largest over the
-//   ranks. Printed are minimum, median and 99th percentile over the batches.
-// - Out of place, on ordinary page-aligned memory, the same two buffers for all sizes.
-// - Bandwidth in GB = 1e9 bytes; a ping-pong's figure is half the round trip.
+// - The bytes are what nccl-tests calls the size: a rank's whole vector. For all_gather and gather this is
+//   the gathered vector, for reduce_scatter and scatter the vector before it is split. Blocks have at least
+//   one element, so at the smallest sizes the true vector is larger than the bytes printed. Bandwidth uses
+//   the true size.
+// - Every element on every rank is verified before and after timing. A wrong result prints no line.
+// - After a warm-up, batches of K operations in a row are measured, with a barrier before each batch. K is
+//   chosen so that a batch takes about 2 ms. The time of a batch is the mean over its operations, on the
+//   slowest rank. Each line has the minimum, median and 99th percentile over the batches.
+// - Operations are out of place, on ordinary page-aligned memory, with the same two buffers for all sizes.
+// - Bandwidth counts GB of 1e9 bytes. The time of a ping-pong is half the round trip.
 int measure_peer(Peer& peer, const Arguments& arguments);
 
 }  // namespace tutti::perf

@@ -1,5 +1,5 @@
-// An MPI library as one of the peers. This file is compiled once for each MPI library that is installed, and
-// started by its mpirun.
+// Measures an MPI library as one of the peers. This file is compiled once for each installed MPI library,
+// whose mpirun starts the program.
 #include <mpi.h>
 
 #include "bench/peers/harness.h"

@@ -9,8 +9,7 @@
 
 namespace tutti::perf {
 
-// A `Peer` is one rank of a library that is measured. The measuring itself is in harness.cc, which is the
-// same for all peers.
+// A `Peer` is one rank of a library that is measured. harness.cc measures all peers in the same way.
 class Peer {
  public:
   Peer() = default;
@@ -21,14 +20,14 @@ class Peer {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Returns a function that runs the collective once, to its end, from `in` to `out`. It is empty if this
-  // library lacks the collective. `count` is the number of elements of the vector, or of one block if the
-  // collective has blocks. A library that only works in place may take `out` as its input, since the harness
-  // fills both alike before each run that it verifies.
+  // Returns a function that runs the collective once from `in` to `out` and waits for its end. The function
+  // is empty if the library lacks the collective. `count` is the number of elements of the vector, or of one
+  // block if the collective has blocks. A library that only works in place may take `out` as its input, since
+  // the harness fills both buffers with the same data before each run that it verifies.
   virtual std::function<void()> prepare(Collective collective, float* in, float* out, std::size_t count) = 0;
 
-  // Allocates the library's own memory, if that is to be measured, or returns null for ordinary memory. All
-  // ranks call this together.
+  // Allocates the library's own kind of memory, if that is to be measured. Returns null for ordinary memory.
+  // All ranks call this together.
   virtual std::shared_ptr<float> allocate(std::size_t) { return nullptr; }
 
   // The harness itself uses these.

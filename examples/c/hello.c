@@ -1,5 +1,5 @@
-/* The first example of every tutorial on message passing, in C: each rank sends a line of text to rank 0,
- * which prints all lines in rank order.
+/* This is the first example of most tutorials on message passing, in C: each rank sends a line of text to
+ * rank 0, which prints all lines in rank order.
  *
  *   tutti run -n 4 -- hello_c
  *
@@ -31,7 +31,7 @@ int main(void) {
   const int size = tutti_comm_size(comm);
   snprintf(greeting, sizeof greeting, "Greetings from process %d of %d!", rank, size);
 
-  /* With NULL for the work, a call blocks until the operation is over. */
+  /* If the work is NULL, a call blocks until the operation has ended. */
   if (rank != 0) {
     check(tutti_send(comm, greeting, strlen(greeting) + 1, TUTTI_UINT8, 0, 0, NULL, NULL));
   } else {

@@ -11,12 +11,13 @@
 
 #include <tutti/tutti.h>
 
-// The command line of every example, as PyTorch programs spell it; "--rank 0" and "--rank=0" are the same:
+// `Options` is the command line of every example, with the names that PyTorch programs use. "--rank 0" and
+// "--rank=0" are the same:
 //   --rank R --world-size N --init-method URL --backend tcp
-// Missing options come from the environment, where `tutti run` and other launchers set them.
+// Options that are not given are read from the environment, where `tutti run` and other launchers set them.
 class Options {
  public:
-  // `extra` are the names of further options of one example.
+  // `extra` has the names of further options of one example.
   Options(int argc, char** argv, const std::vector<std::string>& extra = {}) {
     std::vector<std::string> known{"rank", "world-size", "init-method", "backend"};
     known.insert(known.end(), extra.begin(), extra.end());
@@ -34,7 +35,7 @@ class Options {
   std::string text(const std::string& name, const std::string& otherwise) const {
     return has(name) ? values_.at(name) : otherwise;
   }
-  // Returns an int or a double, the type of `otherwise`.
+  // Returns the value as a number of the same type as `otherwise`.
   template <class Number>
   Number number(const std::string& name, Number otherwise) const {
     if (!has(name)) return otherwise;
@@ -46,7 +47,7 @@ class Options {
   }
 
  private:
-  // Returns how many further arguments it used.
+  // Reads the option `argument`. Returns how many further arguments it used.
   int take(std::string_view argument, const char* next, const std::vector<std::string>& known,
            const char* program) {
     if (argument == "--help" || argument == "-h") {

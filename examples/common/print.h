@@ -3,7 +3,7 @@
 #include <iostream>
 #include <sstream>
 
-// Prints one line and flushes it at once, in one piece: the lines of ranks that share a terminal stay whole.
+// Prints a line in one piece and flushes it, so that lines of ranks that share a terminal do not mix.
 template <class... Parts>
 void print(const Parts&... parts) {
   std::ostringstream line;

@@ -1,4 +1,4 @@
-"""Every process has some numbers; afterwards each has the sums, the maxima, and the numbers of all processes.
+"""Combines numbers: each process gets the sums, the maxima and the list of the numbers of all processes.
 
     tutti run -n 4 -- python numpy_all_reduce.py
 
@@ -19,11 +19,11 @@ with tutti.init() as comm:
     sums = mine.copy()
     comm.all_reduce(sums).wait()
 
-    # Out of place. The wait comes later, so the program can compute meanwhile.
+    # Out of place: the input stays. The program waits later, and can compute meanwhile.
     largest = numpy.empty_like(mine)
     work = comm.all_reduce(mine, largest, op="max")
 
-    # A row from each process.
+    # The result has a row from each process.
     everybodys = numpy.empty((comm.size, 3), dtype="float32")
     comm.all_gather(mine, everybodys).wait()
     work.wait()

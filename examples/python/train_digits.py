@@ -5,7 +5,7 @@
 Every rank holds the whole network. Each rank takes its share of every batch of images and computes the gradients for
 it, from the top layer down. A GradientReducer adds up the gradients of all ranks while those of the layers below are
 still being computed. Then all ranks take the same step, so their networks stay equal, to the last bit.
-Data and network are those of 05_train_digits, which is in C++.
+The data and the network are those of 05_train_digits, which is in C++.
 """
 
 import argparse
@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def load(path):
-    """Images and digits to learn from, and images and digits for the test: every fifth."""
+    """Returns the training images and digits, and the test images and digits. Every fifth image is for the test."""
     table = numpy.loadtxt(path, delimiter=",", dtype="float32")
     images, digits = table[:, :64] / 16, table[:, 64].astype("int64")
     for_test = numpy.arange(len(table)) % 5 == 4
@@ -32,13 +32,13 @@ def load(path):
 
 
 def share(count, comm):
-    """The part of `count` things that is this rank's."""
+    """Returns the slice of `count` items that belongs to this rank."""
     return slice(count * comm.rank // comm.size, count * (comm.rank + 1) // comm.size)
 
 
 class Network:
-    """Layers of units, each a weighted sum of the layer below plus a bias, cut off below zero; softmax and cross
-    entropy at the top. `parameters` are weights and biases in turn."""
+    """A multi-layer perceptron: each unit is a weighted sum of the layer below plus a bias, and negative values become
+    zero (ReLU). The top has softmax and cross entropy. `parameters` lists the weights and biases of each layer."""
 
     def __init__(self, units, seed):
         random = numpy.random.default_rng(seed)
@@ -49,7 +49,7 @@ class Network:
             self.parameters.append(numpy.zeros(above, "float32"))
 
     def forward(self, images, digits):
-        """The summed loss and how many are right."""
+        """Returns the sum of the losses, and how many digits are right."""
         self.inputs = [images]
         layers = len(self.parameters) // 2
         for layer in range(layers):
@@ -64,7 +64,7 @@ class Network:
         return loss, (out.argmax(axis=1) == digits).sum()
 
     def backward(self, digits, scale, gradients, ready):
-        """Writes the gradients of the last `forward`, times `scale`; calls `ready(i)` as soon as one is there."""
+        """Writes the gradients of the last `forward`, times `scale`. Calls `ready(i)` as soon as number i is final."""
         delta = self.probabilities.copy()
         delta[numpy.arange(len(digits)), digits] -= 1
         delta *= numpy.float32(scale)
@@ -78,7 +78,7 @@ class Network:
 
 
 def evaluate(comm, network, images, digits):
-    """Mean loss and accuracy; every rank looks at its share."""
+    """Returns the mean loss and the accuracy. Each rank evaluates its share of the images."""
     mine = share(len(images), comm)
     sums = numpy.array(network.forward(images[mine], digits[mine]), "float64")
     comm.all_reduce(sums).wait()
@@ -86,7 +86,7 @@ def evaluate(comm, network, images, digits):
 
 
 def train(comm, network, images, digits, options):
-    # Each rank divides by the size of the whole batch, so the sum over the ranks is the batch's mean, also where
+    # Each rank divides by the size of the whole batch, so the sum over the ranks is the mean over the batch even if
     # their shares differ in size.
     reducer = tutti.GradientReducer(
         comm, [p.shape for p in network.parameters], bucket_bytes=32 << 10, mean=False
@@ -94,7 +94,7 @@ def train(comm, network, images, digits, options):
     velocities = [numpy.zeros_like(p) for p in network.parameters]
     for epoch in range(1, options.epochs + 1):
         start = time.perf_counter()
-        # Differs from epoch to epoch, but not from rank to rank.
+        # The order differs between epochs, but is the same on all ranks.
         order = numpy.random.default_rng((options.seed, epoch)).permutation(len(images))
         loss = numpy.zeros(1)
         for first in range(0, len(order), options.batch):
@@ -114,7 +114,7 @@ def train(comm, network, images, digits, options):
 
 
 def equal_everywhere(comm, parameters):
-    """Whether all ranks hold the same bits."""
+    """Returns whether all ranks hold the same bits."""
     digest = hashlib.sha256(b"".join(p.tobytes() for p in parameters)).digest()
     mine = numpy.frombuffer(digest, "uint8")
     everybodys = numpy.empty((comm.size, len(mine)), "uint8")
@@ -134,7 +134,7 @@ def main():
     images, digits, test_images, test_digits = load(options.data)
     with tutti.init() as comm:
         network = Network([64, options.hidden, (options.hidden + 1) // 2, 10], options.seed + comm.rank)
-        # All begin with rank 0's weights.
+        # All ranks begin with rank 0's weights.
         works = [comm.broadcast(p) for p in network.parameters]
         for work in works:
             work.wait()

@@ -1,4 +1,4 @@
-"""The examples share this module: the handwritten digits of examples/data as tensors, a network, and its training."""
+"""Code that the examples share: the handwritten digits of examples/data as tensors, a network, and its training."""
 import argparse
 from pathlib import Path
 
@@ -9,7 +9,10 @@ FILE = Path(__file__).resolve().parent.parent / "data" / "digits.csv"
 
 
 def load():
-    """(images, labels) to learn from and to test with; images are 8 by 8, from 0 to 1. Every fifth is for the test."""
+    """Returns (images, labels) for training and for the test, which gets every fifth image.
+
+    Images have 8 by 8 grey values, from 0 to 1.
+    """
     rows = torch.tensor([[int(word) for word in line.split(",")] for line in FILE.read_text().split()])
     images, labels = rows[:, :64].float() / 16, rows[:, 64]
     test = torch.arange(len(rows)) % 5 == 4
@@ -17,7 +20,7 @@ def load():
 
 
 def batches(images, labels, size, epoch, rank, ranks):
-    """This rank's share of each batch of an epoch; the order is the same on all ranks."""
+    """Yields this rank's share of each batch of an epoch. The order of the images is the same on all ranks."""
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
     for batch in order[:len(order) // size * size].view(-1, size):
         share = batch.view(ranks, -1)[rank]
@@ -25,15 +28,15 @@ def batches(images, labels, size, epoch, rank, ranks):
 
 
 def network():
-    """The same weights on every rank."""
+    """Returns a network with the same weights on every rank."""
     torch.manual_seed(1)
     return torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 64), torch.nn.ReLU(),
                                torch.nn.Linear(64, 10))
 
 
 def train(model, epochs):
-    """Returns the mean loss of the last epoch over all ranks, and the accuracy on new images. The model exchanges the
-    gradients."""
+    """Trains the model, which exchanges the gradients itself. Returns the mean loss of the last epoch over all ranks,
+    and the accuracy on the test images."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     (images, labels), (test_images, test_labels) = load()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)

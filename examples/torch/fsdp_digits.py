@@ -1,5 +1,5 @@
-"""The same with fully sharded data parallelism: no rank holds the whole network. Its layers are gathered when they are
-needed, and gradients are scattered as they are added up.
+"""Does the same as ddp_digits.py with fully sharded data parallelism: no rank holds the whole network. Layers are
+gathered when they are needed, and gradients are added up and scattered (reduce_scatter).
 
     tutti run -n 4 -- python fsdp_digits.py
 """

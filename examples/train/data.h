@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-constexpr int pixels = 64;  // of one image: 8 x 8
+constexpr int pixels = 64;  // per image: 8 x 8
 constexpr int classes = 10;
 
 struct Image {
@@ -17,13 +17,13 @@ struct Image {
   int digit;
 };
 
-// The images of data/digits.csv: the training images, and the test images, which measure the accuracy only.
+// `Digits` holds the images of data/digits.csv. The test images are used only to measure the accuracy.
 struct Digits {
   std::vector<Image> train;
   std::vector<Image> test;
 };
 
-// The indices from `first` up to, but not including, `last`.
+// A `Slice` is the indices from `first` up to, but not including, `last`.
 struct Slice {
   std::size_t first;
   std::size_t last;

@@ -6,11 +6,12 @@
 
 #include <tutti/tutti.h>
 
-// Adds up the gradients of all ranks while the backward pass still computes those of the layers below.
+// `GradientSum` adds up the gradients of all ranks, while the backward pass still computes those of the lower
+// layers.
 //
-// The backward pass completes layers from the top down; in memory they lie from the bottom up. Neighbouring
-// layers are collected in buckets, so that few large messages replace many small ones. The all_reduce of a
-// bucket starts as soon as the bucket is large enough.
+// The backward pass completes layers from the top down, but in memory they lie from the bottom up.
+// Neighbouring layers are collected in buckets, so that a few large messages replace many small ones. The
+// all_reduce of a bucket starts as soon as the bucket is large enough.
 class GradientSum {
  public:
   GradientSum(tutti::Communicator& comm, std::size_t bucket_size) : comm_(comm), bucket_size_(bucket_size) {}
@@ -20,7 +21,7 @@ class GradientSum {
     if (bucket_.size() >= bucket_size_) send();
   }
 
-  // Afterwards the gradients are the sums over all ranks.
+  // Waits for all sums. Afterwards the gradients are the sums over all ranks.
   void wait() {
     if (!bucket_.empty()) send();
     for (tutti::Work& work : in_flight_) work.wait();

@@ -10,15 +10,15 @@
 #include "data.h"
 #include "random.h"
 
-// A multi-layer perceptron. Each unit of a layer is a weighted sum of the layer below plus a bias, cut off
-// below zero (ReLU). The top has softmax and cross entropy. It uses plain loops over float32, so each run
-// gives the same result.
+// `Mlp` is a multi-layer perceptron. Each unit of a layer is a weighted sum of the layer below plus a bias,
+// and negative values become zero (ReLU). The top layer has softmax and cross entropy instead. The code uses
+// plain loops over float32, so each run gives the same result.
 //
 // All parameters lie in one vector, layer after layer, and so do their gradients. So consecutive layers are
-// one piece of memory, which can be sent as it is.
+// one piece of memory, which can be sent without copying.
 class Mlp {
  public:
-  // `units[0]` inputs, ..., `units.back()` classes. All parameters are zero.
+  // Makes a network with `units[0]` inputs, ..., and `units.back()` classes. All parameters are zero.
   explicit Mlp(const std::vector<int>& units) {
     for (std::size_t i = 0; i + 1 < units.size(); ++i) {
       layers_.push_back({units[i], units[i + 1], parameter_count_});
@@ -29,8 +29,8 @@ class Mlp {
     outputs_.resize(layers_.size());
   }
 
-  // He initialisation: random weights of a size that keeps activations alike from layer to layer (He et al.
-  // 2015, "Delving Deep into Rectifiers").
+  // Sets random weights by He initialisation, which keeps activations equally large from layer to layer (He
+  // et al. 2015, "Delving Deep into Rectifiers"). The biases stay zero.
   void initialise(Random random) {
     for (const Layer& layer : layers_) {
       float* weights = parameters_.data() + layer.offset;
@@ -60,11 +60,11 @@ class Mlp {
     return softmax(images);
   }
 
-  // Computes the gradients of the images' loss times `scale`, from the top layer down, and calls `layer_done`
-  // with the gradients of each layer as soon as those are final. Call `forward` with the same images first.
+  // Computes the gradients of the images' loss times `scale`, from the top layer down. Calls `layer_done`
+  // with the gradients of each layer as soon as they are final. Call `forward` with the same images first.
   void backward(std::span<const Image* const> images, float scale,
                 const std::function<void(std::span<float>)>& layer_done) {
-    std::vector<float> delta = probabilities_;  // of the loss by each unit's weighted sum
+    std::vector<float> delta = probabilities_;  // the derivative of the loss by each unit's weighted sum
     for (std::size_t b = 0; b < images.size(); ++b) delta[b * classes + images[b]->digit] -= 1;
     for (float& value : delta) value *= scale;
     for (std::size_t l = layers_.size(); l-- > 0;) {
@@ -77,7 +77,7 @@ class Mlp {
   }
 
  private:
-  // weights[input][output], then bias[output].
+  // A layer's parameters are weights[input][output], then bias[output].
   struct Layer {
     int inputs;
     int outputs;
@@ -85,7 +85,7 @@ class Mlp {
     std::size_t parameters() const { return static_cast<std::size_t>(inputs + 1) * outputs; }
   };
 
-  // target += factor * row, where a compiler can use vector instructions.
+  // Computes target += factor * row, in a form for which compilers can use vector instructions.
   static void add_row(float* __restrict target, const float* __restrict row, float factor, int count) {
     for (int i = 0; i < count; ++i) target[i] += factor * row[i];
   }
@@ -145,7 +145,7 @@ class Mlp {
     std::vector<float> below(batch * layer.inputs);
     for (std::size_t b = 0; b < batch; ++b) {
       for (int i = 0; i < layer.inputs; ++i) {
-        if (in[b * layer.inputs + i] <= 0) continue;  // cut off by the ReLU: no influence
+        if (in[b * layer.inputs + i] <= 0) continue;  // the ReLU made it zero: it has no influence
         const float* weights = parameters_.data() + layer.offset + i * layer.outputs;
         float sum = 0;
         for (int o = 0; o < layer.outputs; ++o) sum += weights[o] * delta[b * layer.outputs + o];

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-// A generator that gives the same numbers from the same seed on every machine, which std::shuffle and
-// std::uniform_real_distribution do not guarantee.
+// `Random` gives the same numbers for the same seed on every machine. std::shuffle and
+// std::uniform_real_distribution do not guarantee this.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}

@@ -14,7 +14,7 @@ constexpr long most_operations = 1000;
 constexpr long fewest_batches = 5;
 constexpr long most_batches = 1000;
 
-// These are the rules of measuring, in the order in which they apply to one size.
+// `Measuring` runs and checks one operation on all ranks together.
 class Measuring {
  public:
   Measuring(Communicator& communicator, BenchOperation& operation)
@@ -30,7 +30,7 @@ class Measuring {
     return wrong[0];
   }
 
-  // Returns the mean time of one of `operations` in a row, on this rank.
+  // Runs `operations` operations in a row. Returns the mean microseconds of one of them on this rank.
   double batch(long operations) {
     communicator_.barrier().wait();
     const auto begin = std::chrono::steady_clock::now();
@@ -39,7 +39,7 @@ class Measuring {
     return time.count() / static_cast<double>(operations);
   }
 
-  // Returns the same time for the slowest rank.
+  // Does the same, but returns the mean of the slowest rank.
   double agreed_batch(long operations) {
     double time[] = {batch(operations)};
     slowest(time);

@@ -8,17 +8,18 @@
 
 namespace tutti::tools {
 
-// A `Measurement` is the result at one size, equal on all ranks.
+// A `Measurement` is the result at one size. It is the same on all ranks.
 struct Measurement {
-  std::uint64_t wrong = 0;  // elements, over all ranks, before and after timing
+  std::uint64_t wrong = 0;  // wrong elements on all ranks, before and after timing
   double median_us = 0;
   double p99_us = 0;
   double min_us = 0;
   std::uint64_t batches = 0;
-  std::uint64_t operations = 0;  // in a batch
+  std::uint64_t operations = 0;  // per batch
 };
 
-// This is collective: every rank calls it with the same arguments. Throws `Error`.
+// Measures `operation` at its size. All ranks must call this together, with the same arguments. Throws
+// `Error`.
 Measurement measure(Communicator& communicator, const MeasuredInfo& info, BenchOperation& operation,
                     const BenchOptions& options);
 

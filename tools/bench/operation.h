@@ -14,7 +14,7 @@
 
 namespace tutti::tools {
 
-// The collectives and two patterns of point-to-point messages can be measured.
+// `Measured` lists what can be measured: the collectives and two patterns of point-to-point messages.
 enum class Measured {
   all_reduce,
   reduce,
@@ -27,8 +27,8 @@ enum class Measured {
   scan,
   exscan,
   barrier,
-  sendrecv,  // to the next rank, from the one before
-  pingpong,  // two ranks, there and back
+  sendrecv,  // each rank sends to the next and receives from the previous one
+  pingpong,  // a round trip between two ranks
 };
 
 struct MeasuredInfo {
@@ -36,29 +36,28 @@ struct MeasuredInfo {
   std::string_view name;
   std::optional<CollectiveKind> kind;  // none for the point-to-point patterns
   bool reduces = false;
-  // Returns how many times each link carries the vector, by the definition of bus bandwidth in nccl-tests.
+  // Returns how many times each link carries the vector, as nccl-tests defines bus bandwidth.
   double bus_factor(int ranks) const;
 };
 
 std::span<const MeasuredInfo> measured_infos();
-// Returns the one of that name, or null if there is none.
+// Returns the entry with this name, or null if there is none.
 const MeasuredInfo* find_measured(std::string_view name);
 
-// `BenchOperation` is one rank's side of an operation that is measured at one size, with its buffers and its
-// test data.
+// `BenchOperation` is one rank's side of an operation at one size. It owns the buffers and the test data.
 class BenchOperation {
  public:
   BenchOperation(Communicator& communicator, const MeasuredInfo& info, std::uint64_t bytes, DataType type,
                  const ReduceOp& op, const CallOptions& call);
 
-  // Runs it once, to its end. Throws `Error`.
+  // Runs the operation once and waits for its end. Throws `Error`.
   void run();
-  // Sets the input, and fills the output with values that no result has.
+  // Sets the input, and fills the output with values that no correct result contains.
   void fill();
   // Returns the number of wrong elements of the result.
   std::uint64_t count_wrong() const;
 
-  std::uint64_t bytes() const;  // the true size of the vector, as bandwidth counts it
+  std::uint64_t bytes() const;  // the true size of the vector, from which bandwidth is computed
   std::uint64_t elements() const { return elements_; }
 
  private:

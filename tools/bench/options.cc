@@ -95,7 +95,7 @@ std::string understand_collectives(const std::vector<std::string>& collectives, 
   return {};
 }
 
-// Returns what is wrong, or nothing.
+// Parses `words` into `options`. Returns what is wrong, or nothing.
 std::string understand(const Words& words, BenchOptions& options) {
   if (std::string problem = understand_collectives(words.collectives, options); !problem.empty())
     return problem;

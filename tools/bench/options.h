@@ -24,7 +24,7 @@ struct BenchOptions {
   ReduceOp op = ReduceOp::sum;
   std::string transport;  // empty: the default
   std::string algorithm;  // empty: what the selector chooses
-  int iterations = 0;     // batches for each size; 0: by time
+  int iterations = 0;     // batches for each size; 0: as many as fit in `budget`
   int warmup = 0;         // operations before measuring; 0: by time
   int batch = 0;          // operations in a batch; 0: by time
   std::chrono::milliseconds budget{200};
@@ -33,7 +33,8 @@ struct BenchOptions {
   std::vector<std::uint64_t> sizes(const MeasuredInfo& info) const;
 };
 
-// Returns the options, or the exit status with which to end at once, after telling the user why.
+// Returns the options. If the command is to end at once (--help or a wrong option), prints the reason and
+// returns the exit status instead.
 std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments);
 
 // Returns the command line of a rank that measures as `arguments` say.

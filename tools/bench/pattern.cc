@@ -12,14 +12,15 @@ namespace {
 
 constexpr std::uint64_t piece = 4096;  // elements
 
-// Mixes so well that neighbours are unrelated; the finisher of splitmix64.
+// Hashes `value` so that the results of neighbouring values are unrelated. This is the finisher of
+// splitmix64.
 std::uint64_t mixed(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
   return value ^ (value >> 31);
 }
 
-// Up to this number all integers are exact in the type.
+// Returns the largest number up to which the type represents all integers exactly.
 std::uint64_t exact_integers(DataType type) {
   switch (type) {
     case DataType::float8_e5m2:
@@ -96,7 +97,7 @@ Pattern::Pattern(DataType type, const ReduceOp& op, int ranks) : type_(type), op
   }
 }
 
-// If the type is too narrow for the sum over all ranks, only one rank contributes at each index.
+// If the type is too narrow for a sum or product over all ranks, only one rank contributes at each index.
 std::uint64_t Pattern::value(int rank, std::uint64_t index) const {
   const auto number = static_cast<std::uint64_t>(rank);
   if (values_ > 0) return mixed(index * 1000003 + number) % values_;

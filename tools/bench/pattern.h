@@ -10,17 +10,18 @@
 
 namespace tutti::tools {
 
-// `Pattern` is the test data: element `index` of rank `rank`'s input, for any index. Every order of combining
-// gives the same bits: sums stay exact in the type, and products have few twos. It differs between ranks and,
-// by a hash, between places, so that blocks in the wrong place are noticed.
+// `Pattern` is the test data: it computes any element of any rank's input. Every order of combining gives the
+// same bits, since sums stay exact in the type and products have few factors of 2. Inputs differ between
+// ranks. A hash makes them differ between indices too, so that a block in the wrong place is noticed.
 class Pattern {
  public:
   Pattern(DataType type, const ReduceOp& op, int ranks);
 
   DataType type() const { return type_; }
-  // Writes elements of a rank's input from `first` on.
+  // Fills `out` with the elements of a rank's input, starting at index `first`.
   void fill(int rank, std::uint64_t first, std::span<std::byte> out) const;
-  // Writes elements of the reduction over the inputs of ranks first_rank to last_rank, both included.
+  // Fills `out` with the reduction of the inputs of `first_rank` to `last_rank` (both included), starting at
+  // index `first`.
   void fill_reduced(int first_rank, int last_rank, std::uint64_t first, std::span<std::byte> out) const;
 
  private:
@@ -29,15 +30,17 @@ class Pattern {
   DataType type_;
   ReduceOp op_;
   int ranks_;
-  std::uint64_t values_;  // inputs are below it; 0: see `value`
+  std::uint64_t values_;  // inputs are less than this; 0: one rank per index contributes (see `value`)
 };
 
-// `Checker` compares an operation's result with the right one, piece by piece.
+// `Checker` compares the result of an operation with the right one, piece by piece, and counts wrong
+// elements.
 class Checker {
  public:
   explicit Checker(const Pattern& pattern) : pattern_(pattern) {}
 
-  // The number of elements of `data` that differ from the rank's input from `first` on.
+  // These add to `wrong()` the number of elements of `data` that differ from what a `Pattern` computes,
+  // starting at index `first`: the rank's input, or the reduction of several inputs.
   void expect_input(const std::byte* data, std::uint64_t count, int rank, std::uint64_t first);
   void expect_reduced(const std::byte* data, std::uint64_t count, int first_rank, int last_rank,
                       std::uint64_t first);

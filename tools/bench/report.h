@@ -7,15 +7,15 @@
 
 namespace tutti::tools {
 
-// `Report` is the table on stdout and the CSV file. Only rank 0 uses it.
+// `Report` writes the table on stdout and the CSV file. Only rank 0 has one.
 class Report {
  public:
   // Throws std::runtime_error if the file cannot be written.
   Report(const BenchOptions& options, int ranks);
 
   void begin(const MeasuredInfo& info);
-  // `asked`: the size that the user asked for; `operation` knows the true one. A wrong result makes no CSV
-  // row.
+  // Adds a row. `asked` is the size that the user asked for; `operation` knows the true one. A wrong result
+  // gets no row in the CSV file.
   void add(const MeasuredInfo& info, std::uint64_t asked, const BenchOperation& operation,
            const Measurement& found);
 

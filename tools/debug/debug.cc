@@ -29,7 +29,7 @@ std::optional<pid_t> as_pid(const std::string& text) {
   return pid;
 }
 
-// The answers of this user's ranks on this machine; those of other users do not count.
+// `Asked` holds what this user's ranks on this machine answered. Ranks of other users are left out.
 struct Asked {
   std::vector<DebugAnswer> answers;
   std::map<pid_t, std::string> problems;
@@ -46,7 +46,7 @@ void ask_rank(const DebugEndpoint& endpoint, const std::vector<pid_t>& wanted, A
   }
 }
 
-// Asks every process, or only `wanted`.
+// Asks the processes in `wanted`, or all if it is empty.
 Asked ask_ranks(const std::vector<pid_t>& wanted) {
   Asked asked;
   std::vector<DebugEndpoint> others;
@@ -57,7 +57,7 @@ Asked ask_ranks(const std::vector<pid_t>& wanted) {
       others.push_back(endpoint);
     }
   }
-  // A process in a container sees a process id that differs from the one that we see.
+  // A process in a container knows itself by another process id than the one that we see.
   if (asked.answers.size() + asked.problems.size() < wanted.size()) {
     for (const DebugEndpoint& endpoint : others) ask_rank(endpoint, wanted, asked);
   }
@@ -113,10 +113,10 @@ int show_ranks(const std::vector<pid_t>& pids) {
   return status;
 }
 
-// The dumps of each job, by its id and size.
+// `Jobs` maps a job's id and size to its dumps.
 using Jobs = std::map<std::pair<std::string, int>, std::vector<RankDump>>;
 
-// If there are two dumps of a rank, the later one counts.
+// Adds a dump. If a rank has two dumps, the later one counts.
 void keep(Jobs& jobs, RankDump dump) {
   std::vector<RankDump>& dumps = jobs[{dump.job, dump.size}];
   const auto same =

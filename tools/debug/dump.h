@@ -10,15 +10,15 @@
 
 namespace tutti::tools {
 
-// A `RankDump` is a rank's dump (docs/debugging.md), parsed. Ranks are world ranks, except in the text of a
-// call, where they are ranks of the communicator.
+// A `RankDump` is the parsed dump of one rank (docs/debugging.md). All ranks in it are world ranks, except in
+// the text of a call, which names ranks of the communicator.
 struct RankDump {
   struct Operation {
     std::uint64_t number = 0;
     std::string call;
     bool running = false;
     bool failed = false;
-    std::int64_t issued_us = 0;  // 0: not known
+    std::int64_t issued_us = 0;  // 0: unknown
     std::int64_t ended_us = 0;
     std::vector<int> waiting_for = {};
   };
@@ -42,11 +42,11 @@ struct RankDump {
   bool progress = true;  // false: the driving thread gave no answer
   std::vector<Communicator> communicators;
 
-  // "rank 3 (host b, pid 4711)"
+  // Returns "rank 3 (host b, pid 4711)".
   std::string name() const;
 };
 
-// Parses a dump; `invalid_argument` if the text is not a dump.
+// Parses a dump. Fails with `invalid_argument` if the text is not a dump.
 Result<RankDump> parse_dump(std::string_view text);
 
 }  // namespace tutti::tools

@@ -6,8 +6,7 @@
 namespace tutti::tools {
 namespace {
 
-// Says what a rank does in a communicator, and sets `age` to the seconds for which it has been doing so (0:
-// not known).
+// Says what a rank is doing in a communicator, and sets `age` to the seconds since it began (0: unknown).
 std::string situation(const View& view, double& age) {
   const auto since = [&](std::int64_t time_us) {
     return time_us == 0 ? 0 : seconds_between(time_us, view.dump->time_us);

@@ -15,9 +15,9 @@ struct View {
   const RankDump* dump;
   const RankDump::Communicator* communicator;
 
-  // The earliest collective in flight; null if there is none.
+  // Returns the earliest collective in flight, or null if there is none.
   const RankDump::Operation* running() const;
-  // The last collective that is over; null if there is none.
+  // Returns the last collective that has ended, or null if there is none.
   const RankDump::Operation* last_over() const;
 };
 
@@ -27,22 +27,24 @@ struct Group {
   std::vector<int> ranks;
   std::map<int, View> views;  // by world rank
 
-  // Whether nothing is in flight, nothing has failed, and all ranks have made equally many calls.
+  // Returns whether nothing is in flight, nothing has failed, and all ranks have made the same number of
+  // calls.
   bool is_quiet() const;
-  // Describes the operations that the ranks are in, with one line for those in the same. `dumps` are those of
-  // all ranks of the job.
+  // Describes which operation each rank is in. Ranks in the same operation share a line. `dumps` holds the
+  // dumps of all ranks of the job, by rank.
   std::string describe(const std::map<int, const RankDump*>& dumps) const;
 };
 
-// Differences of floating-point numbers, which cannot overflow; 0 if `to_us` is the earlier one.
+// Returns the seconds from `from_us` to `to_us`, or 0 if `to_us` is earlier. The difference is computed in
+// floating point, which cannot overflow.
 double seconds_between(std::int64_t from_us, std::int64_t to_us);
 
 std::string format_age(double seconds);
-// "#21 all_reduce(count=100, float32, sum)"
+// Returns "#21 all_reduce(count=100, float32, sum)".
 std::string numbered(const RankDump::Operation& operation);
-// "0-3, 5", of sorted numbers.
+// Returns "0-3, 5". The ranks must be sorted.
 std::string format_ranks(const std::vector<int>& ranks);
-// "rank 5" or "ranks 0-3, 5", of sorted numbers.
+// Return "rank 5" or "ranks 0-3, 5". The ranks must be sorted.
 std::string plural(const std::vector<int>& ranks);
 std::string plural(const std::set<int>& ranks);
 

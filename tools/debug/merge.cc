@@ -18,13 +18,13 @@ using Operation = RankDump::Operation;
 // Ranks are dumped one after the other, and their clocks are not exact. A wait of fewer seconds than this
 // proves nothing.
 constexpr double least_wait = 0.1;
-// A rank has this many seconds to answer. A rank that gave no answer has been in the same place for at least
-// as long.
+// A rank has this many seconds to answer. A rank that did not answer has been in the same place for at least
+// that long.
 constexpr double unanswered = 1;
 
-// Returns the seconds for which `waiting` is known to have been in `operation` when `other`, which had not
-// called it, was dumped. `other` may have been dumped first. The clocks of different hosts cannot be
-// compared.
+// Returns for how many seconds `waiting` had been in `operation` when `other` was dumped, as far as that is
+// known. `other` had not called the operation, and may have been dumped first. The clocks of different hosts
+// cannot be compared.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0
@@ -80,8 +80,8 @@ std::string Merge::name(int rank) const {
   return known == names_.end() ? "rank " + std::to_string(rank) : known->second;
 }
 
-// Finds the first number at which ranks have made different calls; then it does not matter which rank is
-// behind.
+// Reports the first number at which ranks have made different calls, and returns whether there is one. If so,
+// it does not matter which rank is behind.
 bool Merge::find_mismatch(const Group& group) {
   std::map<std::uint64_t, std::map<std::string, std::vector<int>>> calls;
   for (const auto& [rank, view] : group.views) {
@@ -143,7 +143,7 @@ void Merge::transfers_of(const Group& group) {
   }
 }
 
-// Describes what a rank is doing that others wait for and that waits for no rank itself.
+// Describes the state of a rank that others wait for and that waits for no rank itself.
 std::string Merge::state_of(int rank) const {
   const auto found = by_rank_.find(rank);
   if (found == by_rank_.end()) {
@@ -196,8 +196,8 @@ void Merge::name_a_circle() {
   text_ += "\n";
 }
 
-// Names the ranks without a dump that no wait leads to: when a communicator has failed, its ranks no longer
-// know which ranks they waited for.
+// Names the ranks that have no dump and that no known wait leads to. There can be such ranks because the
+// ranks of a failed communicator no longer know which ranks they waited for.
 void Merge::name_the_missing() {
   std::set<int> named;
   for (const Wait& wait : waits_) named.insert(wait.to);

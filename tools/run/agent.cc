@@ -18,10 +18,11 @@ namespace tutti::tools {
 namespace {
 
 constexpr std::size_t read_size = 64 * 1024;
-// This is more than a pipe holds. Later output of a rank's descendants is read in turn.
+// When a rank has ended, at most this much of its output is read at once, which is more than a pipe holds.
+// Later output of its descendants is read like any other.
 constexpr std::size_t most_drained = 1024 * 1024;
 
-// Makes a pipe that we read without blocking, and that a rank writes like any other pipe.
+// Makes a pipe. Only our end, which we read, is non-blocking.
 bool open_pipe(Descriptor& ours, Descriptor& theirs) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -44,7 +45,7 @@ Agent::Agent(asio::io_context& io, AgentEvents& events)
 
 std::optional<StartFailure> Agent::start(const AgentTask& task) {
   kill_grace_ = task.kill_grace;
-  // Each rank needs two pipes and a process descriptor; the ranks get the limit that we were given.
+  // Each rank needs two pipes and a process descriptor, so we raise our limit. The ranks get the old limit.
   rlimit open_files = defaults_.open_files;
   open_files.rlim_cur = open_files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &open_files);
@@ -109,8 +110,8 @@ void Agent::watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes) {
   await_exit(local);
 }
 
-// One descriptor per process tells the order in which they end, which SIGCHLD does not. If the kernel lacks
-// such descriptors, SIGCHLD is used instead.
+// Waits on a descriptor of the process. Unlike SIGCHLD, such descriptors show the order in which processes
+// end. If the kernel lacks them, SIGCHLD is used instead.
 void Agent::await_exit(Local& local) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, local.pid, 0));
   if (fd < 0) return;
@@ -146,7 +147,7 @@ void Agent::await_output(Pipe& pipe) {
                       });
 }
 
-// Returns false if there is no data now or the pipe has ended.
+// Reads once. Returns false if there is no data now or the pipe has ended.
 bool Agent::read_some(Pipe& pipe) {
   if (!pipe.end.is_open()) return false;
   const ssize_t bytes = read(pipe.end.native_handle(), buffer_.data(), buffer_.size());
@@ -201,7 +202,7 @@ void Agent::reap() {
   if (running_ == 0) end_leftovers();
 }
 
-// The ranks have ended, but some of their descendants have not.
+// Ends descendants that have outlived their ranks.
 void Agent::end_leftovers() {
   if (killing_) {
     kill();
@@ -212,7 +213,7 @@ void Agent::end_leftovers() {
   }
 }
 
-// Each process gets the signal only once, since it may need time to end.
+// Signals each leftover process only once, since it may need time to end.
 void Agent::signal_leftovers(int number) {
   for (const pid_t pid : leftovers()) {
     if (signalled_.insert(pid).second) ::kill(pid, number);

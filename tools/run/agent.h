@@ -25,7 +25,7 @@ namespace tutti::tools {
 // An `AgentTask` is the part of a job that runs on this host.
 struct AgentTask {
   std::vector<std::string> program;
-  Environment environment;  // of the job; the agent adds what differs from rank to rank
+  Environment environment;  // the job's; the agent adds the variables that differ between ranks
   int first_rank = 0;
   int local_ranks = 1;
   int world_size = 1;
@@ -35,20 +35,21 @@ struct AgentTask {
 };
 
 // `Agent` starts the local ranks, reads their output, notices their exit, and ends all of their processes. It
-// does not handle terminals, files or other hosts. It waits on `io`, and only the thread of `io` may use it.
-// It expects that orphans are adopted (adopt_orphans) and that this process has no other children.
+// does not handle terminals, files or other hosts. Its handlers run on `io`, and only the thread that runs
+// `io` may use it. Call `adopt_orphans` first; this process may have no other children.
 class Agent {
  public:
   Agent(asio::io_context& io, AgentEvents& events);
 
-  // After a failure some ranks may be running: `stop` ends those.
+  // Starts the local ranks. After a failure some of them may be running; `stop` ends those.
   std::optional<StartFailure> start(const AgentTask& task);
   // Sends a signal to every rank and its process group.
   void signal(int number);
-  // Ends everything: first by `number`, and after the task's grace by SIGKILL. `on_done` follows.
+  // Ends all processes: sends them the signal `number` at once, and SIGKILL after the task's `kill_grace`.
+  // `on_done` follows.
   void stop(int number = SIGTERM);
   void kill();
-  // While reading is off, the ranks' output stays in their pipes, and ranks wait if a pipe is full.
+  // While reading is off, the ranks' output stays in their pipes, and a rank blocks when its pipe is full.
   void set_reading(bool reading);
 
  private:
@@ -71,7 +72,7 @@ class Agent {
 
   // Returns 0 or an errno.
   int start_rank(const AgentTask& task, const std::string& path, int local_rank);
-  // `pipes`: our ends, for stdout and, unless merged, for stderr.
+  // `pipes` are our ends of the pipes for stdout and, unless it is merged, stderr.
   void watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes);
   void await_exit(Local& local);
   void await_children();

@@ -21,14 +21,14 @@ struct ExitStatus {
   bool success() const { return code == 0 && signal == 0; }
 };
 
-// `AgentEvents` are what an agent tells the runner of the job: here the same process, on other hosts the
-// other end of a connection.
+// `AgentEvents` is the interface through which an agent reports to the job that it runs for.
 class AgentEvents {
  public:
   virtual void on_output(int rank, Stream stream, std::string_view bytes) = 0;
-  // A rank has ended, and all of its output has been delivered. Called in the order in which ranks end.
+  // Is called when a rank has ended and all of its output has been delivered, in the order in which ranks
+  // end.
   virtual void on_exit(int rank, pid_t pid, ExitStatus status) = 0;
-  // Neither ranks nor any descendants of them are left.
+  // Is called when neither ranks nor any of their descendants are left.
   virtual void on_done() = 0;
 
  protected:

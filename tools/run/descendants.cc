@@ -22,8 +22,8 @@ struct ProcessState {
   pid_t parent = 0;
 };
 
-// Reads the parent from /proc/PID/stat: "PID (name) state parent ...", where the name may hold anything,
-// parentheses too.
+// Reads the parent from /proc/PID/stat: "PID (name) state parent ...", where the name may contain anything,
+// even parentheses.
 ProcessState state_of(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string text;
@@ -63,7 +63,7 @@ std::vector<pid_t> living_children() {
 void kill_all_children() {
   for (;;) {
     for (const pid_t child : living_children()) kill(child, SIGKILL);
-    // The children of a child are ours before it can be waited for, so the next round finds them.
+    // A child's own children become ours before `waitpid` returns the child, so the next round finds them.
     const pid_t ended = waitpid(-1, nullptr, 0);
     if (ended < 0 && errno == ECHILD) return;
   }

@@ -13,7 +13,8 @@ void adopt_orphans();
 // Returns the children of this process that have not ended yet.
 std::vector<pid_t> living_children();
 
-// Kills all children, and the processes that become children by that, until none is left.
+// Kills all children until none is left, including the orphans that become children when their parent is
+// killed.
 void kill_all_children();
 
 }  // namespace tutti::tools

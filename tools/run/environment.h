@@ -27,26 +27,27 @@ struct JobPlace {
   int master_port = 0;  // a free port, where programs that do not use tutti's store serve their own
 };
 
-// Carries out -x: "VAR=VALUE" sets a variable; "VAR" keeps its value, and is returned if it has none.
+// Applies the -x options: "VAR=VALUE" sets a variable, and "VAR" keeps the value that it has. Returns each
+// "VAR" that has no value.
 std::vector<std::string> apply_exports(Environment& environment, const std::vector<std::string>& exports);
 
-// Sets a token that no other user knows, unless the user has one for this job. It goes into the environment,
+// Sets a random token for the job, unless the user has chosen one. The token is passed in the environment,
 // since every user of the host can read command lines.
 void provide_token(Environment& environment);
 
-// Sets the TUTTI_* variables of a rank, and those of all similar launchers.
+// Set tutti's own variables, and the ones that similar launchers set, for the job and for a rank.
 void set_job_variables(Environment& environment, const JobPlace& job);
 void set_rank_variables(Environment& environment, const RankPlace& place);
 
-// Turns polling off if there are more ranks than cores: there it only keeps other ranks from running. Values
-// that the user has set stay.
+// Turns polling off if there are more ranks than cores, since a rank that polls then only keeps others from
+// running. A value that the user has set stays.
 void limit_spinning(Environment& environment, int local_ranks);
 // Sets OMP_NUM_THREADS, unless it is set, to a rank's share of the processors. Otherwise each of several
 // ranks would take all of them.
 void share_processors(Environment& environment, int local_ranks);
 
-// A free TCP port outside the range from which the kernel hands out ports by itself, so that it stays free
-// until the ranks use it.
+// Returns a free TCP port outside the range from which the kernel hands out ports by itself. So the port is
+// likely to be free still when the ranks use it.
 Result<int> find_free_port();
 
 }  // namespace tutti::tools

@@ -21,7 +21,7 @@ namespace {
 [[noreturn]] void run_child(pid_t parent, const sigset_t& mask, const std::function<int()>& body) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(exit_failure);  // it died before it could be noticed
+  if (getppid() != parent) _exit(exit_failure);  // the parent died before prctl took effect
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   int status = exit_failure;
   try {
@@ -36,7 +36,7 @@ namespace {
   _exit(status);
 }
 
-// Returns its wait status, once it has ended.
+// Passes signals on to the child until it has ended, then returns its wait status.
 int wait_handing_on(pid_t child, const sigset_t& signals) {
   for (;;) {
     siginfo_t info;
@@ -55,8 +55,7 @@ int wait_handing_on(pid_t child, const sigset_t& signals) {
 }  // namespace
 
 std::vector<int> signals_to_handle() {
-  std::vector<int> result = {
-      SIGTERM};  // in any case: it is how the child learns that this process was killed
+  std::vector<int> result = {SIGTERM};  // always: the child gets it if this process is killed
   for (const int number : {SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT}) {
     struct sigaction action;
     if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) result.push_back(number);

@@ -9,10 +9,10 @@ namespace tutti::tools {
 // (nohup, a shell's background jobs).
 std::vector<int> signals_to_handle();
 
-// Runs `body` in a child process and returns its exit status. This process passes on the signals that it
-// gets, and waits. Each of the two ends what the other leaves behind: if this process is killed (SIGKILL
-// cannot be handled), the child gets SIGTERM; if the child is killed, its descendants become ours and are
-// killed.
+// Runs `body` in a child process and returns its exit status. This process waits, and passes on the signals
+// that it gets. If either process is killed, the other cleans up: if this process is killed (SIGKILL cannot
+// be handled), the child gets SIGTERM. If the child is killed, this process inherits the child's descendants
+// and kills them.
 //
 // The child is in a session of its own, so that a terminal's signals reach it once, through this process.
 // Call this while the process has one thread.

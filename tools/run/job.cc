@@ -19,7 +19,7 @@ namespace tutti::tools {
 namespace {
 
 constexpr const char* loopback = "127.0.0.1";
-// At most this much output waits for our reader; beyond it the ranks have to wait.
+// At most this many bytes of output wait for our reader. When there are more, the ranks have to wait.
 constexpr std::size_t most_backlog = 1024 * 1024;
 
 std::string host_name() {
@@ -36,7 +36,7 @@ std::string describe(ExitStatus status) {
          ")";
 }
 
-// The store is guarded like the ranks' own connections.
+// Starts the store, which is protected like the ranks' own connections.
 Result<std::unique_ptr<tcp::StoreServer>> serve_store(const Environment& environment) {
   const Result<Config> config = Config::from_values(environment);
   if (!config.ok()) return config.status();
@@ -65,8 +65,9 @@ Job::Job(RunOptions options)
 int Job::run() {
   for (const int number : signals_to_handle()) signals_.add(number);
   await_signals();
-  // A reader of our output that goes away, or a file that may not grow, is an error to report, not a reason
-  // to leave the ranks alone. The agent has noted before which signal actions the ranks are to inherit.
+  // If the reader of our output exits or a file may not grow, we report an error. By default, SIGPIPE or
+  // SIGXFSZ would end this process and leave the ranks alone. The agent has already saved the signal actions
+  // that the ranks are to inherit.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
 
@@ -77,8 +78,8 @@ int Job::run() {
   return exit_status();
 }
 
-// Exports apply to this process, too, so that files which variables name (TUTTI_TOKEN_FILE) are the same for
-// all.
+// Changes this process's folder, which the ranks inherit. So a relative path in a variable (TUTTI_TOKEN_FILE)
+// names the same file for this process and the ranks.
 bool Job::enter_folder(Environment& environment) {
   if (options_.folder.empty()) return true;
   if (chdir(options_.folder.c_str()) != 0) {
@@ -135,8 +136,8 @@ void Job::on_output(int rank, Stream stream, std::string_view bytes) {
   if (output_.backlog() >= most_backlog) agent_.set_reading(false);
 }
 
-// Ends like a program that SIGPIPE ends (`tutti run ... | head`): without a message, and with the same
-// status.
+// Ends the job if nobody reads its output any more (`tutti run ... | head`): without a message and with the
+// status of a program that SIGPIPE has ended.
 void Job::end_unread() {
   if (ending_signal_ || !output_.unread()) return;
   ending_signal_ = SIGPIPE;
@@ -147,7 +148,7 @@ void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
   output_.finish(rank);
   --running_;
   if (status.success()) {
-    // The ranks that are left have outlived earlier failures.
+    // The ranks that are left have survived earlier failures.
     if (options_.enable_recovery && !std::exchange(any_succeeded_, true)) failure_.reset();
     return;
   }
@@ -193,7 +194,7 @@ void Job::on_signal(int number) {
   } else if (!ends_job(number)) {
     agent_.signal(number);
   } else if (done_) {
-    io_.stop();  // only our reader still keeps us
+    io_.stop();  // we only wait for the reader of our output
   } else if (ending_signal_) {
     agent_.kill();
     output_.discard_backlog();

@@ -16,12 +16,12 @@
 
 namespace tutti::tools {
 
-// `Job` runs one world from its start to its end: it hosts the store, has the ranks started, and decides when
-// the job is over and with which exit status.
+// `Job` runs one world from its start to its end: it hosts the store, lets an `Agent` start the ranks, and
+// decides when the job has ended and with which exit status.
 class Job final : private AgentEvents {
  public:
   explicit Job(RunOptions options);
-  // Returns when no process of the job is left.
+  // Runs the job. Returns its exit status once no process of the job is left.
   int run();
 
  private:
@@ -51,7 +51,7 @@ class Job final : private AgentEvents {
   bool any_succeeded_ = false;
   int running_ = 0;
   std::optional<int> failure_;        // the exit status of the first rank to fail
-  std::optional<int> ending_signal_;  // that asked the launcher to end; SIGPIPE if the reader has exited
+  std::optional<int> ending_signal_;  // asked the launcher to end; SIGPIPE: the reader has exited
 };
 
 }  // namespace tutti::tools

@@ -14,7 +14,7 @@ constexpr std::size_t longest_partial = 64 * 1024;
 constexpr std::uint64_t stdio_buffer = 4096;
 constexpr auto silence = std::chrono::milliseconds(100);
 
-// "2025-01-31T12:00:00.123456 ", local time.
+// Returns "2025-01-31T12:00:00.123456 ", in local time.
 std::string time_stamp() {
   timeval now;
   gettimeofday(&now, nullptr);

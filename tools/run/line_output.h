@@ -12,12 +12,12 @@
 
 namespace tutti::tools {
 
-// A `LineSource` is a source of a LineOutput's text. The caller owns it.
+// A `LineSource` is one source of text for a `LineOutput`. The caller owns it.
 struct LineSource {
   std::string tag;      // in front of each line
-  std::string partial;  // a line that has not ended
+  std::string partial;  // the line that has not ended yet
   std::uint64_t total = 0;
-  bool aged = false;  // `partial` has not grown since the last look
+  bool aged = false;  // `partial` has not grown since the last check
   bool watched = false;
 };
 
@@ -32,9 +32,9 @@ class LineOutput {
   LineOutput(asio::io_context& io, Terminal& terminal, bool timestamp);
 
   void write(LineSource& source, std::string_view bytes);
-  // The source has ended: shows the rest of its text.
+  // Shows the rest of the text of a source that has ended.
   void finish(LineSource& source);
-  // Shows whole lines of the launcher.
+  // Shows whole lines that the launcher itself writes.
   void note(std::string_view lines);
 
  private:
@@ -46,8 +46,8 @@ class LineOutput {
 
   Terminal& terminal_;
   const bool timestamp_;
-  const LineSource* open_ = nullptr;  // whose unfinished line the cursor is in
-  bool open_returned_ = false;        // ... at its beginning, after a carriage return
+  const LineSource* open_ = nullptr;  // the source of the unfinished line that the cursor is in
+  bool open_returned_ = false;        // the cursor is at the beginning of that line, after a carriage return
   asio::steady_timer timer_;
   std::vector<LineSource*> watched_;
 };

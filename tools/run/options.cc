@@ -11,8 +11,9 @@ namespace {
 
 constexpr std::string_view no_copy = ":nocopy";
 
-// The launcher's own options end at the first word that is neither an option nor an option's value, or at
-// `--`; the words after it belong to the program, even if they look like options.
+// `SplitArguments` separates the launcher's own options from the program's command line. The program begins
+// after `--`, or at the first word that is neither an option nor an option's value. All words from there on
+// belong to it, even if they look like options.
 struct SplitArguments {
   Arguments own;
   std::vector<std::string> program;
@@ -23,7 +24,7 @@ bool takes_value(const CLI::App& app, const std::string& word) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
-// Translates mpirun's alternative names of options, which users may be used to, into ours.
+// Translates mpirun's alternative names of options into ours.
 std::string own_name(const std::string& word) {
   if (word == "-np" || word == "--np") return "-n";
   if (word == "-wdir" || word == "-wd" || word == "--wd") return "--wdir";
@@ -61,7 +62,7 @@ std::string check_exports(const std::vector<std::string>& exports) {
   return {};
 }
 
-// `RunWords` are the options that are text until they are parsed.
+// `RunWords` holds options that are still to be parsed.
 struct RunWords {
   std::string output;
   std::string grace = "2s";
@@ -90,7 +91,7 @@ void declare(CLI::App& app, RunOptions& options, RunWords& words) {
                "if all the others end with 0");
 }
 
-// Returns what is wrong with the options, or nothing.
+// Parses `words` into `options`. Returns what is wrong, or nothing.
 std::string understand(RunWords words, RunOptions& options) {
   if (options.ranks == 0) return "-n N, the number of ranks, is required; -n auto counts processors";
   if (std::string problem = check_exports(options.exports); !problem.empty()) return problem;

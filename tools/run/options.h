@@ -22,14 +22,15 @@ struct OutputOptions {
 struct RunOptions {
   int ranks = 0;
   std::vector<std::string> exports;  // "VAR" or "VAR=VALUE", as given to -x
-  std::string folder;                // where the ranks start, and programs are looked for; empty: here
+  std::string folder;  // where the ranks start and programs are looked for; empty: the current folder
   OutputOptions output;
   std::chrono::nanoseconds kill_grace = std::chrono::seconds(2);
   bool enable_recovery = false;  // the others continue when a rank fails
   std::vector<std::string> program;
 };
 
-// Returns the options, or the exit status with which to end at once, after telling the user why.
+// Returns the options. If the command is to end at once (--help or a wrong option), prints the reason and
+// returns the exit status instead.
 std::variant<RunOptions, int> parse_run_options(const Arguments& arguments);
 
 }  // namespace tutti::tools

@@ -26,7 +26,7 @@ bool same_file(int a, int b) {
 
 }  // namespace
 
-// A log file gets the bytes as they arrive. If it cannot be written (a full disk), the rest is lost.
+// `LogFile` writes bytes as they arrive. If it cannot be written (a full disk), the rest is lost.
 class Output::LogFile {
  public:
   LogFile(std::string path, Descriptor file) : path_(std::move(path)), file_(std::move(file)) {}
@@ -68,7 +68,8 @@ Status Output::open(int ranks) {
   return {};
 }
 
-// DIR/1/rank.N/stdout, as mpirun names them: 1 is the number of the application, of which there is one.
+// Opens DIR/1/rank.N/stdout or stderr. These are mpirun's names, where 1 is the number of the application;
+// here there is only one.
 Status Output::open_file(RankStream& stream, int rank, const char* name) {
   if (options_.directory.empty()) return {};
   const std::string above = options_.directory + "/1", folder = above + "/rank." + std::to_string(rank);
@@ -111,7 +112,8 @@ void Output::note_lost(const std::string& name, const std::string& problem) {
        std::to_string(exit_output_lost) + ")\n");
 }
 
-// A reader that has gone away wants no more output, so no output counts as lost.
+// Reports output that is lost because a terminal has failed. If its reader has exited, nothing counts as
+// lost, since nobody wants more output.
 void Output::look_at_terminals() {
   for (const Terminal* terminal : {&out_, err_ ? &*err_ : nullptr}) {
     if (terminal_lost_ || terminal == nullptr) return;

@@ -18,28 +18,29 @@
 
 namespace tutti::tools {
 
-// `Output` writes the ranks' output to the launcher's stdout and stderr and to log files, and keeps its end
-// in memory, for the report about a rank that failed.
+// `Output` writes the ranks' output to the launcher's stdout and stderr and to log files. It keeps the end of
+// each rank's stderr in memory, for the report about a rank that failed.
 class Output {
  public:
   Output(asio::io_context& io, const OutputOptions& options);
   ~Output();
 
-  // Prepares for ranks 0..ranks-1: creates the log files. A failure names the file.
+  // Prepares for ranks 0 to `ranks` - 1 and creates their log files. An error names the file.
   Status open(int ranks);
   void write(int rank, Stream stream, std::string_view bytes);
-  // The rank's output has ended.
+  // Shows the rest of a rank's output, which has ended.
   void finish(int rank);
   // Returns the last lines of the rank's stderr, or of its stdout if the two are merged.
   std::vector<std::string> last_lines(int rank) const;
-  // Whether some output of the ranks could not be written anywhere. The user has been told.
+  // Returns whether some output of the ranks could not be written. The user has already been told.
   bool lost() const { return lost_; }
-  // Whether the reader of the launcher's stdout has exited, and the output is not kept anywhere else.
+  // Returns whether the reader of the launcher's stdout has exited and there are no log files either.
   bool unread() const { return options_.directory.empty() && out_.reader_gone(); }
-  // Writes lines of the launcher itself, on stderr.
+  // Writes the launcher's own lines to stderr.
   void note(const std::string& lines);
 
-  // The bytes that the readers of the launcher's stdout and stderr have not read yet.
+  // Returns the number of bytes that could not be written to the launcher's stdout and stderr yet, because
+  // their readers are slow.
   std::size_t backlog() const;
   void discard_backlog();
   void on_progress(const std::function<void()>& callback);
@@ -63,7 +64,8 @@ class Output {
   const OutputOptions options_;
   Terminal out_;
   LineOutput out_lines_;
-  // Absent if stdout and stderr are the same file: then they must share the bookkeeping about lines.
+  // These are absent if stdout and stderr are the same file. Then both streams use `out_lines_`, since one
+  // object must know where lines end.
   std::optional<Terminal> err_;
   std::optional<LineOutput> err_lines_;
   std::vector<std::unique_ptr<Rank>> ranks_;

@@ -11,7 +11,8 @@
 namespace tutti::tools {
 namespace {
 
-// If a standard stream is closed, one of our own files would get its number.
+// Opens the standard streams that are closed. Otherwise one of our own files would get such a stream's
+// number.
 void open_standard_streams() {
   int fd;
   do {
@@ -20,8 +21,9 @@ void open_standard_streams() {
   if (fd > 2) close(fd);
 }
 
-// If the launcher runs in the background of a terminal, the input belongs to another job. The ranks would
-// still read it, since their sessions are not subject to the terminal's job control.
+// Replaces our stdin if the launcher runs in the background of a terminal, whose input then belongs to
+// another job. The ranks could still read it, since their sessions are not subject to the terminal's job
+// control.
 void leave_terminal_input() {
   const pid_t foreground = isatty(STDIN_FILENO) ? tcgetpgrp(STDIN_FILENO) : -1;
   if (foreground < 0 || foreground == getpgrp()) return;

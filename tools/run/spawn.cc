@@ -19,14 +19,14 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-// This only does what is safe between fork and exec while other threads exist: it neither allocates nor
-// locks.
+// `Child` is what runs between fork and exec. It neither allocates nor locks, which would not be safe there
+// while other threads exist.
 struct Child {
   const char* path;
   char* const* arguments;
   char* const* environment;
   int descriptors[3];
-  int failure;  // where the errno goes if this comes to nothing
+  int failure;  // the pipe to which the errno is written if exec fails
   pid_t parent;
   const SpawnDefaults& defaults;
 
@@ -50,8 +50,8 @@ struct Child {
     return true;
   }
 
-  // Signals that the parent handles would run its handlers here until exec sets the defaults; signals that it
-  // was started to ignore stay ignored.
+  // Resets signals that the parent handles, whose handlers could otherwise run here until exec. Signals that
+  // the parent was started to ignore stay ignored.
   bool reset_signals() const {
     for (int signal = 1; signal < NSIG; ++signal) {
       struct sigaction action;
@@ -67,7 +67,7 @@ struct Child {
   }
 };
 
-// Returns nothing if the program was executed: exec closes the other end.
+// Reads the child's errno. There is none if the program was executed, since exec closes the other end.
 int read_failure(int fd) {
   int problem = 0;
   ssize_t bytes;

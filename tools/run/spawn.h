@@ -9,7 +9,7 @@
 
 namespace tutti::tools {
 
-// A `SpawnRequest` names a program to start. Descriptors stay the caller's.
+// A `SpawnRequest` names a program to start. The caller keeps the descriptors and closes them.
 struct SpawnRequest {
   std::string path;
   std::vector<std::string> arguments;  // the program's name included
@@ -19,8 +19,8 @@ struct SpawnRequest {
   int error = -1;
 };
 
-// `SpawnDefaults` are settings that a started program would inherit from us but should have as if the shell
-// had started it.
+// `SpawnDefaults` are the process settings that this process was started with and may have changed. A program
+// that we start gets these, as if the shell had started it.
 struct SpawnDefaults {
   sigset_t mask;
   struct sigaction broken_pipe;
@@ -30,17 +30,17 @@ struct SpawnDefaults {
   static SpawnDefaults of_this_process();
 };
 
-// Returns the process id, or the reason why the program could not be executed (an errno, negative). The
+// Starts the program. Returns its process id, or a negative errno if the program could not be executed. The
 // process leads a session and a process group of its own, and the kernel kills it if the calling thread dies.
 pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults);
 
 struct FoundProgram {
-  std::string path;  // of the file that has the name, whether or not it can be executed
+  std::string path;  // of the file with this name, even if it cannot be executed
   int problem = 0;   // ENOENT or EACCES
 };
 
-// Finds the program where mpirun would: by `path` (PATH) and then in the current folder, unless the name has
-// a slash.
+// Finds the program where mpirun would: in the folders of `path` (PATH), then in the current folder. A name
+// with a slash is taken as a path.
 FoundProgram find_program(const std::string& name, const std::string& path);
 
 }  // namespace tutti::tools

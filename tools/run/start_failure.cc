@@ -22,8 +22,8 @@ std::string first_line(const std::string& path) {
   return line.substr(0, line.find('\n'));
 }
 
-// Returns "python3 hello.py", the file by the interpreter that its name or its missing first line asks for;
-// or nothing.
+// Returns a command that runs the file by an interpreter, such as "python3 hello.py", or nothing if the
+// file's name does not suggest one.
 std::string by_interpreter(const std::string& name, const std::string& path, const std::string& search_path) {
   if (path.ends_with(".py")) {
     const bool plain = find_program("python", search_path).problem == 0;
@@ -32,7 +32,7 @@ std::string by_interpreter(const std::string& name, const std::string& path, con
   return path.ends_with(".sh") ? "sh " + name : "";
 }
 
-// Suggests what would help if the file cannot be executed.
+// Says why the file cannot be executed, and suggests what would help.
 std::string remedy(const std::string& name, const FoundProgram& found, const std::string& search_path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(found.path, ignored)) return ": it is a folder";

@@ -22,8 +22,8 @@ Terminal::Terminal(asio::io_context& io, int fd) : standard_fd_(fd), fd_(fd) {
   if (S_ISSOCK(status.st_mode)) {
     kind_ = Kind::socket;
   } else if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
-    // The file is opened once more, because flags belong to the open file, not to the descriptor. If that is
-    // not permitted (a terminal of another user) we write as any program would.
+    // The file is opened again, because flags belong to the open file and not to the descriptor. If that is
+    // not permitted (a terminal of another user), we write like any other program.
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
     const int own = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (own >= 0) {
@@ -76,7 +76,7 @@ void Terminal::write_backlog() {
       await_writable();
       break;
     } else if (errno == EAGAIN) {
-      // Another process that shares it has made it non-blocking.
+      // Another process that shares the file has made it non-blocking.
       pollfd wanted = {fd_, POLLOUT, 0};
       poll(&wanted, 1, -1);
     } else if (errno != EINTR) {

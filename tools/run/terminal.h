@@ -22,14 +22,14 @@ class Terminal {
 
   void write(std::string_view text);
   std::size_t backlog() const { return backlog_.size() - written_; }
-  // The error that ended it, or 0. All output is dropped after that.
+  // Returns the errno that ended the output, or 0. After an error all output is dropped.
   int problem() const { return problem_; }
-  // Returns whether the error is that the reader has gone away, as `head` does.
+  // Returns whether `problem()` is that the reader has exited, as `head` does.
   bool reader_gone() const;
-  // The descriptor's meaning: "stdout (/dev/full)".
+  // Returns the stream's name and its file: "stdout (/dev/full)".
   std::string name() const;
   void discard();
-  // Called whenever the backlog has shrunk, or was dropped.
+  // Sets the function to call whenever the backlog has shrunk or was dropped.
   void on_progress(std::function<void()> callback) { progress_ = std::move(callback); }
 
  private:
@@ -40,12 +40,13 @@ class Terminal {
   const int standard_fd_;
   int fd_;
   enum class Kind { blocking, own, socket } kind_ = Kind::blocking;
-  // Readable when `fd_` can be written: asio itself would switch the shared socket to non-blocking.
+  // This becomes readable when `fd_` can be written. asio cannot wait on `fd_` itself, since it would make
+  // the shared socket non-blocking.
   std::optional<asio::posix::stream_descriptor> writable_;
   bool waiting_ = false;
   int problem_ = 0;
   std::string backlog_;
-  std::size_t written_ = 0;  // bytes at the front of the backlog
+  std::size_t written_ = 0;  // bytes at the front of `backlog_` that are already written
   std::function<void()> progress_;
 };
 
