@@ -17,7 +17,7 @@
 #include "rendezvous/store/tcp/store_client.h"
 #include "rendezvous/store/tcp/wire.h"
 
-// A store's server, its clients, and processes that are not clients.
+// This file provides a store's server, its clients, and connections of processes that are not clients.
 namespace tutti::test {
 
 inline Deadline ample() { return Deadline::after(std::chrono::seconds(60)); }
