@@ -50,8 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!config.ok()) return 0;
   std::map<std::string, std::string> printed;
   for (const Config::Setting& setting : config->settings()) {
-    // This is a list with one quoted item and a comma. Without the comma, as it is printed, it is not
-    // accepted.
+    // A list of one quoted item was accepted only for its extra comma, which is not printed.
     if (!unmeant_ends(setting.value).empty()) return 0;
     if (!setting.value.empty()) printed[std::string(setting.variable->name)] = setting.value;
   }
