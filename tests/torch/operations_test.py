@@ -1,4 +1,4 @@
-"""Tests every operation, type and reduction against a result computed on each rank, and against Gloo where it has one."""
+"""Tests every operation, type and reduction against a result computed on each rank, and against Gloo if it has one."""
 import functools
 import operator
 
