@@ -21,7 +21,7 @@ namespace {
 
 using Kind = CollectiveKind;
 
-// The C version of `last_nonzero`: the last operand that is not zero.
+// `take_last_nonzero` is the C version of `last_nonzero`: it gives the last operand that is not zero.
 int take_last_nonzero(const void* left, const void* right, void* out, size_t count, tutti_data_type type,
                       void* state) {
   ++*static_cast<std::atomic<int>*>(state);

@@ -204,7 +204,7 @@ struct WorldOptions {
   MessageLimits limits{};
 };
 
-// `World` is N ranks in this process.
+// `World` runs N ranks in this process.
 class World {
  public:
   World(MakeFixture make, int ranks, WorldOptions options = {}) : fixture_(make()) {
@@ -232,7 +232,7 @@ class World {
 
   int size() const { return static_cast<int>(nodes_.size()); }
   Node& operator[](int rank) { return *nodes_[static_cast<std::size_t>(rank)]; }
-  // Runs each rank in its own thread; returns when all are done.
+  // Runs `work` for each rank in its own thread. Returns when all have finished.
   template <class Work>
   void each(Work work) {
     std::vector<std::thread> threads;

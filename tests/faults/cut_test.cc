@@ -14,7 +14,7 @@
 namespace tutti::test {
 namespace {
 
-// `Cut` runs ranks on three hosts, which have numbers.
+// `Cut` runs ranks on three hosts, and cuts off one of them.
 class Cut : public testing::Test {
  protected:
   void start(const std::vector<int>& hosts, const std::vector<std::string>& words) {

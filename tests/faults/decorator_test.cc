@@ -120,7 +120,7 @@ TEST_P(Decorator, ABrokenConnectionIsALostPeer) {
   for (const TransportFault& fault : faults) {
     for (const Outcome& outcome : run(fault, long_time)) {
       const std::string text = outcome.status.to_string();
-      // A rank that the others consider lost reports that it stays excluded.
+      // A rank that the others have declared lost reports that it stays excluded.
       EXPECT_THAT(text,
                   testing::AnyOf(testing::StartsWith("peer_lost: "), testing::HasSubstr("stays excluded")))
           << fault.at;

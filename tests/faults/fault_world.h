@@ -20,7 +20,7 @@ struct Failure {
 
 std::int64_t monotonic_now();
 
-// `FaultWorld` is ranks that run fault_rank, which a test may kill or stop.
+// `FaultWorld` runs ranks (the program fault_rank) that a test may kill or stop.
 class FaultWorld {
  public:
   struct Options {

@@ -13,7 +13,7 @@
 
 namespace tutti::test {
 
-// `Job` is ranks that compute together until the test tells them to end.
+// `Job` runs ranks that compute together until the test tells them to end.
 struct Job {
   ScratchFolder folder;
   std::uint16_t port = unused_port();

@@ -24,11 +24,12 @@ const std::vector<std::string> kinds = {"all_reduce", "reduce",  "broadcast", "a
 
 class Kill : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-// `Times` is in milliseconds: how long the other ranks took to notice, and then to shrink.
+// `Times` says, in milliseconds, how long the other ranks took to notice the death, and then to shrink.
 struct Times {
   std::vector<double> noticed, shrunk;
 };
 
+// Kills a random rank at a random moment of a random collective of random size. Adds to `times`.
 void kill_one(int size, const std::string& transport, std::mt19937_64& random, Times& times) {
   const int victim = static_cast<int>(random() % static_cast<unsigned>(size));
   const std::string kind = kinds[random() % kinds.size()];

@@ -1,4 +1,4 @@
-// Tests that ranks say what their host lacks if they cannot meet because of it.
+// Tests that ranks that cannot meet say what their host lacks for it.
 #include <chrono>
 #include <csignal>
 #include <deque>
@@ -58,7 +58,7 @@ TEST(MeetingWithoutLoopback, SaysSo) {
   EXPECT_EQ(job.wait(), 1) << job.report();
   EXPECT_NE(job.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
       << job.report();
-  // No rank has waited until its limit for something that cannot happen.
+  // No rank may wait until its time limit for something that cannot happen.
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(100));
 }
 
@@ -78,7 +78,7 @@ TEST(MeetingWithoutAWay, SpeaksOfInit) {
   }
 }
 
-// `BehindAFirewall` is two ranks in their own network, where a firewall blocks the ports of the ranks
+// `BehindAFirewall` runs two ranks in a separate network. A firewall blocks the ports of each rank in
 // `blocked`.
 class BehindAFirewall {
  public:

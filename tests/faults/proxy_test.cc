@@ -23,7 +23,7 @@ constexpr const char* listened_on = "127.0.0.2";
 constexpr const char* advertised = "127.0.0.3";
 constexpr int ports_each = 4;  // data, control, a store, and a spare one
 
-// `Proxied` is a job whose connections all go through a proxy, except rank 0's own connection to the store.
+// `Proxied` runs a job whose connections all go through a proxy, except rank 0's own connection to the store.
 class Proxied : public testing::Test {
  protected:
   void start(int size, Process::Environment variables, int started) {

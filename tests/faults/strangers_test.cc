@@ -173,8 +173,8 @@ TEST_P(Strangers, AtTheStoreBeforeTheRanksHaveMet) {
 // One stranger at each port is enough to break a Gloo job.
 TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   Job job(2, environment(), 1);
-  // So far, each rank only knows the store. Strangers connect to every port of the first rank before the
-  // second arrives.
+  // So far, the first rank only knows the store. Strangers connect to all of its ports before the second rank
+  // arrives.
   std::vector<LoopbackSocket> kept;
   for (int attempt = 0; attempt < 6000 && kept.empty(); ++attempt) {
     for (const std::uint16_t port : listening_ports(job[0].pid())) kept.emplace_back(port);

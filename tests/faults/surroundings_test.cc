@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// `Ranks` is processes that run adversity_rank.
+// `Ranks` runs ranks (the program adversity_rank).
 class Ranks {
  public:
   Ranks(int size, std::vector<std::string> words, Process::Environment variables) : size_(size) {
@@ -195,7 +195,7 @@ TEST(WallClock, MayJump) {
     int jumps = 0;
     for (const std::string offset : {"+100h", "-200h", "+1h"}) {
       set_clock(offset);
-      // How much the first ranks have seen of the earlier jumps depends on when they looked.
+      // Ranks 0 and 1 may have counted an earlier jump already, depending on when they looked at the clock.
       ++jumps;
       for (Process& rank : ranks.all())
         ASSERT_TRUE(rank.wait_for_output("jump " + std::to_string(jumps) + "\n")) << rank.report();

@@ -26,7 +26,8 @@ constexpr const char* advertised = "127.0.0.3";
 constexpr int ports_each = 4;
 constexpr const char* token = "4d7c1f0a93b25e68";
 
-// `TlsAttacks` is two ranks that reach each other only through the attacker. So does rank 1 the store.
+// `TlsAttacks` runs two ranks that reach each other only through the attacker. Rank 1 also reaches the store
+// only through it.
 class TlsAttacks : public ::testing::TestWithParam<Service> {
  protected:
   bool make_certificates() const {

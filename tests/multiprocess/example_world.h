@@ -11,8 +11,8 @@ namespace tutti::test {
 
 using Arguments = std::vector<std::string>;
 
-// `ExampleWorld` is the ranks of an example, each a process. Those that still run when the test ends are
-// killed.
+// `ExampleWorld` runs the ranks of an example, each in its own process. It kills those that still run when
+// the test ends.
 class ExampleWorld {
  public:
   Process& start(const std::string& example, const Arguments& arguments,

@@ -159,7 +159,7 @@ TEST(SharedMemory, WorksAcrossIpcNamespaces) {
   for (Process& rank : ranks) EXPECT_EQ(rank.wait(), 0) << rank.report();
 }
 
-// `Cable` is two network namespaces with a cable between them. Its destructor removes them.
+// `Cable` makes two network namespaces with a cable between them. Its destructor removes them.
 class Cable {
  public:
   Cable() : prefix_("tt" + std::to_string(getpid() % 100000)) {

@@ -92,7 +92,7 @@ int Job::pause_of(int number) const {
   return longest / static_cast<int>(between_looks.count());
 }
 
-// Looks whether the rank has ended, and returns true if so. Continues a rank that was stopped for long
+// Checks whether the rank has ended, and returns true if it has. Continues a rank that was stopped for long
 // enough.
 bool Job::look(Rank& rank) {
   if (rank.ended) return true;

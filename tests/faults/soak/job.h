@@ -11,8 +11,8 @@
 
 namespace tutti::soak {
 
-// A `Job` is the processes of an episode. They stay in the process group of this process, so that a signal to
-// the group reaches them all.
+// A `Job` runs the processes of an episode. They stay in the process group of this process, so that a signal
+// to the group reaches them all.
 class Job {
  public:
   Job(std::uint64_t seed, const Episode& episode);

@@ -15,11 +15,11 @@ struct Step {
     collective,
     burst,      // several operations in flight
     ring,       // messages to the next rank and from the previous one
-    split,      // a collective on communicators of some ranks each
+    split,      // a collective on each of several smaller communicators
     allocated,  // an all_reduce on memory of `Communicator::allocate`
   };
   Kind kind = Kind::collective;
-  test::CollectiveCase test;  // `root` counts modulo the size of the world
+  test::CollectiveCase test;  // its `root` is taken modulo the size of the world
   int parts = 1;              // operations of a burst, or communicators of a split
 
   std::string describe() const;
@@ -53,7 +53,8 @@ struct Fault {
   std::string describe() const;
 };
 
-// `Round` ends with a barrier. If its fault ends the communicator, that has failed on every rank by then.
+// `Round` ends with a barrier. If its fault ends the communicator, the communicator has failed on every rank
+// by then.
 struct Round {
   std::vector<Step> steps;
   Fault fault;

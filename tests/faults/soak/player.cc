@@ -69,7 +69,7 @@ void Player::play() {
   }
 }
 
-// Checks that all ranks are in the same round: a communicator fails on all of them in the same round.
+// Checks that all ranks are in the same round, since a communicator fails on all ranks in the same round.
 void Player::agree_on(std::size_t round) {
   const auto own = static_cast<std::int64_t>(round);
   std::int64_t furthest = own;
