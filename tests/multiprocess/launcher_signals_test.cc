@@ -91,8 +91,8 @@ TEST(LauncherSignals, StopAndContinue) {
   Command command(run(2, "echo $$; echo ready; while :; do sleep 0.05; done"));
   ASSERT_TRUE(command.wait_for_output("ready\n", 2));
   command.signal(SIGTSTP);
-  // Everything stops, except the process that watches the ranks: the launcher, the ranks, and the processes
-  // that they have started. A shell whose child was stopped before exec is in state "D".
+  // The launcher, the ranks and the processes that these have started stop. Only the process that watches the
+  // ranks stays awake. A shell whose child was stopped before exec is in state "D".
   EXPECT_TRUE(eventually([&] {
     int awake = 0;
     for (const pid_t pid : command.marked()) {

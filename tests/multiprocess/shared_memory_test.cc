@@ -133,7 +133,7 @@ std::string both(const std::string& mode) {
 
 class Container : public testing::TestWithParam<const char*> {};
 
-// Docker gives containers 64 MB in /dev/shm, and some containers have no such folder that they can write.
+// Docker gives containers 64 MB in /dev/shm, and some containers cannot use it at all.
 TEST_P(Container, NeedsNoDevShm) {
   Process possible({"unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"});
   if (possible.wait() != 0) GTEST_SKIP() << "mount namespaces are not permitted here: " << possible.err();
