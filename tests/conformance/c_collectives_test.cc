@@ -21,7 +21,7 @@ namespace {
 
 using Kind = CollectiveKind;
 
-// The C version of `last_nonzero`: the last operand that is not zero.
+// `take_last_nonzero` is the C version of `last_nonzero`: it gives the last operand that is not zero.
 int take_last_nonzero(const void* left, const void* right, void* out, size_t count, tutti_data_type type,
                       void* state) {
   ++*static_cast<std::atomic<int>*>(state);
@@ -67,7 +67,7 @@ tutti_op c_op(const ReduceOp& op) {
   return made;
 }
 
-// Makes one call with all of its arguments. There is a work handle only if `work` is not null.
+// Makes one call with all of its arguments. The call returns a work handle only if `work` is not null.
 int call(tutti_comm* comm, const CollectiveCase& test, const CaseCall& with, tutti_op op, tutti_work** work) {
   tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
   options.timeout_ns = 120'000'000'000;
@@ -117,7 +117,7 @@ int call(tutti_comm* comm, const CollectiveCase& test, const CaseCall& with, tut
   }
 }
 
-// Performs the call alternately with a handle that is waited for, and without one.
+// Performs the call. Calls alternate between getting a work handle to wait for, and getting none.
 void perform_in_c(tutti_comm* comm, const CollectiveCase& test, const CaseCall& with) {
   const std::unique_ptr<const tutti_op_object, decltype(&tutti_op_free)> op(c_op(test.op), tutti_op_free);
   tutti_work* work = nullptr;

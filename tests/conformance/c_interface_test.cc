@@ -91,7 +91,7 @@ TEST(CInterface, AnOperationOfTheUsersThatFailsSaysWhyToAll) {
   });
 }
 
-// A caller that was compiled when the structure had one member less.
+// The caller was compiled against an older header, in which the structure had one member fewer.
 TEST(CInterface, OldStructuresAreUnderstood) {
   c_world(1, [](tutti_comm* comm) {
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
@@ -127,7 +127,7 @@ TEST(CInterface, TimeoutsNameWhoIsLate) {
     options.timeout_ns = 50'000'000;
     char byte = 0;
     const int code = tutti_recv(comm, &byte, 1, TUTTI_UINT8, 1, 0, &options, nullptr);
-    // Rank 1 may have left before this one's time was over.
+    // Rank 1 may have left before this rank's time limit.
     EXPECT_TRUE(code == TUTTI_ERROR_TIMEOUT || code == TUTTI_ERROR_ABORTED) << tutti_error_message();
     EXPECT_THAT(tutti_error_message(), HasSubstr("rank 1"));
   });
@@ -204,7 +204,8 @@ TEST(CInterface, SplitsShrinksAndDescribes) {
   });
 }
 
-// The control plane, the mesh and the world remember which communicators there were, as ranges.
+// The control plane, the mesh and the world remember freed communicators as ranges, so that memory does not
+// grow with each split.
 TEST(CInterface, ASplitThatIsFreedLeavesNothingBehind) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers have an allocator of their own, which is not asked how much it has given out";

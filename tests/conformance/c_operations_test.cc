@@ -1,4 +1,4 @@
-// Operations of the C interface: messages, works, endings, shared memory.
+// Tests operations of the C interface: messages, work handles, abort, shrink, shared memory.
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -105,7 +105,7 @@ TEST(COperations, WorkIsWaitedForAskedAndChained) {
     EXPECT_EQ(tutti_work_wait_for(copy, 60'000'000'000, &done), TUTTI_OK);
     EXPECT_EQ(done, 1);
     EXPECT_EQ(tutti_work_test(copy), 1);
-    EXPECT_EQ(tutti_work_then(copy, tell, &told), TUTTI_OK);  // over already: at once
+    EXPECT_EQ(tutti_work_then(copy, tell, &told), TUTTI_OK);  // it has ended, so `tell` is called at once
     while (told.calls != 2) std::this_thread::yield();        // the first may run on another thread
     EXPECT_EQ(told.code, TUTTI_OK);
     EXPECT_EQ(told.message, "");
@@ -144,7 +144,7 @@ TEST(COperations, ShrinksToThoseThatAreLeft) {
     ASSERT_EQ(tutti_comm_split(comm, 0, 0, &old), TUTTI_OK) << tutti_error_message();
     EXPECT_EQ(tutti_barrier(old, nullptr, nullptr), TUTTI_OK);
     EXPECT_EQ(tutti_barrier(comm, nullptr, nullptr),
-              TUTTI_OK);  // all are through: shrinking ends the old one
+              TUTTI_OK);  // shrinking ends `old`, so all must have left its barrier
     tutti_comm* survivors = nullptr;
     std::uint64_t completed = 0;
     ASSERT_EQ(tutti_comm_shrink(old, 0, &survivors, &completed), TUTTI_OK) << tutti_error_message();

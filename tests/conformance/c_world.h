@@ -8,7 +8,7 @@
 
 namespace tutti::test {
 
-// A C store on top of a C++ store. Each function behaves as the C header says.
+// Returns a C store on top of a C++ store. Each function behaves as the C header says.
 tutti_store c_store(Store& store);
 
 // Calls `body` with each rank's communicator on a thread of its own.

@@ -10,7 +10,7 @@
 namespace tutti::conformance {
 namespace {
 
-// Every rank sends one message of `bytes` to every other and receives theirs.
+// Makes every rank send one message of `bytes` to every other rank, and receive one from each.
 void exchange(World& world, std::size_t bytes, std::uint64_t sequence) {
   world.each([&](Node& node) {
     std::deque<Send> sends;
@@ -146,15 +146,15 @@ TEST_P(ChannelConformance, ReceivesInAnotherOrderThanSends) {
   for (Send& send : sends) EXPECT_TRUE(send.wait().ok());
 }
 
-// A sender far ahead stalls; what waits unclaimed never exceeds the window; in the end everything arrives.
+// A sender that is far ahead stalls. Unexpected messages never exceed the credit, and all arrive in the end.
 TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   constexpr std::size_t count = 2000;
   std::deque<Send> sends;
   for (std::size_t i = 0; i < count; ++i)
     world[0].post(1, sends.emplace_back(200, collective(i), static_cast<int>(i)));
-  // A message in the other direction proves that everything that could arrive has arrived, since it is sent
-  // last and needs no credit.
+  // This message in the other direction is sent last and needs no credit. Its arrival proves that everything
+  // that could arrive has arrived.
   Send back(0, collective(0), 0);
   Recv back_recv(0, 1, collective(0));
   world[0].post(back_recv);
@@ -173,8 +173,8 @@ TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
   for (Send& send : sends) EXPECT_TRUE(send.wait().ok());
 }
 
-// Two operations with large payloads whose receives come in the opposite order, over small buffers: the
-// second is received before the first is claimed. Neither payload blocks the other.
+// Two large payloads are received in the opposite order, over small buffers: the second one is received
+// before the first has a receive. Neither payload blocks the other.
 TEST_P(ChannelConformance, NoPayloadBlocksAnother) {
   World world(GetParam(), 2, {.small_buffers = true});
   constexpr std::size_t bytes = 4'000'000;
@@ -255,7 +255,7 @@ TEST_P(ChannelConformance, UserMessagesByTagAndSource) {
   for (Send* send : {&a, &b, &c, &d}) EXPECT_TRUE(send->wait().ok());
 }
 
-// Equal messages of one sender are received in the order of sending, whatever their sizes.
+// Messages from one sender with the same tag are received in the order of sending, whatever their sizes.
 TEST_P(ChannelConformance, UserMessagesKeepTheirOrder) {
   World world(GetParam(), 3, {.small_buffers = true, .limits = tiny});
   constexpr int count = 100;
@@ -290,7 +290,7 @@ TEST_P(ChannelConformance, MessagesBeforeTheirContext) {
   EXPECT_TRUE(large.wait().ok() && tagged.wait().ok());
 }
 
-// Messages for a context that is over are drained: they neither hold credit nor disturb the others.
+// Messages for a context that has ended are drained: they neither hold credit nor disturb other messages.
 TEST_P(ChannelConformance, MessagesAfterTheirContext) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   TestContext other[2];
@@ -312,7 +312,7 @@ TEST_P(ChannelConformance, MessagesAfterTheirContext) {
   world[0].drive([&] { world[0].mesh.detach(2); });
 }
 
-// Random messages among random pairs, matched in random order within a bound.
+// Ranks exchange random messages, and post the sends and receives of each block in random order.
 TEST_P(ChannelConformance, Soak) {
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
     const int ranks = 2 + static_cast<int>(seed % 3);
@@ -328,7 +328,7 @@ TEST_P(ChannelConformance, Soak) {
       for (std::uint64_t block = 0; block < 20; ++block) {
         std::deque<Send> sends;
         std::deque<Recv> recvs;
-        std::vector<std::pair<int, std::uint64_t>> actions;  // peer, or ~peer to receive
+        std::vector<std::pair<int, std::uint64_t>> actions;  // send to `peer`, or receive from `~peer`
         for (int peer = 0; peer < ranks; ++peer) {
           for (std::uint64_t i = block * 8; i < block * 8 + 8; ++i) {
             actions.push_back({peer, i}), actions.push_back({~peer, i});

@@ -22,8 +22,8 @@ void expect_alive(World& world, std::uint64_t sequence) {
   }
 }
 
-// Sends are cancelled after more and more of their data has moved. Whatever the result of each receive,
-// returned memory is not read any more, and other messages arrive.
+// Each round cancels a send after more of its data has moved. Whether or not the receive succeeds, the memory
+// of the cancelled send is not read any more, and other messages arrive.
 TEST_P(ChannelFailures, CancelledSends) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   std::uint64_t sequence = 0;
@@ -47,7 +47,7 @@ TEST_P(ChannelFailures, CancelledSends) {
       EXPECT_EQ(send.status.code(), taken_back ? Code::timeout : Code::ok);
       ASSERT_TRUE(beside_recv.wait().ok() && beside.wait().ok());
       EXPECT_TRUE(beside_recv.holds(2));
-      // The message may never have been announced; then the receive is still posted.
+      // If the message was never announced, the receive is still posted.
       world[1].drive([&] {
         if (recv.over.load() == 0) world[1].mesh.cancel(recv, gave_up);
       });
@@ -98,7 +98,7 @@ TEST_P(ChannelFailures, CancelledReceives) {
 TEST_P(ChannelFailures, AnotherCallIsAMismatch) {
   for (const bool early : {true, false}) {
     World world(GetParam(), 2);
-    // Rank 0 calls a broadcast; rank 1, which notices, an all_reduce.
+    // Rank 0 calls broadcast. Rank 1 calls all_reduce, and notices the difference.
     const Fingerprint broadcast{
         .kind = CollectiveKind::broadcast, .type = DataType::float32, .root = 1, .count = 2};
     world[1].context.issued = false;
@@ -109,7 +109,7 @@ TEST_P(ChannelFailures, AnotherCallIsAMismatch) {
     world[0].post(1, other);
     ASSERT_TRUE(send.wait().ok() && other.wait().ok());
     if (early) {
-      // It is here, but nothing is known of operation 7 yet.
+      // The broadcast has arrived, but rank 1 has not issued operation 7 yet.
       Recv marker(0, 0, user(1));
       Send marker_send(0, user(1), 0);
       world[1].post(marker);
@@ -167,7 +167,7 @@ TEST_P(ChannelFailures, AMessageForAFinishedOperation) {
   EXPECT_TRUE(send.wait().ok());
 }
 
-// A user message that is too long fails its receive only.
+// A user message that is too long for its receive fails only that receive.
 TEST_P(ChannelFailures, Truncation) {
   World world(GetParam(), 2, {.limits = tiny});
   for (const std::size_t bytes : {100u, 5000u}) {
@@ -213,7 +213,7 @@ TEST_P(ChannelFailures, AbortBeforeItsContext) {
   world[1].drive([&] { world[1].mesh.detach(5); });
 }
 
-// A rank that dies fails what its peers have with it, at once or later, and nothing else.
+// When a rank dies, every operation of its peers with it fails, at once or later. Other operations continue.
 TEST_P(ChannelFailures, LostPeer) {
   World world(GetParam(), 3, {.small_buffers = true, .limits = tiny});
   expect_alive(world, 0);
@@ -252,7 +252,7 @@ TEST_P(ChannelFailures, LostPeer) {
   EXPECT_TRUE(any.wait().ok() && other.wait().ok());
 }
 
-// A rank that leaves has not crashed, and what it had sent is still there.
+// A rank that leaves is not reported as crashed, and messages that it had sent can still be received.
 TEST_P(ChannelFailures, Goodbye) {
   World world(GetParam(), 2);
   Send small(8, collective(0), 1);

@@ -19,7 +19,7 @@ namespace tutti::conformance {
 
 inline constexpr std::uint32_t test_context = 1;
 inline constexpr MessageLimits tiny{.eager = 256, .credit = 8192, .fragment = 1024};
-// A limit so that no test can hang. A healthy transport never reaches it.
+// Returns a deadline, so that no test can hang. A healthy transport never reaches it.
 inline Deadline patience() { return Deadline::after(std::chrono::seconds(60)); }
 
 // A `TransportFixture` is what a transport must provide to be tested.
@@ -27,17 +27,17 @@ class TransportFixture {
  public:
   virtual ~TransportFixture() = default;
   virtual std::string name() const = 0;
-  // The transport of one rank of a new world. `small_buffers`: its queues hold as little as it permits.
+  // Creates the transport of one rank of a new world. `small_buffers`: its queues are as small as it permits.
   virtual std::unique_ptr<Transport> create(int rank, bool small_buffers) = 0;
   // Called once per world, before its transports are created.
   virtual void new_world() {}
 };
 using MakeFixture = std::unique_ptr<TransportFixture> (*)();
 
-// The call that all collective messages here belong to, unless the test says otherwise.
+// Returns the call that all collective messages here belong to, unless the test says otherwise.
 inline Fingerprint usual_call() { return {.kind = CollectiveKind::all_reduce, .count = 64}; }
 
-// Records the events of the mesh. Operations count as issued unless the test says otherwise.
+// `TestContext` records the events of the mesh. Operations count as issued unless the test says otherwise.
 class TestContext final : public ContextEvents {
  public:
   Known operation(std::uint64_t sequence) const override {
@@ -73,7 +73,7 @@ class TestContext final : public ContextEvents {
 
 class Node;
 
-// A send or receive that can be waited for.
+// `Waitable` is a send or receive that can be waited for.
 template <class Op>
 struct Waitable : Op {
   std::vector<std::byte> memory;
@@ -88,7 +88,7 @@ struct Waitable : Op {
       ++self.completions;
       self.status = why;
       Driver& waker = *self.driver;
-      self.over.store(1);  // the waiting thread may destroy it at once
+      self.over.store(1);  // the waiting thread may destroy `self` at once
       waker.notify(self.over);
     };
   }
@@ -133,7 +133,7 @@ inline MessageTag collective(std::uint64_t sequence, std::uint32_t index = 0) {
 }
 inline MessageTag user(std::uint64_t tag) { return {test_context | user_context_bit, 0, tag}; }
 
-// One rank.
+// `Node` is one rank.
 class Node {
  public:
   Node(MeshOptions options, bool attached) : driver(driver_options()), mesh(driver, std::move(options)) {
@@ -144,7 +144,7 @@ class Node {
   ~Node() { shut_down(); }
 
   void shut_down() { mesh.shutdown(Deadline::after(std::chrono::seconds(10))); }
-  // Runs `work` while driving.
+  // Runs `work` while this thread drives.
   template <class Work>
   void drive(Work work) {
     DriverGuard guard(driver);
@@ -160,7 +160,7 @@ class Node {
     DriverGuard guard(driver);
     mesh.recv(op);
   }
-  // Drives until the condition, which is checked while driving, holds.
+  // Drives until the condition holds; returns false after a minute. The condition is checked while driving.
   template <class Condition>
   bool until(Condition condition) {
     const Deadline deadline = patience();
@@ -204,7 +204,7 @@ struct WorldOptions {
   MessageLimits limits{};
 };
 
-// N ranks in this process.
+// `World` runs N ranks in this process.
 class World {
  public:
   World(MakeFixture make, int ranks, WorldOptions options = {}) : fixture_(make()) {
@@ -232,7 +232,7 @@ class World {
 
   int size() const { return static_cast<int>(nodes_.size()); }
   Node& operator[](int rank) { return *nodes_[static_cast<std::size_t>(rank)]; }
-  // Runs each rank in its own thread; returns when all are done.
+  // Runs `work` for each rank in its own thread. Returns when all have finished.
   template <class Work>
   void each(Work work) {
     std::vector<std::thread> threads;

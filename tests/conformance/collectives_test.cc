@@ -17,7 +17,7 @@ class Collectives : public testing::TestWithParam<std::tuple<std::string, int>> 
  protected:
   std::string transport() const { return std::get<0>(GetParam()); }
   int size() const { return std::get<1>(GetParam()); }
-  // Returns whether it can be asked for by name here, for four-byte elements.
+  // Returns whether a call may ask for the algorithm by name in this world, with four-byte elements.
   bool applies(const Algorithm& algorithm, std::uint64_t count) const {
     Problem problem;
     problem.kind = algorithm.kind;
@@ -43,8 +43,7 @@ TEST_P(Collectives, EveryKindTypeAndOperation) {
   run_all(ranks, tested_matrix(size()));
 }
 
-// If only covering pairs are tested, vectors and the pieces that they are cut into are smaller by this
-// factor.
+// Unless TEST_ALL is set, vectors and the pieces that they are cut into are smaller by this factor.
 std::uint64_t shrunk_by() { return test_all() ? 1 : 4; }
 
 TEST_P(Collectives, EveryAlgorithm) {
@@ -75,7 +74,7 @@ TEST_P(Collectives, EveryAlgorithm) {
   run_all(ranks, cases);
 }
 
-// Large enough for every path: requests, fragments, pipelines.
+// These counts are large enough for every path: requests, fragments, pipelines.
 TEST_P(Collectives, LargeCounts) {
   Cluster ranks(size(),
                 {.transport = transport(), .limits = {.eager = 256, .credit = 4096, .fragment = 4096}});
@@ -102,7 +101,7 @@ TEST_P(Collectives, ManyInFlightMatchByOrderOfIssue) {
       data[i].assign(i * 97 % 5000 + 1, static_cast<std::int64_t>(i) + comm.rank());
       works.push_back(comm.all_reduce(data[i], ReduceOp::sum));
     }
-    // Waits in another order than that of issue, and does not wait for some.
+    // Waits in the reverse order of issue.
     for (std::size_t i = operations; i-- > 0;) works[i].wait();
     const std::int64_t ranks_sum = comm.size() * (comm.size() - 1) / 2;
     for (std::size_t i = 0; i < operations; ++i) {

@@ -16,7 +16,7 @@ TEST_P(CommunicatorEnding, AbortEndsEveryWait) {
   Cluster ranks(3, options());
   ranks.run([](Communicator& comm) {
     comm.barrier().wait();
-    // It is over on every rank before any rank aborts.
+    // Rank 2 aborts only after every rank has left the barrier.
     std::vector<std::int32_t> there(2);
     if (comm.rank() == 2) {
       comm.recv(std::span(there).first(1), 0).wait();
@@ -89,7 +89,7 @@ TEST_P(CommunicatorEnding, DestroyedInsideACallback) {
   });
 }
 
-// Nothing was ever sent between the two ranks, so a rank that only waits must notice by other means.
+// The two ranks have no connection that could break, so the waiting rank must notice by other means.
 TEST(CommunicatorTcp, APeerThatLeftBeforeItConnectedIsMissed) {
   Cluster ranks(2, {.transport = "tcp"});
   ranks.run([](Communicator& comm) {

@@ -42,8 +42,8 @@ TEST_P(CommunicatorErrors, DifferentCallsAreAMismatchOnBothSides) {
     ranks.run([&](Communicator& comm) {
       std::vector<float> data(4, 1.0f);
       Status status = outcome(variant.call(comm, data, comm.rank() == 1));
-      // A side that needs nothing from the other may have finished before it could notice; then its next call
-      // reports the error.
+      // A rank that needs nothing from the other may complete the call before it can notice the mismatch.
+      // Then its next call reports the error.
       if (status.ok()) status = outcome(comm.barrier());
       EXPECT_EQ(status.code(), Code::mismatch) << variant.name << ": " << status.to_string();
       EXPECT_EQ(comm.status().code(), Code::mismatch);
@@ -51,7 +51,7 @@ TEST_P(CommunicatorErrors, DifferentCallsAreAMismatchOnBothSides) {
   }
 }
 
-// Without a control plane no rank can be asked, so the error names both sides, one of which is wrong.
+// Without a control plane, nobody can tell which rank is wrong, so the error names two ranks that differ.
 TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
   using Variant = std::function<Work(Communicator&, std::vector<float>&, bool)>;
   const auto type = [](bool odd) { return odd ? DataType::int32 : DataType::float32; };
@@ -67,7 +67,7 @@ TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
       },
       [](Communicator& c, auto& v, bool odd) { return c.all_reduce(v, odd ? ReduceOp::max : ReduceOp::min); },
   };
-  // With messages, two roots may each wait for the other, which only a control plane can notice.
+  // Over messages, two roots may each wait for the other. Only a control plane could notice that.
   if (GetParam() == "shared" || GetParam() == "shm") {
     variants.push_back(
         [](Communicator& c, auto& v, bool odd) { return c.reduce(v, ReduceOp::sum, odd ? 1 : 0); });

@@ -1,4 +1,4 @@
-// Tests messages between two ranks, and the costs of messages and collectives.
+// Tests point-to-point messages, and the number of messages and connections that operations need.
 
 #include <vector>
 
@@ -14,13 +14,13 @@ TEST_P(CommunicatorMessages, SmallAllReduceOnTwoRanksIsOneFrameEachWay) {
   Cluster ranks(2, options());
   ranks.run([shared](Communicator& comm) {
     std::int64_t value = comm.rank();
-    comm.all_reduce(std::span(&value, 1), ReduceOp::sum).wait();  // connects
+    comm.all_reduce(std::span(&value, 1), ReduceOp::sum).wait();  // this makes the connection
     comm.barrier().wait();
     const auto before = comm.statistics();
     constexpr int rounds = 10;
     for (int i = 0; i < rounds; ++i) comm.all_reduce(std::span(&value, 1), ReduceOp::sum).wait();
     const auto after = comm.statistics();
-    if (shared) {  // and no message at all
+    if (shared) {  // shared memory needs no message at all
       EXPECT_EQ(after.messages_sent, 0u);
       EXPECT_EQ(after.connections, 0);
       return;
@@ -48,7 +48,7 @@ TEST_P(CommunicatorMessages, PointToPoint) {
     EXPECT_EQ(receive.received().source, previous);
     EXPECT_EQ(receive.received().tag, 7u);
     EXPECT_EQ(receive.received().bytes, 4000u);
-    // Receives from any source, with any tag, and from oneself.
+    // Each rank receives from any source with any tag, also from itself.
     for (int peer = 0; peer < comm.size(); ++peer) comm.send(std::span(out).first(1), peer, 100 + peer);
     int sum = 0;
     for (int i = 0; i < comm.size(); ++i) {
@@ -68,7 +68,7 @@ TEST_P(CommunicatorMessages, ATooSmallReceiveFailsAlone) {
   ranks.run([](Communicator& comm) {
     std::vector<char> data(comm.rank() == 0 ? 100 : 10);
     if (comm.rank() == 0) {
-      EXPECT_TRUE(outcome(comm.send(data, 1)).ok());  // the message is lost only at its receiver
+      EXPECT_TRUE(outcome(comm.send(data, 1)).ok());  // only the receiver sees an error
     } else {
       EXPECT_EQ(outcome(comm.recv(data, 0)).code(), Code::mismatch);
     }

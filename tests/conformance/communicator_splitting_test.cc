@@ -17,13 +17,13 @@ TEST_P(CommunicatorSplitting, SplitSharesConnections) {
     std::optional<Communicator> half = comm.split(comm.rank() % 2, -comm.rank());
     ASSERT_TRUE(half.has_value());
     EXPECT_EQ(half->size(), 2);
-    EXPECT_EQ(half->rank(), comm.rank() < 2 ? 1 : 0);  // ordered by key: the higher rank first
+    EXPECT_EQ(half->rank(), comm.rank() < 2 ? 1 : 0);  // the key puts the higher rank first
     std::int32_t value = comm.rank();
     half->all_reduce(std::span(&value, 1), ReduceOp::sum).wait();
     EXPECT_EQ(value, comm.rank() % 2 == 0 ? 2 : 4);
     std::optional<Communicator> some = comm.split(comm.rank() == 3 ? no_color : 0);
     EXPECT_EQ(some.has_value(), comm.rank() != 3);
-    // One fails, the other lives on over the same connections.
+    // `half` fails; `comm` continues over the same connections.
     comm.barrier().wait();
     if (comm.rank() == 0) half->abort("only this one");
     if (comm.rank() == 2) {

@@ -25,7 +25,7 @@ TEST_P(CommunicatorWaiting, ATimeoutNamesWhoIsMissingAndAborts) {
       EXPECT_TRUE(contains(status.message(), "all_reduce(")) << status.message();
       EXPECT_EQ(outcome(comm.barrier()).code(), Code::timeout);
     } else {
-      // What rank 0 has sent until then would be enough for an all_reduce.
+      // Rank 0 has already sent all that this rank needs for its all_reduce, which must fail nevertheless.
       for (int i = 0; i < 60'000 && comm.status().ok(); ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       EXPECT_EQ(outcome(comm.all_reduce(data, ReduceOp::sum)).code(), Code::timeout);

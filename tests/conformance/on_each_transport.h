@@ -8,8 +8,7 @@
 
 namespace tutti::test {
 
-// `OnEachTransport` is the fixture of the tests of a communicator's promises: each test runs over each
-// transport.
+// `OnEachTransport` is a fixture that runs each test of a communicator over each transport.
 class OnEachTransport : public testing::TestWithParam<std::string> {
  protected:
   ClusterOptions options() const { return {.transport = GetParam()}; }
@@ -19,7 +18,7 @@ inline std::string name_of_transport(const testing::TestParamInfo<std::string>& 
   return parameter.param;
 }
 
-// How an operation ends.
+// Waits for an operation and returns its status.
 inline Status outcome(Work work) {
   try {
     work.wait();

@@ -25,11 +25,12 @@ using Kind = CollectiveKind;
 
 constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce, Kind::broadcast, Kind::all_gather,
                           Kind::reduce_scatter, Kind::gather, Kind::scatter};
-// A count for which a vote is worthwhile.
+// At this count, ranks find it worthwhile to vote on whether their buffers are registered.
 constexpr std::uint64_t count = 33'001;
 
-// An allocation, cut in two for input and output, each with room for a block of every rank. Ranks' parts
-// differ in size, and so do the offsets of their buffers: by odd numbers of elements.
+// `Parts` is an allocation with one half for input and one for output. Each half has room for a block of
+// every rank. Allocations differ in size from rank to rank, and buffers begin at different offsets (odd
+// numbers of elements).
 class Parts {
  public:
   Parts(Communicator& comm, std::size_t element)
@@ -68,7 +69,7 @@ std::vector<CollectiveCase> cases(int size) {
   return all;
 }
 
-// Runs a case on this rank; `in_place`: whether the registered form must be what runs.
+// Runs a case on this rank. `in_place`: whether the case must use registered memory directly, without copies.
 void run(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory, bool in_place) {
   const std::uint64_t before = comm.statistics().registered_operations;
   const std::string wrong = run_case(comm, test, memory);
@@ -105,7 +106,8 @@ TEST_P(Registered, BytesAtOddAddresses) {
   });
 }
 
-// One rank after the other has one of its buffers elsewhere. If others need that buffer, all must notice.
+// Each rank in turn has one buffer in ordinary memory. If other ranks need that buffer, all ranks must
+// notice.
 TEST_P(Registered, OneRankIsNot) {
   on_each([this](Communicator& comm) {
     const Parts parts(comm, sizeof(std::int32_t));
@@ -189,7 +191,7 @@ TEST_P(Registered, ManyInFlight) {
   });
 }
 
-// Several live at once; freed in different orders, by some ranks much earlier than by others.
+// Several allocations exist at once. Ranks free them in different orders, some much earlier than others.
 TEST_P(Registered, SeveralAndFreedByAndBy) {
   on_each([](Communicator& comm) {
     CollectiveCase test;
@@ -199,11 +201,12 @@ TEST_P(Registered, SeveralAndFreedByAndBy) {
     for (int i = 0; i < 8; ++i) {
       live.push_back(std::make_unique<Parts>(comm, sizeof(std::int32_t)));
       run(comm, test, live.front()->all(), true);
-      // The input in one allocation, the output in another.
+      // The input is in one allocation, and the output in another.
       run(comm, test, {live.front()->all().input, live.back()->all().output}, true);
       if (comm.rank() % 2 == 0 && live.size() > 2) live.erase(live.begin() + 1);
     }
-    // This rank's first allocation is not that of other ranks, but all belong to the same group.
+    // Rank 0's first allocation is now another one than on the other ranks. That is fine: all of them belong
+    // to the same communicator.
     if (comm.rank() == 0) live.erase(live.begin());
     run(comm, test, live.front()->all(), true);
     if (comm.rank() == 0) live.clear();
@@ -233,17 +236,17 @@ void wait_until(const std::function<bool()>& condition) {
   for (int i = 0; i < 60'000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// The state of an operation in which one rank is slow: on how many others it has failed, and whether it is
-// over.
+// `Slowness` is the state of an operation in which one rank is slow: on how many other ranks it has failed,
+// and whether it has ended on the slow one.
 struct Slowness {
   const int others;
   std::atomic<int> failed{0};
   std::atomic<bool> over{false};
 };
 
-// Adds. If there is a `state`, it first waits until the operation has failed on all other ranks. Then it may
-// read memory that another rank has got back. Its own result is lost anyway, and a sanitizer only sees that
-// because the ranks are threads of one process.
+// Adds. With a `state`, it first waits until the operation has failed on all other ranks. They may use their
+// buffers again by then, so this function may read what they write. That race is harmless, because the result
+// is thrown away. The thread sanitizer sees it only because the ranks are threads of one process.
 __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const void* right, void* out,
                                                        std::size_t elements, DataType, void* state) {
   if (const auto* const slow = static_cast<const Slowness*>(state))
@@ -254,7 +257,8 @@ __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const v
   }
 }
 
-// A rank is in the middle of an operation that has failed for the others, which may use their buffers again.
+// An operation has failed on all ranks but one, which is still in the middle of it. That rank must not write
+// to the buffers of the others, which may already use them for something else.
 TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
   Slowness slow{size() - 1};
   on_each([&slow](Communicator& comm) {
@@ -268,7 +272,7 @@ TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
     if (comm.rank() == 0) options.timeout = std::chrono::milliseconds(200);
     EXPECT_THROW(comm.all_reduce(data, op, options).wait(), Error);
     if (late) {
-      comm = Communicator();  // does not go before the operation is through
+      comm = Communicator();  // returns only after the operation has ended
       slow.over = true;
       return;
     }
@@ -280,11 +284,11 @@ TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
   });
 }
 
-// One rank fails while the others wait for it. They hear of it long before their deadline.
+// One rank aborts while the others wait for it in `allocate`. They learn of it long before their deadline.
 TEST_P(Registered, AllocateEndsWithTheCommunicator) {
   for (const std::string transport : {"shared", "shm"}) {
-    // All calls count as parts of `allocate`, so that the last rank can carry out its first step, and no
-    // more.
+    // All calls count as parts of `allocate`. So the last rank can call the all_gather with which `allocate`
+    // begins, and nothing else of it.
     Cluster ranks(size(), {.transport = transport, .part_of = Composite::allocate});
     ranks.run([](Communicator& comm) {
       const auto begin = std::chrono::steady_clock::now();
@@ -309,7 +313,7 @@ TEST_P(Registered, AllocateEndsWithTheCommunicator) {
 
 TEST_P(Registered, MoreThanThereCanBeIsRefusedOnAllRanks) {
   on_each([](Communicator& comm) {
-    // The last size fits addresses, but no machine.
+    // The last size fits into the address space, but no machine has so much memory.
     for (const std::size_t bytes :
          {std::numeric_limits<std::size_t>::max(), std::size_t{1} << 62, std::size_t{1} << 46}) {
       try {
@@ -326,7 +330,8 @@ TEST_P(Registered, MoreThanThereCanBeIsRefusedOnAllRanks) {
   });
 }
 
-// Memory is registered with the communicator that allocated it. To another one it is ordinary memory.
+// Memory is registered with the communicator that allocated it. Other communicators treat it as ordinary
+// memory.
 TEST_P(Registered, OrdinaryMemoryToOtherCommunicators) {
   on_each([](Communicator& comm) {
     const Parts parts(comm, sizeof(std::int32_t));
@@ -339,7 +344,7 @@ TEST_P(Registered, OrdinaryMemoryToOtherCommunicators) {
   });
 }
 
-// This is so much data that outputs are written past the caches, in the registered form and through windows.
+// Outputs of this size bypass the caches, both in registered memory and through windows.
 TEST_P(Registered, MoreThanTheCachesHold) {
   const std::uint64_t large =
       (std::uint64_t{64} << 20) / sizeof(std::int32_t) / 2 / static_cast<std::uint64_t>(size()) + 1'001;
@@ -348,7 +353,7 @@ TEST_P(Registered, MoreThanTheCachesHold) {
     const auto bytes = memory.as<std::byte>().subspan(sizeof(std::int32_t));
     const CaseMemory halves{bytes.first(bytes.size() / 2), bytes.last(bytes.size() / 2)};
     std::vector<Kind> kinds = {Kind::all_reduce, Kind::reduce, Kind::broadcast};
-    // There is one case for each size, and each case runs at all sizes, which takes a sanitizer seconds.
+    // Unless TEST_ALL is set, each world size tests only one kind, since each takes a sanitizer seconds.
     if (!test_all()) kinds = {kinds[static_cast<std::size_t>(comm.size()) % kinds.size()]};
     for (const Kind kind : kinds) {
       CollectiveCase test;

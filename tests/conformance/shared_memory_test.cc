@@ -19,8 +19,8 @@ using testing::HasSubstr;
 
 class SharedMemory : public testing::TestWithParam<int> {};
 
-// No rank polls: every rank sleeps whenever it has to wait, at a different place each time. A missed wake-up
-// shows as a timeout.
+// No rank polls: every rank sleeps whenever it has to wait, each time at a different place. A missed wake-up
+// makes an operation time out.
 TEST_P(SharedMemory, SleepersAreWoken) {
   Cluster ranks(GetParam(), {.transport = "shared", .driver = {.spin = std::chrono::nanoseconds(0)}});
   ranks.run([](Communicator& comm) {
@@ -69,8 +69,8 @@ Status ending(Work work) {
   }
 }
 
-// One rank makes another call than the others. Some only notice some operations later, but all of them
-// notice, and learn of both calls.
+// One rank makes a different call. Some ranks notice only a few operations later, but all of them get an
+// error that names both calls.
 TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
   struct Variant {
     const char* name;
@@ -119,8 +119,8 @@ TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
   }
 }
 
-// A call that asks for an algorithm leaves nothing behind for those that do not: what a rank keeps of its
-// last call depends on which thread drives at that moment, and ranks may keep different things.
+// A requested algorithm applies to that call only, and not to the calls after it. A rank may keep the plan of
+// its last call, but whether it does depends on which thread drives, so ranks may have kept different plans.
 TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   Cluster ranks(GetParam(), {.transport = "shared", .timeout = std::chrono::seconds(20)});
   ranks.run([](Communicator& comm) {
@@ -131,7 +131,7 @@ TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
     };
     for (const std::span<std::int32_t> part : {few, std::span(data)}) {
       std::fill(data.begin(), data.end(), 1);
-      if (comm.rank() == 0) {  // issues it while it drives
+      if (comm.rank() == 0) {  // issues the call in a callback, while driving
         std::promise<Work> issued;
         std::uint8_t byte[1] = {};
         Work message = comm.recv(byte, 1);
@@ -155,7 +155,7 @@ TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   });
 }
 
-// A rank that does nothing hears of a failure, too.
+// A rank that makes no call learns of the failure, too.
 TEST_P(SharedMemory, ATimeoutNamesAllWhoAreMissingAndTheyLearnOfIt) {
   Cluster ranks(GetParam(), {.transport = "shared"});
   std::atomic<int> together{0};

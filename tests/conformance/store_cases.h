@@ -8,8 +8,7 @@
 
 namespace tutti::test {
 
-// A kind of store, as the conformance suite uses it. Each call of `open` returns a new handle to the same
-// store, like that of another rank.
+// `StoreUnderTest` is one store. Each call of `open` returns a new handle to it, as another rank would have.
 class StoreUnderTest {
  public:
   virtual ~StoreUnderTest() = default;
@@ -22,7 +21,7 @@ struct StoreKind {
 };
 
 StoreKind memory_store();
-StoreKind prefix_store();  // in a memory store whose other keys must not show
+StoreKind prefix_store();  // in a memory store with other keys, which must not be visible
 StoreKind tcp_store();
 StoreKind tcp_prefix_store();
 

@@ -50,7 +50,7 @@ TEST(StoreGuard, AnotherTokenOrNoneIsUnauthenticatedOnBothSides) {
     EXPECT_EQ(client.status().code(), Code::unauthenticated) << client.status().to_string();
     EXPECT_THAT(client.status().message(), HasSubstr("token"));
     EXPECT_THAT(client.status().message(), HasSubstr(std::to_string(server->port())));
-    // The server knows as soon as its answer has left.
+    // The server records the refusal soon after it has sent its answer.
     for (int i = 0; i < 3000 && server->last_refusal().empty(); ++i) usleep(10'000);
     EXPECT_THAT(server->last_refusal(), HasSubstr(std::to_string(server->port())));
     EXPECT_TRUE(connect(*server, at_server).ok());
@@ -62,7 +62,7 @@ TEST(StoreGuard, NothingIsParsedBeforeTheProof) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const SocketAddress address = *parse_address(server->address(), server->port());
   ASSERT_EQ(::connect(fd, address.raw(), address.length), 0);
-  // A request that would set a key, after a valid opening.
+  // The opening is valid. It is followed by a request that would set a key.
   auto guard = guard_of("guess", {security::Service::store, 0, security::nobody});
   guard.advance(fd);
   const store_wire::ClientHello hello;
@@ -94,7 +94,7 @@ TEST(StoreGuard, HalfOpenConnectionsAreBoundedAndTheOldestGoes) {
   for (const int fd : strangers) close(fd);
 }
 
-// The messages of a distant client are some round trips apart.
+// The client `far` is slow, as a distant one would be. A crowd from another address must not displace it.
 TEST(StoreGuard, ACrowdFromOneAddressDisplacesItselfOnly) {
   tcp::StoreServerOptions options;
   options.credentials = holder_of("secret");
@@ -120,7 +120,7 @@ TEST(StoreGuard, ACrowdFromOneAddressDisplacesItselfOnly) {
   for (const int fd : crowd) close(fd);
 }
 
-// A client on the crowd's own host, so slow that the crowd overtakes it.
+// The client is on the crowd's own host, and so slow that the whole crowd connects before it has finished.
 TEST(StoreGuard, ASilentCrowdDisplacesNoClientOfItsHostThatHasBegun) {
   tcp::StoreServerOptions options;
   options.credentials = holder_of("secret");

@@ -17,7 +17,7 @@
 #include "rendezvous/store/tcp/store_client.h"
 #include "rendezvous/store/tcp/wire.h"
 
-// A store's server, its clients, and processes that are not clients.
+// This file provides a store's server, its clients, and connections of processes that are not clients.
 namespace tutti::test {
 
 inline Deadline ample() { return Deadline::after(std::chrono::seconds(60)); }
@@ -53,7 +53,7 @@ class Stranger {
     char answer[sizeof(store_wire::ServerHello)];
     EXPECT_EQ(::recv(fd_, answer, sizeof(answer), MSG_WAITALL), static_cast<ssize_t>(sizeof(answer)));
   }
-  // Returns true once the server has closed; what the server sends before is ignored.
+  // Returns true once the server has closed the connection. Ignores what it sends before that.
   bool is_dropped() {
     const timeval limit = {60, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

@@ -80,7 +80,7 @@ TEST(StoreStrangers, WhoIsIdleMakesRoomAndWhoHoldsKeysDoesNot) {
   for (const auto& client : more) EXPECT_EQ(client->get("k", ample()).take(), "v");
 }
 
-// Talks as ranks do with a store that serves one meeting only, also while they wait.
+// The store is full of ranks that have left a will, one of which waits for a key. A newcomer displaces none.
 TEST(StoreStrangers, WhoHasLeftAWillStays) {
   tcp::StoreServerOptions options;
   options.max_connections = 4;
@@ -98,7 +98,7 @@ TEST(StoreStrangers, WhoHasLeftAWillStays) {
   EXPECT_EQ(*read, "v");
 }
 
-// Waits for many long keys that never come: their memory is counted, and ranks are still served.
+// Strangers wait for many long keys that nobody sets. The server counts the memory, and still serves ranks.
 TEST(StoreStrangers, WhoWaitForALotAreBounded) {
   tcp::StoreServerOptions options;
   options.max_buffered_bytes = std::size_t{2} << 20;
@@ -122,7 +122,7 @@ TEST(StoreStrangers, WhoWaitForALotAreBounded) {
   EXPECT_TRUE(rank->set("k", std::string(std::size_t{1} << 20, 'v'), ample()).ok());
 }
 
-// A stranger has 10 s by default.
+// Connecting includes a first request, so a client that is idle afterwards is not dropped as a stranger.
 TEST(StoreStrangers, AClientThatTakesItsTimeIsNone) {
   tcp::StoreServerOptions options;
   options.greeting_timeout = seconds(3);

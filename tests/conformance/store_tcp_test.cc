@@ -1,4 +1,4 @@
-// Tests problems that only the TCP store has: strangers, garbage, clients and servers that die.
+// Tests problems that only the TCP store has: strangers, garbage, and clients and servers that die.
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -103,7 +103,7 @@ TEST(TcpStore, HalfARequestDisturbsNobodyAndIsDropped) {
   EXPECT_TRUE(half_greeting.is_dropped());
   EXPECT_TRUE(half_length.is_dropped());
   EXPECT_TRUE(half_body.is_dropped());
-  // A client that is merely idle stays.
+  // An idle client is not dropped.
   std::this_thread::sleep_for(options.frame_timeout);
   EXPECT_EQ(client->get("k", ample()).take(), "99");
 }
@@ -183,7 +183,7 @@ TEST(TcpStore, AServerThatGoesIsPeerLost) {
   EXPECT_TRUE(client_of(*server)->set("k", "v", ample()).ok());
 }
 
-// A listener on which a test plays a server.
+// Returns a listener on which a test plays a server.
 int listen_somewhere(SocketAddress& address) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   address = *parse_address("127.0.0.1", 0);
@@ -213,7 +213,7 @@ TEST(TcpStore, ASilentServerIsATimeout) {
   const auto client = tcp::connect_store("127.0.0.1", address.port(), ample()).take();
   const Status first = client->set("k", "v", Deadline::after(seconds(0)));
   EXPECT_EQ(first.code(), Code::timeout) << first.to_string();
-  // The second request goes over a new connection, not into the middle of the first one's answer.
+  // The second request needs a new connection, since the old one may still deliver the answer to the first.
   EXPECT_EQ(client->set("k", "v", Deadline::after(seconds(4))).code(), Code::timeout);
   server.join();
   EXPECT_EQ(accepted.size(), 2u);
@@ -257,7 +257,7 @@ TEST(TcpStore, ConnectErrorsSayWhatIsWrong) {
       tcp::connect_store(server->address(), server->port(), ample(), {.nonce = server->nonce()}).ok());
 }
 
-// Another session's store answers the first attempt; later ones get no answer.
+// Another session's store answers the first attempt. Later attempts get no answer.
 TEST(TcpStore, AnAttemptThatRunsOutOfTimeDoesNotHideWhatIsWrong) {
   SocketAddress address;
   const int listener = listen_somewhere(address);
@@ -346,13 +346,13 @@ TEST(TcpStore, MemoryIsCapped) {
   EXPECT_TRUE(client->set("b", std::string(9000, 'b'), ample()).ok());
 }
 
-// While the process has no descriptors left, the server neither spins nor forgets clients that wait in line.
+// While the process has no descriptors left, the server keeps clients waiting, and accepts them afterwards.
 TEST(TcpStore, SurvivesRunningOutOfDescriptors) {
   const auto server = serve();
   const auto client = client_of(*server);
   // UBSan needs descriptors for each type that it has not seen.
   ASSERT_TRUE(client->set("k", "u", ample()).ok());
-  ASSERT_TRUE(client->hold("job", ample()).ok());  // as ranks do: it is not to make room
+  ASSERT_TRUE(client->hold("job", ample()).ok());  // as ranks do, so that it is not displaced
   Stranger late(*server);
   ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));
   late.close();

@@ -21,7 +21,7 @@ class StoreConformance : public testing::TestWithParam<StoreKind> {
  protected:
   std::shared_ptr<Store> open() { return under_test_->open(); }
 
-  // Runs `body(i, store)` in `count` threads with a handle each.
+  // Runs `body(i, store)` in `count` threads, each with its own handle.
   template <class Body>
   void in_threads(int count, Body body) {
     std::vector<std::thread> threads;
@@ -77,7 +77,7 @@ TEST_P(StoreConformance, TimeoutNamesWhatIsMissing) {
   EXPECT_NE(several.message().find("missing1"), std::string::npos) << several.to_string();
   EXPECT_NE(several.message().find("missing2"), std::string::npos) << several.to_string();
   EXPECT_EQ(several.message().find("there'"), std::string::npos) << several.to_string();
-  // The handle is as good as before.
+  // The handle still works.
   EXPECT_EQ(store->get("there", ample()).take(), "x");
 }
 
@@ -146,7 +146,7 @@ TEST_P(StoreConformance, ConcurrentAddsAllCount) {
       sums.insert(sum);
     }
   });
-  EXPECT_EQ(sums.size(), static_cast<std::size_t>(threads * each));  // no sum was seen twice
+  EXPECT_EQ(sums.size(), static_cast<std::size_t>(threads * each));  // no two calls returned the same sum
   EXPECT_EQ(*sums.rbegin(), threads * each);
 }
 
@@ -173,7 +173,7 @@ TEST_P(StoreConformance, ConcurrentCompareSetsHaveOneWinner) {
   EXPECT_EQ(wins, rounds);
 }
 
-// A counter that only uses compare_set loses no increment.
+// Threads that increment a counter with compare_set lose no increment.
 TEST_P(StoreConformance, ConcurrentCompareSetsChain) {
   constexpr int threads = 6, each = 25;
   ASSERT_TRUE(open()->set("chain", "0", ample()).ok());
@@ -241,7 +241,7 @@ TEST_P(StoreConformance, LargeValues) {
     keys.push_back("largest/" + std::to_string(i));
     ASSERT_TRUE(store->set(keys.back(), largest, ample()).ok());
   }
-  // Together they are more than one response holds.
+  // Together the values are larger than one response can be.
   const std::vector<std::string> values = store->get_many(keys, ample()).take();
   ASSERT_EQ(values.size(), keys.size());
   for (const std::string& value : values) EXPECT_TRUE(value == largest);

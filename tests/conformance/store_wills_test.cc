@@ -1,4 +1,4 @@
-// A TCP store removes the keys and carries out the wills of clients whose connection has ended.
+// Tests that a TCP store removes the keys and carries out the wills of clients whose connection has ended.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -23,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A store in its own process, which can be stopped.
+// `StoreProcess` is a store in its own process, which a test can stop and continue.
 class StoreProcess {
  public:
   StoreProcess() {
@@ -75,10 +75,10 @@ TEST(StoreWills, HeldKeysGoWithTheLastWhoHoldsThem) {
     ASSERT_TRUE(watcher->set(key, "v", ample()).ok());
   ASSERT_TRUE(one->hold("job", ample()).ok());
   ASSERT_TRUE(other->hold("job", ample()).ok());
-  ASSERT_TRUE(other->hold("job", ample()).ok());  // counts once
+  ASSERT_TRUE(other->hold("job", ample()).ok());  // a second hold by the same client changes nothing
   one = nullptr;
   ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));
-  EXPECT_EQ(watcher->get("job/a", ample()).take(), "v");  // cached, too
+  EXPECT_EQ(watcher->get("job/a", ample()).take(), "v");  // the watcher may cache it, but must miss it below
   other = nullptr;
   EXPECT_TRUE(eventually([&] { return !watcher->exists("job/a", ample()).take(); }));
   EXPECT_FALSE(watcher->exists("job/b/c", ample()).take());
@@ -93,7 +93,7 @@ TEST(StoreWills, HeldKeysGoWhenTheyAreLetGo) {
   ASSERT_TRUE(one->hold("job", ample()).ok());
   ASSERT_TRUE(other->hold("job", ample()).ok());
   ASSERT_TRUE(one->release(ample()).ok());
-  ASSERT_TRUE(one->release(ample()).ok());  // holds nothing, so nothing happens
+  ASSERT_TRUE(one->release(ample()).ok());  // it holds nothing any more, so nothing happens
   EXPECT_TRUE(one->exists("job/a", ample()).take());
   ASSERT_TRUE(other->release(ample()).ok());
   EXPECT_FALSE(one->exists("job/a", ample()).take());
@@ -111,7 +111,7 @@ TEST(StoreWills, AWillIsDoneWhenItsConnectionEnds) {
   ASSERT_TRUE(wise->set_will({}, "", ample()).ok());
   wise = one = nullptr;
   ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));
-  EXPECT_FALSE(watcher->exists("missing", ample()).take());  // another has the same will
+  EXPECT_FALSE(watcher->exists("missing", ample()).take());  // another client still has the same will
   std::thread last([&] { other = nullptr; });
   EXPECT_EQ(watcher->get("missing", ample()).take(), "gone");
   last.join();
@@ -119,7 +119,8 @@ TEST(StoreWills, AWillIsDoneWhenItsConnectionEnds) {
   EXPECT_EQ(watcher->set_will(keys, std::string(5000, 'x'), ample()).code(), Code::invalid_argument);
 }
 
-// No client has died if the store goes away. Each waits for the other's will, and one of them ends first.
+// When the store itself ends, no client has died. Each client waits for the other's will, and must get
+// `peer_lost`, although the store closes one connection before the other.
 TEST(StoreWills, NoWillIsDoneByAStoreThatEnds) {
   auto server = serve();
   const std::array clients = {client_of(*server), client_of(*server)};
@@ -134,7 +135,8 @@ TEST(StoreWills, NoWillIsDoneByAStoreThatEnds) {
   for (auto& wait : waits) EXPECT_EQ(wait.get().status().code(), Code::peer_lost);
 }
 
-// A client that gives up waiting for an answer connects again for its next call.
+// A client that has given up on an answer makes a new connection for its next call. The store must not take
+// the end of the old connection for the death of the client.
 TEST(StoreWills, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   const StoreProcess store;
   const auto client = store.client();
@@ -152,7 +154,8 @@ TEST(StoreWills, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   }
 }
 
-// A rank that meets another one, and is asked again and again whether it is interrupted.
+// `Meeting` is a rank that waits for another one to arrive, and counts how often the library checks for an
+// interruption.
 class Meeting {
  public:
   Meeting(const StoreProcess& store, int rank)
@@ -163,7 +166,7 @@ class Meeting {
           return exchange(keys, introduction(rank), options, ample()).status();
         })) {}
 
-  // It waits for the other rank, or for the store, many times longer than it has.
+  // Returns true once the library has checked `times` more times, which shows that the rank still waits.
   bool goes_on_waiting(int times) {
     return eventually([this, until = asked_ + times] { return asked_ >= until; });
   }
@@ -176,7 +179,7 @@ class Meeting {
   std::future<Status> outcome_;
 };
 
-// This is longer than a rank waits for an answer plus the time in which it then tries to connect again.
+// The stores stall for longer than a rank waits for an answer and then tries to connect again.
 TEST(StoreWills, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
   const std::array<StoreProcess, 2> stores;
   Meeting first[] = {{stores[0], 0}, {stores[1], 1}};
@@ -204,7 +207,7 @@ TEST(StoreWills, WhoIsInterruptedDoesNotWaitForAStoreThatStalls) {
     EXPECT_EQ(status.code(), Code::aborted) << status.to_string();
     EXPECT_EQ(status.peer(), rank);
   }
-  EXPECT_LT(Deadline::Clock::now() - begin, seconds(30));  // where a minute was given
+  EXPECT_LT(Deadline::Clock::now() - begin, seconds(30));  // far less than the deadline of a minute
 }
 
 TEST(StoreWills, RanksThatWereKilledWhileTheyMetAreNotInTheWayOfTheNext) {
@@ -234,7 +237,7 @@ TEST(StoreWills, RanksThatWereKilledWhileTheyMetAreNotInTheWayOfTheNext) {
   }
 }
 
-// The survivors keep their connections, which may serve for more than to meet.
+// The survivors keep their connections to the store, so the keys must not depend on the end of those.
 TEST(StoreWills, WhatADeadRankHasWrittenGoesWhenTheOthersHaveLeft) {
   const auto server = serve();
   const auto watcher = client_of(*server);

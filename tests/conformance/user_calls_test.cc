@@ -1,5 +1,5 @@
-// Errors name the user's call: `split`, `allocate` and `init` use collectives that the program has not
-// called. Algorithms have names.
+// Tests that errors name the user's call, and not the collectives inside `split`, `allocate` and `init`.
+// Algorithms appear by name.
 
 #include <array>
 #include <functional>
@@ -36,7 +36,7 @@ class UserCalls : public testing::TestWithParam<std::string> {
  protected:
   using Call = std::function<void(Communicator&)>;
 
-  // Rank 1 of two makes another call than rank 0. Returns the errors of both.
+  // Makes rank 0 of two call `usual`, and rank 1 call `odd`. Returns both errors.
   std::array<std::string, 2> mismatch_of(const Call& usual, const Call& odd) {
     Cluster ranks(2, {.transport = GetParam()});
     std::array<std::string, 2> texts;
@@ -49,7 +49,7 @@ class UserCalls : public testing::TestWithParam<std::string> {
     return texts;
   }
 
-  // Rank `who` of two makes a call that the other rank never makes. Returns its error.
+  // Makes rank `who` of two make a call that the other rank never makes. Returns the error.
   std::string timeout_of(int who, const Call& call, Composite part_of = Composite::none) {
     Cluster ranks(2,
                   {.transport = GetParam(), .timeout = std::chrono::milliseconds(300), .part_of = part_of});
@@ -108,7 +108,7 @@ TEST_P(UserCalls, ATimeoutSaysWhatTheUserWaitsIn) {
   for (const std::string& text : {split, allocate}) EXPECT_THAT(text, Not(speaks_of_our_collectives()));
 }
 
-// Measuring and agreeing on costs while the ranks meet are called `init` in errors.
+// While the ranks meet, they measure costs and agree on them. Errors call all of that `init`.
 TEST_P(UserCalls, WhatInitDoesReadsAsInit) {
   const Topology one_host(std::array{0, 0});
   for (const bool measuring : {false, true}) {

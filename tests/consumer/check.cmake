@@ -1,7 +1,7 @@
-# Builds and runs, in a fresh folder, programs that get tutti in the way that MODE names:
-#   installed     project/ by find_package, after cmake --install and a move elsewhere
-#   pkg_config    the C example, by tutti.pc of such an install
-#   subdirectory  project/ by add_subdirectory; configured only: the same sources were compiled by the build that runs this
+# Builds and runs programs in a fresh folder. MODE says how they get tutti:
+#   installed     project/ by find_package, from an install that was moved to another folder
+#   pkg_config    the C example by pkg-config, from such an install
+#   subdirectory  project/ by add_subdirectory; only configured, since the build that runs this compiles the same sources
 cmake_minimum_required(VERSION 3.23)
 
 function(run)
@@ -24,7 +24,7 @@ if(MODE STREQUAL "subdirectory")
 endif()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/made_here)
-# A package that works only where it was installed first would fail here.
+# A package that works only in the folder into which it was installed would fail here.
 file(RENAME ${work}/made_here ${work}/used_here)
 set(used ${work}/used_here)
 

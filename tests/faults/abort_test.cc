@@ -1,4 +1,4 @@
-// An abort by one rank ends every wait on all of them.
+// Tests that an abort by one rank ends every wait on all ranks.
 
 #include <algorithm>
 #include <cstdio>

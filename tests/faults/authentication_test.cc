@@ -1,4 +1,4 @@
-// Processes without the token, or with another one, are refused; the ranks of the job do not notice.
+// Tests that processes without the token, or with another token, are refused, and do not disturb the job.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -121,7 +121,7 @@ TEST(Authentication, OpenPortsAreWarnedOfOnce) {
   EXPECT_THAT(info.out() + info.err(), Not(HasSubstr("without a token")));
 }
 
-// If there is another interface, the log would warn of listening there.
+// If the rank listened on another interface, its log would contain a warning.
 TEST(Authentication, AWorldOfOneListensOnLoopbackOnly) {
   Job alone(1, {{"TUTTI_INIT_METHOD", std::nullopt}});
   ASSERT_TRUE(alone.are_ready()) << alone[0].report();

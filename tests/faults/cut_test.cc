@@ -1,4 +1,4 @@
-// Hosts that are cut off from each other: network namespaces whose link goes down.
+// Tests hosts that are cut off from each other. The hosts are network namespaces, whose link goes down.
 
 #include <cstdio>
 #include <deque>
@@ -14,7 +14,7 @@
 namespace tutti::test {
 namespace {
 
-// Ranks on hosts by number.
+// `Cut` runs ranks on three hosts, and cuts off one of them.
 class Cut : public testing::Test {
  protected:
   void start(const std::vector<int>& hosts, const std::vector<std::string>& words) {
@@ -45,7 +45,8 @@ class Cut : public testing::Test {
   std::deque<Process> ranks_;
 };
 
-// One host of three: the others go on, and it does not, being the smaller part.
+// One of three hosts is cut off. The ranks of the other hosts continue. Those of the cut-off host do not,
+// since they are a minority.
 TEST_F(Cut, OffHostIsLostAndTheOthersGoOn) {
   if (!network_.problem().empty()) GTEST_SKIP() << network_.problem();
   start({0, 0, 1, 1, 2}, {"shrink", "3", "0", "loop", "all_reduce", "1000"});

@@ -1,5 +1,5 @@
-// If a transport drops, delays or truncates messages or closes connections at chosen points, every rank ends
-// with an error or with the right data.
+// Tests a transport that drops, delays or truncates messages or closes connections at chosen points. Every
+// rank must end with an error or with the right data.
 #include <string>
 #include <tuple>
 #include <vector>
@@ -31,7 +31,7 @@ std::vector<CollectiveCase> cases() {
     test.kind = static_cast<CollectiveKind>(kind);
     if (test.kind == CollectiveKind::send || test.kind == CollectiveKind::recv) continue;
     test.type = DataType::int32;
-    test.count = kind % 2 == 0 ? 100 : 5'000;  // in one message, and in many fragments
+    test.count = kind % 2 == 0 ? 100 : 5'000;  // one message, or many fragments
     test.timeout = {};
     all.push_back(test);
   }
@@ -40,7 +40,7 @@ std::vector<CollectiveCase> cases() {
 
 class Decorator : public testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
-  // Runs all collectives, one after the other, until one fails. One rank has this fault.
+  // Runs all collectives, one after the other, until one fails. The transport of one rank has `fault`.
   std::vector<Outcome> run(const TransportFault& fault, std::chrono::milliseconds timeout) {
     ClusterOptions options;
     options.transport = std::get<0>(GetParam());
@@ -67,11 +67,11 @@ class Decorator : public testing::TestWithParam<std::tuple<std::string, int>> {
     });
     return outcomes;
   }
-  // `short_time` is the time limit of operations that cannot complete. The long one is never reached.
+  // `short_time` is the timeout of operations that cannot complete. `long_time` never passes.
   static constexpr std::chrono::milliseconds short_time{400};
   static constexpr std::chrono::milliseconds long_time{60'000};
-  // Returns the numbers of the messages to disturb, early and late ones. With two ranks, no rank sends more
-  // than nine messages.
+  // Returns the numbers of the messages to disturb, early and late ones. In a world of two ranks, no rank
+  // sends more than nine messages.
   static std::vector<std::uint64_t> points() {
     return std::get<1>(GetParam()) == 2 ? std::vector<std::uint64_t>{0, 1, 2, 5, 7}
                                         : std::vector<std::uint64_t>{0, 1, 2, 5, 11, 17};
@@ -85,7 +85,7 @@ TEST_P(Decorator, LateMessagesDoNoHarm) {
   }
 }
 
-// Only the timeout shows the loss. These ranks have no control connections over which the leader could ask
+// Only a timeout reveals the loss. These ranks have no control connections over which the leader could ask
 // which rank is late, so each rank's error names the rank that it was waiting for.
 TEST_P(Decorator, ALostMessageIsATimeout) {
   for (const std::uint64_t at : {0, 3}) {
@@ -120,7 +120,7 @@ TEST_P(Decorator, ABrokenConnectionIsALostPeer) {
   for (const TransportFault& fault : faults) {
     for (const Outcome& outcome : run(fault, long_time)) {
       const std::string text = outcome.status.to_string();
-      // A rank that the others took for lost reports that it stays excluded.
+      // A rank that the others have declared lost reports that it stays excluded.
       EXPECT_THAT(text,
                   testing::AnyOf(testing::StartsWith("peer_lost: "), testing::HasSubstr("stays excluded")))
           << fault.at;

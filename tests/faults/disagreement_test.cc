@@ -1,4 +1,4 @@
-// Ranks that make different calls, or none at all.
+// Tests ranks that make different calls, or no call at all.
 
 #include <csignal>
 #include <cstdio>
@@ -29,7 +29,7 @@ TEST_P(Differ, IsAMismatchOnAllRanks) {
       const auto failure = world.failure(rank);
       ASSERT_TRUE(failure) << world.report();
       EXPECT_EQ(failure->code, "mismatch") << failure->message;
-      // "... rank 1 calls A as operation 3, where rank 0 calls B", in these words or others.
+      // The message contains both calls, as in "rank 1 calls A as operation 3, where rank 0 calls B".
       const std::string& text = failure->message;
       const std::size_t first = text.find(" call", text.find("s: ") + 1);
       EXPECT_NE(text.find(" call", first + 1), text.npos) << text;
@@ -48,8 +48,8 @@ struct Pair {
   std::string what, odd, usual;
 };
 
-// Returns the rank that each of three ranks blames if one of them makes another call: that one, or none (-1).
-// All get an error that means the same on every rank.
+// Returns the rank that each of three ranks blames when rank `odd` makes a different call: `odd`, or none
+// (-1). Checks that the errors of all ranks name the call of `odd` and that of another rank.
 std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
   std::vector<int> blamed;
   for (int rank = 0; rank < world.size(); ++rank) {
@@ -73,8 +73,8 @@ std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
   return blamed;
 }
 
-// Each of three ranks in turn: if all have called in time, the majority is known, and all blame that rank. On
-// a busy machine that may take several runs.
+// Each of three ranks in turn makes a different call. If all ranks call in time, the majority is known, and
+// all blame the odd one. On a busy machine that may take several runs.
 TEST_P(OddOne, IsBlamedByAllRanks) {
   const std::vector<Pair> pairs = {
       {"kind", "broadcast(count=3000, float32, root=0)", "all_reduce(count=3000, float32, sum)"},
@@ -107,14 +107,14 @@ INSTANTIATE_TEST_SUITE_P(, OddOne, testing::Values("tcp", "shm"),
 
 class Late : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-// The ranks that a timeout names with these words; empty: none.
+// Returns the ranks that a timeout describes as `what`; empty: none.
 std::string named_as(const std::string& what, const std::string& message) {
   const std::size_t begin = message.find("; " + what + ": ");
   return begin == message.npos ? "" : message.substr(begin + 2, message.find(';', begin + 2) - begin - 2);
 }
 
-// On a machine that is too busy for all to answer within 100 ms, some are named as not answering, and it may
-// be among those; but no other rank is late.
+// On a busy machine, some ranks may not answer within 100 ms. They are named as not answering, and the late
+// rank may be among them. But no other rank is named as late.
 TEST_P(Late, IsNamedByTheTimeout) {
   const auto& [size, transport] = GetParam();
   for (const int who : {0, size - 1}) {
@@ -132,7 +132,7 @@ TEST_P(Late, IsNamedByTheTimeout) {
   }
 }
 
-// A stopped rank cannot even say that it is late. The heartbeat limit is far away.
+// A stopped rank cannot even answer that it is late. The timeout passes long before the heartbeat limit.
 TEST_P(Late, IsNamedAlsoWhenStopped) {
   const auto& [size, transport] = GetParam();
   for (const int who : {0, size - 1}) {
@@ -178,7 +178,7 @@ std::string ranks_of(const testing::TestParamInfo<Late::ParamType>& each) {
   return std::to_string(std::get<0>(each.param)) + "_ranks";
 }
 
-// Two suites, so that they run side by side.
+// There are two suites, so that they run in parallel.
 INSTANTIATE_TEST_SUITE_P(Tcp, Late, testing::Combine(testing::Values(2, 3, 16), testing::Values("tcp")),
                          ranks_of);
 INSTANTIATE_TEST_SUITE_P(Shm, Late, testing::Combine(testing::Values(2, 3, 16), testing::Values("shm")),

@@ -1,4 +1,4 @@
-// Packets contain no readable data, and only the ranks of the job take part.
+// Tests that encrypted packets contain no readable data, and that only the ranks of the job may take part.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -22,9 +22,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr const char* token = "4d7c1f0a93b25e68";
-const std::string pattern = "a known pattern.";  // as often as it fits into a packet
+const std::string pattern = "a known pattern.";  // the ranks send it many times over
 
-// Captures all packets on the interfaces of this thread's network namespace.
+// `Capture` captures all packets on the interfaces of this thread's network namespace.
 class Capture {
  public:
   Capture() : socket_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, htons(ETH_P_ALL))) {
@@ -74,7 +74,7 @@ struct Found {
   std::size_t packets = 0;
 };
 
-// Captures the packets of a job of three ranks while it meets and works.
+// Captures the packets of a job of three ranks while they meet and work.
 Found capture(const Process::Environment& environment) {
   Found found;
   std::thread([&] {

@@ -20,11 +20,11 @@ struct Failure {
 
 std::int64_t monotonic_now();
 
-// Ranks that run fault_rank, to which the test does something.
+// `FaultWorld` runs ranks (the program fault_rank) that a test may kill or stop.
 class FaultWorld {
  public:
   struct Options {
-    std::string transport = {};  // empty: all that there are
+    std::string transport = {};  // empty: every transport may be used
     std::string heartbeat = "10s";
     Process::Environment more = {};
   };
@@ -32,22 +32,22 @@ class FaultWorld {
 
   int size() const { return static_cast<int>(ranks_.size()); }
   Process& rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
-  // Waits until all ranks have met and are working. Anything else is a test failure.
+  // Waits until all ranks have met and are working. If they do not, the test fails.
   bool ready();
   // Returns a rank's report of its failure, or nothing if it does not report in time.
   std::optional<Failure> failure(int number);
-  // Waits until a rank goes on in a world of that size. Returns the milliseconds that the agreement took.
+  // Waits until a rank continues in a world of that size. Returns how many milliseconds the agreement took.
   std::optional<double> shrunk(int number, int size);
-  // "rank 2 (host h, pid 4711)" without the host.
+  // Returns whether the message names a rank, as in "rank 2 (host h, pid 4711)". The host is not checked.
   bool names(const std::string& message, int number);
-  // The output of all ranks.
+  // Returns the output of all ranks.
   std::string report();
 
  private:
   std::deque<Process> ranks_;
 };
 
-// The options of the command line: `--runs N`, `--seed S`.
+// Returns the value of an option of the command line (`--runs N`, `--seed S`), or `otherwise` without it.
 std::uint64_t argument(const std::string& name, std::uint64_t otherwise);
 
 // Returns the given percentile.

@@ -13,7 +13,7 @@
 
 namespace tutti::test {
 
-// Ranks that compute together until they are told to end.
+// `Job` runs ranks that compute together until the test tells them to end.
 struct Job {
   ScratchFolder folder;
   std::uint16_t port = unused_port();
@@ -22,7 +22,7 @@ struct Job {
   std::string text;  // the text that the ranks send each other
   std::vector<std::unique_ptr<Process>> ranks;
 
-  // Ranks use TCP and `variables`. Those below `started` are started at once.
+  // Ranks use TCP and `variables`. The constructor starts the ranks below `started`.
   Job(int world_size, Process::Environment variables, int started);
   explicit Job(int world_size, Process::Environment variables = {})
       : Job(world_size, std::move(variables), world_size) {}
@@ -31,7 +31,7 @@ struct Job {
   // Starts one more rank, possibly with other settings.
   Process& start(int rank, const Process::Environment& changes = {});
   bool are_ready();
-  // Expects that all end and none has noticed anything.
+  // Tells the ranks to end, and expects that all end without an error.
   void expect_good_end();
 };
 

@@ -1,4 +1,5 @@
-// SIGKILL of any rank during any collective: all others learn which rank it was, and go on without it.
+// Tests SIGKILL of any rank during any collective: all others learn which rank it was, and continue without
+// it.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*Kill*' --runs 50 --seed 7
 
@@ -23,12 +24,12 @@ const std::vector<std::string> kinds = {"all_reduce", "reduce",  "broadcast", "a
 
 class Kill : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-// Runs once with a random victim, collective, size and moment. Returns the times in milliseconds until the
-// others knew, and that they took to shrink.
+// `Times` says, in milliseconds, how long the other ranks took to notice the death, and then to shrink.
 struct Times {
   std::vector<double> noticed, shrunk;
 };
 
+// Kills a random rank at a random moment of a random collective of random size. Adds to `times`.
 void kill_one(int size, const std::string& transport, std::mt19937_64& random, Times& times) {
   const int victim = static_cast<int>(random() % static_cast<unsigned>(size));
   const std::string kind = kinds[random() % kinds.size()];
@@ -75,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(, Kill, testing::Combine(testing::Values(2, 5, 16), tes
                            return std::get<1>(each.param) + std::to_string(std::get<0>(each.param));
                          });
 
-// No rank calls anything, so no rank waits for the victim either.
+// No rank makes a call, so no rank waits for the victim.
 TEST(KillIdle, IsNoticedByAll) {
   for (const int size : {2, 3, 16}) {
     FaultWorld world(size, {"idle"}, {});
@@ -96,7 +97,7 @@ TEST(KillIdle, IsNoticedByAll) {
   }
 }
 
-// The victim is in another communicator than half of the ranks that are told.
+// Half of the ranks are in another communicator than the victim.
 TEST(KillSplit, IsNoticedInAllCommunicators) {
   for (const std::string transport : {"tcp", "shm"}) {
     FaultWorld world(6, {"split", "all_reduce", "1000"}, {.transport = transport});

@@ -1,4 +1,4 @@
-// SIGKILL of any rank at any time from the moment at which the store knows it until all ranks have met: all
+// Tests SIGKILL of any rank while the ranks meet, from the moment at which the store knows the rank. All
 // others learn which rank it was, long before their deadline.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*MeetingKill*' --runs 200 --seed 7
@@ -25,8 +25,8 @@ constexpr const char* known = "the store knows ";
 struct Start {
   int size;
   std::string transport;
-  int absent;         // a rank that is stopped before it can come; -1: none
-  std::string store;  // of another process; empty: rank 0 serves one
+  int absent;         // a rank that is stopped before it can arrive; -1: none
+  std::string store;  // the address of a store in another process; empty: rank 0 serves the store
 };
 
 FaultWorld::Options options_of(const Start& start) {
@@ -46,7 +46,7 @@ bool is_known(Process& rank) {
   return true;
 }
 
-// Returns how long an undisturbed start takes from that moment on.
+// Returns how long an undisturbed start takes once the store knows all ranks.
 microseconds undisturbed(const Start& start) {
   FaultWorld world(start.size, {"idle"}, options_of(start));
   for (int rank = 0; rank < start.size; ++rank) EXPECT_TRUE(is_known(world.rank(rank)));

@@ -1,4 +1,4 @@
-// Ranks that cannot meet because the host lacks something say what it lacks.
+// Tests that ranks that cannot meet say what their host lacks for it.
 #include <chrono>
 #include <csignal>
 #include <deque>
@@ -27,7 +27,7 @@ Process rank_of_two(int rank, const std::vector<std::string>& command, const std
                            {"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(unused_port())}});
 }
 
-// Enough for a store to listen, but not to accept a connection.
+// These are enough descriptors for a store to listen, but not to accept a connection.
 TEST(MeetingWithFewDescriptors, SaysSo) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";
@@ -58,11 +58,11 @@ TEST(MeetingWithoutLoopback, SaysSo) {
   EXPECT_EQ(job.wait(), 1) << job.report();
   EXPECT_NE(job.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
       << job.report();
-  // No rank has waited for something that cannot happen.
+  // No rank may wait until its time limit for something that cannot happen.
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(100));
 }
 
-// The ranks meet, and then there is no path between them. The errors name `init` as the call.
+// The ranks meet at the store, but cannot connect to each other. The errors name `init` as the call.
 TEST(MeetingWithoutAWay, SpeaksOfInit) {
   FaultWorld world(
       2, {"idle"},
@@ -72,13 +72,14 @@ TEST(MeetingWithoutAWay, SpeaksOfInit) {
     const auto failure = world.failure(rank);
     ASSERT_TRUE(failure) << world.report();
     EXPECT_EQ(failure->code, "peer_lost") << failure->message;
-    // All ranks show the error that the first of them noticed.
+    // All ranks show the error of the rank that noticed it first.
     EXPECT_TRUE(failure->message.starts_with("rank ")) << failure->message;
     EXPECT_NE(failure->message.find(": init() "), std::string::npos) << failure->message;
   }
 }
 
-// Two ranks in a separate network, in which a firewall blocks the ports of each rank in `blocked`.
+// `BehindAFirewall` runs two ranks in a separate network. A firewall blocks the ports of each rank in
+// `blocked`.
 class BehindAFirewall {
  public:
   BehindAFirewall(const std::string& verdict, const std::vector<int>& blocked, const std::string& limit) {
@@ -113,7 +114,7 @@ class BehindAFirewall {
   std::deque<Process> ranks_;
 };
 
-// Processes inherit the network of the thread that starts them.
+// Processes inherit the network of the thread that starts them, so this uses a thread of its own.
 void behind_a_firewall(const std::string& verdict, const std::vector<int>& blocked, const std::string& limit,
                        const std::function<void(std::deque<Process>&)>& check) {
   std::string why_not;
@@ -154,8 +155,8 @@ TEST(MeetingBehindAFirewall, ThatRefusesOneDirectionIsNoHindrance) {
   });
 }
 
-// A rank stops when all have met but not all have left: the others end within their limit, and a little more
-// to tell each other.
+// One rank stops when all have arrived, but not all have finished meeting. The others end within their limit,
+// plus a little time to tell each other.
 TEST(MeetingWithAStoppedRank, KeepsTheLimit) {
   for (const int victim : {0, 1}) {
     FaultWorld world(3, {"idle"}, {.more = {{"TUTTI_INIT_TIMEOUT", "4s"}, {"TUTTI_LOG_LEVEL", "debug"}}});
@@ -166,7 +167,7 @@ TEST(MeetingWithAStoppedRank, KeepsTheLimit) {
     world.rank(victim).signal(SIGSTOP);
     for (int rank = 0; rank < world.size(); ++rank) {
       if (rank == victim) continue;
-      // It may have arrived in time anyway.
+      // The rank may have finished meeting before the victim stopped.
       const bool ended = world.rank(rank).wait_for_output("failed ") || world.rank(rank).out() == "ready\n";
       EXPECT_TRUE(ended) << world.report();
     }

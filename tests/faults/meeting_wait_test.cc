@@ -1,5 +1,5 @@
-// Ranks that wait in vain say where and for which ranks. Ranks of one host meet under mpirun without
-// settings.
+// Tests that ranks that wait in vain say where and for which ranks, and that ranks of one host meet under
+// mpirun without settings.
 #include <chrono>
 #include <string>
 #include <thread>

@@ -1,5 +1,5 @@
-// Ranks with a process between them: slow and lossy paths, a path that ends, and an eavesdropper that says it
-// all again.
+// Tests ranks with a proxy between them: slow and lossy paths, a path that is cut, and an eavesdropper that
+// replays what it has recorded.
 #include <map>
 #include <numeric>
 #include <optional>
@@ -23,7 +23,7 @@ constexpr const char* listened_on = "127.0.0.2";
 constexpr const char* advertised = "127.0.0.3";
 constexpr int ports_each = 4;  // data, control, a store, and a spare one
 
-// A job whose connections all lead through a proxy, including those to the store, except for rank 0's.
+// `Proxied` runs a job whose connections all go through a proxy, except rank 0's own connection to the store.
 class Proxied : public testing::Test {
  protected:
   void start(int size, Process::Environment variables, int started) {
@@ -80,7 +80,7 @@ TEST_F(Proxied, ACutIsALostPeerAfterTheLimit) {
   }
 }
 
-// Returns the answer of a port to bytes that are sent to it a second time.
+// Sends recorded bytes to their port a second time, and returns the answer.
 std::string replay(const TcpProxy::Record& record) {
   const int descriptor = connect_to(listened_on, record.port);
   if (descriptor < 0) return "nothing listens";
@@ -101,13 +101,13 @@ std::string replay(const TcpProxy::Record& record) {
   return answer;
 }
 
-// A guard's notices: 64 bytes, of which the twelfth is the verdict (core/security/messages.h).
+// A guard's notice has 64 bytes. The verdict is its twelfth byte (core/security/messages.h).
 constexpr std::size_t notice = 64, verdict = 11;
 
 void expect_refused(const TcpProxy::Record& record) {
   SCOPED_TRACE("port " + std::to_string(record.port));
   ASSERT_GE(record.answered.size(), 2 * notice);
-  ASSERT_EQ(record.answered[notice + verdict], 2);  // it was accepted then
+  ASSERT_EQ(record.answered[notice + verdict], 2);  // the original was accepted
   const std::string answer = replay(record);
   // The port sends another nonce, then a refusal of the proof, and nothing else.
   ASSERT_LE(answer.size(), 2 * notice);
@@ -120,7 +120,7 @@ void expect_refused(const TcpProxy::Record& record) {
 
 TEST_F(Proxied, ARecordedHandshakeIsWorthNothing) {
   start(3, {{"TUTTI_TOKEN", "4d7c1f0a93b25e68"}}, 2);
-  // The store's port, while it serves.
+  // Returns a recorded connection to the store's port. The store still serves, since rank 2 has not arrived.
   const auto to_the_store = [&] {
     for (const TcpProxy::Record& record : proxy_->records()) {
       if (record.port == first_port_ && record.answered.size() > 2 * notice) return record;
@@ -132,7 +132,7 @@ TEST_F(Proxied, ARecordedHandshakeIsWorthNothing) {
   expect_refused(to_the_store());
   start_rank(2);
   ASSERT_TRUE(job_->are_ready()) << reports();
-  // The data and control ports of all ranks.
+  // These are the data and control ports of all ranks.
   std::map<std::uint16_t, TcpProxy::Record> by_port;
   for (const TcpProxy::Record& record : proxy_->records()) {
     if (record.port != first_port_ && record.answered.size() >= 2 * notice) by_port[record.port] = record;

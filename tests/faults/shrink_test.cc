@@ -1,4 +1,4 @@
-// Survivors agree on which ranks are left, even when several ranks die, and whenever they die.
+// Tests that survivors agree on which ranks are left, even when several ranks die, and whenever they die.
 
 #include <csignal>
 #include <random>
@@ -40,7 +40,7 @@ TEST_P(Shrink, SeveralAtOnce) {
   for (const int rank : {2, 3, 5, 6}) ASSERT_TRUE(world.shrunk(rank, 4)) << world.report();
 }
 
-// The leader and its successor die while the others are agreeing to go on without a first victim.
+// The leader and its successor die while the others are agreeing to continue without a first victim.
 TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   const std::uint64_t seed = argument("seed", std::random_device{}());
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
@@ -60,7 +60,8 @@ TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   }
 }
 
-// One rank calls shrink only after the others have timed out in it at least once. They still meet.
+// One rank calls shrink only after the others have timed out in it at least once. All of them still meet,
+// once the others try again.
 TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   for (const int who : {0, 2}) {
     FaultWorld world(3, {"again", std::to_string(who)},
@@ -70,8 +71,8 @@ TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   }
 }
 
-// All ranks leave as soon as shrink returns. On the leader it returns only when all know the decision, so no
-// rank is left alone.
+// All ranks leave as soon as shrink returns. On the leader, shrink returns only when all ranks know the
+// decision, so no rank waits for a leader that has left.
 TEST_P(Shrink, AllMayLeaveAtOnceAfterwards) {
   for (std::uint64_t run = 0; run < argument("runs", 20); ++run) {
     FaultWorld world(6, {"part"}, {.transport = GetParam()});
@@ -96,7 +97,8 @@ TEST_P(Shrink, HalfOrLessIsRefused) {
   }
 }
 
-// A rank is stopped for longer than the limit, and the others go on. It does not disturb them.
+// A rank is stopped for longer than the limit, and the others continue. When it runs again, it does not
+// disturb them.
 TEST_P(Shrink, AStoppedRankIsLeftBehindAndStaysOutside) {
   FaultWorld world(4, looping("1", "0"), {.transport = GetParam(), .heartbeat = "3s"});
   ASSERT_TRUE(world.ready());
@@ -109,7 +111,7 @@ TEST_P(Shrink, AStoppedRankIsLeftBehindAndStaysOutside) {
   EXPECT_THAT(failure->message, HasSubstr("stays excluded"));
   EXPECT_EQ(world.rank(0).wait(), 0) << world.report();
   EXPECT_FALSE(world.rank(1).wait(std::chrono::milliseconds(500))) << world.report();
-  // They are still working.
+  // The others are still working, so they notice the next failure.
   world.rank(3).signal(SIGKILL);
   for (const int rank : {1, 2}) ASSERT_TRUE(world.shrunk(rank, 2)) << world.report();
 }

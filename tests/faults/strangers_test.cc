@@ -1,4 +1,4 @@
-// Processes that do not belong to the job neither disturb it nor make its memory grow.
+// Tests that processes that do not belong to the job neither disturb it nor make its memory grow.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-// Raises the limit of descriptors as far as this process may.
+// Raises the limit on descriptors as far as this process is permitted to.
 void allow_many_descriptors() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -37,7 +37,7 @@ std::vector<std::string> greetings() {
       "SSH-2.0-OpenSSH_9.2\r\n",
       std::string("\x00\x00\x00\x80", 4) + std::string(60, 'x'),  // a length of 2 GiB
       std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8),
-      std::string("TUTTIST\n\x01\0\0\0\0\0\0\0\x00\x00\x00\x80", 20),  // and one in our own protocol
+      std::string("TUTTIST\n\x01\0\0\0\0\0\0\0\x00\x00\x00\x80", 20),  // this length, to a store
       "TUTTIST\n",
       "tutti?\r\n",
       "\xd7tutti\r\n",
@@ -51,7 +51,7 @@ std::vector<std::string> greetings() {
   return all;
 }
 
-// Opens connections that send all of this. Half of them stay, and every fifth ends like a port scan.
+// Opens a connection for each greeting. Every fifth is reset, as by a port scan; about half stay open.
 std::vector<LoopbackSocket> bother(std::uint16_t port) {
   std::vector<LoopbackSocket> kept;
   int number = 0;
@@ -97,7 +97,7 @@ TEST_P(Strangers, AtThePortsOfARunningJob) {
   job.expect_good_end();
 }
 
-// They have been told that they are not welcome, but do not stop sending.
+// The strangers have been refused, but do not stop sending.
 TEST_P(Strangers, WhoTalkOnAfterTheyHaveBeenTurnedAway) {
   Job job(2, environment());
   ASSERT_TRUE(job.are_ready()) << job[0].report();
@@ -173,7 +173,7 @@ TEST_P(Strangers, AtTheStoreBeforeTheRanksHaveMet) {
 // One stranger at each port is enough to break a Gloo job.
 TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   Job job(2, environment(), 1);
-  // Both ranks only know the store. Strangers connect to every port of the first rank before the second
+  // So far, the first rank only knows the store. Strangers connect to all of its ports before the second rank
   // arrives.
   std::vector<LoopbackSocket> kept;
   for (int attempt = 0; attempt < 6000 && kept.empty(); ++attempt) {
@@ -246,7 +246,7 @@ TEST(Descriptors, RunOutAndComeBack) {
   job.expect_good_end();
 }
 
-// Many more than the store has room for.
+// Connects many more strangers to a store than it has room for, and expects that the ranks still meet.
 void expect_ranks_to_meet_among(const std::string& what_strangers_say) {
   const std::uint16_t port = unused_port();
   const std::string tutti = std::string(TUTTI_BIN_DIR) + "/tutti";
@@ -281,7 +281,7 @@ TEST(Descriptors, OfAStoreAreNotForClientsThatWaitForWhatNeverComes) {
   expect_ranks_to_meet_among(store_hello() + wait_for_k);
 }
 
-// Local ports that are all in use are waited for.
+// While all local ports are in use, ranks wait for one.
 TEST(Ports, RunOutAndComeBack) {
   std::string problem;
   std::thread([&] {

@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Ranks that run adversity_rank.
+// `Ranks` runs ranks (the program adversity_rank).
 class Ranks {
  public:
   Ranks(int size, std::vector<std::string> words, Process::Environment variables) : size_(size) {
@@ -83,7 +83,7 @@ TEST_P(Forked, ChildrenAreRefusedAndParentsGoOn) {
   ranks.expect_good_end();
 }
 
-// These are like a data loader's workers, which inherit everything and do not know of it.
+// The children are like a data loader's workers, which inherit the communicator and know nothing of it.
 TEST_P(Forked, ChildrenOfABusyParentEndAndDisturbNobody) {
   Ranks ranks(2, {"workers"}, {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.start_all();
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
     , Destroyed, testing::Combine(testing::Values("main", "then", "abort"), testing::Values("tcp", "shm")),
     [](const auto& each) { return std::get<0>(each.param) + "_" + std::get<1>(each.param); });
 
-// The rank that cannot open something, or a rank that waits for it, reports that in time.
+// Either the rank that cannot open something or a rank that waits for it reports that in time.
 TEST(FewDescriptors, AreAClearError) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";
@@ -128,8 +128,8 @@ TEST(FewDescriptors, AreAClearError) {
         told |= rank.err().find(words) != std::string::npos;
       report += rank.report();
     }
-    // If a rank has enough descriptors to begin with, but not for all connections, others may give it up
-    // first.
+    // A rank may have enough descriptors to begin with, but not for all connections. Then other ranks may
+    // report it as lost first.
     EXPECT_EQ(report.find(": :"), std::string::npos) << report;
     EXPECT_TRUE(told || !failed || report.find("peer_lost: ") != std::string::npos) << report;
     refused += told ? 1 : 0;
@@ -160,7 +160,8 @@ std::string faketime_library() {
   return {};
 }
 
-// The clock jumps by hours, forward and back, while the ranks meet and compute. Their limits are seconds.
+// The clock jumps by hours, forward and back, while the ranks meet and compute. Their time limits are far
+// shorter, and must not pass.
 TEST(WallClock, MayJump) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's runtime must be loaded before libfaketime";
@@ -194,7 +195,7 @@ TEST(WallClock, MayJump) {
     int jumps = 0;
     for (const std::string offset : {"+100h", "-200h", "+1h"}) {
       set_clock(offset);
-      // How much the first ranks have seen of the earlier jumps depends on when they looked.
+      // Ranks 0 and 1 may have counted an earlier jump already, depending on when they looked at the clock.
       ++jumps;
       for (Process& rank : ranks.all())
         ASSERT_TRUE(rank.wait_for_output("jump " + std::to_string(jumps) + "\n")) << rank.report();

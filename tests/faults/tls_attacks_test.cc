@@ -1,4 +1,4 @@
-// Attackers in the path of ranks that encrypt. What a rank says inside TLS must never reach them.
+// Tests attackers in the path between ranks that use TLS. They must never learn what a rank says inside TLS.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -26,7 +26,8 @@ constexpr const char* advertised = "127.0.0.3";
 constexpr int ports_each = 4;
 constexpr const char* token = "4d7c1f0a93b25e68";
 
-// Two ranks that reach each other, and rank 1 the store, through the attacker.
+// `TlsAttacks` runs two ranks that reach each other only through the attacker. Rank 1 also reaches the store
+// only through it.
 class TlsAttacks : public ::testing::TestWithParam<Service> {
  protected:
   bool make_certificates() const {
@@ -63,7 +64,8 @@ class TlsAttacks : public ::testing::TestWithParam<Service> {
                    {"TUTTI_INIT_METHOD", "tcp://" + where + ":" + std::to_string(first_port)}});
     }
   }
-  // The rank that has connected to the attacker says so; at the store that is rank 1.
+  // The rank that connected to the attacker reports that it is not authenticated. At the store that is
+  // rank 1.
   void expect_that_nothing_was_heard() {
     std::string errors;
     for (const auto& rank : job_->ranks) {
@@ -72,7 +74,7 @@ class TlsAttacks : public ::testing::TestWithParam<Service> {
     }
     EXPECT_GT(attacker_->attacks(), 0);
     EXPECT_THAT(errors, HasSubstr("unauthenticated")) << errors;
-    // The first bytes of every protocol that a guard protects.
+    // These are the first bytes of every protocol that a guard protects.
     for (const char* greeting : {"TUTTIST", "tutti?", "tuttic"}) {
       EXPECT_THAT(attacker_->heard(), Not(HasSubstr(greeting)));
     }
@@ -110,7 +112,7 @@ TEST(TlsStrangers, CostLittleBeforeTheySpeakTls) {
   settings.token = Secret("a guess");
   settings.tls = true;
   const auto credentials = security::Credentials::create(settings).take();
-  // Rank 0 goes on with those at its data port, and refuses the others.
+  // At its data port, rank 0 continues with these strangers. At its other ports it refuses them.
   constexpr int most = 200;
   std::vector<LoopbackSocket> strangers;
   for (const std::uint16_t port : listening_ports(job[0].pid())) {

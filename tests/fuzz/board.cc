@@ -1,5 +1,6 @@
-// Fuzzes collectives over shared memory into which another rank writes anything, anywhere, at any moment. The
-// results are then undefined, but no memory outside it and our buffers may be touched.
+// Fuzzes collectives over shared memory, into which another rank writes anything, anywhere, at any moment.
+// Then results are undefined, but no memory may be touched outside the shared memory and the buffers of this
+// rank.
 #include <memory>
 #include <vector>
 
@@ -9,7 +10,7 @@
 namespace tutti::fuzz {
 namespace {
 
-constexpr std::uint64_t allocated = 8192;  // by each rank
+constexpr std::uint64_t allocated = 8192;  // in bytes, by each rank
 constexpr std::uint64_t voted = 4096;
 
 constexpr CollectiveKind kinds[] = {CollectiveKind::all_reduce, CollectiveKind::broadcast,
@@ -79,7 +80,7 @@ void collectives(Input& input) {
   }
 }
 
-// Fuzzes the places at which another rank says that its buffers are.
+// Fuzzes the places (`Place`) at which another rank claims to have its buffers.
 void places(Input& input) {
   const std::vector<std::uint64_t> parts = {input.number<std::uint16_t>(), input.number<std::uint16_t>()};
   const auto memory =

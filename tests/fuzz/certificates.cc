@@ -1,6 +1,7 @@
-// Fuzzes guards of connections that TLS protects by certificates: one that receives the input, one that hears
-// it inside TLS from a peer whose certificate is good, or of another authority, and two that are connected
-// through a process that changes, drops and adds bytes.
+// Fuzzes guards of connections that TLS protects by certificates. There are three cases:
+// - A guard receives the input.
+// - A guard receives the input inside TLS, from a peer with a good certificate or one of another authority.
+// - Two guards are connected through a process that changes, drops and adds bytes.
 #include "tests/support/certificates.h"
 
 #include <array>
@@ -22,7 +23,8 @@ using security::Service;
 using security::Tls;
 using State = Guard::State;
 
-// The credentials of the job, and the TLS of two processes that break the guards' rules.
+// `Holders` contains the credentials of the job, and the TLS contexts of two processes that break the rules
+// of guards: one with a good certificate, and one with a certificate of another authority.
 struct Holders {
   security::SharedCredentials credentials;
   std::unique_ptr<const security::TlsContext> insider, outsider;
@@ -82,7 +84,7 @@ void alone(Input& input) {
   require(state == State::failed && !guard.status().ok());
 }
 
-// Plain text is sent as a guard sends it; the input makes up the rest.
+// The messages before TLS are those of an honest guard. Inside TLS the peer sends the input.
 void inside(Input& input, const security::TlsContext& context) {
   const bool accepts = input.byte() % 2 == 0;
   Guard guard = make(accepts), honest = make(!accepts);

@@ -13,7 +13,7 @@
 
 namespace tutti::fuzz {
 
-// A stream socket with a guard, and its other end, which can send anything.
+// `Connection` is a stream socket with a guard, and its other end, which can send anything.
 struct Connection {
   int guarded = -1, other = -1;
   Connection() {
@@ -40,7 +40,7 @@ struct Connection {
   }
 };
 
-// A change that an attacker in between may make to the bytes of one side.
+// Changes the bytes of one side as an attacker in the path may do.
 inline void meddle(Input& input, std::string& bytes) {
   switch (input.byte() % 8) {
     case 0:
@@ -67,11 +67,11 @@ inline bool goes_on(security::Guard::State state) {
   return state == security::Guard::State::reading || state == security::Guard::State::writing;
 }
 
-// The outcomes of two guards that are connected through a process that changes bytes.
+// `Meeting` is the outcome for two guards that are connected through a process that changes bytes.
 struct Meeting {
   security::Guard::State left = security::Guard::State::reading;
   security::Guard::State right = security::Guard::State::reading;
-  std::string said, heard;  // by left, and what right was told that it was
+  std::string said, heard;  // what `left` sent, and what `right` received of it
 };
 inline Meeting meet(Input& input, security::Guard& left, security::Guard& right) {
   Meeting meeting;

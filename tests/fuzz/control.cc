@@ -1,6 +1,6 @@
 // Fuzzes the control plane of one rank (liveness::Overlay). Peers and strangers send anything at any time:
-// half greetings, frames with false contents, nothing at all, or the end of the connection. This file holds
-// the other ends of all connections and the clock of the control plane.
+// half greetings, frames with false contents, or nothing at all, and may close the connection. This file
+// holds the other ends of all connections, and drives the clock of the control plane.
 #include <array>
 #include <map>
 #include <memory>
@@ -25,7 +25,7 @@ using namespace liveness;
 constexpr int most_ranks = 9;
 constexpr std::size_t most_ends = 24;
 
-// Checks the events that the control plane reports.
+// `Events` checks the events that the control plane reports.
 class Events final : public ControlEvents {
  public:
   Events(int self, int size) : self_(self), size_(size) {}
@@ -48,7 +48,7 @@ class Events final : public ControlEvents {
   bool fenced_ = false;
 };
 
-// The end of a connection that the fuzzer holds.
+// `End` is the fuzzer's end of a connection.
 struct End {
   Descriptor socket;
   bool dialled = false;  // by the fuzzer
@@ -60,7 +60,7 @@ std::vector<PeerInfo> peers(int size) {
   std::vector<PeerInfo> all(static_cast<std::size_t>(size));
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].rank = static_cast<int>(i);
-    // The last peer has not published its address.
+    // The last peer of the largest world has published no address.
     if (i == most_ranks - 1) continue;
     all[i].addresses[address_name] = format(Address{"127.0.0.1", 1, 100 + i, {}});
   }
@@ -141,7 +141,7 @@ class World {
     keep({Descriptor(both[1])});
     return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false);
   }
-  // The overlay's own messages must be valid, whatever it has received.
+  // Checks that the messages of the overlay are valid, whatever it has received.
   void listen_to(End& end) {
     std::array<char, 16 * 1024> buffer;
     for (ssize_t got; (got = recv(end.socket.get(), buffer.data(), buffer.size(), 0)) > 0;)

@@ -1,4 +1,4 @@
-// Fuzzes dumps of ranks, one per line, as `tutti debug --merge` reads them.
+// Fuzzes the reader of dumps in `tutti debug --merge`. Each line of the input is the dump of a rank.
 #include <vector>
 
 #include "tests/fuzz/input.h"

@@ -1,4 +1,4 @@
-// Fuzzes variables of launchers, one NAME=VALUE per line: ranks, ports, lists of hosts and of nodes.
+// Fuzzes the variables of launchers (ranks, ports, lists of hosts and nodes), one NAME=VALUE per line.
 #include "rendezvous/launch/environment.h"
 
 #include "rendezvous/launch/slurm.h"

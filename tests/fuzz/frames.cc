@@ -1,6 +1,6 @@
-// Fuzzes the message protocol (StreamChannel) as a faulty peer may speak it, while this side sends, receives
-// and cancels. The first bytes choose what happens; whole frames are made up so that most get past the first
-// checks.
+// Fuzzes the message protocol (StreamChannel). A faulty peer sends frames, while this side sends, receives
+// and cancels. The first bytes of the input choose what happens. Most frames are complete, so that they pass
+// the first checks.
 #include <deque>
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace tutti::fuzz {
 namespace {
 
 constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
-constexpr std::size_t most_bytes = 70'000;  // of a message: more than the least payload of a stripe
+constexpr std::size_t most_bytes = 70'000;  // of a message, more than the smallest payload of a stripe
 
 struct Send : SendOp {
   std::vector<std::byte> memory;
@@ -25,7 +25,7 @@ struct Recv : RecvOp {
   bool over = false;
 };
 
-// Matches receives with messages as the mesh would: by tag, if the length is right.
+// `Owner` matches receives with messages as the mesh would: by tag, if the length is right.
 class Owner final : public TransportOwner {
  public:
   Owner() : peers_(2) { peers_[1].rank = 1; }
@@ -101,7 +101,8 @@ class Pipe final : public StreamChannel {
   void feed(const FrameHeader& header, std::span<const std::byte> payload) {
     if (!begin_frame(header).ok()) return;
     while (!closed && payload_left() > 0) {
-      // The payload arrives in two pieces, neither of which ends at the end of an element.
+      // A payload that is long enough arrives in two pieces, and the first may end in the middle of an
+      // element.
       const std::size_t piece = payload.size() > 7 ? payload.size() / 2 + 1 : payload.size();
       std::size_t taken = 0;
       if (const auto place = direct(); !place.empty()) {

@@ -1,5 +1,5 @@
-// Fuzzes guards of connections, with and without a token or TLS: one that receives the input, and two that
-// are connected through a process that changes, drops and adds bytes.
+// Fuzzes guards of connections, with and without a token or TLS. Either one guard receives the input, or two
+// guards are connected through a process that changes, drops and adds bytes.
 #include "core/security/guard.h"
 
 #include <string>
@@ -41,7 +41,7 @@ Guard accepting(Protection protection) {
   return Guard::accepting(credentials(protection), parties.service, parties.to, ample);
 }
 
-// Only a process that knows the token passes.
+// Sends the input to a guard. It must not accept a peer that does not know the token.
 void alone(Input& input) {
   const bool accepts = input.byte() % 2 == 0;
   const Protection protection = protection_by(input);
@@ -60,7 +60,7 @@ void alone(Input& input) {
   require(protection == Protection::none || state == State::failed);
 }
 
-// A side that receives other bytes than its peer has sent refuses the connection.
+// Connects two guards. One that receives other bytes than its peer has sent must refuse the connection.
 void between(Input& input) {
   const Protection left_has = protection_by(input), right_has = protection_by(input);
   Guard left = connecting(left_has), right = accepting(right_has);

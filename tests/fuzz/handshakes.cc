@@ -55,7 +55,7 @@ void note(Input& input) {
   std::memcpy(&said, bytes.data(), sizeof said);
   if (!said.is_ours()) return;
   const Status why = said.reason(1);
-  // A control character is shown as four others, `\x1b`.
+  // A control character is shown as four characters, such as `\x1b`.
   require(!why.ok() && why.message().size() <= 4 * said.text.size());
 }
 

@@ -26,7 +26,7 @@ class Input {
     if (!taken.empty()) std::memcpy(&value, taken.data(), taken.size());
     return value;
   }
-  // Takes at most that many bytes.
+  // Takes at most `most` bytes.
   std::span<const std::byte> bytes(std::size_t most) {
     const auto taken = rest_.first(std::min(most, rest_.size()));
     rest_ = rest_.subspan(taken.size());
@@ -37,7 +37,7 @@ class Input {
     return {reinterpret_cast<const char*>(taken.data()), taken.size()};
   }
   std::string_view rest() { return text(rest_.size()); }
-  // Takes the bytes up to the next line feed.
+  // Takes the bytes up to the next line feed, and returns them without it.
   std::string_view line() {
     const std::string_view all(reinterpret_cast<const char*>(rest_.data()), rest_.size());
     const std::string_view found = text(std::min(all.find('\n'), all.size()));
@@ -49,7 +49,7 @@ class Input {
   std::span<const std::byte> rest_;
 };
 
-// Ends the process unless `holds` is true, as it must be for every input.
+// Aborts the process unless `holds` is true. It must be true for every input.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

@@ -1,6 +1,6 @@
-// Runs a fuzz target on the inputs of a corpus: on all of each, and on each of its beginnings, since outside
-// input may end anywhere. Each file is an input, but `found` holds one on each line, in hexadecimal digits.
-// Where there is libFuzzer, its main() takes the place of this one.
+// Runs a fuzz target on the inputs of a corpus. It also runs on beginnings of each input, since data from
+// outside may end anywhere. Each file is one input, except `found`, which has one on each line, in
+// hexadecimal digits. Builds for libFuzzer use its main() instead of this one.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Fuzzes both ends of a ring in shared memory. The other end writes anything into its words.
+// Fuzzes both ends of a ring in shared memory. The other process writes anything into the words of its end.
 #include "transport/shm/ring.h"
 
 #include <memory>
@@ -32,7 +32,7 @@ std::uint64_t position(Input& input, std::uint64_t near) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tutti::fuzz;
   Input input(data, size);
-  // The copy has exactly this length, so that every access outside is noticed.
+  // The memory has exactly the length of the ring, so that a sanitizer notices every access outside it.
   const auto memory = std::make_unique<std::byte[]>(ring_bytes);
   const std::span<std::byte> bytes(memory.get(), ring_bytes);
   tutti::shm::Lane lane{};

@@ -1,4 +1,4 @@
-// Fuzzes a session file. Any process that can write into its folder may have written it.
+// Fuzzes the reader of session files. Any process that can write into the folder may have written the file.
 #include "rendezvous/store/file/session_file.h"
 #include "tests/fuzz/input.h"
 

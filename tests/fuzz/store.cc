@@ -1,4 +1,5 @@
-// Fuzzes requests of a few clients to the store. Each request is a client's number, a length and a message.
+// Fuzzes requests of a few clients to the store. The input has the number of a client, a length and a message
+// for each request.
 #include <array>
 #include <string>
 

@@ -1,5 +1,5 @@
 // Fuzzes the answers that any process at the store's address may give to a client: a greeting, and then an
-// answer to each call, all of which lies in the socket before the client asks.
+// answer to each call. All of these bytes are in the socket before the client makes its first request.
 #include "rendezvous/store/tcp/store_client.h"
 
 #include <string>
@@ -71,7 +71,7 @@ void call(Store& store, std::uint8_t which) {
 }
 
 void ask(Input input) {
-  std::string said = greeting(input) + std::string(4, '\0');  // and an answer to the client's first request
+  std::string said = greeting(input) + std::string(4, '\0');  // the client's first request succeeds
   std::vector<std::uint8_t> calls;
   while (!input.empty() && calls.size() < most_calls) {
     calls.push_back(input.byte());
@@ -79,7 +79,7 @@ void ask(Input input) {
   }
   int ends[2];
   require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-  // Bytes that do not fit are lost, as if the connection had broken.
+  // Bytes that do not fit into the socket are lost, as if the connection had broken.
   static_cast<void>(send(ends[1], said.data(), said.size(), MSG_NOSIGNAL));
   shutdown(ends[1], SHUT_WR);
   const auto client =

@@ -1,4 +1,4 @@
-// `tutti debug` asks ranks that are stuck; ranks that fail leave a dump behind.
+// Tests `tutti debug` on ranks that are stuck, and the dumps that ranks write when they fail.
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -34,7 +34,7 @@ std::string read_file(const std::string& name) {
   return text.str();
 }
 
-// Ranks without a launcher, so that the test knows their processes.
+// `Ranks` starts ranks without a launcher, so that the test knows their processes.
 class Ranks {
  public:
   Ranks(int size, const std::string& mode, Process::Environment environment = {}) {
@@ -53,7 +53,7 @@ class Ranks {
     for (const auto& process : processes_) all.push_back(std::to_string(process->pid()));
     return all;
   }
-  // Each rank has reached the place where it stays.
+  // Waits until each rank has reached the place where it is stuck.
   void wait_until_stuck() {
     for (const auto& process : processes_)
       ASSERT_TRUE(process->wait_for_output("stuck")) << process->report();
@@ -77,8 +77,8 @@ std::string merged(Ranks& ranks) {
   return debug(arguments);
 }
 
-// Asks again until the answer contains `expected`, since one answer cannot tell a rank that waits for a
-// moment from one that is stuck.
+// Asks again until the answer contains `expected`. A single answer cannot distinguish a stuck rank from one
+// that waits only briefly.
 std::string merged(Ranks& ranks, const std::string& expected) {
   std::string text;
   for (int i = 0; i < 600; ++i) {
@@ -138,7 +138,7 @@ TEST_P(DebugOver, ARankThatIsStoppedIsNamed) {
   EXPECT_THAT(text, HasSubstr("pid " + ranks.pid(1) + ") is BEHIND: rank 0 waits for it in #21"));
 }
 
-// The ranks are asked one after the other, and go on meanwhile.
+// The ranks continue to work while `tutti debug` asks them one after the other.
 TEST_P(DebugOver, WhoIsAtWorkIsNotCalledBehind) {
   Ranks ranks(3, "busy", {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.wait_until_stuck();
@@ -176,7 +176,7 @@ TEST_P(DebugOver, AFailureLeavesDumpsThatTellTheMismatch) {
     EXPECT_EQ(dump["rank"], rank);
     EXPECT_EQ(dump["reason"].get<std::string>().find("mismatch: "), 0u) << dump["reason"];
   }
-  // One of the ranks 1 and 2 may have heard of the failure before it called anything.
+  // Rank 1 or 2 may have learned of the failure before it made its call.
   const std::string text = debug(arguments);
   EXPECT_THAT(text, HasSubstr("MISMATCH in #21: rank"));
   EXPECT_THAT(text,
@@ -230,8 +230,8 @@ TEST(Debug, ARankMayRefuseToAnswer) {
   EXPECT_THAT(debug({ranks.pid(0)}, 1), HasSubstr("does not use tutti"));
 }
 
-// A forked child has none of the parent's threads, but still ends. Memory that they would free stays, which a
-// leak checker need not report.
+// A forked child can end although it has none of the parent's threads. It leaks the memory that those threads
+// would have freed, so leak detection is off.
 TEST(Debug, AForkedChildEnds) {
   Ranks ranks(1, "child", {{"ASAN_OPTIONS", "detect_leaks=0"}});
   EXPECT_EQ(ranks.at(0).wait(), 0) << ranks.at(0).report();
@@ -270,7 +270,7 @@ TEST(Debug, AFolderThatIsNotThereIsSaid) {
   }
 }
 
-// How the ranks of a traced run end.
+// The parameter of `TraceOf` says how the ranks of a traced run end.
 class TraceOf : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TraceOf, IsValidJsonOfAllOperationsAndWaits) {
@@ -311,7 +311,7 @@ TEST_P(TraceOf, IsValidJsonOfAllOperationsAndWaits) {
     EXPECT_EQ(done["all_gather"], 0);
     EXPECT_EQ(done[rank == 0 ? "send" : "recv"], 1);
     if (rank == 1) {
-      EXPECT_GT(waits, 0);  // for rank 0, which comes late
+      EXPECT_GT(waits, 0);  // rank 1 waited for rank 0, which is late
     }
     const auto first =
         std::ranges::find_if(open, [](const auto& entry) { return entry.second["name"] == "all_reduce"; });

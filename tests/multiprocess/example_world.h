@@ -11,7 +11,8 @@ namespace tutti::test {
 
 using Arguments = std::vector<std::string>;
 
-// The ranks of an example are several processes, each of which ends or is killed with the test.
+// `ExampleWorld` runs the ranks of an example, each in its own process. It kills those that still run when
+// the test ends.
 class ExampleWorld {
  public:
   Process& start(const std::string& example, const Arguments& arguments,
@@ -24,13 +25,13 @@ class ExampleWorld {
   std::deque<Process> processes_;
 };
 
-// The command line of a program of the build.
+// Returns the command line of a program of this build.
 Arguments command(const std::string& name, const Arguments& arguments = {});
 Arguments by_url(const std::string& url, int rank, int size);
 Process::Environment by_environment(std::uint16_t port, int rank, int size);
 std::string tcp_url(std::uint16_t port);
 
-// The text that rank 0 prints only if the result is right.
+// Returns the text that rank 0 prints only if the result is right.
 std::string proof(const std::string& example, int size);
 
 }  // namespace tutti::test

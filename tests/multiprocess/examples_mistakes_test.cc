@@ -1,4 +1,4 @@
-// If the examples are started wrongly, each process says in one line what is wrong.
+// Tests that an example that is started wrongly says in one line what is wrong.
 #include <algorithm>
 #include <ostream>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// One line that holds all of `words`, and exit status 1.
+// Expects one line that contains all of `words`, and exit status 1.
 void expect_error(Process& process, const std::vector<std::string>& words) {
   EXPECT_EQ(process.wait(), 1) << process.report();
   const std::string text = process.err();
@@ -32,7 +32,7 @@ struct Mistake {
   const char* name;
   Arguments arguments;
   Process::Environment environment;
-  std::vector<std::string> words;  // that the message must hold
+  std::vector<std::string> words;  // that the message must contain
 };
 
 void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }

@@ -1,5 +1,5 @@
-// The examples as real processes, started in every way that a user may: alone, by hand in several terminals,
-// under `tutti run`, and on a file that was there before.
+// Tests the examples as real processes, started in every way that a user may choose: alone, by hand in
+// several terminals, under `tutti run`, and with a session file that already exists.
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -58,7 +58,7 @@ TEST_P(Example, ExplainsItsOptions) {
   }
 }
 
-// Two terminals, no launcher.
+// `ByHand` starts two ranks without a launcher, as a user would in two terminals.
 class ByHand : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 INSTANTIATE_TEST_SUITE_P(, ByHand, testing::Combine(testing::Values("tcp", "file", "env"), examples),
                          [](const auto& instance) {

@@ -1,4 +1,4 @@
-// The examples that train a model: the same result on any number of ranks, also when one of them dies.
+// Tests the examples that train a model: the result is the same on any number of ranks, and when a rank dies.
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -17,7 +17,7 @@ using std::chrono::minutes;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// The number after `label`, or NaN.
+// Returns the number after `label`, or NaN.
 double number_after(const std::string& text, const std::string& label) {
   const std::size_t at = text.find(label);
   return at == text.npos ? NAN : std::strtod(text.c_str() + at + label.size(), nullptr);
@@ -54,7 +54,7 @@ TEST(Training, ReadsDigitsAndReportsProgress) {
   EXPECT_THAT(result.out, HasSubstr(" samples/s\n"));
 }
 
-// Early on the loss is large, so that differences from the order of additions show best.
+// Early in training the loss is large, which shows differences from the order of additions best.
 TEST(Training, LearnsTheSameOnAnyNumberOfRanks) {
   const Arguments short_run{"--epochs", "12"};
   const Training alone = train(1, short_run);
@@ -69,7 +69,7 @@ TEST(Training, LearnsTheSameOnAnyNumberOfRanks) {
 
 TEST(Training, EndsWithTheSameLossOnOneRankAndOnFour) { EXPECT_NEAR(train(4).loss, train(1).loss, 1e-3); }
 
-// Some ranks have no image of a small batch at all.
+// With so small a batch, some ranks have no image at all.
 TEST(Training, SmallBatchesLeaveRanksWithoutWork) {
   const Arguments small{"--batch=3", "--lr=0.002", "--epochs=12"};
   EXPECT_NEAR(train(4, small).loss, train(1, small).loss, 1e-3);
@@ -81,7 +81,7 @@ TEST(Training, TooLittleTrainingIsAFailure) {
   EXPECT_THAT(process.out(), HasSubstr("less than 95 %"));
 }
 
-// The survivors go on, whichever rank dies, and end with equal weights.
+// The survivors continue, whichever rank dies, and end with equal weights.
 TEST(Survive, AnyRankMayDie) {
   for (const int victim : {0, 2, 3}) {
     const std::string url = tcp_url(unused_port());

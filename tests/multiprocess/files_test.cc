@@ -1,4 +1,4 @@
-// Files that ranks and the launcher write: files that are already there, and a limit on their size.
+// Tests the files that ranks and the launcher write, when a file already exists and when its size is limited.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,7 +27,7 @@ std::string content_of(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Two ranks make different calls, so that they leave dumps.
+// Runs two ranks that make different calls, so that they write dumps. Returns their output.
 std::string words_of_failing_ranks(const Process::Environment& environment) {
   Process job({tutti_program, "run", "-n", "2", rank_program, "mismatch"}, environment);
   EXPECT_EQ(job.wait(), 0) << job.report();
@@ -51,7 +51,8 @@ TEST(PlantedFiles, NoLinkIsFollowedAndNothingWaitedFor) {
   EXPECT_EQ(content_of(folder / "victim"), "weeks of work");
 }
 
-// This attack needs a kernel that lets users link files that they cannot write (fs.protected_hardlinks).
+// This attack needs a kernel that lets users make hard links to files that they cannot write (see
+// fs.protected_hardlinks).
 TEST(PlantedFiles, NoFileWithOtherNamesIsOverwritten) {
   const ScratchFolder folder;
   std::ofstream(folder / "victim") << "weeks of work";
@@ -113,7 +114,8 @@ TEST(PlantedFiles, AJobsNameStaysInTheFolder) {
   }
 }
 
-// Runs `script` under `ulimit -f 0`; returns its output, which goes through a pipe, and its status.
+// Runs `script` under `ulimit -f 0`. Returns its output and status. The output goes through a pipe, to which
+// the limit does not apply.
 std::string under_no_file_size(const std::string& script, const Process::Environment& environment) {
   Process limited({"sh", "-c", "((ulimit -f 0; " + script + ") 2>&1; echo \"status $?\") | cat"},
                   environment);
@@ -142,7 +144,7 @@ TEST_F(FileSizeLimit, IsAnErrorAndNoSignal) {
     const std::string too_large = "File too large for this process (RLIMIT_FSIZE, ulimit -f)";
     EXPECT_THAT(words, AllOf(HasSubstr(too_large), HasSubstr("status "))) << transports;
     EXPECT_THAT(words, AllOf(Not(HasSubstr("signal 25")), Not(HasSubstr("status 153")))) << transports;
-    // Without shared memory, which needs files, the ranks still meet, unless shared memory was requested.
+    // Shared memory needs files. Without it the ranks still meet, unless shared memory was requested.
     EXPECT_THAT(words,
                 HasSubstr(std::string(transports) == "shm,tcp" ? "transport shm" : "failed: mismatch"));
   }

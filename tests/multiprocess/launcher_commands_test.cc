@@ -31,7 +31,7 @@ TEST(LauncherBench, EverythingByItself) {
     const auto rows = lines_of(read_file(folder / "out.csv"));
     ASSERT_FALSE(rows.empty());
     EXPECT_EQ(rows[0], csv_header);
-    // There are sizes 4, 512 and 64K of 11 collectives, one barrier, and pingpong if there are two ranks.
+    // The rows are 11 collectives in sizes 4, 512 and 64K, one barrier, and pingpong if there are two ranks.
     EXPECT_EQ(rows.size(), 1u + 3 * 11 + 1 + (std::string(ranks) == "2" ? 3 : 0));
     const std::string figure = "[0-9]+[.][0-9]+";
     const std::string row = std::string("tutti,[a-z_]+,[0-9]+,") + ranks + "(," + figure + "){4}";
@@ -218,7 +218,8 @@ TEST(LauncherExplain, OverrideAndModel) {
                                  {"TUTTI_ALGORITHM=all_reduce:ring"});
   EXPECT_THAT(overridden.out, HasSubstr("chosen: ring"));
   EXPECT_THAT(overridden.out, HasSubstr("asked for by TUTTI_ALGORITHM"));
-  // If messages cost nothing, the fewest bytes win; if bytes cost nothing, the fewest messages.
+  // If messages cost nothing, the algorithm with the fewest bytes wins. If bytes cost nothing, the one with
+  // the fewest messages wins.
   const Words question = {"explain", "all_reduce", "--ranks", "8",      "--transport",
                           "tcp",     "--bytes",    "64K",     "--alpha"};
   Words bytes_cost = question;
@@ -229,7 +230,7 @@ TEST(LauncherExplain, OverrideAndModel) {
   EXPECT_THAT(tutti(messages_cost).out, HasSubstr("chosen: recursive_doubling"));
 }
 
-// The algorithms that ranks of one host would use, unless told otherwise.
+// By default, `explain` shows the algorithms that ranks of one host would use.
 TEST(LauncherExplain, SharesMemoryOnOneHost) {
   const Ended result = tutti({"explain", "all_reduce", "--ranks", "4"});
   EXPECT_EQ(result.status, 0) << result.err;

@@ -115,7 +115,8 @@ TEST(LauncherOutput, MuchOfItIsComplete) {
 }
 
 TEST(LauncherOutput, LongLinesAreNotMixed) {
-  // Longer than a pipe takes at once, shorter than what is kept of an unfinished line.
+  // These lines are longer than a pipe takes at once, and shorter than what the launcher keeps of an
+  // unfinished line.
   const Ended result =
       run_shell({"-n", "4"}, "for i in 1 2 3; do head -c 50000 /dev/zero | tr '\\0' $RANK; echo; done");
   const auto lines = lines_of(result.out);
@@ -132,7 +133,7 @@ TEST(LauncherOutput, EndlessLinesPass) {
 }
 
 TEST(LauncherOutput, UnfinishedLinesAreShownWhenTheirRankWaits) {
-  // The rank only goes on when the test has seen its prompt.
+  // The rank continues only after the test has seen its prompt.
   test::ScratchFolder folder;
   Command command({"run", "-n", "1", "sh", "-c",
                    "printf 'ready? '; while [ ! -e " + (folder / "go") +
@@ -163,7 +164,7 @@ TEST(LauncherOutput, LastWordsWithoutNewline) {
   EXPECT_THAT(failed.err, HasSubstr("  rank 0| last words\n"));
 }
 
-// A shell's pipeline with `tutti`, which then says "status N" on stderr.
+// Runs a shell pipeline with `tutti`. The shell then prints "status N" to stderr.
 Ended run_by_shell(const std::string& pipeline) {
   return tutti({"run", "-n", "1", "bash", "-c",
                 "PATH=" TUTTI_BIN_DIR ":$PATH; set -o pipefail; " + pipeline + "; echo status $? >&2"});
@@ -178,10 +179,10 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
   EXPECT_THAT(result.err, HasSubstr("status 74\n"));
   EXPECT_THAT(result.err, Not(HasSubstr("rank 0")));
   for (const char* rank : {"0", "1"}) EXPECT_EQ(access((folder / rank).c_str(), F_OK), 0) << rank;
-  // A rank's own exit status counts more.
+  // The exit status of a failed rank takes precedence.
   EXPECT_THAT(run_by_shell("tutti run -n 1 -- sh -c 'echo lost; exit 3' > /dev/full").err,
               HasSubstr("status 3\n"));
-  // The lost output only shows in the exit status.
+  // Only the exit status shows that output was lost.
   EXPECT_EQ(run_by_shell("tutti run -n 1 -- echo lost > /dev/full 2>&1").err, "status 74\n");
 }
 

@@ -36,7 +36,8 @@ std::string new_mark() {
   return "LAUNCHER_TEST_MARK=" + std::to_string(getpid()) + "." + std::to_string(++number);
 }
 
-// Variables of a launcher that we might run under ourselves must not reach what we start.
+// Returns whether a launcher sets the variable. The test may itself run under a launcher, whose variables
+// must not reach the commands under test.
 bool belongs_to_a_launcher(const std::string& variable) {
   for (const std::string prefix : {"TUTTI_", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=", "MASTER_"}) {
     if (variable.rfind(prefix, 0) == 0) return true;

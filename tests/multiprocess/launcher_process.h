@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-// Real processes for the tests of the `tutti` command.
+// This file starts real processes for the tests of the `tutti` command.
 namespace tutti::launcher_test {
 
 using Words = std::vector<std::string>;
@@ -17,8 +17,8 @@ struct Ended {
 };
 
 // A `Command` is `tutti` with some arguments, in the background, in its own process group. All its
-// descendants carry a mark in their environment by which they are found again. Whatever is left at the end is
-// killed.
+// descendants carry a mark in their environment, by which `marked` finds them. The destructor kills those
+// that are left.
 class Command {
  public:
   // `variables`: "NAME=VALUE" on top of our environment.
@@ -29,14 +29,14 @@ class Command {
 
   pid_t pid() const { return pid_; }
   void signal(int number) const;
-  // Waits until its stdout holds `text` `times` times; false if it has not after a minute, or has ended
-  // without.
+  // Waits until stdout contains `text` `times` times. Returns false if a minute passes or the command ends
+  // first.
   bool wait_for_output(const std::string& text, int times = 1);
-  // Waits for the end, a minute at most. After that the command is killed, and the status is -1.
+  // Waits for the end, for a minute at most. Then it kills the command, and the status is -1.
   Ended wait();
   // Returns all running processes that carry the mark, including the command itself.
   std::vector<pid_t> marked() const;
-  // Waits until none is left, at most half a minute.
+  // Waits until no marked process is left, for half a minute at most.
   bool wait_until_gone() const;
 
  private:
@@ -51,13 +51,13 @@ class Command {
   Ended result_;
 };
 
-// Starts it and waits for its end. Fails the test if a process is left behind.
+// Runs `tutti` and waits for its end. Fails the test if a process is left behind.
 Ended tutti(const Words& arguments, const std::string& input = "", const Words& variables = {});
 
-// `tutti run OPTIONS -- sh -c SCRIPT`.
+// Runs `tutti run OPTIONS -- sh -c SCRIPT`.
 Ended run_shell(Words options, const std::string& script, const std::string& input = "");
 
-// "T" if stopped, "S" if asleep, ...; empty if there is no such process.
+// Returns "T" if stopped, "S" if asleep, ...; empty if there is no such process.
 std::string process_state(pid_t pid);
 
 std::string read_file(const std::string& path);

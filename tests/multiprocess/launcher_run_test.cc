@@ -70,8 +70,8 @@ TEST(LauncherRun, ProgramsOptionsAreItsOwn) {
   EXPECT_EQ(tutti({"run", "--np", "1", "echo", "-n", "--help"}).out, "--help");
 }
 
-// Rank 1 is killed; the others do something once the launcher knows. `gone RANK` waits until it knows of
-// that rank's end.
+// Runs three ranks, of which rank 1 kills itself. The others run the script `others` once the launcher knows
+// that. In the script, `gone RANK` waits until the launcher knows that the rank has ended.
 Ended run_with_recovery(const std::string& others) {
   const test::ScratchFolder folder;
   const std::string pid = folder / "pid.";
@@ -88,11 +88,12 @@ TEST(LauncherRun, WithRecoveryTheOthersGoOn) {
   EXPECT_EQ(count(result.out, "went on"), 2);
   EXPECT_THAT(result.err, HasSubstr("was ended by signal 9 (Killed); the others continue. Its last lines"));
   EXPECT_THAT(result.err, HasSubstr("  rank 1| last words\n"));
-  // No process outlives the last ones to fail.
+  // No rank ends well, so the job has the status of the first failure.
   result = run_with_recovery("exit 3");
   EXPECT_EQ(result.status, 128 + 9) << result.err;
   EXPECT_EQ(count(result.err, "exited with status 3"), 2) << result.err;
-  // A rank that ended well earlier did not outlive a rank that fails later.
+  // Rank 0 ends well after rank 1's failure, but before rank 2's. So it survives only the first of them, and
+  // the job has the status of rank 2.
   result = run_with_recovery("[ $RANK = 0 ] || { gone 0; exit 4; }");
   EXPECT_EQ(result.status, 4) << result.err;
 }
@@ -155,8 +156,8 @@ TEST(LauncherRun, ProgramThatIsNotThere) {
   EXPECT_EQ(lines_of(folder.err).size(), 1u) << folder.err;
 }
 
-// Programs are found as by mpirun: in PATH first, and then in the current folder. The shell that starts the
-// launcher changes to the folder.
+// Runs `tutti run` in `folder`. Like mpirun, the launcher looks for programs in PATH first, and then in the
+// current folder.
 Ended run_in(const test::ScratchFolder& folder, const std::string& words, const std::string& path = "") {
   return tutti(
       {"run", "-n", "1", "sh", "-c",

@@ -8,7 +8,7 @@
 
 #include "tests/multiprocess/launcher_process.h"
 
-// Tests signals to the launcher, and that no process stays behind, however it ends.
+// Tests signals to the launcher, and that no process stays behind, however the launcher ends.
 namespace tutti::launcher_test {
 namespace {
 
@@ -24,7 +24,7 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-// A grandchild in its own session that ignores signals, and a child in the rank's group.
+// This script starts a grandchild that ignores signals in its own session, and a child in the rank's group.
 constexpr const char* family =
     "setsid sh -c 'trap \"\" TERM INT HUP; echo ready; sleep 1000 & while :; do sleep 1000; done' & "
     "sleep 1000 & echo ready; ";
@@ -91,8 +91,8 @@ TEST(LauncherSignals, StopAndContinue) {
   Command command(run(2, "echo $$; echo ready; while :; do sleep 0.05; done"));
   ASSERT_TRUE(command.wait_for_output("ready\n", 2));
   command.signal(SIGTSTP);
-  // The launcher and the ranks with what they have started ("D": a shell whose child was stopped before
-  // exec); only the process that watches the ranks stays awake.
+  // The launcher, the ranks and the processes that these have started stop. Only the process that watches the
+  // ranks stays awake. A shell whose child was stopped before exec is in state "D".
   EXPECT_TRUE(eventually([&] {
     int awake = 0;
     for (const pid_t pid : command.marked()) {

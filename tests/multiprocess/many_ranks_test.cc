@@ -1,4 +1,4 @@
-// A world with far more ranks than the machine has cores.
+// Tests a world with far more ranks than the machine has cores.
 
 #include <algorithm>
 #include <cstdio>
@@ -56,12 +56,12 @@ TEST(ManyRanks, SocketsAndThreadsAreBounded) {
               ranks, most_sockets, sockets_of_leader, most_descriptors, most_threads);
   EXPECT_LE(most_threads, 4);  // the program's own, the driver's, the control plane's, and `tutti debug`'s
   constexpr int doublings = 6;
-  // A few peers per doubling of the world, not one per rank: for messages, and for the control plane.
-  // A bell of each rank of the host is a socket, too.
+  // A rank has connections to a few peers for each doubling of the world, not to every rank: for messages,
+  // and for the control plane. It also has a socket for the bell of each rank of the host.
   EXPECT_LE(most_sockets, ranks + 6 * doublings + 7);
   EXPECT_LE(sockets_of_leader,
-            2 * ranks + 6 * doublings + 7);  // and one connection of each other rank for the shared segment
-  // A descriptor of each neighbour's process.
+            2 * ranks + 6 * doublings + 7);  // and a connection from each rank for the shared segment
+  // Each rank holds a descriptor of each neighbour's process.
   EXPECT_LE(most_descriptors, 2 * doublings + 18);
 }
 

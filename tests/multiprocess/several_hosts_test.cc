@@ -1,4 +1,4 @@
-// Ranks on several hosts, which are network namespaces joined by a bridge.
+// Tests ranks on several hosts, which are network namespaces joined by a bridge.
 
 #include <algorithm>
 #include <array>
@@ -18,11 +18,11 @@ namespace tutti::test {
 namespace {
 
 struct Traffic {
-  double two_level = 0;  // bytes out of the host with most, for a byte of the vector
+  double two_level = 0;  // bytes that the busiest host sends, per byte of the vector
   double ring = 0;
 };
 
-// Runs host_ranks, whose ranks are on the hosts given by rank.
+// Runs host_ranks. `hosts[rank]` is the host of a rank.
 Traffic run_on(const NetworkHosts& network, const std::vector<int>& hosts) {
   std::vector<std::unique_ptr<Process>> ranks;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
@@ -52,7 +52,7 @@ Traffic run_on(const NetworkHosts& network, const std::vector<int>& hosts) {
 TEST(SeveralHosts, TheLeastPossibleGoesOverTheWire) {
   const NetworkHosts network(3);
   if (!network.problem().empty()) GTEST_SKIP() << network.problem();
-  // 2 (H-1)/H, and up to a tenth for headers, acknowledgements and heartbeats.
+  // On H hosts the least possible is 2 (H-1)/H. Headers, acknowledgements and heartbeats add up to a tenth.
   const Traffic two = run_on(network, {0, 0, 1, 1});
   EXPECT_GT(two.two_level, 1.0);
   EXPECT_LT(two.two_level, 1.1);

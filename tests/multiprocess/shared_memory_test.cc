@@ -66,8 +66,8 @@ TEST(SharedMemory, CarriesEverything) {
   }
 }
 
-// Each communicator that shares memory costs descriptors: if they run out, the members agree beforehand to
-// use messages. An attempt that fails costs ten seconds, so 300 of them would never end.
+// Each communicator that shares memory needs descriptors. If they are short, the members agree beforehand to
+// use messages. A failed attempt to share memory takes ten seconds, so 300 of them would take too long.
 TEST(SharedMemory, CommunicatorsBeyondTheDescriptorsExchangeMessages) {
   Ranks ranks(4, "splits", {{"TUTTI_LOG_LEVEL", "warn"}});
   for (Process& process : ranks.processes) {
@@ -79,7 +79,7 @@ TEST(SharedMemory, CommunicatorsBeyondTheDescriptorsExchangeMessages) {
   }
 }
 
-// There is no warning about something that more descriptors would not provide either.
+// With TCP alone, more descriptors would not make the ranks share memory, so there is no warning.
 TEST(SharedMemory, ScarceDescriptorsAreOnlySpokenOfWhereMemoryCouldBeShared) {
   for (const std::string transports : {"tcp", "shm,tcp"}) {
     Ranks ranks(4, "scarce", {{"TUTTI_LOG_LEVEL", "warn"}, {"TUTTI_TRANSPORTS", transports}});
@@ -110,7 +110,7 @@ TEST(SharedMemory, AKilledRankIsNamedToAllInACollective) {
   ranks.expect_lost(3);
 }
 
-// The rank that leads the segments.
+// Rank 0 leads the segments.
 TEST(SharedMemory, AKilledLeaderIsNamedToAllInACollective) {
   Ranks ranks(4, "all");
   ASSERT_TRUE(ranks.are_ready());
@@ -120,7 +120,7 @@ TEST(SharedMemory, AKilledLeaderIsNamedToAllInACollective) {
 
 // --- in containers ---
 
-// Both run in one shell, which prepares the surroundings first.
+// Returns a shell script that runs both ranks. Callers put commands before it that prepare the environment.
 std::string both(const std::string& mode) {
   const std::uint16_t port = unused_port();
   std::string script;
@@ -133,7 +133,7 @@ std::string both(const std::string& mode) {
 
 class Container : public testing::TestWithParam<const char*> {};
 
-// Docker gives containers 64 MB there, and some have nothing at all.
+// Docker gives containers 64 MB in /dev/shm, and some containers cannot use it at all.
 TEST_P(Container, NeedsNoDevShm) {
   Process possible({"unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"});
   if (possible.wait() != 0) GTEST_SKIP() << "mount namespaces are not permitted here: " << possible.err();
@@ -159,7 +159,7 @@ TEST(SharedMemory, WorksAcrossIpcNamespaces) {
   for (Process& rank : ranks) EXPECT_EQ(rank.wait(), 0) << rank.report();
 }
 
-// Two network namespaces and a cable between them, which the destructor removes.
+// `Cable` makes two network namespaces with a cable between them. Its destructor removes them.
 class Cable {
  public:
   Cable() : prefix_("tt" + std::to_string(getpid() % 100000)) {

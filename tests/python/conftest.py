@@ -1,4 +1,4 @@
-"""Reports to `./dev test` how many tests ran, and why some were skipped, like tests/house/test_main.cc."""
+"""Reports to `./dev test` how many tests ran, and why some were skipped, as tests/house/test_main.cc does."""
 
 import os
 

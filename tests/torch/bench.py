@@ -23,7 +23,7 @@ SMALL = 8
 
 
 def sizes(largest):
-    """4, 8, 64, 512, ... bytes."""
+    """Yields 4, 8, 64, 512, ... bytes."""
     size = 4
     while size <= largest:
         yield size
@@ -33,7 +33,7 @@ def sizes(largest):
 
 
 def batch(tensor, group, count):
-    """Seconds of one operation: the mean of a batch."""
+    """Returns the seconds of one operation, as the mean of a batch."""
     began = time.perf_counter()
     for _ in range(count):
         dist.all_reduce(tensor, group=group)
@@ -41,13 +41,13 @@ def batch(tensor, group, count):
 
 
 def measure(groups, size, rounds, budget):
-    """backend -> seconds by round; the slowest rank counts."""
+    """Returns for each backend the seconds of each round, on the slowest rank."""
     tensor = torch.zeros(size // 4)
     counts, times = {}, {name: [] for name in groups}
     for name, group in groups.items():
         batch(tensor, group, 5)
         once = torch.tensor([batch(tensor, group, 5)])
-        dist.broadcast(once, 0)  # all ranks must do the same number
+        dist.broadcast(once, 0)  # all ranks must run the same number of operations
         counts[name] = max(1, min(2000, int(budget / once.item())))
     names = list(groups)
     for turn in range(rounds):
@@ -72,7 +72,7 @@ def rank_main(rank, ranks, folder, all_sizes, rounds, budget, pipe):
 
 
 def launch(ranks, all_sizes, rounds, budget):
-    """size -> backend -> seconds by round."""
+    """Returns for each size, for each backend, the seconds of each round."""
     fork = multiprocessing.get_context("fork")
     pipe, theirs = fork.Pipe()
     with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def launch(ranks, all_sizes, rounds, budget):
 
 
 def from_cpp(program, ranks):
-    """Seconds of an all_reduce of a few bytes in C++, the median of some batches."""
+    """Returns the seconds of a small all_reduce in C++, as the median of some batches."""
     with tempfile.NamedTemporaryFile("r") as table:
         subprocess.run([program, "bench", "-n", str(ranks), "all_reduce", "--min-bytes", str(SMALL), "--max-bytes",
                         str(SMALL), "--budget-ms", "30", "--csv", table.name], check=True, stdout=subprocess.DEVNULL)
@@ -112,7 +112,7 @@ def report(ranks, figures):
 
 
 def report_added(program, ranks, rounds):
-    """Prints what torch and the binding add, by the fastest round of each, so that other load does not count."""
+    """Prints the time that torch and the binding add. Compares the fastest rounds, to exclude other load."""
     cpp, through_torch = [], []
     for _ in range(rounds):
         cpp.append(from_cpp(program, ranks))
@@ -134,7 +134,7 @@ def main():
     worlds = [int(word) for word in options.ranks.split(",")]
     for ranks in worlds:
         report(ranks, launch(ranks, list(sizes(options.largest)), options.rounds, budget))
-    # One rank waits for no other, so this is the time of the binding alone.
+    # A single rank waits for no other, so its time is that of torch and the binding alone.
     for ranks in [1, *worlds]:
         report_added(options.program, ranks, options.rounds)
 

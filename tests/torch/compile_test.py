@@ -1,11 +1,11 @@
-"""What `import tutti.torch` says where it cannot compile its extension, or keep it."""
+"""Tests what `import tutti.torch` says if it cannot compile its extension, or cannot store it."""
 import subprocess
 import sys
 
 import pytest
 import ranks
 
-# This works as in an installed package: the extension of the build tree is not used.
+# As in an installed package, this does not use the extension of the build tree.
 COMPILING = """
 import importlib, tutti.torch
 try:

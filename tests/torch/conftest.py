@@ -1,4 +1,4 @@
-"""Writes what ran, and what was skipped and why, to the file that `./dev test` prints at its end."""
+"""Writes how many tests ran, and which were skipped and why, to the file that `./dev test` prints at its end."""
 import os
 
 _counts = {"passed": 0, "failed": 0, "skipped": 0}

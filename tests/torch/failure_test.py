@@ -1,4 +1,4 @@
-"""What the other ranks see when one is lost, and that a waiting program can be interrupted."""
+"""Tests what the other ranks see when one is lost, and that a waiting program can be interrupted."""
 import itertools
 import os
 import signal
@@ -12,12 +12,12 @@ import ranks
 import torch
 import torch.distributed as dist
 
-# A rank learns of a failure inside an operation, by a future, or at its next operation.
+# A rank learns of a failure inside an operation, from a future, or at its next operation.
 WAYS = ["all_reduce", "future", "later"]
 
 
 def loses_a_rank(rank, size, lost, way):
-    """When this rank learned of it, and in which words."""
+    """Returns when this rank learned of the loss, and the text of the error."""
     for _ in range(50):
         dist.all_reduce(torch.ones(8))
     if rank == lost:
@@ -54,7 +54,7 @@ failures = itertools.count()
 
 
 def fails(rank, group=None):
-    """The group's ranks call different things; ends when all know. What was called before is over on all of them."""
+    """Makes the group fail on all ranks by different calls, after all ranks have completed their earlier operations."""
     store, key = dist.distributed_c10d._get_default_store(), f"before failure {next(failures)}"
     store.add(key, 1)
     while store.add(key, 0) < dist.get_world_size():
@@ -98,10 +98,10 @@ def makes_another_subgroup(rank, size, folder):
         group = dist.new_group()
         works(size, group)
         fails(rank, group)
-        works(size)  # the world is another group
+        works(size)  # the world is another group, and has not failed
         dist.destroy_process_group(group)
     fails(rank)
-    works(size, dist.new_group())  # torch's store, and not the world, is where its ranks meet
+    works(size, dist.new_group())  # its ranks meet through torch's store, which has not failed
     return True
 
 
@@ -111,7 +111,7 @@ def test_a_group_that_is_made_after_another_has_failed(again, tmp_path):
 
 
 def goes_on_with_the_survivors(rank, size, folder):
-    """Rank 1 dies; the two that are left make a group of their own, for which no new program is needed."""
+    """Rank 1 dies. The other two make a new group in the same processes."""
     dist.init_process_group("tutti", init_method=f"file://{folder}/all", rank=rank, world_size=size)
     works(size)
     if rank == 1:
@@ -140,7 +140,7 @@ def passes_a_monitored_barrier():
 
 def interrupted(rank, size, waiting, wait):
     if rank != waiting:
-        time.sleep(ranks.DEADLINE_SECONDS)  # it makes no call
+        time.sleep(ranks.DEADLINE_SECONDS)  # this rank makes no call
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 2)
     with pytest.raises(KeyboardInterrupt):
@@ -148,7 +148,7 @@ def interrupted(rank, size, waiting, wait):
     return True
 
 
-@pytest.mark.parametrize("waiting", [0, 1])  # a monitored barrier is led by rank 0
+@pytest.mark.parametrize("waiting", [0, 1])  # rank 0 leads a monitored barrier
 @pytest.mark.parametrize("wait", [all_reduces, passes_a_monitored_barrier])
 def test_a_waiting_program_can_be_interrupted(wait, waiting):
     processes, pipes = ranks.start(2, interrupted, waiting, wait)

@@ -1,4 +1,4 @@
-"""Children of a rank, however they are made and end, never take leave for it, and the rank goes on."""
+"""Tests children that a rank forks. They never say goodbye for the rank, however they end, and the rank continues."""
 import gc
 import multiprocessing
 import os
@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 def check(size):
-    """The group works: a reduction, of which a future was asked, which has a thread of its own."""
+    """Checks that the group works: with a reduction, and with a future, which uses a thread of its own."""
     ones = torch.ones(8)
     dist.all_reduce(ones)
     assert ones[0] == size
@@ -23,7 +23,7 @@ def check(size):
 
 
 def forked(body):
-    """A child that runs `body` and leaves by the interpreter's end; its exit status."""
+    """Forks a child that runs `body` and ends as the interpreter does. Returns its exit status."""
     child = os.fork()
     if child == 0:
         try:
@@ -141,7 +141,7 @@ def test_a_rank_goes_on_after_its_child_has_ended(child):
     assert ranks.run(2, goes_on, child) == {0: True, 1: True}
 
 
-# This is a separate program, so that nothing of pytest is in the child, which ends as programs do.
+# This is a separate program, so that the child contains nothing of pytest and ends as programs usually do.
 ENDING = """
 import os, sys, torch, torch.distributed as dist, tutti.torch
 dist.init_process_group("tutti")

@@ -1,4 +1,4 @@
-"""Futures of operations, and several operations as one."""
+"""Tests futures of operations, and coalesced operations."""
 import pytest
 import ranks
 import torch
@@ -14,14 +14,14 @@ def futures(rank, size):
     assert work.is_completed() and work.is_success()
     assert work.result()[0].data_ptr() == tensor.data_ptr()
 
-    # A callback may wait for another operation, as PowerSGD's do.
+    # A callback may wait for another operation, as the callbacks of PowerSGD do.
     def then_another(future):
         return dist.all_reduce(future.value()[0], async_op=True).get_future().wait()[0] * 2
 
     chain = dist.all_reduce(torch.ones(4), async_op=True).get_future().then(then_another)
     assert torch.equal(chain.wait(), torch.full((4,), 2.0 * size * size))
 
-    # There are many at once, in the order of issue or not. Results that are copied arrive by futures, too.
+    # Many futures are pending at once, and may complete in any order. They also deliver results that are copied.
     outputs = [[torch.empty(8) for _ in range(size)] for _ in range(50)]
     pending = [dist.all_gather(each, torch.full((8,), float(rank)), async_op=True).get_future() for each in outputs]
     torch.futures.wait_all(pending)
@@ -66,7 +66,7 @@ def test_work_that_nobody_waits_for():
 
 
 def looked_at_while_settled(rank, size):
-    """The last reference to a tensor that Python knows goes on the futures' thread, which needs the GIL for that."""
+    """The futures' thread drops the last reference to a tensor that Python knows, for which it needs the GIL."""
     for _ in range(1000):
         tensor = torch.ones(100)
         tensor.note = "what Python has of it goes with it"
@@ -110,7 +110,7 @@ def coalesced(rank, size):
     assert torch.equal(received, torch.full((3,), float((rank - 1) % size)))
 
 
-    # A coalesced group that an exception left open does not get in the way of the next.
+    # A coalescing group that an exception has left open does not affect the next one.
     with pytest.raises(ZeroDivisionError):
         with dist._coalescing_manager():
             raise ZeroDivisionError

@@ -1,4 +1,4 @@
-"""What a process group does beside collectives: point to point, objects, groups of groups, debugging."""
+"""Tests what a process group does besides collectives: point to point, objects, subgroups, debugging."""
 import pytest
 import ranks
 import torch
@@ -56,7 +56,7 @@ def groups(rank, size):
     assert torch.equal(tensor, torch.full((3,), float(sum(range(rank % 2, size, 2)))))
     assert mine._get_backend(torch.device("cpu")).name() == "tutti"
     objects(rank, size)
-    # Destroying one leaves the others alone; a new one of the same ranks meets again.
+    # Destroying one group leaves the others alone. Its ranks can meet again in a new group.
     dist.destroy_process_group(mine)
     again = dist.new_group(list(range(size)))
     dist.all_reduce(tensor, group=again)
@@ -91,7 +91,7 @@ def detail(rank, size):
     dist.all_reduce(tensor)
     objects(rank, size)
     dist.barrier()
-    # The wrapper sees that ranks disagree before the operation starts; torch 2.1 has none for this backend, which sees it too.
+    # The wrapper notices the disagreement before the operation starts. Without it (torch 2.1) the backend does.
     with pytest.raises(RuntimeError, match="mismatch between collectives|mismatch: rank"):
         dist.all_reduce(torch.ones(3 + rank))
     return tensor[0].item()

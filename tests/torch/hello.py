@@ -1,4 +1,4 @@
-"""Each rank adds its rank plus one: hello.py [INIT_METHOD RANK WORLD_SIZE]"""
+"""Sums rank plus one over all ranks: hello.py [INIT_METHOD RANK WORLD_SIZE]"""
 import sys
 
 import torch

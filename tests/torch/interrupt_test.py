@@ -1,4 +1,4 @@
-"""Ctrl-C: KeyboardInterrupt on the rank that it was pressed for, and on the others an error that names it."""
+"""Tests Ctrl-C: KeyboardInterrupt on the rank that gets it, and on the others an error that names that rank."""
 import os
 import pathlib
 import signal
@@ -37,7 +37,7 @@ def test_ctrl_c_at_the_terminal_reaches_all_ranks():
                for line in lines), out
 
 
-# The store is torch's. Rank 2, which does not serve it, never arrives.
+# The ranks meet in a store of torch. Rank 2 never arrives.
 MEETING = TELL + """
 store = dist.FileStore(sys.argv[2], 3)
 tell(lambda: dist.init_process_group("tutti", store=store, rank=int(sys.argv[1]), world_size=3))

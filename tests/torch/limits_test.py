@@ -1,4 +1,4 @@
-"""Time limits, disagreement between ranks, and groups that are ended."""
+"""Tests time limits, disagreement between ranks, and groups that are ended."""
 import os
 import threading
 import time
@@ -42,7 +42,7 @@ def waits_briefly(rank, size):
             work.wait(timedelta(milliseconds=50))
         assert not work.is_completed()
         dist.barrier()
-        work.wait(timedelta(days=365 * 400))  # the operation was not disturbed
+        work.wait(timedelta(days=365 * 400))  # the wait that timed out has not disturbed the operation
         assert tensor.item() == 5
     else:
         dist.barrier()
@@ -60,7 +60,7 @@ def has_no_end(rank, size, limit):
     options.timeout = limit
     tensor = torch.empty(1)
     receive = dist.irecv(tensor, 1 - rank)
-    time.sleep(0.3)  # long enough for it to be noticed
+    time.sleep(0.3)  # long enough for a timeout to be noticed
     total = torch.ones(1)
     dist.group.WORLD.allreduce([total], options).wait(limit)
     dist.group.WORLD.monitored_barrier(limit)
@@ -128,7 +128,7 @@ def create_group(store, rank, size, timeout=timedelta(seconds=60)):
 
 
 def run_at_once(*functions):
-    """Each on a thread of its own; raises what one of them raises."""
+    """Runs each function in a thread of its own, all at once. Raises an exception that one of them has raised."""
     with ThreadPoolExecutor(len(functions)) as threads:
         start = threading.Barrier(len(functions))
 
@@ -155,7 +155,7 @@ def aborts_and_shuts_down(_rank, _size, rounds, size):
             functions = [partial(until_it_ends, each) for each in backends]
             functions += [each.abort for each in backends] + [each.shutdown for each in backends]
             run_at_once(*functions)
-            backends[0].abort()  # of what is over: nothing
+            backends[0].abort()  # does nothing, since the group has ended
             with pytest.raises(RuntimeError, match="shut down"):
                 backends[0].barrier()
 
@@ -163,7 +163,7 @@ def aborts_and_shuts_down(_rank, _size, rounds, size):
 @needs_abort
 @pytest.mark.parametrize("rounds, size", [(300, 1), (20, 2)])
 def test_abort_while_another_thread_shuts_down(rounds, size):
-    """Groups whose ranks are threads of one process."""
+    """The ranks of these groups are threads of one process."""
     ranks.run(1, aborts_and_shuts_down, rounds, size, backend=None)
 
 

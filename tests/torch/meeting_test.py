@@ -49,7 +49,7 @@ def test_ways_to_meet(url, libuv):
 
 
 def meets_again(rank, size):
-    """One store, several meetings."""
+    """The ranks meet several times in one store."""
     store = dist.FileStore(f"{os.environ['MEETING']}/store", size)
     sums = []
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Every operation, type and reduction against Gloo, and against what each rank computes by itself where Gloo has none."""
+"""Tests every operation, type and reduction against a result computed on each rank, and against Gloo if it has one."""
 import functools
 import operator
 
@@ -11,7 +11,7 @@ from torch.distributed import ReduceOp
 SIZES = [1, 2, 3, 4]
 COUNT = 37
 INTEGERS = [torch.int8, torch.uint8, torch.int32, torch.int64]
-# Since torch 2.3.
+# These types exist since torch 2.3.
 UNSIGNED = [getattr(torch, name) for name in ("uint32", "uint64") if hasattr(torch, name)]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 REDUCED = INTEGERS + UNSIGNED + FLOATS + [torch.bool, torch.complex64, torch.complex128]
@@ -22,7 +22,7 @@ FOLDS = {ReduceOp.SUM: operator.add, ReduceOp.AVG: operator.add, ReduceOp.PRODUC
 
 
 def values(dtype, rank, count=COUNT):
-    """Small numbers, other ones on each rank, that no operation on four ranks overflows."""
+    """Returns small numbers that differ from rank to rank, and that no operation on four ranks makes overflow."""
     numbers = (torch.arange(count) * 7 + rank * 3) % 4 + (torch.arange(count) % 2) * (rank == 1)
     if dtype == torch.bool:
         return numbers > 1
@@ -40,7 +40,7 @@ def supported(op, dtype):
 
 
 def reduced(op, dtype, size, count=COUNT):
-    """The expected result, computed where nothing is lost."""
+    """Returns the expected result, computed in a type that loses nothing."""
     if dtype == torch.bool:
         wide = {ReduceOp.SUM: torch.logical_or, ReduceOp.MAX: torch.logical_or, ReduceOp.PRODUCT: torch.logical_and,
                 ReduceOp.MIN: torch.logical_and}.get(op, FOLDS[op])
@@ -67,7 +67,7 @@ def check(actual, expected, what):
 
 
 def gloo_agrees(call, expected, what):
-    """Checks Gloo's result too, where it has such an operation; so the expectation is not ours alone."""
+    """Returns 1 if Gloo has the operation, after checking that its result is as expected, too; otherwise 0."""
     try:
         result = call()
     except (RuntimeError, ValueError):
@@ -107,7 +107,7 @@ def all_types_reduce(rank, size):
                     all_reduce(dtype, op, None)
                 continue
             own = slice(rank * COUNT, (rank + 1) * COUNT)
-            # Gloo adds up booleans as bytes, and Gloo's complex numbers have no average.
+            # Gloo adds up booleans as bytes, and has no average of complex numbers.
             comparable_to_gloo = dtype != torch.bool and not (dtype.is_complex and op == ReduceOp.AVG)
             for call, expected in ((all_reduce, reduced(op, dtype, size)), (reduce, reduced(op, dtype, size)),
                                    (reduce_scatter_single, reduced(op, dtype, size, COUNT * size)[own]),
@@ -119,7 +119,7 @@ def all_types_reduce(rank, size):
                     continue
                 what = f"{call.__name__}({dtype}, {op}) on rank {rank} of {size}"
                 check(call(dtype, op, None), expected, what)
-                # In some versions (torch 2.6) Gloo's reduce_scatter adds up, whatever the operation.
+                # In some versions (torch 2.6) Gloo's reduce_scatter always sums, whatever the operation.
                 if comparable_to_gloo and (op == ReduceOp.SUM or call in (all_reduce, reduce)):
                     agreed += gloo_agrees(lambda: call(dtype, op, gloo), expected, what)
     return agreed
@@ -128,7 +128,7 @@ def all_types_reduce(rank, size):
 @pytest.mark.parametrize("size", SIZES)
 def test_reductions(size):
     agreed = ranks.run(size, all_types_reduce)
-    assert min(agreed.values()) > 40  # the oracle was asked; before torch 2.4 or so it has no reduce_scatter
+    assert min(agreed.values()) > 40  # Gloo was compared; before about torch 2.4 it has no reduce_scatter
 
 
 def premultiplied(rank, size):
@@ -208,12 +208,12 @@ def all_types_move(rank, size):
             result = call(dtype, None)
             if result is not None:
                 check(result, expected, what)
-            # Gloo has no other types, and its ranks would disagree about whether they have started.
+            # Gloo does not have the other types, and its ranks would disagree on whether the call has started.
             if dtype in INTEGERS + FLOATS and call not in (all_to_all,):
                 try:
                     result = call(dtype, gloo)
                 except RuntimeError as error:
-                    # In torch 2.1, on all ranks alike: all_gather_into_tensor, bfloat16.
+                    # In torch 2.1, Gloo refuses all_gather_into_tensor and bfloat16, on all ranks alike.
                     if not any(text in str(error) for text in ("no support", "Invalid scalar type")):
                         raise
                     continue
@@ -224,7 +224,7 @@ def all_types_move(rank, size):
 
 
 def joined(tensors):
-    """torch.cat, which not every type has."""
+    """Concatenates tensors as torch.cat does, which does not support every type."""
     flat = torch.cat([each.view(torch.uint8) for each in tensors])
     return flat.view(tensors[0].dtype)
 
@@ -232,7 +232,7 @@ def joined(tensors):
 @pytest.mark.parametrize("size", SIZES)
 def test_moves(size):
     agreed = ranks.run(size, all_types_move)
-    assert min(agreed.values()) > 30  # the oracle was asked
+    assert min(agreed.values()) > 30  # Gloo was compared
 
 
 def uneven(rank, size):
@@ -245,7 +245,7 @@ def uneven(rank, size):
     output = torch.empty(lengths[rank])
     dist.reduce_scatter(output, [part.clone() for part in parts])
     check(output, parts[rank] * size, "reduce_scatter of different lengths")
-    # Rank 0, whose tensor comes first in lists, has none.
+    # The tensor of rank 0, which comes first in lists, is empty.
     lengths = [3 * each for each in range(size)]
     parts = [torch.full((length,), float(each)) for each, length in enumerate(lengths)]
     outputs = [torch.empty(length) for length in lengths]
@@ -282,7 +282,7 @@ def in_place(rank, size):
     dist.reduce_scatter_tensor(own, whole)
     check(own, reduced(ReduceOp.SUM, torch.float32, size, COUNT * size)[rank * COUNT:(rank + 1) * COUNT],
           "reduce_scatter in place")
-    # Lists that lie one after the other in memory.
+    # The tensors of this list lie one after the other in memory.
     whole = torch.zeros(COUNT * size)
     dist.all_gather(list(whole.split(COUNT)), values(torch.float32, rank))
     check(whole, torch.cat([values(torch.float32, each) for each in range(size)]), "all_gather to neighbours")
@@ -300,11 +300,11 @@ def layouts(rank, size):
                  lambda: dist.all_gather_into_tensor(gapped, torch.zeros(6, 4) if size == 1 else torch.zeros(24 // size))):
         with pytest.raises((RuntimeError, ValueError), match="contiguous"):
             call()
-    # Without gaps the order of the elements in memory does not matter, element by element.
+    # A tensor without gaps may have its elements in any order, since all_reduce works element by element.
     turned = (torch.arange(12.0).reshape(3, 4) + rank).t()
     dist.all_reduce(turned)
     check(turned, (size * torch.arange(12.0).reshape(3, 4) + sum(range(size))).t(), "transposed")
-    # Lists are copied to and from, so that any layout will do.
+    # The tensors of lists are copied, so that any layout works.
     outputs = [torch.zeros(3, 4)[:, ::2] for _ in range(size)]
     dist.all_gather(outputs, torch.arange(12.0).reshape(3, 4)[:, ::2])
     for output in outputs:

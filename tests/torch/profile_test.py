@@ -1,4 +1,4 @@
-"""Profilers record the same of operations as with Gloo, except for the backend's name."""
+"""Tests that profilers record the same about operations as with Gloo, except for the name of the backend."""
 import pytest
 import ranks
 import torch
@@ -30,7 +30,7 @@ def transfers_in_a_batch(rank, size):
         work.wait()
 
 
-# These are the collectives that Gloo implements directly. It records others as the collectives that they consist of.
+# Gloo implements these collectives directly. It builds others from several of them, and records those instead.
 def collectives(rank, size):
     dist.all_reduce(torch.ones(5))
     dist.all_reduce(torch.ones(5), async_op=True).wait()

@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Alike(str):
-    """The name of a backend that also compares equal to the name of another one."""
+    """The name of a backend, which also compares equal to the name `like` of another one."""
 
     like = ""
 
@@ -51,9 +51,9 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
 
 
 def load(backend, like, ranks):
-    """The suite's test case for `backend`, not yet run."""
+    """Returns the test case of the suite for `backend`, without running it."""
     os.environ.update(BACKEND=like, WORLD_SIZE=str(ranks), CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
-    # The suite reads this when it is imported. Each test makes its own folder in it.
+    # The suite reads TEMP_DIR when it is imported. Each test makes its own folder in it.
     os.environ.setdefault("TEMP_DIR", tempfile.gettempdir())
     import torch
     import torch.distributed as dist
@@ -83,7 +83,7 @@ def names(case, match):
 
 
 def run_here(case, name):
-    """Runs one test in this process: outcome and reason."""
+    """Runs one test in this process. Returns the outcome and the reason."""
     stream = io.StringIO()
     result = unittest.TextTestRunner(stream=stream, verbosity=0).run(unittest.TestSuite([case(name)]))
     if result.skipped:
@@ -94,7 +94,7 @@ def run_here(case, name):
 
 
 def run_forked(case, name, limit):
-    """Runs one test in a process group of its own, ended after `limit` seconds."""
+    """Runs one test in a process group of its own, and kills it after `limit` seconds."""
     with tempfile.TemporaryFile("w+") as output, tempfile.NamedTemporaryFile("w+") as verdict:
         pid = os.fork()
         if pid == 0:
@@ -122,7 +122,7 @@ def run_forked(case, name, limit):
 
 
 def exempt():
-    """Names of tests that do not apply, and why."""
+    """Returns the names of the tests that do not apply, each with the reason."""
     lines = (HERE / "pytorch_suite.txt").read_text().splitlines()
     return dict(line.split(None, 1) for line in lines if line and not line.startswith("#"))
 

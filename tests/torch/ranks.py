@@ -1,4 +1,4 @@
-"""Runs a function on several ranks, each a forked process, and hands back what each returned."""
+"""Runs a function on several ranks, each a forked process, and returns the result of each."""
 import multiprocessing
 import os
 import tempfile
@@ -33,7 +33,7 @@ def _rank(function, rank, size, folder, backend, timeout, arguments, pipe):
 
 
 def start(size, function, *arguments, backend="tutti", timeout=60):
-    """Starts the processes of the ranks, with pipes for their results."""
+    """Starts the processes of the ranks. Returns them, and a pipe for the result of each."""
     fork = multiprocessing.get_context("fork")
     folder = tempfile.mkdtemp()
     processes, pipes = [], []
@@ -86,5 +86,5 @@ def free_port():
 
 
 def environment(**changes):
-    """Returns this process's variables with `changes`, for a program that is started."""
+    """Returns the variables of this process with `changes`, for a program to be started."""
     return {**os.environ, "OMP_NUM_THREADS": "1", **changes}

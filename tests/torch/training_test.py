@@ -1,4 +1,4 @@
-"""Training: DistributedDataParallel learns what it learns with Gloo; hooks, join, FSDP2 and DTensor work."""
+"""Tests training: DistributedDataParallel learns the same as with Gloo, and hooks, join, FSDP2 and DTensor work."""
 import subprocess
 import sys
 from pathlib import Path
@@ -67,7 +67,7 @@ def hooks(rank, size):
         model = DistributedDataParallel(torch.nn.Linear(64, 64))
         if name == "fp16":
             model.register_comm_hook(None, default_hooks.fp16_compress_hook)
-        if name == "powerSGD":  # its callbacks wait for further operations
+        if name == "powerSGD":  # its callbacks wait for other operations
             state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=32, start_powerSGD_iter=2)
             model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
         for step in range(4):

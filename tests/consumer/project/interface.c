@@ -1,4 +1,4 @@
-/* Every function of <tutti/c.h> as programs call it, in a world of one rank. A change that does not compile
+/* Calls every function of <tutti/c.h> as programs do, in a world of one rank. A change that does not compile
  * here breaks the programs of users, and belongs in the changelog. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Every class and function of <tutti/tutti.h> and <tutti/store.h> as programs call it, in a world of one
+// Uses every class and function of <tutti/tutti.h> and <tutti/store.h> as programs do, in a world of one
 // rank. A change that does not compile here breaks the programs of users, and belongs in the changelog.
 #include <array>
 #include <chrono>
@@ -169,7 +169,7 @@ void use_groups(Communicator& comm) {
   expect(part->status().code() == tutti::Code::aborted, "abort");
 }
 
-// A store as programs derive their own.
+// `ClosedStore` is a store as a program may derive its own.
 class ClosedStore : public tutti::Store {
  public:
   tutti::Status set(std::string_view, std::string_view, tutti::Deadline) override { return closed(); }

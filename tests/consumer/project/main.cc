@@ -1,4 +1,4 @@
-// A world of one rank needs no launcher: it meets itself and reduces.
+// Runs an all_reduce in a world of one rank, which needs no launcher.
 #include <array>
 #include <cstdio>
 #include <string>

@@ -21,9 +21,10 @@ namespace tutti::soak {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{2};
-constexpr int patience = 150'000;  // looks, which take five minutes
+constexpr int patience = 150'000;  // in looks: five minutes
 
-// The deadlines here are so long that none passes on a slow machine. Only the plan's own deadlines may pass.
+// Returns the variables of a rank. Their time limits are so long that only deadlines of the plan can pass,
+// even on a slow machine.
 std::vector<std::string> environment(const Episode& episode, int rank, const std::string& store) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -81,7 +82,7 @@ bool Job::dies(int number) const {
   });
 }
 
-// Returns the number of looks for which a rank may stay stopped: those of its longest fault.
+// Returns the number of looks for which a rank stays stopped: the length of its longest stop.
 int Job::pause_of(int number) const {
   int longest = 0;
   for (const Round& round : episode_.rounds) {
@@ -91,7 +92,8 @@ int Job::pause_of(int number) const {
   return longest / static_cast<int>(between_looks.count());
 }
 
-// Returns whether the rank has ended.
+// Checks whether the rank has ended, and returns true if it has. Continues a rank that was stopped for long
+// enough.
 bool Job::look(Rank& rank) {
   if (rank.ended) return true;
   int status = 0;
@@ -147,7 +149,7 @@ std::string Job::watch() {
     longest_gap_ = std::max(longest_gap_, std::chrono::duration<double>(now - last).count());
     last = now;
   }
-  // The other ranks have a second to report how they saw the failure.
+  // This gives the other ranks a second to report how they saw the failure.
   for (int looks = 0; failed && looks < 500; ++looks) {
     for (Rank& rank : ranks_) look(rank);
     std::this_thread::sleep_for(between_looks);

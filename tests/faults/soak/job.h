@@ -11,8 +11,8 @@
 
 namespace tutti::soak {
 
-// A `Job` is the processes of an episode. They stay in this process's group, so that a signal to the group
-// reaches them all.
+// A `Job` runs the processes of an episode. They stay in the process group of this process, so that a signal
+// to the group reaches them all.
 class Job {
  public:
   Job(std::uint64_t seed, const Episode& episode);
@@ -21,18 +21,19 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   // Watches the ranks until all have ended, and continues those that have been stopped. Returns an empty text
-  // if all ended as planned, else what is wrong. Patience is counted in looks, so that a job that is stopped
-  // as a whole, this process included, has all of its time afterwards.
+  // if all ended as planned, else what is wrong. The time limit is counted in looks at the ranks, so that
+  // time in which the ranks and this process are all stopped does not count.
   std::string watch();
-  // The longest time for which this process did not run: the whole machine may have been suspended.
+  // Returns the longest time, in seconds, for which this process did not run. If it is long, the whole
+  // machine may have been suspended.
   double longest_gap() const { return longest_gap_; }
 
  private:
   struct Rank {
     pid_t pid = -1;
-    int err = -1;              // a file in memory
-    std::optional<int> ended;  // as `waitpid` says
-    int stopped_for = 0;       // looks
+    int err = -1;              // descriptor of a file in memory
+    std::optional<int> ended;  // the status from `waitpid`
+    int stopped_for = 0;       // in looks
   };
   void start(Rank& rank, std::vector<std::string> words, std::vector<std::string> variables);
   bool look(Rank& rank);

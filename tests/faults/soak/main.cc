@@ -1,8 +1,10 @@
-// Random collectives with random faults, in real processes:
+// Runs random collectives with random faults, in real processes:
 //   soak [--seconds N] [--seed S] [--episodes N] [--first N] [--log FILE] [--plan]
-// An episode is a job of 2 to 6 ranks. What each of its ranks does, and what is done to it, is drawn from the
-// seed and written to the log (stdout); the same seed gives the same log. --plan writes it and runs nothing.
-// Findings go to stderr, and make the exit status 1; `--first N --episodes 1` repeats episode N.
+// An episode is a job of 2 to 6 ranks. The actions and faults of each rank are drawn from the seed and
+// written to the log (stdout). The same seed gives the same log. `--plan` writes the log and runs nothing.
+//
+// If something goes wrong, stderr says what, and the exit status is 1. `--first N --episodes 1` repeats one
+// episode.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -24,7 +26,7 @@ struct Options {
   double seconds = 10;
   std::uint64_t seed = std::random_device{}();
   std::uint64_t first = 0;
-  std::uint64_t episodes = 0;  // zero: until the time is over
+  std::uint64_t episodes = 0;  // zero: until `seconds` have passed
   std::string log;
   bool plan = false;
 };
@@ -86,8 +88,8 @@ struct Totals {
   }
 };
 
-// An episode is run again if it failed while the whole machine was suspended for longer than the short
-// deadlines.
+// Runs an episode. If it fails while the whole machine was suspended for longer than the short deadlines,
+// runs it again.
 bool run(std::uint64_t seed, const Episode& episode, Totals& totals) {
   for (;;) {
     tutti::soak::Job job(seed, episode);

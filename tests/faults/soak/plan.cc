@@ -9,7 +9,7 @@ namespace tutti::soak {
 
 namespace {
 
-// This does not use std's distributions, which differ between libraries.
+// `Dice` does not use the standard distributions, which differ between libraries.
 class Dice {
  public:
   Dice(std::uint64_t seed, std::uint64_t number) : engine_(seed * 0x9e3779b97f4a7c15u + number) {
@@ -45,7 +45,7 @@ Step draw_step(Dice& dice, const std::vector<test::CollectiveCase>& cases, bool 
   return step;
 }
 
-// Chooses among the ranks that are left, and removes those that will not be.
+// Draws a fault for one of the ranks that are left. Removes from `left` the ranks that it kills.
 Fault draw_fault(Dice& dice, std::set<int>& left, std::size_t steps) {
   using Kind = Fault::Kind;
   constexpr std::array kinds = {Kind::kill, Kind::leave,    Kind::pair, Kind::abort,
@@ -99,7 +99,8 @@ Episode Episode::draw(std::uint64_t seed, std::uint64_t number) {
     Round round;
     const std::size_t steps = 2 + dice.below(6);
     round.fault = draw_fault(dice, left, steps);
-    // A rank that waits for a message can name neither a rank that is late nor one that makes another call.
+    // A rank that waits for a point-to-point message cannot tell which rank is late or makes a different
+    // call.
     const bool only_collectives =
         round.fault.kind == Fault::Kind::late || round.fault.kind == Fault::Kind::disagree;
     while (round.steps.size() < steps) round.steps.push_back(draw_step(dice, cases, only_collectives));

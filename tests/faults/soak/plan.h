@@ -7,7 +7,7 @@
 
 #include "tests/support/collective_case.h"
 
-// This is the plan of a soak, as data. It is drawn from the seed before anything runs.
+// This file describes the plan of a soak, which is drawn from the seed before anything runs.
 namespace tutti::soak {
 
 struct Step {
@@ -15,51 +15,52 @@ struct Step {
     collective,
     burst,      // several operations in flight
     ring,       // messages to the next rank and from the previous one
-    split,      // a collective on communicators of some ranks each
+    split,      // a collective on each of several smaller communicators
     allocated,  // an all_reduce on memory of `Communicator::allocate`
   };
   Kind kind = Kind::collective;
-  test::CollectiveCase test;  // its root: to be taken modulo the world's size
-  int parts = 1;              // of a burst or a split
+  test::CollectiveCase test;  // its `root` is taken modulo the size of the world
+  int parts = 1;              // operations of a burst, or communicators of a split
 
   std::string describe() const;
 };
 
-// A fault that happens to one rank, or that it causes, when it reaches a step.
+// `Fault` happens to a rank, or is caused by it, when the rank reaches a step.
 struct Fault {
   enum class Kind : std::uint8_t {
     none,
     kill,      // SIGKILL
     leave,     // the process ends without a goodbye
-    pair,      // SIGKILL, and another rank dies of it while the survivors shrink
+    pair,      // SIGKILL, and another SIGKILL to rank `second` while the survivors shrink
     abort,     // Communicator::abort, from another thread
-    late,      // does not call; the others' operations have `milliseconds` from that step on
-    disagree,  // calls something else first
+    late,      // makes no call; from that step on, operations time out after `milliseconds`
+    disagree,  // makes another call first
     stop,      // SIGSTOP, and SIGCONT `milliseconds` later
-    delay,     // comes `milliseconds` later
+    delay,     // makes its calls `milliseconds` late
   };
   Kind kind = Kind::none;
   int rank = 0;    // these are world ranks
-  int second = 0;  // pair
+  int second = 0;  // only for `pair`
   std::size_t step = 0;
-  int microseconds = 0;  // from the beginning of the step; pair: of the shrink for the second
+  int microseconds = 0;  // after the step begins; for `second`: after its shrink begins
   int milliseconds = 0;
 
   bool kills() const { return kind == Kind::kill || kind == Kind::leave || kind == Kind::pair; }
-  // The communicator ends, and a new one is agreed on.
+  // Returns whether the fault ends the communicator, so that the ranks must agree on a new one.
   bool ends_the_communicator() const {
     return kills() || kind == Kind::abort || kind == Kind::late || kind == Kind::disagree;
   }
   std::string describe() const;
 };
 
-// A round ends with a barrier. By then a communicator that is planned to fail has failed on every rank.
+// `Round` ends with a barrier. If its fault ends the communicator, the communicator has failed on every rank
+// by then.
 struct Round {
   std::vector<Step> steps;
   Fault fault;
 };
 
-// One job, from its `init` on.
+// `Episode` is one job, from its `init` on.
 struct Episode {
   std::uint64_t number = 0;
   int size = 2;

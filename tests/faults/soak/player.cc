@@ -33,7 +33,8 @@ void expect(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
 }
 
-// Waits for all, since their buffers are about to be destroyed, and then throws the first failure.
+// Waits for all operations, and then throws the first failure. It must wait for all, since their buffers are
+// about to be destroyed.
 void wait_for_all(std::vector<Work>& works) {
   std::exception_ptr first;
   for (Work& work : works) {
@@ -68,7 +69,7 @@ void Player::play() {
   }
 }
 
-// A communicator fails on all ranks in the same round.
+// Checks that all ranks are in the same round, since a communicator fails on all ranks in the same round.
 void Player::agree_on(std::size_t round) {
   const auto own = static_cast<std::int64_t>(round);
   std::int64_t furthest = own;
@@ -92,8 +93,8 @@ void Player::play(const Round& round) {
   comm_.barrier({.timeout = late ? milliseconds(fault.milliseconds) : milliseconds(0)}).wait();
 }
 
-// Runs in a second thread while the rank goes on. A rank that is to be late, or to make another call, waits
-// for this thread.
+// Carries out the fault in a second thread, while the rank continues. But a rank that is to be late, to pause
+// or to make another call waits for that thread.
 void Player::come_to(const Fault& fault) {
   std::this_thread::sleep_for(microseconds(fault.microseconds));
   switch (fault.kind) {
@@ -111,7 +112,7 @@ void Player::come_to(const Fault& fault) {
       std::vector<float> others_have_none(7777);
       try {
         comm_.all_reduce(others_have_none, ReduceOp::min).wait();
-      } catch (const Error&) {  // seen by the step that follows
+      } catch (const Error&) {  // the next step sees the error, too
       }
       return;
     }
@@ -180,7 +181,7 @@ void Player::run_allocated(const Step& step) {
   const int p = comm_.size();
   for (std::size_t i = 0; i < all.size(); ++i)
     expect(all[i] == p * (p - 1) / 2 + p * static_cast<std::int64_t>(i), "wrong sum in allocated memory");
-  comm_.barrier().wait();  // others read it as long as they are in the all_reduce
+  comm_.barrier().wait();  // until then, others may read this memory
 }
 
 void Player::run_split(const Step& step) {
@@ -191,7 +192,8 @@ void Player::run_split(const Step& step) {
   expect(problem.empty(), problem);
 }
 
-// Perhaps only a part failed, whose members then go on and learn of the failure of the whole.
+// Waits until the whole communicator has failed, and returns its error. At first perhaps only a part of it,
+// made by `split`, has failed.
 Status Player::cause() const {
   for (int i = 0; i < 20'000 && comm_.status().ok(); ++i) std::this_thread::sleep_for(milliseconds(1));
   return comm_.status();

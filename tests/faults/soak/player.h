@@ -13,7 +13,7 @@ namespace tutti::soak {
 class Player {
  public:
   explicit Player(Episode episode);
-  // Runs until all rounds are over, or this rank ends.
+  // Runs until all rounds have been played, or this rank ends.
   void play();
 
  private:

@@ -1,9 +1,9 @@
-"""Children of a rank, however they are made and end, never take leave for it, and the rank goes on."""
+"""Tests children that a rank forks. They never say goodbye for the rank, however they end, and the rank continues."""
 
 import pytest
 from worlds import finish, start_world
 
-# A rank that has used its communicator makes a child, and uses it again after the child's end.
+# The rank uses its communicator, forks a child, and uses the communicator again after the child has ended.
 RANK = """
 import gc, multiprocessing, os, subprocess, sys, threading, tutti
 comm = tutti.init()

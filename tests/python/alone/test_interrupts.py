@@ -1,4 +1,4 @@
-"""Ctrl-C: KeyboardInterrupt on the rank that it was pressed for, tutti.Error on those that fail because of it."""
+"""Tests Ctrl-C: it raises KeyboardInterrupt on the rank that gets it, and tutti.Error on ranks that then fail."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ from worlds import DEADLINE_SECONDS, ENVIRONMENT, finish, places, start, start_w
 
 TELL = (pathlib.Path(__file__).parents[2] / "support" / "tell.py").read_text()
 
-# The signal arrives in the only moment in which Python code runs between the failure and the program.
+# The signal arrives at the only moment when Python code of tutti runs between the failure and the program.
 MAKING_AN_ERROR = TELL + """
 import signal, tutti.errors
 make = tutti.errors.make
@@ -75,7 +75,7 @@ def test_ctrl_c_ends_a_wait(interrupted):
         assert rank.stdout.readline() == "ready\n"
     ranks[interrupted].send_signal(signal.SIGINT)
     assert finish(ranks[interrupted])[:2] == (0, "KeyboardInterrupt\n")
-    status, out, err = finish(ranks[1 - interrupted])  # its peer has left
+    status, out, err = finish(ranks[1 - interrupted])  # it reports that its peer has left
     assert (status, err) == (0, "") and out.startswith("tutti.Error aborted") and f" rank {interrupted} (" in out, out
 
 
@@ -116,7 +116,7 @@ def await_log(rank, text):
         assert line, "a rank ended"
 
 
-# One more rank is expected, so that the others wait for it together.
+# The world has one rank more than the test starts, so that the others wait for it together.
 @pytest.mark.parametrize("interrupted", [0, 1, 2])
 @pytest.mark.parametrize("by", ["tcp", "file"])
 def test_ctrl_c_while_the_ranks_meet(interrupted, by, tmp_path):

@@ -1,4 +1,4 @@
-"""What needs processes of its own: how programs begin, are interrupted, and end."""
+"""Tests that need their own processes: how programs begin, are interrupted, and end."""
 
 import ast
 import os
@@ -51,7 +51,7 @@ def test_meeting_may_take_for_ever():
         assert finish(rank) == (0, "", "")
 
 
-# Communicators that a program still has are closed: no rank is taken for dead.
+# Communicators that a program has not closed are closed at its end, so no rank counts as dead.
 def test_programs_may_just_end():
     program = "import tutti; comm = tutti.init(); comm.barrier().wait(); keep = [comm]; keep.append(keep)"
     for rank in start_world(3, program):
@@ -106,7 +106,7 @@ def test_library_and_header_are_where_the_package_says():
 
 
 def test_stub_describes_the_extension():
-    """Every class, method and function of the extension, and nothing else; but private names, which only types need."""
+    """The stub has every class, method and function of the extension, and besides only private names for types."""
     tree = ast.parse((ROOT / "bindings/python/tutti/_core.pyi").read_text())
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):

@@ -1,4 +1,4 @@
-"""Worlds of real processes, each of which runs a program that is given as text."""
+"""Starts worlds of real processes, each of which runs a program that is given as text."""
 
 import os
 import socket
@@ -24,7 +24,7 @@ def start(program, *arguments, **environment):
 
 
 def places(size):
-    """The variables of each rank."""
+    """Returns the variables of each rank."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])

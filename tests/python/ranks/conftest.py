@@ -13,7 +13,7 @@ def comm():
 
 @pytest.fixture
 def own(comm):
-    """A communicator of the test's own, which it may break."""
+    """Provides a communicator that only this test uses, so it may break it."""
     part = comm.split(0)
     yield part
     part.close()

@@ -1,4 +1,4 @@
-"""What counts as an array, what does not, and how long it lives."""
+"""Tests what counts as an array, what does not, and how long it lives."""
 
 import array
 import gc
@@ -12,7 +12,7 @@ import tutti
 
 
 class OnlyDLPack:
-    """As a tensor of another framework."""
+    """Wraps an array so that it only supports DLPack, like a tensor of another framework."""
 
     def __init__(self, inner):
         self.inner = inner
@@ -25,7 +25,7 @@ class OnlyDLPack:
 
 
 def everything(values):
-    """The same numbers as different kinds of arrays."""
+    """Yields the same numbers as different kinds of arrays."""
     plain = numpy.array(values, "float64")
     yield plain.copy()
     yield array.array("d", values)
@@ -75,7 +75,7 @@ def overlapping(comm):
 
 
 VALUE, TYPE, UNSUPPORTED = tutti.InvalidArgumentError, TypeError, tutti.UnsupportedError
-# Calls, each with the exception and the text that it raises, at the call and not at `wait`.
+# Each call comes with the exception that it raises, and its text. It raises at the call, not at `wait`.
 REFUSALS = {
     "steps": (lambda c: c.all_reduce(numpy.zeros((4, 4))[:, ::2]), VALUE, "not contiguous.*ascontiguousarray"),
     "transposed": (lambda c: c.all_reduce(OnlyDLPack(numpy.zeros((4, 3)).T)), VALUE, "not contiguous"),
@@ -135,7 +135,7 @@ def test_wrong_arguments_raise_at_the_call(comm, name):
     call, exception, words = REFUSALS[name]
     with pytest.raises(exception, match=words):
         call(comm)
-    # It was not an operation: the ranks are still in step.
+    # The refused call did not count as an operation, so the ranks are still in step.
     comm.barrier().wait()
 
 
@@ -153,14 +153,14 @@ def test_an_array_lives_as_long_as_its_operation(comm):
     peer = (comm.rank + 1) % comm.size
     target = numpy.zeros(4)
     alive = weakref.ref(target)
-    comm.recv(target, tag=77)  # neither the handle nor the array is kept
+    comm.recv(target, tag=77)  # this test keeps neither the handle nor the array
     del target
     gc.collect()
     assert alive() is not None
     comm.barrier().wait()
     comm.send(numpy.ones(4), peer, tag=77).wait()
     comm.barrier().wait()
-    for _ in range(10_000):  # an operation releases these after it is over; they have no other owner
+    for _ in range(10_000):  # an operation releases its arrays some time after its end
         comm.progress()
         comm.send(numpy.ones(1), comm.rank, tag=78)
         comm.recv(numpy.zeros(1), comm.rank, tag=78).wait()
@@ -184,7 +184,7 @@ def test_shared_memory_keeps_what_is_in_flight(comm):
     memory = part.allocate(4096)
     work = part.recv(numpy.zeros(1), comm.rank, tag=1)
     part.close()
-    assert work.wait(0.1) is False  # the group lives on with its memory
+    assert work.wait(0.1) is False  # the memory keeps the communicator alive
     comm.barrier().wait()
     del memory
     with pytest.raises(tutti.AbortedError):
@@ -192,7 +192,7 @@ def test_shared_memory_keeps_what_is_in_flight(comm):
 
 
 def test_shared_memory_may_be_the_last_of_its_communicator(comm):
-    """It is torn down then, while another thread may want the GIL for a user's function."""
+    """Freeing the memory tears the communicator down, while another thread may need the GIL for a user's function."""
 
     def right_one(left, right, out, dtype):
         out[:] = right

@@ -1,4 +1,4 @@
-"""Every operation, type and kind of reduction against NumPy."""
+"""Tests every operation, type and kind of reduction against NumPy."""
 
 import functools
 
@@ -112,7 +112,7 @@ def test_rooted(comm, root):
 
     array = data(rank, 5)
     if is_root:
-        array.flags.writeable = False  # the root only reads
+        array.flags.writeable = False  # the root only reads its array
     comm.broadcast(array, root).wait()
     assert (array == data(root, 5)).all()
 

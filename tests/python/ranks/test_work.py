@@ -1,4 +1,4 @@
-"""Waiting, chaining, threads, errors."""
+"""Tests waiting, chaining, threads and errors."""
 
 import asyncio
 import datetime
@@ -20,7 +20,7 @@ def test_messages(comm):
     source = (rank - 1) % size
     assert got.tolist() == [source, 7, 0]
     assert work.received == (source, source, 16)
-    comm.barrier().wait()  # a receive from any rank must not get a later message
+    comm.barrier().wait()  # the receive from any rank must not match a message of a later test
 
 
 def test_batch(comm):
@@ -46,7 +46,7 @@ def test_a_wait_with_a_limit(comm):
 def test_times_that_no_clock_can_count_have_no_end(comm, seconds):
     got = numpy.zeros(1)
     work = comm.recv(got, (comm.rank - 1) % comm.size, tag=6, timeout=seconds)
-    time.sleep(0.3)  # long enough for it to be noticed
+    time.sleep(0.3)  # long enough for a timeout to be noticed
     comm.barrier(timeout=seconds).wait(seconds)
     comm.send(numpy.ones(1), (comm.rank + 1) % comm.size, tag=6, timeout=seconds).wait()
     assert work.wait(seconds) is True and got[0] == 1
@@ -175,7 +175,7 @@ def test_descriptions(comm):
 def test_gradient_reducer(comm, mean, bucket_bytes):
     shapes = [(3, 4), (4,), 7, (), (2, 2)]
     reducer = tutti.GradientReducer(comm, shapes, "float64", bucket_bytes=bucket_bytes, mean=mean)
-    # In every step the ranks' gradients become ready in different orders, and one is left out.
+    # In every step, each rank's gradients become ready in a different order, and one is left to `wait`.
     for step in range(3):
         order = numpy.random.default_rng((comm.rank, step)).permutation(len(shapes))
         for i in order:

@@ -1,4 +1,4 @@
-"""What `pip install .` installs: made from the tree when sources have changed, unpacked, and looked at from outside."""
+"""Tests what `pip install .` installs. Builds the wheel if sources have changed, unpacks it, and examines it."""
 
 import hashlib
 import os
@@ -14,12 +14,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("WHEEL_BUILD", ROOT / "build" / "wheel"))
 SOURCES = ["CMakeLists.txt", "LICENSE", "bindings", "cmake", "collectives", "core", "docs/python.md", "pyproject.toml"]
 SOURCES += ["rendezvous", "tools", "transport"]
-# Every Linux with a C++ runtime has these libraries; everything else must be in the wheel.
+# Every Linux with a C++ runtime has these libraries. All others must be in the wheel.
 SYSTEM = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
 
 
 def digest():
-    """Of all that a wheel is made of."""
+    """Returns a digest of everything from which a wheel is built."""
     total = hashlib.sha256(sys.version.encode())
     for name in SOURCES:
         path = ROOT / name
@@ -30,7 +30,7 @@ def digest():
 
 
 def build():
-    """The wheel; builds it if sources have changed since it was built."""
+    """Returns the wheel. Builds it if sources have changed since the last build."""
     stamp = BUILD / "dist" / "digest"
     made = sorted((BUILD / "dist").glob("*.whl"))
     if made and stamp.exists() and stamp.read_text() == digest():
@@ -111,5 +111,5 @@ def test_what_is_missing_is_named_as_debian_calls_it(package, debian, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode != 0
     said = re.sub(r"\s+", " ", done.stdout + done.stderr)
-    assert f"sudo apt-get install {debian} " in said  # of all, only that
+    assert f"sudo apt-get install {debian} " in said  # only the missing package is named
     assert "tutti could not be built" in said
