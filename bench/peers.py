@@ -30,7 +30,7 @@ class Peer:
     commands: Commands
     environment: dict = field(default_factory=dict)
     collectives: tuple = tuple(COLLECTIVES)
-    spins: bool = False  # waits without yielding: with more ranks than cores, it depends on the scheduler
+    spins: bool = False  # waits without yielding: with more ranks than cores, its speed depends on the scheduler
 
 
 def _tutti(place, ranks, words):
@@ -61,8 +61,8 @@ def _mpich(place, ranks, words):
 
 
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-# Debian's MPICH uses UCX, so UCX's variable chooses the transport; NOLOCAL turns off collectives that make use of ranks
-# on one host.
+# Debian's MPICH uses UCX, so UCX's variable chooses the transport. NOLOCAL turns off collectives that treat ranks of one
+# host specially.
 MPICH_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
 
 PEERS = {

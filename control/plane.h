@@ -26,7 +26,7 @@ inline Status given_up(const std::string& self, int rank, const std::string& why
 class ControlEvents {
  public:
   virtual ~ControlEvents() = default;
-  // Reports that a rank died, froze or was cut off, as this rank or another one noticed. Each lost rank is
+  // Reports that a rank died, froze or was cut off, no matter which rank noticed it. Each lost rank is
   // reported only once.
   virtual void on_lost(int rank, const Status& why) = 0;
   // Reports that a rank has said goodbye.
@@ -36,8 +36,9 @@ class ControlEvents {
   virtual void on_note(const ControlNote& note) = 0;
 };
 
-// A `ControlPlane` tells each rank which others have died, and delivers notes such as those of a failing
-// rank, even while the application makes no calls. It needs neither the application's threads nor the driver.
+// A `ControlPlane` tells each rank which others have died. It also delivers notes, for example those in which
+// a rank reports a failure. It does both even while the application makes no calls. It needs neither the
+// application's threads nor the driver.
 //
 // Any thread may call it. Only `start` and `stop` ever wait.
 class ControlPlane {

@@ -48,8 +48,8 @@ std::uint64_t digest_of(std::span<const std::uint64_t> counts);
 
 // Returns the name of the call that the user made, such as "all_reduce" or "split".
 std::string_view name_of(const Fingerprint& call);
-// Returns the bytes of one rank's share. Returns nothing if `count` means something else, or the user has not
-// given it.
+// Returns the bytes of one rank's share. Returns nothing if `count` means something else, or if the call is
+// part of a `Composite`, for which the user gives no count.
 std::optional<std::uint64_t> known_bytes(const Fingerprint& call);
 // Returns a text such as "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2,
 // algorithm=3)" or "split()". The algorithm is shown by its number, unless its name is given.

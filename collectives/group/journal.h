@@ -13,8 +13,8 @@
 
 namespace tutti {
 
-// `Journal` numbers a communicator's operations and remembers how the last of them ended. The mesh needs this
-// to judge messages that arrive early or late; the flight recorder and the trace need it, too.
+// `Journal` numbers a communicator's operations and remembers how the most recent ones ended. The mesh needs
+// this to judge messages that arrive early or late; the flight recorder and the trace need it, too.
 class Journal {
  public:
   // `trace` is null if there is none.
@@ -23,8 +23,8 @@ class Journal {
   // --- any thread ---
 
   std::uint64_t number_collective() { return next_collective_.fetch_add(1, std::memory_order_relaxed); }
-  // Does the same as `number_collective`, but on the driving thread, and not in one atomic step: a program
-  // that issues from several threads must order its calls anyway.
+  // Does the same on the driving thread, without the cost of an atomic increment. That is safe, since a
+  // program that issues from several threads must order its calls anyway.
   std::uint64_t number_collective_at_once() {
     const std::uint64_t number = next_collective_.load(std::memory_order_relaxed);
     next_collective_.store(number + 1, std::memory_order_relaxed);
@@ -38,14 +38,14 @@ class Journal {
   }
   const History& collectives() const { return collectives_; }
   const History& transfers() const { return transfers_; }
-  // Returns the time now. Without a trace it is exact only to some milliseconds, which costs little.
+  // Returns the time now. Without a trace, this reads a cheap clock that is exact only to some milliseconds.
   History::Time now() const { return trace_ == nullptr ? History::coarse_now() : Trace::now(); }
 
   // --- driving ---
 
   std::uint64_t number_transfer() { return next_transfer_++; }
-  // Returns the time now if the operation of that number is one of those that are timed even if they complete
-  // at once; otherwise 0.
+  // Without a trace, only some of the operations that complete at once are timed. Returns the time now if the
+  // operation of that number is one of them; otherwise 0.
   History::Time beginning(std::uint64_t number) const { return timed(number) ? now() : 0; }
   void begin(Operation& operation);
   void end(const Operation& operation, const Status& status);

@@ -11,10 +11,10 @@
 
 #include <tutti/tutti.h>
 
-// `Options` is the command line of every example, with the names that PyTorch programs use. "--rank 0" and
-// "--rank=0" are the same:
+// `Options` is the command line of every example. The options have the names that PyTorch programs use:
 //   --rank R --world-size N --init-method URL --backend tcp
-// Options that are not given are read from the environment, where `tutti run` and other launchers set them.
+// "--rank=0" means the same as "--rank 0". Options that are not given are read from the environment, where
+// `tutti run` and other launchers set them.
 class Options {
  public:
   // `extra` has the names of further options of one example.

@@ -56,9 +56,9 @@ class TUTTI_API Store {
   // Returns whether the key exists now, without waiting for it.
   virtual Result<bool> exists(std::string_view key, Deadline deadline) = 0;
 
-  // Holds the keys below `prefix` (the prefix, a slash, and more) from now on: the store deletes them when
-  // the last connection that holds them ends, so a client that dies leaves nothing behind. Each connection
-  // has at most one prefix. Stores that do not track connections ignore this.
+  // From now on, this connection holds all keys that begin with `prefix` and a slash. The store deletes them
+  // when the last connection that holds them ends, so a client that dies leaves nothing behind. Each
+  // connection has at most one prefix. Stores that do not track connections ignore this.
   virtual Status hold(std::string_view prefix, Deadline deadline);
   // Gives up the prefix of this connection, as if the connection had ended.
   virtual Status release(Deadline deadline);

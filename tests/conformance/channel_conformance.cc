@@ -57,7 +57,7 @@ TEST_P(ChannelConformance, AllToAllStorms) {
   }
 }
 
-// Both sides send their first message at once. That makes one connection, and nothing is lost.
+// Both sides send their first message at the same time. Only one connection results, and nothing is lost.
 TEST_P(ChannelConformance, SimultaneousFirstSends) {
   for (int round = 0; round < 20; ++round) {
     World world(GetParam(), 2);
@@ -153,8 +153,8 @@ TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
   std::deque<Send> sends;
   for (std::size_t i = 0; i < count; ++i)
     world[0].post(1, sends.emplace_back(200, collective(i), static_cast<int>(i)));
-  // This message in the other direction is sent last and needs no credit. Its arrival proves that everything
-  // that could arrive has arrived.
+  // This message in the other direction is sent last and needs no credit. The wait for it leaves the first
+  // rank time to send whatever its credit allows.
   Send back(0, collective(0), 0);
   Recv back_recv(0, 1, collective(0));
   world[0].post(back_recv);

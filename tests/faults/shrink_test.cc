@@ -40,7 +40,7 @@ TEST_P(Shrink, SeveralAtOnce) {
   for (const int rank : {2, 3, 5, 6}) ASSERT_TRUE(world.shrunk(rank, 4)) << world.report();
 }
 
-// The leader and its successor die while the others are agreeing to continue without a first victim.
+// A rank dies. While the others are agreeing to continue without it, the leader and its successor die, too.
 TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   const std::uint64_t seed = argument("seed", std::random_device{}());
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));

@@ -67,7 +67,8 @@ inline bool goes_on(security::Guard::State state) {
   return state == security::Guard::State::reading || state == security::Guard::State::writing;
 }
 
-// `Meeting` is the outcome for two guards that are connected through a process that changes bytes.
+// `Meeting` holds the states in which two guards end after an exchange in which bytes were changed on the
+// way.
 struct Meeting {
   security::Guard::State left = security::Guard::State::reading;
   security::Guard::State right = security::Guard::State::reading;

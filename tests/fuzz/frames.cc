@@ -1,5 +1,5 @@
 // Fuzzes the message protocol (StreamChannel). A faulty peer sends frames, while this side sends, receives
-// and cancels. The first bytes of the input choose what happens. Most frames are complete, so that they pass
+// and cancels. The input chooses what happens at each step. Most frames are complete, so that they pass
 // the first checks.
 #include <deque>
 #include <vector>
@@ -12,7 +12,7 @@ namespace tutti::fuzz {
 namespace {
 
 constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
-constexpr std::size_t most_bytes = 70'000;  // of a message, more than the smallest payload of a stripe
+constexpr std::size_t most_bytes = 70'000;  // of a message; a stripe takes payloads of this size
 
 struct Send : SendOp {
   std::vector<std::byte> memory;

@@ -1,5 +1,5 @@
 // Fuzzes guards of connections, with and without a token or TLS. Either one guard receives the input, or two
-// guards are connected through a process that changes, drops and adds bytes.
+// guards are connected, and bytes on the way are changed, dropped or added.
 #include "core/security/guard.h"
 
 #include <string>

@@ -35,10 +35,11 @@ class ScheduleCase {
 // (rank, element) contributions. It checks that
 //
 // clang-format off
-//   - every message is sent and received once, with the same length, and all steps are carried out with
-//     synchronous sends in a random order of what is eligible, drawn from `seed`;
-//   - steps stay within their buffers, read nothing undefined, and overlap exactly or not at all;
-//   - any two steps that conflict are ordered by the dependencies, whatever happens in between;
+//   - every message is sent and received once, with the same length;
+//   - all steps can be carried out with synchronous sends, where `seed` determines which of the possible steps is next;
+//   - steps stay within their buffers and read nothing undefined, and the input and output of a step are either the same
+//     range or do not overlap;
+//   - if two steps conflict, the dependencies put one before the other, so timing never decides;
 //   - every rank ends with what the collective defines: each contribution once, and in rank order if the algorithm or
 //     the operation demands it; all_reduce has the same expression tree, hence the same bits, on every rank;
 //   - inputs are unchanged (in place: all but the output), and a barrier makes every rank hear of every other.

@@ -17,11 +17,11 @@
 
 // This file implements the background thread, which drives when no caller does.
 //
-// It sleeps in poll() on the driver's epoll descriptor, not in epoll_wait(), so it takes no event away from a
-// caller that sleeps there, and it does not hold the baton while it sleeps. As soon as a caller has driven,
-// the background thread leaves that sleep and watches instead: it checks once in a grace period whether
-// callers still drive. While a caller keeps the baton for a long time, the background thread parks until that
-// caller leaves.
+// It sleeps in poll() on the driver's epoll descriptor. If it slept in epoll_wait(), it could take an event
+// away from a caller that also sleeps in epoll_wait(). It does not hold the baton while it sleeps. As soon as
+// a caller has driven, the background thread leaves that sleep and watches instead: it checks once in a grace
+// period whether callers still drive. While a caller keeps the baton for a long time, the background thread
+// parks until that caller leaves.
 namespace tutti {
 namespace {
 
@@ -51,7 +51,8 @@ void poll_until(int descriptor, int kick, Deadline deadline) {
 
 Driver::Driver(DriverOptions options) : state_(std::make_unique<State>(options)) {
   State& state = *state_;
-  state.dozing.store(true);  // a host may sleep on the descriptor before any thread has driven
+  // The program's event loop may sleep on the descriptor before any thread has driven.
+  state.dozing.store(true);
   if (!options.background || !status().ok()) return;
   state.kick = Descriptor::guarded(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   state.dozing.store(false);
@@ -68,8 +69,8 @@ Driver::Driver(DriverOptions options) : state_(std::make_unique<State>(options))
 
 Driver::~Driver() {
   if (forked()) {
-    // In a forked child the background thread does not exist, and threads that do not exist there may hold
-    // its locks.
+    // A forked child has only the thread that called fork. The background thread is not there to be joined,
+    // and the driver's locks may be held by other threads that are not there. So the child leaks the state.
     static_cast<void>(state_.release());
     return;
   }
@@ -84,7 +85,8 @@ void Driver::stop() {
   if (!state.thread.joinable() || state.thread.get_id() == std::this_thread::get_id()) return;
   state.thread.join();
   state.has_background.store(false);
-  const DriverGuard guard(*this);  // leaving prepares the descriptor for hosts that sleep on it
+  // The end of this guard prepares the descriptor for an event loop that sleeps on it.
+  const DriverGuard guard(*this);
 }
 
 void Driver::State::rouse_background() {

@@ -14,9 +14,10 @@ using Time = IdleSpell::Time;
 
 constexpr microseconds spin(50), yield(200);
 
-// A spell uses the times that it is given, and reads the clock only to see whether other threads ran
-// meanwhile. Given times in the future, it never sees another thread run; given times in the past, it always
-// does.
+// The tests tell a spell what time it is. The spell itself reads the clock only when it ends, and after it
+// has yielded: if the clock is well ahead of the time that it was told, it concludes that another thread ran.
+// So it never sees another thread if it is told a time in the future, and always if it is told one in the
+// past.
 class IdleSpellTest : public ::testing::Test {
  protected:
   const Time future_ = Deadline::Clock::now() + hours(1);
@@ -54,7 +55,7 @@ TEST_F(IdleSpellTest, SpinsAloneThenOffersTheProcessorThenIsOver) {
 TEST_F(IdleSpellTest, IsOverSoonWhereOthersWantTheProcessor) {
   for (int i = 0; i < 10; ++i) {
     spell_.begin(past_);
-    EXPECT_TRUE(spell_.is_spinning());  // earlier spells did not spin in vain
+    EXPECT_TRUE(spell_.is_spinning());  // a spell that others cut short does not count as vain
     EXPECT_TRUE(spell_.pass_time(past_ + microseconds(10)));
     EXPECT_TRUE(crowded_);
     EXPECT_FALSE(spell_.pass_time(past_ + microseconds(20)));

@@ -32,7 +32,8 @@ TEST(TcpStripes, AreOpenedByTheFirstLargeMessage) {
   EXPECT_EQ(connections(), 10);
 }
 
-// There are as many connections as addresses, each between a pair of its own.
+// Each direction has as many connections as there are addresses, each between a different pair of addresses.
+// The first connection serves both directions.
 TEST(TcpStripes, UseEveryAddress) {
   Options options;
   options.bind = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};
