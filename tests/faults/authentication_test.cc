@@ -142,7 +142,8 @@ TEST(Authentication, WeakTokensAreWarnedOfOnce) {
   std::ofstream(folder / "token") << token << "\n";
   for (const mode_t mode : {0644, 0640}) {
     ASSERT_EQ(chmod((folder / "token").c_str(), mode), 0);
-    EXPECT_EQ(times(err_of({{"TUTTI_TOKEN_FILE", folder / "token"}}), "open to other users"), 1);
+    EXPECT_EQ(times(err_of({{"TUTTI_TOKEN_FILE", folder / "token"}}), "open to users other than its owner"),
+              1);
   }
   ASSERT_EQ(chmod((folder / "token").c_str(), 0600), 0);
   EXPECT_THAT(err_of({{"TUTTI_TOKEN_FILE", folder / "token"}}), Not(HasSubstr("warn")));
