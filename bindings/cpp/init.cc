@@ -18,6 +18,7 @@
 #include "collectives/schedule/calibration.h"
 #include "control/liveness/liveness.h"
 #include "core/error_text.h"
+#include "core/reserve.h"
 #include "rendezvous/launch/environment.h"
 #include "rendezvous/launch/open_ports.h"
 #include "rendezvous/meeting/bootstrap.h"
@@ -148,11 +149,6 @@ constexpr std::chrono::milliseconds most_reserved{1000};
 // A world whose `init` has failed may take this long to say goodbye.
 constexpr std::chrono::milliseconds failed_goodbye_limit{200};
 
-Deadline without_reserve(Deadline deadline) {
-  const std::chrono::nanoseconds left = deadline.remaining();
-  return Deadline::after(left - std::min<std::chrono::nanoseconds>(left / 4, most_reserved));
-}
-
 // Waits for the links of the control plane. Logs if some are missing, since later failures may have the same
 // cause.
 void link(Liveness& liveness, const PeerInfo& self, Deadline deadline) {
@@ -219,7 +215,7 @@ Communicator open_world(const std::shared_ptr<World>& world, const Config& confi
 
 Communicator build_world(Setup& setup, int rank, const std::vector<PeerInfo>& peers, Deadline init_deadline) {
   const int size = static_cast<int>(peers.size());
-  const Deadline deadline = without_reserve(init_deadline);
+  const Deadline deadline = without_reserve(init_deadline, most_reserved);
   log::set_rank(rank, size);
   const std::chrono::nanoseconds spin = spin_time(setup.config, peers, rank);
   setup.liveness->meet(rank, peers);
@@ -228,11 +224,11 @@ Communicator build_world(Setup& setup, int rank, const std::vector<PeerInfo>& pe
   world->patient = spin.count() > 0;
   world->goodbye_limit = failed_goodbye_limit;
   if (size > 1) {
-    world->default_timeout = std::min(setup.config.timeout, deadline.remaining());
-    world->sharing_limit = std::min(World::usual_sharing_limit, deadline.remaining());
     Liveness& liveness = *setup.liveness;
     world->desk.start(std::move(setup.liveness));
     link(liveness, peers[static_cast<std::size_t>(rank)], deadline);
+    world->default_timeout = std::min(setup.config.timeout, deadline.remaining());
+    world->sharing_limit = std::min(World::usual_sharing_limit, deadline.remaining());
     agree_with_others(world, setup.config, shipped);
   }
   return open_world(world, setup.config, deadline);

@@ -45,30 +45,33 @@ Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, D
   return missing;
 }
 
-Status check_gathered(const Introduction& self, const std::vector<std::string>& encoded) {
+Result<std::vector<Introduction>> check_gathered(const Introduction& self,
+                                                 const std::vector<std::string>& encoded) {
+  std::vector<Introduction> peers;
+  peers.reserve(encoded.size());
   for (std::size_t rank = 0; rank < encoded.size(); ++rank) {
-    const Result<Introduction> peer = decode_introduction(encoded[rank]);
+    Result<Introduction> peer = decode_introduction(encoded[rank]);
     if (!peer.ok()) return peer.status().with_context("rank " + std::to_string(rank));
     if (static_cast<std::size_t>(peer->rank) != rank) {
       return Status(Code::protocol_error,
                     "the key of rank " + std::to_string(rank) + " holds " + peer->describe());
     }
     if (Status status = check_compatible(self, *peer); !status.ok()) return status;
+    peers.push_back(*std::move(peer));
   }
-  return {};
+  return peers;
 }
 
-std::string other_program(const Introduction& self, const std::vector<std::string>& encoded) {
-  for (const std::string& text : encoded) {
-    const Result<Introduction> peer = decode_introduction(text);
-    if (!peer.ok() || peer->program.empty() || self.program.empty() || peer->program == self.program)
-      continue;
+std::string other_program(const Introduction& self, const std::vector<Introduction>& peers) {
+  if (self.program.empty()) return {};
+  for (const Introduction& peer : peers) {
+    if (peer.program.empty() || peer.program == self.program) continue;
     const bool one_job = std::ranges::any_of(self.job, [&](const auto& said) {
-      const auto other = peer->job.find(said.first);
-      return other != peer->job.end() && other->second == said.second;
+      const auto other = peer.job.find(said.first);
+      return other != peer.job.end() && other->second == said.second;
     });
     if (one_job) continue;
-    return peer->describe() + " runs '" + peer->program + "' but " + self.describe() + " runs '" +
+    return peer.describe() + " runs '" + peer.program + "' but " + self.describe() + " runs '" +
            self.program +
            "'; if these are two jobs, give each a place of its own (MASTER_PORT) or a TUTTI_JOB_ID";
   }

@@ -26,14 +26,14 @@ std::string list_ranks(const std::vector<int>& ranks);
 // before it.
 Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit);
 
-// Fails if the ranks that have arrived cannot form one world with `self`. `encoded[i]` is the Introduction of
-// rank i.
-Status check_gathered(const Introduction& self, const std::vector<std::string>& encoded);
+// Decodes the Introductions, of which `encoded[i]` is that of rank i. Fails if the ranks that have arrived
+// cannot form one world with `self`.
+Result<std::vector<Introduction>> check_gathered(const Introduction& self,
+                                                 const std::vector<std::string>& encoded);
 
 // Describes a rank that runs another program than `self`, and says what to do if it belongs to another job.
 // Returns an empty text if there is no such rank, or if a launcher says that both belong to one job.
-// `encoded` is as above.
-std::string other_program(const Introduction& self, const std::vector<std::string>& encoded);
+std::string other_program(const Introduction& self, const std::vector<Introduction>& peers);
 
 // Returns the `mismatch` error for two processes with the same rank number.
 Status taken_twice(const Introduction& holder, const Introduction& self);

@@ -156,8 +156,9 @@ Result<std::string> Exchange::make_table() {
     const bool late = table.status().code() == Code::timeout && meeting_.waiting.expired();
     return late ? ending_.publish(meeting_.not_arrived()) : table.status();
   }
-  if (Status status = rendezvous::check_gathered(self, encoded); !status.ok()) return ending_.publish(status);
-  if (const std::string other = rendezvous::other_program(self, encoded); !other.empty())
+  const Result<std::vector<Introduction>> peers = rendezvous::check_gathered(self, encoded);
+  if (!peers.ok()) return ending_.publish(peers.status());
+  if (const std::string other = rendezvous::other_program(self, *peers); !other.empty())
     log::warn("ranks were started as different programs: ", other);
   // If another rank has published a failure first, this returns that failure.
   return meeting_.store.compare_set("table", "", encode_table(encoded), meeting_.deadline);

@@ -6,6 +6,7 @@
 
 #include <tutti/log.h>
 
+#include "core/reserve.h"
 #include "rendezvous/meeting/arrivals.h"
 
 namespace tutti::rendezvous {
@@ -22,12 +23,6 @@ constexpr milliseconds most_reserved{500};
 // A log line about a long wait may take this long to find out which ranks are missing.
 constexpr milliseconds look_limit{2000};
 
-Deadline without_reserve(Deadline deadline) {
-  if (deadline.is_never()) return deadline;
-  const std::chrono::nanoseconds remaining = deadline.remaining();
-  return Deadline::after(remaining - std::min<std::chrono::nanoseconds>(remaining / 4, most_reserved));
-}
-
 std::string awaited(const Result<std::vector<int>>& missing) {
   if (!missing.ok()) return "the store, which does not answer";
   if (missing->empty()) return "rank 0 to say who the others are";
@@ -42,7 +37,7 @@ Meeting::Meeting(Store& users_store, const Introduction& introduction,
       self(introduction),
       options(exchange_options),
       deadline(limit),
-      waiting(without_reserve(limit)) {}
+      waiting(without_reserve(limit, most_reserved)) {}
 
 bool Meeting::knows_us(const std::vector<Introduction>& table) const {
   const auto rank = static_cast<std::size_t>(self.rank);

@@ -40,9 +40,7 @@ Introduction started_as(int rank, const std::string& program) {
   return self;
 }
 
-std::string seen_by_rank_0(const Introduction& a, const Introduction& b) {
-  return other_program(a, {encode_introduction(a), encode_introduction(b)});
-}
+std::string seen_by_rank_0(const Introduction& a, const Introduction& b) { return other_program(a, {a, b}); }
 
 TEST(Program, OfAnotherJobIsNamedWithARemedy) {
   EXPECT_THAT(seen_by_rank_0(started_as(0, "train.py"), started_as(1, "eval.py")),
