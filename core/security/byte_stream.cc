@@ -52,46 +52,49 @@ std::size_t moved(Call call, int& error) {
   return result < 0 ? 0 : static_cast<std::size_t>(result);
 }
 
-std::size_t send_parts(int socket, ByteStream::Parts parts, int& error) {
+std::size_t send_parts(int socket, ByteStream::Parts parts, std::size_t bytes, int& error) {
   std::array<std::byte, gathered_bytes> gathered;
-  std::span<const std::byte> whole = parts.front();
+  const std::byte* whole = parts.front().data();
   if (parts.size() > 1) {
-    const std::size_t bytes = bytes_in(parts);
     if (bytes > gathered.size()) {
       Message message(parts);
       return moved([&] { return ::sendmsg(socket, message.get(), flags); }, error);
     }
-    auto end = gathered.begin();
+    std::byte* end = gathered.data();
     for (const auto& part : parts) end = std::copy(part.begin(), part.end(), end);
-    whole = std::span(gathered).first(bytes);
+    whole = gathered.data();
   }
-  return moved([&] { return ::send(socket, whole.data(), whole.size(), flags); }, error);
-}
-
-std::size_t receive_into(int socket, ByteStream::Places places, int& error) {
-  if (places.size() == 1) {
-    const std::span<std::byte> place = places.front();
-    return moved([&] { return ::recv(socket, place.data(), place.size(), MSG_DONTWAIT); }, error);
-  }
-  Message message(places);
-  return moved([&] { return ::recvmsg(socket, message.get(), MSG_DONTWAIT); }, error);
+  return moved([&] { return ::send(socket, whole, bytes, flags); }, error);
 }
 
 }  // namespace
 
-std::size_t ByteStream::read(int socket, Places places, int& error) {
+std::size_t ByteStream::read(int socket, std::span<std::byte> place, int& error) {
   error = 0;
-  if (bytes_in(places) == 0) return 0;
-  if (tls_ != nullptr) return tls_->read(places.front(), error);
-  const std::size_t got = receive_into(socket, places, error);
+  if (place.empty()) return 0;
+  if (tls_ != nullptr) return tls_->read(place, error);
+  const std::size_t got =
+      moved([&] { return ::recv(socket, place.data(), place.size(), MSG_DONTWAIT); }, error);
+  if (got == 0 && error == 0) error = EPIPE;
+  return got;
+}
+
+std::size_t ByteStream::read(int socket, std::span<std::byte> first, std::span<std::byte> second,
+                             int& error) {
+  if (tls_ != nullptr || second.empty()) return read(socket, first, error);
+  const std::array places = {first, second};
+  Message message(places);
+  const std::size_t got = moved([&] { return ::recvmsg(socket, message.get(), MSG_DONTWAIT); }, error);
   if (got == 0 && error == 0) error = EPIPE;
   return got;
 }
 
 std::size_t ByteStream::write(int socket, Parts parts, int& error) {
   error = 0;
-  if (bytes_in(parts) == 0) return 0;
-  const std::size_t written = tls_ != nullptr ? tls_->write(parts, error) : send_parts(socket, parts, error);
+  const std::size_t bytes = bytes_in(parts);
+  if (bytes == 0) return 0;
+  if (tls_ == nullptr) return send_parts(socket, parts, bytes, error);
+  const std::size_t written = tls_->write(parts, error);
   if (written > 0) error = 0;
   return written;
 }

@@ -16,7 +16,6 @@ namespace tutti::security {
 // ready again, and EPIPE from a read if the other side has closed.
 class ByteStream {
  public:
-  using Places = std::span<const std::span<std::byte>>;
   using Parts = std::span<const std::span<const std::byte>>;
 
   // Sends everything through `tls` from now on or, if it is null, through the socket itself.
@@ -28,12 +27,9 @@ class ByteStream {
   // Returns whether it holds received bytes, for which poll() will not report the socket as readable.
   bool has_pending() const { return tls_ != nullptr && tls_->has_pending(); }
 
-  // Reads into at most two places. It may fill only the first place although there is more, since a TLS
-  // record ends there.
-  std::size_t read(int socket, Places places, int& error);
-  std::size_t read(int socket, std::span<std::byte> place, int& error) {
-    return read(socket, Places(&place, 1), error);
-  }
+  std::size_t read(int socket, std::span<std::byte> place, int& error);
+  // Reads into `first` and then `second`. An encrypted stream fills only `first`.
+  std::size_t read(int socket, std::span<std::byte> first, std::span<std::byte> second, int& error);
   // Writes at most 16 parts. Bytes that it did not write must be passed again.
   std::size_t write(int socket, Parts parts, int& error);
   std::size_t write(int socket, std::span<const std::byte> part, int& error) {

@@ -1,10 +1,12 @@
 #include "transport/tcp/channel.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include <sys/epoll.h>
 
+#include "core/error_text.h"
 #include "transport/tcp/address.h"
 
 namespace tutti::tcp {
@@ -121,7 +123,7 @@ void Channel::on_ready(std::uint32_t events) {
 void Channel::write_frames() {
   // The loop below may be on the stack: a frame that was written completes an operation, whose `done` may
   // send another message. The loop finds that one too.
-  if (writing_ || waits_writable_ || write_error_) return;
+  if (writing_ || waits_writable_ || write_error_ != 0) return;
   writing_ = true;
   for (std::size_t budget = write_budget; open_;) {
     hold_frames();
@@ -130,7 +132,7 @@ void Channel::write_frames() {
     coalesce();
     const std::size_t written = budget == 0 ? 0 : write_held(write_error_);
     // Frames that the peer sent before the connection broke must still be read, and may tell why it broke.
-    if (write_error_) break;
+    if (write_error_ != 0) break;
     if (written == 0) {
       want_writable();
       break;
@@ -155,7 +157,7 @@ void Channel::hold_frames() {
 }
 
 // Returns how many bytes the socket took, which is zero if it is full.
-std::size_t Channel::write_held(asio::error_code& error) {
+std::size_t Channel::write_held(int& error) {
   std::array<std::span<const std::byte>, 2 * max_held> parts;
   std::size_t count = 0;
   for (std::size_t i = 0; i < held_count_; ++i) {
@@ -170,7 +172,7 @@ std::size_t Channel::write_held(asio::error_code& error) {
     }
   }
   const std::size_t written = pipe_.write(std::span(parts).first(count), error);
-  if (error == asio::error::would_block || error == asio::error::interrupted) error = {};
+  if (error == EAGAIN) error = 0;
   return written;
 }
 
@@ -245,19 +247,19 @@ bool Channel::read_frames() {
   // Pending bytes must be read even beyond the budget, since the kernel would not announce the rest of a TLS
   // record again.
   for (std::size_t budget = read_budget; open_ && (budget > 0 || pipe_.has_pending());) {
-    asio::error_code error;
+    int error = 0;
     std::size_t room = 0;
     const std::size_t got = read_once(error, room);
     any |= got > 0;
-    if (!open_ || error == asio::error::interrupted) break;
+    if (!open_) break;
     // The socket is probably empty now. If it is not, the driver reports it again, so another system call is
     // not needed.
-    if (!error && got < room && !pipe_.is_encrypted()) break;
-    if (error == asio::error::would_block && !write_error_) break;
-    if (error == asio::error::eof) {
+    if (error == 0 && got < room && !pipe_.is_encrypted()) break;
+    if (error == EAGAIN && write_error_ == 0) break;
+    if (error == EPIPE) {
       pipe_failed(lost("its side of the connection was closed without a goodbye"));
-    } else if (error) {
-      pipe_failed(lost((write_error_ ? write_error_ : error).message()));
+    } else if (error != 0) {
+      pipe_failed(lost(error_text(write_error_ != 0 ? write_error_ : error)));
     }
     budget -= std::min(budget, got);
   }
@@ -268,14 +270,13 @@ bool Channel::read_frames() {
 
 // Makes one system call, and handles the bytes that it read. Sets `room` to the number of bytes that the call
 // could have read at most.
-std::size_t Channel::read_once(asio::error_code& error, std::size_t& room) {
+std::size_t Channel::read_once(int& error, std::size_t& room) {
   std::byte* const scratch = context_.scratch.get();
   if (rest_bytes_ == 0) {
     const std::span<std::byte> place = direct();
     if (place.size() >= direct_bytes) {
-      const std::array<std::span<std::byte>, 2> places = {place, {scratch, behind_direct_bytes}};
       room = place.size() + behind_direct_bytes;
-      const std::size_t got = pipe_.read(places, error);
+      const std::size_t got = pipe_.read(place, std::span(scratch, behind_direct_bytes), error);
       const std::size_t placed = std::min(got, place.size());
       bulk_ = true;
       if (placed > 0) direct_filled(placed);

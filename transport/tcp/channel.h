@@ -65,12 +65,12 @@ class Channel final : public StreamChannel,
   // These implement coalescing, which channel.cc explains.
   void count(OutgoingFrame& frame);
   void coalesce();
-  std::size_t write_held(asio::error_code& error);
+  std::size_t write_held(int& error);
   void release_written(std::size_t bytes);
   void want_writable();
 
   bool read_frames();
-  std::size_t read_once(asio::error_code& error, std::size_t& room);
+  std::size_t read_once(int& error, std::size_t& room);
   void take(std::span<const std::byte> bytes);
   Status lost(const std::string& why) const;
 
@@ -84,7 +84,7 @@ class Channel final : public StreamChannel,
   std::size_t held_count_ = 0;
   bool writing_ = false;         // whether write_frames() is on the stack already
   bool waits_writable_ = false;  // the socket is full; the driver reports when it is writable
-  asio::error_code write_error_;
+  int write_error_ = 0;
   std::uint64_t counted_at_ = 0;  // Channels::polls when frames were last taken
   unsigned in_a_row_ = 0;         // small messages in a row since `counted_at_`
   bool asked_ = false;            // whether a frame that asks for an acknowledgement has left since

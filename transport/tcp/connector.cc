@@ -155,11 +155,11 @@ void Connector::greet() {
   hello.from_nonce = context_.address.nonce;
   hello.to_nonce = address_.nonce;
   const auto bytes = encode(hello);
-  asio::error_code error;
+  int error = 0;
   const std::size_t sent = pipe_.write(std::span<const std::byte>(bytes), error);
-  if (!error && sent != bytes.size()) error = asio::error::no_buffer_space;
-  if (error) {
-    attempt_failed(error);
+  if (error == 0 && sent != bytes.size()) error = ENOBUFS;
+  if (error != 0) {
+    attempt_failed(system_error(error));
     return;
   }
   // The peer may answer `welcome` at any moment from now on, so this attempt may last until the deadline of
@@ -169,12 +169,12 @@ void Connector::greet() {
 }
 
 void Connector::read_answer() {
-  asio::error_code error;
+  int error = 0;
   // The read stops at the end of the answer, since frames may follow.
   have_ += pipe_.read(std::span(answer_).subspan(have_), error);
-  if (error == asio::error::would_block || error == asio::error::interrupted) return;
-  if (error) {
-    attempt_failed(error);
+  if (error == EAGAIN) return;
+  if (error != 0) {
+    attempt_failed(error == EPIPE ? asio::error_code(asio::error::eof) : system_error(error));
     return;
   }
   if (have_ < answer_.size()) return;

@@ -1,5 +1,6 @@
 #include "transport/tcp/listener.h"
 
+#include <cerrno>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -83,11 +84,11 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
 
   bool read() {
     events_ = EPOLLIN;
-    asio::error_code error;
+    int error = 0;
     // The read stops at the end of the hello, since the bytes after it belong to the channel.
     have_ += pipe_.read(std::span(bytes_).subspan(have_), error);
-    if (error == asio::error::would_block || error == asio::error::interrupted) return true;
-    if (error) {
+    if (error == EAGAIN) return true;
+    if (error != 0) {
       listener_.drop(*this, "it closed the connection");
       return false;
     }

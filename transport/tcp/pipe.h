@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -11,8 +10,8 @@
 
 namespace tutti::tcp {
 
-// A `Pipe` is one TCP connection: its socket and, if it is encrypted, its TLS state. Errors are those of the
-// socket.
+// A `Pipe` is one TCP connection: its socket and, if it is encrypted, its TLS state. Errors are errno values,
+// as ByteStream describes them.
 class Pipe {
  public:
   explicit Pipe(asio::io_context& io) : socket_(io) {}
@@ -29,25 +28,20 @@ class Pipe {
   // Encrypts everything from now on, unless `tls` is null.
   void encrypt(std::unique_ptr<security::Tls> tls) { stream_.encrypt(std::move(tls)); }
 
-  // Reads into `places`. An encrypted pipe fills the first place only, and stops at the end of a record.
-  std::size_t read(security::ByteStream::Places places, asio::error_code& error) {
-    int failure = 0;
-    const std::size_t got = stream_.read(native_handle(), places, failure);
-    error = failure == EPIPE ? asio::error_code(asio::error::eof) : system_error(failure);
-    return got;
+  // An encrypted pipe stops at the end of a record.
+  std::size_t read(std::span<std::byte> place, int& error) {
+    return stream_.read(native_handle(), place, error);
   }
-  std::size_t read(std::span<std::byte> place, asio::error_code& error) { return read({&place, 1}, error); }
+  // Reads into `first` and then `second`. An encrypted pipe fills only `first`.
+  std::size_t read(std::span<std::byte> first, std::span<std::byte> second, int& error) {
+    return stream_.read(native_handle(), first, second, error);
+  }
 
   // Writes at most 16 parts. The caller must pass again any bytes that could not be written.
-  std::size_t write(security::ByteStream::Parts parts, asio::error_code& error) {
-    int failure = 0;
-    const std::size_t written = stream_.write(native_handle(), parts, failure);
-    error = system_error(failure);
-    return written;
+  std::size_t write(security::ByteStream::Parts parts, int& error) {
+    return stream_.write(native_handle(), parts, error);
   }
-  std::size_t write(std::span<const std::byte> part, asio::error_code& error) {
-    return write({&part, 1}, error);
-  }
+  std::size_t write(std::span<const std::byte> part, int& error) { return write({&part, 1}, error); }
 
   // A read from an encrypted pipe may return fewer bytes than there are, and leave pending bytes that the
   // kernel does not announce again.
@@ -55,8 +49,6 @@ class Pipe {
   bool has_pending() const { return stream_.has_pending(); }
 
  private:
-  static asio::error_code system_error(int error) { return {error, asio::error::get_system_category()}; }
-
   Socket socket_;
   security::ByteStream stream_;
 };

@@ -23,7 +23,7 @@ constexpr int keepalive_probes = 6;
 constexpr unsigned user_timeout_ms = 120'000;
 constexpr int backlog = 4096;  // the kernel takes the smaller of this and net.core.somaxconn
 
-asio::error_code last_error() { return {errno, asio::error::get_system_category()}; }
+asio::error_code last_error() { return system_error(errno); }
 
 template <class T>
 void set_option(int descriptor, int level, int name, T value) {
@@ -132,7 +132,7 @@ asio::error_code connect_result(Socket& socket) {
   int result = 0;
   socklen_t length = sizeof result;
   if (getsockopt(socket.native_handle(), SOL_SOCKET, SO_ERROR, &result, &length) != 0) return last_error();
-  return {result, asio::error::get_system_category()};
+  return system_error(result);
 }
 
 void tune(Socket& socket) {
@@ -161,6 +161,8 @@ std::string congestion_of(int descriptor) {
   if (getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) != 0) return {};
   return name.data();
 }
+
+asio::error_code system_error(int error) { return {error, asio::error::get_system_category()}; }
 
 std::string text_of(const asio::error_code& error) {
   return error.category() == asio::error::get_system_category() ? error_text(error.value()) : error.message();

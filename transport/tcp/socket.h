@@ -52,6 +52,8 @@ void set_congestion(int descriptor, const std::string& name);
 // Returns the name of the congestion control, or an empty text if the kernel does not say.
 std::string congestion_of(int descriptor);
 
+// Returns the error for an errno value.
+asio::error_code system_error(int error);
 // Returns the text of an error. System errors get the text that error_text() returns.
 std::string text_of(const asio::error_code& error);
 // Returns whether the error is a lack of descriptors or memory, so that another attempt a little later may

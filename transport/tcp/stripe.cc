@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 
 #include <sys/epoll.h>
 
 #include <tutti/log.h>
+
+#include "core/error_text.h"
 
 namespace tutti::tcp {
 
@@ -62,16 +65,16 @@ void OutgoingStripe::write() {
   while (open_ && count_ > 0) {
     OutgoingFrame& frame = *held_[0];
     const auto rest = frame.payload.subspan(frame.stripe_written);
-    asio::error_code error;
+    int error = 0;
     const std::size_t written = pipe_.write(rest, error);
-    if (error == asio::error::would_block) {
+    if (error == EAGAIN) {
       full_ = true;
       context_.rewatch(pipe_.native_handle(), EPOLLIN | EPOLLOUT, *this);
       break;
     }
-    if (error && error != asio::error::interrupted) {
+    if (error != 0) {
       close();
-      events_.on_stripe_lost("a stripe broke: " + error.message());
+      events_.on_stripe_lost("a stripe broke: " + error_text(error));
       break;
     }
     frame.stripe_written += written;
@@ -102,11 +105,11 @@ Status IncomingStripe::watch() {
 
 std::size_t IncomingStripe::read(std::span<std::byte> place) {
   if (!watching_) return 0;  // the stripe is closed
-  asio::error_code error;
+  int error = 0;
   const std::size_t got = pipe_.read(place, error);
-  if (error && error != asio::error::would_block && error != asio::error::interrupted) {
+  if (error != 0 && error != EAGAIN) {
     close();
-    events_.on_stripe_lost("a stripe ended: " + error.message());
+    events_.on_stripe_lost(error == EPIPE ? "a stripe was closed" : "a stripe broke: " + error_text(error));
     return 0;
   }
   return got;

@@ -168,7 +168,7 @@ void Transport::on_hello(const Hello& hello, Pipe pipe) {
                static_cast<int>(verdict), ")");
   }
   const auto answer = encode(verdict);
-  asio::error_code error;
+  int error = 0;
   // These are the first bytes on a new connection, so there is always room for them unless the connection has
   // failed.
   const std::size_t sent = pipe.write(std::span<const std::byte>(answer), error);

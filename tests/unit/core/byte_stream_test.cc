@@ -31,8 +31,7 @@ TEST(ByteStream, MovesPartsThroughAPlainSocket) {
     ASSERT_EQ(stream.write(connection.left, parts, error), 2 * length);
     EXPECT_EQ(error, 0);
     std::array<std::byte, 4000> first, second;
-    const std::array<std::span<std::byte>, 2> places = {std::span(first).first(length + 1), second};
-    ASSERT_EQ(stream.read(connection.right, places, error), 2 * length);
+    ASSERT_EQ(stream.read(connection.right, std::span(first).first(length + 1), second, error), 2 * length);
     EXPECT_EQ(error, 0);
     EXPECT_EQ(text_of(std::span(first).first(length + 1)), head + "b");
     EXPECT_EQ(text_of(std::span(second).first(length - 1)), tail.substr(1));
