@@ -33,10 +33,10 @@ class Array {
 
   Array() = default;
   Array(nb::handle object, bool write);
-  // Takes the memory by the buffer protocol. Returns whether the object has it.
+  // Takes the memory by the buffer protocol. Returns false if the object does not support the protocol.
   bool take_buffer(nb::handle object, bool write);
-  // Does the same for arrays of ml_dtypes' types, which have the buffer protocol only as integers of the same
-  // size.
+  // Does the same for arrays of ml_dtypes' types, which support the buffer protocol only when viewed as
+  // integers of the same size.
   bool take_named_type(nb::handle object, bool write);
   void take_dlpack(nb::handle object, bool write);
 

@@ -23,8 +23,9 @@ struct Settings {
 };
 
 // Makes settings from TUTTI_TOKEN, or from the file TUTTI_TOKEN_FILE, and from TUTTI_TLS*; the job is
-// TUTTI_JOB_ID. `invalid_argument` says what is wrong with a variable, and never shows the token. The log
-// warns, once per process, of a short token and of a token file that others can read. Any thread may call it.
+// TUTTI_JOB_ID. `invalid_argument` says what is wrong with a variable, and never shows the token. Logs a
+// warning, once per process, about a short token and about a token file that others can read. Any thread may
+// call it.
 TUTTI_API Result<Settings> settings_from(const Config& config);
 
 // `Credentials` are the keys made from `Settings`. They are made once and never changed, so all connections
@@ -32,8 +33,8 @@ TUTTI_API Result<Settings> settings_from(const Config& config);
 class TUTTI_API Credentials {
  public:
   // Returns null if the settings contain neither token nor TLS: then every connection is accepted.
-  // `invalid_argument` means TLS without a token and without certificates, or with files that are not valid
-  // PEM files. The log warns, once per process, of a key file that others can read.
+  // `invalid_argument` means that TLS has neither a token nor certificates, or that a file is not valid PEM.
+  // Logs a warning, once per process, about a key file that others can read.
   static Result<std::shared_ptr<const Credentials>> create(const Settings& settings);
   explicit Credentials(std::unique_ptr<const Keys> keys);
   Credentials(const Credentials&) = delete;

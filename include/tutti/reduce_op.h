@@ -66,7 +66,7 @@ class TUTTI_API ReduceOp {
   bool commutative() const { return !user_ || user_->commutative; }
   // Returns whether this operation is defined on `type`.
   bool supports(DataType type) const;
-  // Returns the name for messages: "sum", "premultiplied_sum(0.5)", "user(longest)".
+  // Returns the name as it appears in messages: "sum", "premultiplied_sum(0.5)", "user(longest)".
   std::string name() const;
 
   friend bool operator==(const ReduceOp& a, const ReduceOp& b) {
