@@ -18,7 +18,7 @@ enum : std::uint64_t { arrival = 0, release = 1 };
 void check_tag(int tag) { TORCH_CHECK(tag >= 0, "Tag must be nonnegative"); }
 
 // A `Signal` is a byte that a monitored barrier sends or receives. If the byte never arrives, its receive
-// stays pending under a tag of its own.
+// stays pending. That does no harm, since each barrier has tags of its own.
 class Signal {
  public:
   Signal(tutti_comm* comm, bool sends, int peer, std::uint64_t tag) : byte_(std::make_shared<char>()) {
@@ -36,8 +36,8 @@ class Signal {
     };
     if (tutti_work_then(work, drop, keep) != TUTTI_OK) delete keep;
   }
-  // Waits until `end`, and returns false if the byte has not arrived. Throws if the group failed or the
-  // program was interrupted.
+  // Waits until `end` at most. Returns false if the byte has not been sent or received by then. Throws if the
+  // group failed or the program was interrupted.
   bool wait_until(Clock::time_point end) const {
     using std::chrono::nanoseconds;
     for (int done = 0;;) {
@@ -90,7 +90,7 @@ intrusive_ptr<Work> ProcessGroupTutti::recvAnysource(Tensors& tensors, int tag) 
 
 // --- the monitored barrier: rank 0 receives from each rank, then sends to all ---
 
-// The texts, and the order in which ranks are checked, are Gloo's, since programs may depend on them.
+// The error texts and the order in which ranks are checked are Gloo's, since programs may depend on them.
 void ProcessGroupTutti::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   const bool given = options.timeout != c10d::kUnsetTimeout;
   const Milliseconds timeout = given ? limit(options.timeout) : options_->timeout;

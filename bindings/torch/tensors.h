@@ -41,19 +41,20 @@ class Combine {
 // Throws unless the tensor is dense and in the host's memory. `name` is the operation's name, such as
 // "allreduce".
 void check_dense(const at::Tensor& tensor, const char* name);
-// Also throws if the tensor's memory has gaps between its elements. Strides may be permuted (transposed,
-// channels last) if they are the same on all ranks, which only operations on single elements can permit.
+// Also throws if the tensor's memory has gaps between its elements. Permuted strides (transposed, channels
+// last) are accepted, so this is only for operations that treat each element alone. All ranks must have the
+// same strides.
 void check_without_gaps(const at::Tensor& tensor, const char* name);
 void check_contiguous(const at::Tensor& tensor, const char* name);
 void check_single(const std::vector<at::Tensor>& tensors, const char* name);
 void check_same_type(const at::Tensor& a, const at::Tensor& b, const char* name);
 void check_root(std::int64_t root, int size, const char* name);
-// Throws unless the list has a tensor of `type_of`'s type for each rank.
+// Throws unless the list has one tensor per rank, each of the same type as `type_of`.
 void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tensor& type_of,
                 const char* name);
 
-// A `Flat` is several tensors stored one after another in memory. If they are not stored like that already,
-// `tensor` is new memory for them, which holds a copy of them if `copy` is true.
+// A `Flat` holds several tensors one after another in memory. If they are not stored like that already,
+// `tensor` is new memory of their total size. If `copy` is true, it starts as a copy of them.
 struct Flat {
   Flat(const std::vector<at::Tensor>& tensors, bool copy);
   // Copies the elements back to their tensors.

@@ -13,7 +13,7 @@ ANY_TAG: int
 # Anything that has the buffer protocol or __dlpack__.
 Array = Any
 Op = Union["ReduceOp", str]
-# Takes left, right, the memory for left[i] op right[i], and the name of the element type.
+# Takes left, right, out and the name of the element type. Writes left[i] op right[i] to out[i].
 UserFunction = Callable[[memoryview, memoryview, memoryview, str], None]
 
 # Every collective takes these by name.
