@@ -6,7 +6,8 @@
 
 namespace tutti {
 
-// `FileNameParts` are what a pattern inserts into the name of a file that each rank writes for itself.
+// `FileNameParts` holds the texts that a pattern inserts into the name of a file. Each rank writes such a
+// file of its own.
 struct FileNameParts {
   int rank = 0;
   std::string host;

@@ -100,7 +100,7 @@ Status configure(Level level, const std::string& file) {
   if (file.empty()) {
     target = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   } else {
-    std::error_code ignored;  // a failure shows when the file is opened
+    std::error_code ignored;  // if this fails, opening the file fails as well
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
     Result<Descriptor> opened = open_to_append(file);
     if (!opened.ok()) return opened.status().with_context("cannot log to '" + file + "'");

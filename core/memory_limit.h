@@ -16,8 +16,8 @@ struct MemoryLimits {
   std::uint64_t least() const { return std::min(machine, group); }
 };
 
-// Returns the limits. One that is not known counts as unlimited. The system's files are looked up under
-// `root`.
+// Returns the limits. A limit that is not known counts as unlimited. `root` is the folder that holds /proc
+// and /sys, for tests.
 MemoryLimits memory_limits(const std::string& root = "");
 
 }  // namespace tutti

@@ -6,8 +6,8 @@
 namespace tutti_torch {
 namespace {
 
-// Returns the shape of a sparse tensor as numbers that can be gathered. The first is its number of nonzero
-// elements, which may differ from rank to rank.
+// Returns the shape of a sparse tensor as numbers that can be gathered. The first is the number of elements
+// that it stores, which may differ from rank to rank.
 at::Tensor shape_of(const at::Tensor& sparse) {
   at::Tensor shape = at::empty({sparse.dim() + 2}, at::kLong);
   std::int64_t* const numbers = shape.data_ptr<std::int64_t>();

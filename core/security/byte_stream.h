@@ -25,11 +25,11 @@ class ByteStream {
   // Returns null if the stream is not encrypted.
   Tls* tls() const { return tls_.get(); }
   std::unique_ptr<Tls> take_tls() { return std::move(tls_); }
-  // Returns whether it holds received bytes, for which poll() will not report the socket as readable.
+  // Returns whether the stream holds received bytes. poll() does not report the socket as readable for these.
   bool has_pending() const { return tls_ != nullptr && tls_->has_pending(); }
 
-  // Reads into at most two places. It may fill only the first place although there is more, since a TLS
-  // record ends there.
+  // Reads into at most two places. Through TLS it fills only the first place, even if more bytes have
+  // arrived.
   std::size_t read(int socket, Places places, int& error);
   std::size_t read(int socket, std::span<std::byte> place, int& error) {
     return read(socket, Places(&place, 1), error);

@@ -139,8 +139,8 @@ Tls::State Tls::judge(int& error) {
   return State::failed;
 }
 
-// Returns the errno value for the result of a call. It keeps the reason, and clears the thread's queue of
-// errors.
+// Returns the errno value for the result of an OpenSSL call. Keeps the reason in `reason_`, and clears
+// OpenSSL's queue of errors for this thread.
 int Tls::error_of(int result) {
   const int system = errno;
   const int kind = SSL_get_error(ssl_, result);

@@ -150,7 +150,7 @@ def _settle(future: "_asyncio.Future[None]") -> None:
 
 
 def _await(work: Work):
-    """Implements `await work` for asyncio. The event loop keeps running, and the library's own thread makes progress."""
+    """Implements `await work` for asyncio. The event loop keeps running; the library's own thread makes progress."""
     if not work.done():
         loop = _asyncio.get_running_loop()
         future = loop.create_future()
