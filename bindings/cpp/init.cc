@@ -28,7 +28,7 @@ namespace tutti {
 
 namespace {
 
-// `Setup` is everything that one call of `init` collects.
+// `Setup` holds everything that one call of `init` collects.
 struct Setup {
   Config config;
   InitOptions options;

@@ -20,7 +20,7 @@ class Array {
   // `unsupported` (if tutti does not have the element type, or the array is on another device), or TypeError.
   static Array to_read(nb::handle object) { return Array(object, false); }
   static Array to_write(nb::handle object) { return Array(object, true); }
-  // Returns nothing for None.
+  // Returns an empty `Array` for None.
   static Array to_read_if_any(nb::handle object) { return object.is_none() ? Array() : to_read(object); }
   static Array to_write_if_any(nb::handle object) { return object.is_none() ? Array() : to_write(object); }
 

@@ -5,8 +5,8 @@
 
 namespace tutti_torch {
 
-// Returns the calling thread's last error of the C interface as an exception that torch shows as
-// torch.distributed.DistBackendError (RuntimeError for wrong arguments), with the library's words.
+// Returns the calling thread's last error of the C interface as an exception with the library's message.
+// torch raises it as torch.distributed.DistBackendError (RuntimeError for wrong arguments).
 std::exception_ptr last_error(int code, const char* what, std::chrono::milliseconds timeout);
 
 // Throws that exception unless `code` is TUTTI_OK. It is for calls that start no operation.

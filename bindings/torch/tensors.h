@@ -19,13 +19,14 @@ struct Elements {
   tutti_data_type type = TUTTI_UINT8;
 };
 
-// Converts data that only moves. Types that the library does not have travel as bytes.
+// Converts a tensor whose data is only moved. Types that the library does not have are sent as bytes.
 Elements movable(const at::Tensor& tensor);
-// Converts data that is combined. Throws if `op` is not defined on the type. Complex numbers become pairs of
-// numbers.
+// Converts a tensor whose data is reduced. Throws if `op` is not defined on the type. Complex numbers become
+// pairs of numbers.
 Elements reducible(const at::Tensor& tensor, const c10d::ReduceOp& op, const char* name);
 
-// A `Combine` is the library's operation for one of c10d's. Its destructor frees it.
+// A `Combine` is the library's reduce operation that corresponds to one of c10d's. Its destructor frees the
+// operation.
 class Combine {
  public:
   Combine(const c10d::ReduceOp& op, const char* name);

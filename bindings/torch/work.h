@@ -20,7 +20,7 @@ class Completions;
 
 // A `Flight` holds everything that must stay unchanged until an operation has ended.
 struct Flight {
-  std::vector<WorkHandle> handles;  // the operation is over when all of them are
+  std::vector<WorkHandle> handles;  // the operation has ended when all of these have
   std::vector<at::Tensor> memory;   // the tensors that it reads and writes
   std::function<void()> epilogue;   // called after success: copies results to their places
   // Works that are combined into this one. A wait for this one waits for all of them, and they are settled

@@ -30,7 +30,7 @@ class Stream {
   // Returns the events that poll() must wait for.
   short events() const;
   // Makes progress when one of these events has happened. Returns false if the connection has ended; `why`
-  // then returns the reason. The bytes that arrived before are in `received`.
+  // then returns the reason. Bytes that arrived before that are in `received`.
   bool progress(short ready);
   // Returns whether the connection is made and the guard has let it through.
   bool connected() const { return connected_ && !guard_; }
@@ -45,7 +45,7 @@ class Stream {
   // Writes as much as the kernel takes now. The next `progress` reports a failure.
   void flush();
   std::size_t unsent() const { return unsent_.size(); }
-  // Shuts writing down once all written bytes have left.
+  // Shuts down the sending side once all written bytes have been sent.
   void finish() { finishing_ = true; }
 
   std::string& received() { return received_; }
