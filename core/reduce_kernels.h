@@ -102,7 +102,7 @@ struct Narrow {
   }
 };
 
-// --- operations; `T` is the type of a lane, `V` that or a vector of it ---
+// --- operations; `T` is the type of a lane, `V` is `T` or a vector of it ---
 
 template <class T, class V>
 [[gnu::always_inline]] inline V canonical(V value) {

@@ -51,7 +51,7 @@ void Overlay::start(Clock::time_point now) {
   mend(now, now);
 }
 
-// Makes a contact for each present neighbour on the ring. The lower rank of a pair connects.
+// Makes a contact for each present neighbour on the ring. The lower rank of a pair connects first.
 void Overlay::mend(Clock::time_point connect_at, Clock::time_point patience_from) {
   for (const int rank : neighbours(here_, options_.rank)) {
     const auto [entry, added] = contacts_.try_emplace(rank);

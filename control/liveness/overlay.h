@@ -43,10 +43,10 @@ struct OverlayOptions {
 // may call it, and it calls the `ControlEvents` on that thread.
 //
 // A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected. If
-// no rank reports the reason within the grace period, it is lost. A neighbour that has been silent for the
-// limit is lost at once. A rank that finds another one lost tells all its neighbours, which tell theirs. The
-// lost rank is notified too: if it is still alive, it learns that it was given up. Then the ring closes
-// around the gap.
+// no rank reports the reason within the grace period, the neighbour is lost. A neighbour that has been silent
+// for `OverlayOptions::limit` is lost at once. A rank that finds another one lost tells all its neighbours,
+// which tell theirs. The lost rank is notified too: if it is still alive, it learns that it was given up.
+// Then the ring closes around the gap.
 class Overlay {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);
@@ -87,9 +87,9 @@ class Overlay {
     Clock::time_point told = never;        // our last sign of life to it
     Clock::time_point due = never;         // the time by which it must be linked
     Clock::time_point next_try = never;
-    Clock::time_point judged = never;  // the time at which it is lost, once it is suspected
+    Clock::time_point judged = never;  // the time at which a suspected contact counts as lost
     std::string evidence;
-    Status refusal;  // of the last attempt that failed because a side could not prove itself
+    Status refusal;  // of the last attempt that failed because one side could not prove its identity
     int refusals = 0;
     Backoff backoff = between_refusals;
     int rejections = 0;

@@ -19,7 +19,7 @@ class ByteStream {
   using Places = std::span<const std::span<std::byte>>;
   using Parts = std::span<const std::span<const std::byte>>;
 
-  // Sends everything through `tls` from now on or, if it is null, through the socket itself.
+  // From now on, reads and writes go through `tls` or, if it is null, through the socket itself.
   void encrypt(std::unique_ptr<Tls> tls) { tls_ = std::move(tls); }
   bool is_encrypted() const { return tls_ != nullptr; }
   // Returns null if the stream is not encrypted.

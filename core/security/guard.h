@@ -18,7 +18,7 @@
 
 namespace tutti::security {
 
-// A `Service` is the purpose of a connection. A proof for one is not valid for another.
+// A `Service` is the purpose of a connection. A proof for one service is not valid for another.
 enum class Service : std::uint8_t { store = 1, data = 2, memory = 3, control = 4 };
 
 enum class Mode : std::uint8_t;  // messages.h

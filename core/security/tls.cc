@@ -170,7 +170,7 @@ std::size_t Tls::write(std::span<const std::span<const std::byte>> parts, int& e
   std::size_t total = 0, skip = 0;
   error = 0;
   while (!parts.empty() || in_record_ > 0) {
-    // If a record has been begun, its bytes are the first bytes of the parts.
+    // If an earlier call began a record, the parts start with that record's bytes.
     const bool begun = in_record_ > 0;
     std::size_t filled = 0;
     const std::size_t most = begun ? in_record_ : record_bytes;

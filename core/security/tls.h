@@ -49,7 +49,7 @@ class TlsContext {
 // A `Tls` is one encrypted connection over a non-blocking stream socket, which it does not own. It never
 // blocks and never raises SIGPIPE. Only one thread at a time may call it. Errors are errno values: EAGAIN;
 // EPIPE if the other side has closed; EPROTO if the received bytes are not those that the other side sent; or
-// those of the socket.
+// the socket's own errors.
 class Tls {
  public:
   enum class State { reading, writing, done, failed };

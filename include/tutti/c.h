@@ -195,8 +195,8 @@ TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_s
 /* ---- Communicators ---- */
 
 /* Frees a communicator (null is ignored), in two seconds at most. Operations in flight end with
- * TUTTI_ERROR_ABORTED. Works and allocations may outlive it. But until the last allocation is freed,
- * operations in flight continue, and the other ranks do not learn that this one has left. */
+ * TUTTI_ERROR_ABORTED. Works and allocations may outlive it. If an allocation does, operations in flight
+ * continue, and the other ranks do not learn that this one has left, until it is freed. */
 TUTTI_C_API void tutti_comm_free(tutti_comm* comm);
 /* Return this rank's number, from 0, and the number of ranks. */
 TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
@@ -215,10 +215,10 @@ TUTTI_C_API size_t tutti_comm_describe(const tutti_comm* comm, int rank, char* t
  * Connections are shared. Ranks that pass TUTTI_NO_COLOR get null. Collective and blocking. */
 TUTTI_C_API int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
 /* Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
- * it; the old communicator cannot be used afterwards. Every survivor has completed the first `*completed` of
- * its collectives (`completed` may be null). Errors: TUTTI_ERROR_PEER_LOST if fewer than `min_size` ranks are
- * left (0: more than half must be); TUTTI_ERROR_ABORTED if the others continue without this rank;
- * TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
+ * it; the old communicator cannot be used afterwards. Every survivor has completed the first `*completed`
+ * collectives of the old one (`completed` may be null). Errors: TUTTI_ERROR_PEER_LOST if fewer than
+ * `min_size` ranks are left (0 means more than half); TUTTI_ERROR_ABORTED if the others continue without this
+ * rank; TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
 TUTTI_C_API int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors,
                                   uint64_t* completed);
 
@@ -226,7 +226,7 @@ typedef struct tutti_statistics {
   size_t struct_size;
   uint64_t operations;            /* collectives and messages of this communicator */
   uint64_t registered_operations; /* those that worked in place on memory from tutti_allocate */
-  uint64_t messages_sent;         /* these and the rest: of all communicators of its tutti_init */
+  uint64_t messages_sent;         /* from here: totals of all communicators of one tutti_init */
   uint64_t messages_received;
   uint64_t frames_sent;
   uint64_t bytes_sent;
@@ -235,7 +235,7 @@ typedef struct tutti_statistics {
 } tutti_statistics;
 #define TUTTI_STATISTICS_INIT \
   { sizeof(tutti_statistics), 0, 0, 0, 0, 0, 0, 0, 0 }
-/* Returns counts since the beginning. */
+/* Returns the counts so far. */
 TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* statistics);
 
 /* For event loops: the descriptor is readable when there is something to do. Then call tutti_comm_progress,
@@ -261,7 +261,7 @@ TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
 /* Blocks until the operation is over, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT inside a
  * tutti_work_then callback). A waiting thread makes progress for all operations of the same tutti_init. */
 TUTTI_C_API int tutti_work_wait(tutti_work* work);
-/* Like tutti_work_wait, for at most `timeout_ns`. If the operation is still running then, it continues,
+/* Like tutti_work_wait, for at most `timeout_ns`. If the operation has not ended by then, it continues,
  * `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
 /* Returns 1 when the operation is over, successfully or not, else 0. Makes no progress by itself. */

@@ -37,7 +37,8 @@ struct CallOptions {
   std::string_view algorithm = {};
 };
 
-// Wildcards of `recv`, and the color of a rank that joins no group in `split`.
+// `any_rank` and `any_tag` are the wildcards of `recv`. A rank that passes `no_color` to `split` joins no
+// group.
 inline constexpr int any_rank = -1;
 inline constexpr std::uint64_t any_tag = std::numeric_limits<std::uint64_t>::max();
 inline constexpr int no_color = -1;
@@ -63,8 +64,8 @@ class TUTTI_API Allocation {
   Allocation& operator=(Allocation&& other) noexcept;
   ~Allocation();
 
-  // Return the address, page aligned, and the size in bytes; null and 0 if the `Allocation` is empty or was
-  // moved from.
+  // Return the page-aligned address and the size in bytes. These are null and 0 if the `Allocation` is empty
+  // or was moved from.
   void* data() const;
   std::size_t bytes() const;
   // Returns the memory as elements of type T; remaining bytes at the end are left out.
@@ -111,7 +112,7 @@ class TUTTI_API Communicator {
   Communicator(Communicator&&) noexcept = default;
   Communicator& operator=(Communicator&&) noexcept = default;
   // Ends operations still in flight with `aborted`, and takes two seconds at most. If it runs inside a `then`
-  // callback, they end soon after the callback.
+  // callback, the operations end soon after the callback.
   ~Communicator();
 
   // Return this rank's number, from 0, and the number of ranks.
@@ -195,9 +196,9 @@ class TUTTI_API Communicator {
   //
   // On one host, these collectives of this communicator copy nothing in or out if their buffers lie in such
   // memory on all ranks and each rank's share is 128 KiB or more: all_reduce, reduce, broadcast, all_gather,
-  // reduce_scatter, gather and scatter. Averages in all_reduce and reduce, and scaled sums, always copy.
-  // Other ranks then write into the memory while the operation runs. After a failure they may still finish a
-  // piece of 32 KiB. Any part of the memory may be a buffer of any operation.
+  // reduce_scatter, gather and scatter. Averages in all_reduce and reduce, and premultiplied sums, always
+  // copy. Other ranks then write into the memory while the operation runs. After a failure they may still
+  // finish a piece of 32 KiB. Any part of the memory may be a buffer of any operation.
   //
   // The call is collective and blocks. Ranks may pass different sizes. It throws `Error`: resource_exhausted
   // on all ranks if a host does not have enough memory.
@@ -221,14 +222,14 @@ class TUTTI_API Communicator {
   struct Statistics {
     std::uint64_t operations = 0;             // collectives and messages of this communicator
     std::uint64_t registered_operations = 0;  // those that worked in place on memory from `allocate`
-    std::uint64_t messages_sent = 0;  // this and the rest: totals over all communicators of one `init`
+    std::uint64_t messages_sent = 0;          // from here: totals of all communicators of one `init`
     std::uint64_t messages_received = 0;
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;
     std::uint64_t bytes_received = 0;
     int connections = 0;
   };
-  // Returns counts since the beginning. Any thread may call it, also inside a `then` callback.
+  // Returns the counts so far. Any thread may call it, also inside a `then` callback.
   Statistics statistics() const;
 
   // For programs with an event loop of their own: `descriptor` is readable when there is something to do.
