@@ -57,7 +57,7 @@ class ProcessGroupTutti : public c10d::Backend {
   intrusive_ptr<Options> getBackendOptions() { return options_; }
   void setTimeout(Milliseconds timeout) { options_->timeout = limit(timeout); }
 
-  // backend.cc
+  // These are in backend.cc.
   intrusive_ptr<c10d::Backend> split(const intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                                      const intrusive_ptr<Options>& options);
   intrusive_ptr<c10d::Backend> merge(const intrusive_ptr<c10d::Store>& store,
@@ -73,7 +73,7 @@ class ProcessGroupTutti : public c10d::Backend {
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
-  // reductions.cc
+  // These are in reductions.cc.
   intrusive_ptr<Work> allreduce(Tensors& tensors, const c10d::AllreduceOptions& options = {}) override;
   intrusive_ptr<Work> allreduce_coalesced(Tensors& tensors,
                                           const c10d::AllreduceCoalescedOptions& options = {}) override;
@@ -85,10 +85,10 @@ class ProcessGroupTutti : public c10d::Backend {
   intrusive_ptr<Work> reduce_scatter_tensor_coalesced(
       Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options = {}) override;
 
-  // sparse.cc
+  // This is in sparse.cc.
   intrusive_ptr<Work> allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options = {}) override;
 
-  // moves.cc
+  // These are in moves.cc.
   intrusive_ptr<Work> broadcast(Tensors& tensors, const c10d::BroadcastOptions& options = {}) override;
   intrusive_ptr<Work> allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                 const c10d::AllgatherOptions& options = {}) override;
@@ -110,7 +110,7 @@ class ProcessGroupTutti : public c10d::Backend {
                                const c10d::AllToAllOptions& options = {}) override;
   intrusive_ptr<Work> barrier(const c10d::BarrierOptions& options = {}) override;
 
-  // point_to_point.cc
+  // These are in point_to_point.cc.
   intrusive_ptr<Work> send(Tensors& tensors, int peer, int tag) override;
   intrusive_ptr<Work> recv(Tensors& tensors, int peer, int tag) override;
   intrusive_ptr<Work> recvAnysource(Tensors& tensors, int tag) override;

@@ -16,10 +16,10 @@ class Keys;
 // `Settings` are the secrets and files by which a process proves that it belongs to the job.
 struct Settings {
   Secret token;
-  std::string job;  // the job's name: a proof for one job is invalid in another with the same token
+  std::string job;  // the job's name; a proof for one job is not valid for another job with the same token
   bool tls = false;
   std::string certificate, key, authority;  // PEM files for TLS: all or none; without them TLS uses the token
-  std::uint64_t rekey_bytes = std::uint64_t{1} << 36;  // the bytes that one TLS key encrypts
+  std::uint64_t rekey_bytes = std::uint64_t{1} << 36;  // a TLS key is renewed after this many bytes
 };
 
 // Makes settings from TUTTI_TOKEN, or from the file TUTTI_TOKEN_FILE, and from TUTTI_TLS*; the job is

@@ -15,7 +15,7 @@ namespace tutti {
 // A `ReduceOp` says how elements are combined. It is a small value that any thread may copy.
 //
 //   ReduceOp::sum product min max avg bit_and bit_or bit_xor
-//   ReduceOp::premultiplied_sum(0.5)      the sum of every rank's input times its factor
+//   ReduceOp::premultiplied_sum(0.5)      the sum of all inputs, each times its rank's factor
 //   ReduceOp::user("name", function, commutative)
 //
 // On `boolean`: sum and max are OR, product and min are AND, and the bit operations are logical. `avg`

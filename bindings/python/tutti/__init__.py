@@ -109,7 +109,7 @@ def get_world_size() -> int:
 
 
 class Send(NamedTuple):
-    """A transfer of `Communicator.batch` that sends `array` to rank `peer`."""
+    """A `Send` is a transfer of `Communicator.batch`. It sends `array` to rank `peer`."""
 
     array: Any
     peer: int
@@ -121,7 +121,7 @@ class Send(NamedTuple):
 
 
 class Recv(NamedTuple):
-    """A transfer of `Communicator.batch` that receives a message from rank `peer`, or from any rank, into `array`."""
+    """A `Recv` is a transfer of `Communicator.batch`. It receives into `array` from rank `peer`, or from any rank."""
 
     array: Any
     peer: int = ANY_RANK

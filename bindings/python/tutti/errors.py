@@ -6,7 +6,7 @@ from typing import Optional
 
 
 class Error(RuntimeError):
-    """A failed operation. The message names this rank, the operation, how long it took and the rank to blame."""
+    """An operation failed. The message names this rank, the operation, how long it took and the rank to blame."""
 
     code = "internal"
     #: The world rank to blame, or None.
