@@ -23,8 +23,8 @@ class Mesh;
 // and passes them to the mesh and to all communicators on the driving thread. It also sends notes of
 // communicators to other ranks.
 //
-// Only the driving thread may call the functions, except for `start`, `stop`, `publish`, `send` and those of
-// ControlEvents.
+// Only the driving thread may call the functions, except for `start`, `stop`, `publish`, `send` and the
+// functions of `ControlEvents`.
 class ControlDesk final : public ControlEvents {
  public:
   ControlDesk(Driver& driver, Mesh& mesh);

@@ -11,7 +11,7 @@ namespace tutti {
 struct MemoryLimits {
   std::uint64_t machine = 0;   // memory and swap of the machine
   std::uint64_t group = 0;     // limit of the control groups (v1 or v2) that the process is in
-  std::uint64_t group_id = 0;  // equal for processes of this machine in the same groups
+  std::uint64_t group_id = 0;  // equal for two processes of this machine that are in the same groups
 
   std::uint64_t least() const { return std::min(machine, group); }
 };

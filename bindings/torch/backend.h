@@ -124,7 +124,7 @@ class ProcessGroupTutti : public c10d::Backend {
     Milliseconds timeout;  // the call's limit; zero or kUnsetTimeout means the group's
     Tensors inputs;        // shown by the profiler
     Tensors outputs;       // value of `result()`
-    Tensors memory = {};   // other tensors that must live until the operation is over
+    Tensors memory = {};   // other tensors that must live until the operation has ended
     std::function<void()> epilogue = {};
   };
   // Issues an operation. `issue` calls the library once: int(const tutti_call_options*, tutti_work**).

@@ -9,7 +9,8 @@ namespace tutti_torch {
 // torch raises it as torch.distributed.DistBackendError (RuntimeError for wrong arguments).
 std::exception_ptr last_error(int code, const char* what, std::chrono::milliseconds timeout);
 
-// Throws that exception unless `code` is TUTTI_OK. It is for calls that start no operation.
+// Throws that exception unless `code` is TUTTI_OK. It is for calls that do not wait for an operation with a
+// time limit.
 void check(int code, const char* what);
 
 }  // namespace tutti_torch

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The tags of monitored barriers start here, above those of c10d, which are ints.
+// The tags of monitored barriers start here, above c10d's tags, which are ints.
 constexpr std::uint64_t barrier_tags = std::uint64_t{1} << 62;
 enum : std::uint64_t { arrival = 0, release = 1 };
 
@@ -30,7 +30,7 @@ class Signal {
                 : tutti_recv(comm, byte_.get(), 1, TUTTI_UINT8, peer, tag, &options, &work),
           "tutti:monitored_barrier");
     work_.reset(work);
-    auto* const keep = new std::shared_ptr<char>(byte_);  // keeps the byte until the operation is over
+    auto* const keep = new std::shared_ptr<char>(byte_);  // keeps the byte until the operation has ended
     const auto drop = [](void* state, int, const char*, int) {
       delete static_cast<std::shared_ptr<char>*>(state);
     };

@@ -54,7 +54,7 @@ at::Tensor sum_of_all(ProcessGroupTutti& group, const at::Tensor& input, std::ch
 
 }  // namespace
 
-// Blocks until the operation is over.
+// Blocks until the operation has ended.
 intrusive_ptr<Work> ProcessGroupTutti::allreduce_sparse(Tensors& tensors,
                                                         const c10d::AllreduceOptions& options) {
   check_single(tensors, "allreduce");

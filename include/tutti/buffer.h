@@ -93,7 +93,7 @@ struct Buffer {
 };
 
 // A `ConstBuffer` is memory of `count` elements of `type` that an operation only reads. It does not own the
-// memory, which must stay unchanged until the operation is over.
+// memory, which must stay unchanged until the operation has ended.
 struct ConstBuffer {
   const void* data = nullptr;
   std::size_t count = 0;

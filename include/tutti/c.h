@@ -7,14 +7,15 @@
  * TUTTI_ERROR_INVALID_ARGUMENT; functions that return no code (tutti_comm_rank, ...) must not be given one.
  *
  * Operations. A call issues an operation, which starts at once, and returns a `tutti_work` through its last
- * argument. If that argument is null, the call blocks until the operation is over, and returns the
+ * argument. If that argument is null, the call blocks until the operation has ended, and returns the
  * operation's code. Every rank calls the same collectives in the same order with the same count, type,
  * operation and root. If calls differ, all ranks get TUTTI_ERROR_MISMATCH. Counts are in elements, never
  * bytes. A count of zero is valid, with any pointer.
  *
  * Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
- * operation is over. After that the library does not touch them, even if the operation failed (one exception:
- * memory from tutti_allocate). Input and output must be disjoint or, with TUTTI_IN_PLACE, the same.
+ * operation has ended. After that the library does not touch them, even if the operation failed (one
+ * exception: memory from tutti_allocate). Input and output must be disjoint or, with TUTTI_IN_PLACE, the
+ * same.
  *
  * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means wrong counts, types, roots or overlaps, and
  * TUTTI_ERROR_UNSUPPORTED means a reduction that is not defined on the type; such a call does not count as an
@@ -126,8 +127,8 @@ typedef int (*tutti_op_function)(const void* left, const void* right, void* out,
  * that is not commutative is applied in rank order. */
 TUTTI_C_API int tutti_op_create_user(const char* name, tutti_op_function function, int commutative,
                                      void* state, tutti_op* op);
-/* Frees an operation. A user operation must live until all collectives that use it are over. A premultiplied
- * sum may be freed once they have been issued. Null and the built-in operations are ignored. */
+/* Frees an operation. A user operation must live until all collectives that use it have ended. A
+ * premultiplied sum may be freed once they have been issued. Null and the built-in operations are ignored. */
 TUTTI_C_API void tutti_op_free(tutti_op op);
 
 /* ---- Meeting ---- */
@@ -258,18 +259,18 @@ TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
 
 /* ---- Operations in flight ---- */
 
-/* Blocks until the operation is over, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT inside a
+/* Blocks until the operation has ended, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT inside a
  * tutti_work_then callback). A waiting thread makes progress for all operations of the same tutti_init. */
 TUTTI_C_API int tutti_work_wait(tutti_work* work);
 /* Like tutti_work_wait, for at most `timeout_ns`. If the operation has not ended by then, it continues,
  * `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
-/* Returns 1 when the operation is over, successfully or not, else 0. Makes no progress by itself. */
+/* Returns 1 once the operation has ended, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
 /* Returns TUTTI_OK while the operation runs and after success, else the code of its failure. */
 TUTTI_C_API int tutti_work_status(const tutti_work* work);
-/* Calls `callback` once when the operation is over, on the thread that notices it: a waiting thread, an
- * issuing thread, or the library's own. If the operation is over already, tutti_work_then calls it at once,
+/* Calls `callback` once when the operation has ended, on the thread that notices it: a waiting thread, an
+ * issuing thread, or the library's own. If the operation has already ended, tutti_work_then calls it at once,
  * on this thread. `message` and `peer` are those of tutti_error_message and tutti_error_peer, valid during
  * the callback. A callback must be short and must not wait. It may issue operations and free this work. */
 typedef void (*tutti_callback)(void* state, int code, const char* message, int peer);
@@ -361,7 +362,7 @@ TUTTI_C_API int tutti_scan(tutti_comm* comm, const void* in, void* out, size_t c
                            tutti_op op, const tutti_call_options* options, tutti_work** work);
 TUTTI_C_API int tutti_exscan(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, const tutti_call_options* options, tutti_work** work);
-/* Waits for all ranks: the operation is over when every rank has called it. */
+/* Waits for all ranks: the operation ends when every rank has called tutti_barrier. */
 TUTTI_C_API int tutti_barrier(tutti_comm* comm, const tutti_call_options* options, tutti_work** work);
 
 /* ---- Point to point ---- */
@@ -370,8 +371,8 @@ TUTTI_C_API int tutti_barrier(tutti_comm* comm, const tutti_call_options* option
 #define TUTTI_ANY_TAG UINT64_MAX
 
 /* Send and receive one message, independently of the order of collectives. Messages from one rank with equal
- * tags arrive in the order of sending. A send is over when its buffer may be reused. The receive's buffer may
- * be larger than the message (see tutti_work_received); if it is smaller, that receive alone fails with
+ * tags arrive in the order of sending. A send ends when its buffer may be reused. The receive's buffer may be
+ * larger than the message (see tutti_work_received); if it is smaller, that receive alone fails with
  * TUTTI_ERROR_MISMATCH. `peer` is a rank of this communicator; tags are below 2^63. A receive from
  * TUTTI_ANY_RANK or with TUTTI_ANY_TAG takes the earliest message that fits. `algorithm` is ignored. */
 TUTTI_C_API int tutti_send(tutti_comm* comm, const void* data, size_t count, tutti_data_type type, int peer,

@@ -91,10 +91,10 @@ class TUTTI_API Allocation {
 // run concurrently; each returns a `Work`. Counts are in elements, and may be zero.
 //
 // Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
-// operation is over. After that the library does not touch them, even if the operation failed (one exception:
-// memory from `allocate`). Input and output must be disjoint or the same memory (in place). If one of the two
-// buffers holds the block of one rank and the other those of all ranks, in place means that the first is the
-// rank's own block of the second.
+// operation has ended. After that the library does not touch them, even if the operation failed (one
+// exception: memory from `allocate`). Input and output must be disjoint or the same memory (in place). If one
+// of the two buffers holds the block of one rank and the other those of all ranks, in place means that the
+// first is the rank's own block of the second.
 //
 // Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots or
 // overlaps, and `unsupported` a reduction that is not defined on the type; such a call does not count as an
@@ -172,11 +172,11 @@ class TUTTI_API Communicator {
   Work scan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, const CallOptions& options = {});
   Work exscan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
   Work exscan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, const CallOptions& options = {});
-  // Waits for all ranks: the operation is over when every rank has called it.
+  // Waits for all ranks: the operation ends when every rank has called `barrier`.
   Work barrier(const CallOptions& options = {});
 
   // Send and receive one message. Messages are independent of the order of collectives. Messages from one
-  // rank with equal tags arrive in the order of sending. A send is over when its buffer may be reused. The
+  // rank with equal tags arrive in the order of sending. A send ends when its buffer may be reused. The
   // receive's buffer may be larger than the message (`Work::received` returns the message's size); if it is
   // smaller, that receive alone fails with `mismatch`. `peer` is a rank of this communicator; tags are below
   // 2^63. A receive from `any_rank` or with `any_tag` takes the earliest message that fits.

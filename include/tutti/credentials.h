@@ -32,7 +32,7 @@ TUTTI_API Result<Settings> settings_from(const Config& config);
 // and threads of a process share them.
 class TUTTI_API Credentials {
  public:
-  // Returns null if the settings contain neither token nor TLS: then every connection is accepted.
+  // Returns null if the settings contain neither a token nor TLS; then every connection is accepted.
   // `invalid_argument` means that TLS has neither a token nor certificates, or that a file is not valid PEM.
   // Logs a warning, once per process, about a key file that others can read.
   static Result<std::shared_ptr<const Credentials>> create(const Settings& settings);

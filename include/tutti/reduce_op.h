@@ -56,8 +56,8 @@ class TUTTI_API ReduceOp {
   static ReduceOp premultiplied_sum(double factor);
   // Makes an operation from a function. Every rank must pass the same function under the same name. It must
   // be associative; a function that is not commutative is applied in rank order. A collective with such an
-  // operation takes one more round of small messages: it is over once all ranks have combined their elements.
-  // `state` must live until all operations that use it are over.
+  // operation takes one more round of small messages: it ends once all ranks have combined their elements.
+  // `state` must live until all operations that use it have ended.
   static ReduceOp user(std::string name, Function function, bool commutative, void* state = nullptr);
 
   Kind kind() const { return kind_; }
