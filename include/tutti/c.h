@@ -13,9 +13,8 @@
  * bytes. A count of zero is valid, with any pointer.
  *
  * Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
- * operation has ended. After that the library does not touch them, even if the operation failed (one
- * exception: memory from tutti_allocate). Input and output must be disjoint or, with TUTTI_IN_PLACE, the
- * same.
+ * operation has ended. After that the library does not touch them, even if the operation failed (exception:
+ * memory from tutti_allocate). Input and output must be disjoint or, with TUTTI_IN_PLACE, equal.
  *
  * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means wrong counts, types, roots or overlaps, and
  * TUTTI_ERROR_UNSUPPORTED means a reduction that is not defined on the type; such a call does not count as an
