@@ -310,8 +310,7 @@ class TableMaker {
 
   template <class T>
   static constexpr void integers(KernelTable& table, DataType type) {
-    using Unsigned =
-        Native<std::make_unsigned_t<T>>;  // unsigned arithmetic wraps around, so signed types use it too
+    using Unsigned = Native<std::make_unsigned_t<T>>;  // wraps around, so signed types use it too
     sums(table, type, combine<Isa, Unsigned, Sum>);
     entry(table, type, Kind::product) = combine<Isa, Unsigned, Product>;
     entry(table, type, Kind::min) = combine<Isa, Native<T>, Extreme<true>>;
