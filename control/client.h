@@ -15,13 +15,15 @@ class ControlClient {
  public:
   virtual ~ControlClient() = default;
   virtual std::uint32_t context() const = 0;
-  // Returns its members as ranks of the world.
+  // Returns the communicator's members, as ranks of the world.
   virtual const std::vector<int>& ranks() const = 0;
-  // Makes it fail with `why`, which all members know or are about to learn. `act_on_failure` follows.
+  // Makes the communicator fail with `why`, which all members know or are about to learn. The desk calls
+  // `act_on_failure` afterwards.
   virtual void fail(const Status& why) = 0;
-  // Ends the operations in flight, if it has failed. It is never called from within a callback of the mesh.
+  // Ends the operations in flight, if the communicator has failed. The desk never calls it from within a
+  // callback of the mesh.
   virtual void act_on_failure() = 0;
-  // Reports that a rank has been lost, after a call of `fail`.
+  // Reports that a rank has been lost. The desk has called `fail` before.
   virtual void on_loss() = 0;
   // Reports that a rank has said goodbye.
   virtual void on_leave() = 0;

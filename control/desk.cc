@@ -45,7 +45,7 @@ void ControlDesk::start(std::unique_ptr<ControlPlane> plane) {
 void ControlDesk::stop() {
   if (plane_ == nullptr) return;
   plane_->stop();
-  const DriverGuard guard(driver_);  // its destructor runs the tasks that were posted last
+  const DriverGuard guard(driver_);  // when it is destroyed, it runs the tasks that were posted last
 }
 
 // --- on the plane's thread ---
@@ -98,7 +98,8 @@ void ControlDesk::handle(const Event& event) {
   act();
 }
 
-// All communicators fail, since in any of them a rank may wait for another that waits for the lost one.
+// Every communicator fails: in any of them, a rank may be waiting for a second rank, which waits for the lost
+// one in another communicator.
 void ControlDesk::lose(int rank, const Status& why) {
   if (!lost_.emplace(rank, why).second) return;
   losses_.push_back(rank);
@@ -122,8 +123,9 @@ void ControlDesk::read_note(const ControlNote& note) {
   if (note.topic == topic_shrink) answer_shrink(note, context, client != clients_.end());
 }
 
-// Answers for a communicator that this rank has finished shrinking, or that does not exist any more.
-// `closed_` may also contain one that is alive, if its oldest ranges were merged.
+// Answers a shrink note about a communicator that this rank has finished shrinking, or that does not exist
+// any more. `closed_` may also contain a communicator that still exists, since its oldest ranges may have
+// been merged.
 void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, bool alive) {
   const auto asked = decode_shrink(note.body);
   const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;
@@ -140,7 +142,7 @@ void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, 
   }
 }
 
-// This is a safe point, since it is not called from within the mesh.
+// Communicators may end their operations here, since this is never called from within the mesh.
 void ControlDesk::act() {
   for (ControlClient* client : clients_) client->act_on_failure();
 }

@@ -19,18 +19,18 @@ namespace tutti {
 
 class Mesh;
 
-// `ControlDesk` connects a world with its control plane: it passes the events of the plane's thread to the
-// driving thread, for the mesh and all communicators, and sends their notes to other ranks.
+// `ControlDesk` connects a world with its control plane. It takes the plane's events on the plane's thread,
+// and passes them to the mesh and to all communicators on the driving thread. It also sends notes of
+// communicators to other ranks.
 //
-// Only the driving thread may call the functions, except for `start`, `stop`, `publish`, `send` and those of
-// ControlEvents.
+// Only the driving thread may call the functions, except for `start`, `stop`, `publish`, `send` and the
+// functions of `ControlEvents`.
 class ControlDesk final : public ControlEvents {
  public:
   ControlDesk(Driver& driver, Mesh& mesh);
   ~ControlDesk() override;  // `stop` must have been called
 
-  // Starts the plane and listens to it. It is called at most once; if it never is, nothing here has any
-  // effect.
+  // Starts the plane and listens to it. It is called at most once. Without a plane, the desk does nothing.
   void start(std::unique_ptr<ControlPlane> plane);
   // Says goodbye. The caller must not be the driving thread.
   void stop();
@@ -55,8 +55,8 @@ class ControlDesk final : public ControlEvents {
   bool is_fenced() const { return fenced_; }
   // Declares a rank lost, here and on all other ranks.
   void give_up(int rank, const Status& why);
-  // Records the decision about the shrinking of a communicator. Every later note about it is answered with
-  // this decision, even when the communicator does not exist any more.
+  // Records the decision about the shrinking of a communicator. The desk answers every later note about the
+  // shrinking with this decision, even when the communicator does not exist any more.
   void remember(std::uint32_t context, std::string decision);
   // Returns how many times this world has shrunk.
   std::uint32_t generation() const { return generation_; }

@@ -119,7 +119,7 @@ void put(NoteWriter& writer, const std::vector<bool>& set) {
   }
 }
 
-// The caller has checked that the bytes are complete.
+// Reads `size` bits. The caller has checked that all of their bytes are there.
 std::vector<bool> get(NoteReader& reader, std::uint32_t size) {
   std::vector<bool> set(size);
   std::uint8_t byte = 0;

@@ -16,7 +16,7 @@ struct ControlNote {
 };
 inline constexpr std::size_t max_control_body = 256 * 1024;
 
-// Returns the status of a rank that the others have given up; `self` describes that rank.
+// Returns the status for a rank that the others have given up. `self` is that rank's description.
 inline Status given_up(const std::string& self, int rank, const std::string& why) {
   return Status(Code::aborted, self + " was given up by the other ranks and stays excluded: " + why, rank);
 }
@@ -51,8 +51,8 @@ class ControlPlane {
   virtual void stop() = 0;
 
   // Sends a note to all other ranks. Notes of the same topic with the same `key` count as the same note,
-  // whichever rank sends them: each rank takes and passes on only the first. A note with the key zero never
-  // counts as the same as another.
+  // whichever rank sends them: each rank takes and passes on only the first. Notes with the key zero are all
+  // different.
   virtual void publish(std::uint32_t topic, std::uint64_t key, std::string body) = 0;
   // Sends a note to one rank, through others if necessary.
   virtual void send(int rank, std::uint32_t topic, std::string body) = 0;

@@ -13,7 +13,7 @@ struct Unit {
   std::uint64_t factor;
 };
 
-// Both tables have the largest unit first, as the formatters need it.
+// Both tables have the largest unit first, since the formatters need that order.
 constexpr std::array<Unit, 6> duration_units = {{{"h", 3'600'000'000'000},
                                                  {"m", 60'000'000'000},
                                                  {"s", 1'000'000'000},
@@ -30,8 +30,8 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-// Returns `digits`, such as the "12.5" of "12.5ms", times `factor`, to the nearest integer. The fraction may
-// have at most nine digits.
+// Returns `digits` (such as the "12.5" of "12.5ms") times `factor`, rounded to the nearest integer. The
+// fraction may have at most nine digits.
 std::optional<std::uint64_t> scaled_number(std::string_view digits, std::uint64_t factor) {
   const std::size_t point = digits.find('.');
   const std::string_view whole_text = digits.substr(0, point);

@@ -8,12 +8,12 @@ namespace tutti {
 // A `ControlGroup` is the folder of a control group under /sys/fs/cgroup.
 struct ControlGroup {
   std::string folder;
-  bool unified;  // v2, where one folder is for all controllers
+  bool unified;  // v2, where all controllers share one folder
 };
 
-// Returns the groups that limit this process by `controller` ("memory", "cpu"), each before the groups that
-// contain it. In a container a group's path may be the host's, which is not visible there; then the
-// container's own group is the last one. The system's files are looked up under `root`.
+// Returns the groups by which `controller` ("memory", "cpu") limits this process. Each group stands before
+// the groups that contain it. In a container, a path may be one of the host, which the container does not
+// see; the last group is then the container's own. `root` is the folder that holds /proc and /sys, for tests.
 std::vector<ControlGroup> control_groups(const std::string& controller, const std::string& root = "");
 
 }  // namespace tutti

@@ -13,7 +13,8 @@ class Descriptor {
  public:
   Descriptor() = default;
   explicit Descriptor(int number) : number_(number) {}
-  // Returns an owner of a descriptor that /dev/null replaces in forked children (fork_guard.h).
+  // Returns an owner of the descriptor `number`. In forked children, /dev/null replaces that descriptor
+  // (fork_guard.h).
   static Descriptor guarded(int number) {
     Descriptor made(number);
     made.guarded_ = number >= 0;

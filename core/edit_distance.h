@@ -5,9 +5,9 @@
 
 namespace tutti {
 
-// `edit_distance` returns the least number of insertions, deletions, replacements and swaps of neighbours
-// that turn `a` into `b` (optimal string alignment). It finds the known name that is nearest to a misspelt
-// one.
+// `edit_distance` returns the least number of insertions, deletions, replacements and swaps of adjacent
+// characters that turn `a` into `b` (optimal string alignment). It is used to find the known name that is
+// most similar to a misspelt one.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace tutti

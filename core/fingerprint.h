@@ -26,7 +26,7 @@ struct Fingerprint {
   DataType type = DataType::uint8;
   ReduceOp::Kind op = ReduceOp::Kind::sum;
   std::uint8_t algorithm = 0;               // the one that the caller requests; 0 if none
-  std::int32_t root : 24 = 0;               // less than `max_ranks`; in a user message its peer, or -1
+  std::int32_t root : 24 = 0;               // less than `max_ranks`; for send and recv the peer, or -1
   Composite part_of : 8 = Composite::none;  // the call that this collective is part of
   std::uint64_t count = 0;                  // see `Counted`
   // The structure has no padding, so that it can be compared as sixteen bytes.
@@ -38,9 +38,9 @@ struct Fingerprint {
 static_assert(sizeof(Fingerprint) == 16 && std::has_unique_object_representations_v<Fingerprint>);
 static_assert(max_ranks < 1 << 23);
 
-// `Counted` says what `Fingerprint::count` is for a kind: the elements of one rank's share; a digest of
-// counts that all ranks know (all_gather_v, reduce_scatter_v); or 0, since each rank knows only its own
-// counts (the other _v kinds) or there is nothing to count (barrier).
+// `Counted` says what `Fingerprint::count` is for a kind. `share`: the number of elements of one rank's
+// share. `digest`: a digest of counts that all ranks know (all_gather_v, reduce_scatter_v). `nothing`: 0,
+// since each rank knows only its own counts (the other _v kinds) or there is nothing to count (barrier).
 enum class Counted : std::uint8_t { share, digest, nothing };
 Counted counted(CollectiveKind kind);
 // Returns a digest of counts. Any change to the counts, or to their order or number, changes it.

@@ -20,10 +20,9 @@ namespace {
 // There is one `Registry` per process, since fork() copies the whole process. It is never destroyed, since
 // threads may still use it while the process exits.
 struct Registry {
-  std::mutex
-      mutex;  // held for a push or an erase only, never across a call that could wait for a forking thread
+  std::mutex mutex;  // held for a push or an erase, never across a call that may wait for a forking thread
   std::vector<int> descriptors;
-  std::map<void*, std::size_t> memory;  // number of bytes, by their start
+  std::map<void*, std::size_t> memory;  // sizes in bytes, by start address
 
   Registry();
 };
@@ -68,7 +67,7 @@ void release_descriptor(int descriptor) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   const auto at = std::find(all.descriptors.begin(), all.descriptors.end(), descriptor);
-  if (at == all.descriptors.end()) return;  // this is a child, where the list was emptied
+  if (at == all.descriptors.end()) return;  // this is a forked child, whose list was emptied
   *at = all.descriptors.back();
   all.descriptors.pop_back();
 }

@@ -45,7 +45,7 @@ class IntrusiveHash {
     return *std::find_if(buckets_.begin(), buckets_.end(), [](T* head) { return head != nullptr; });
   }
 
-  // Calls `visit(node)` for every node. It may remove that node, and no other one.
+  // Calls `visit(node)` for every node. `visit` may remove that node, but no other.
   template <class Visit>
   void for_each(Visit visit) {
     for (T* head : buckets_) {

@@ -41,7 +41,7 @@ class JsonWriter {
   void quote(std::string_view text);
 
   std::string text_;
-  bool first_ = true;  // whether nothing precedes on this level
+  bool first_ = true;  // whether the next value is the first on its level
 };
 
 }  // namespace tutti

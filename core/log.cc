@@ -38,8 +38,8 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   return logger;
 }
 
-// A `FileSink` writes to an open file. spdlog's own sink would open whatever has the name, and would wait
-// until a pipe has a reader.
+// A `FileSink` writes to an open file. spdlog's own sink would open any file with the given name, and would
+// wait until a pipe has a reader.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(Descriptor file) : file_(std::move(file)) {}
@@ -100,7 +100,7 @@ Status configure(Level level, const std::string& file) {
   if (file.empty()) {
     target = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   } else {
-    std::error_code ignored;  // a failure shows when the file is opened
+    std::error_code ignored;  // if this fails, opening the file fails as well
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
     Result<Descriptor> opened = open_to_append(file);
     if (!opened.ok()) return opened.status().with_context("cannot log to '" + file + "'");

@@ -35,7 +35,8 @@ std::uint64_t read_limit(const std::string& path) {
   return file >> limit ? limit : unlimited;
 }
 
-// Groups of the same name are the same only within one namespace.
+// Returns the number of this process's namespace of control groups. Equal names mean the same group only
+// within one namespace.
 std::uint64_t namespace_of(const std::string& root) {
   struct stat info {};
   return stat((root + "/proc/self/ns/cgroup").c_str(), &info) == 0 ? info.st_ino : 0;

@@ -11,13 +11,13 @@ namespace tutti {
 struct MemoryLimits {
   std::uint64_t machine = 0;   // memory and swap of the machine
   std::uint64_t group = 0;     // limit of the control groups (v1 or v2) that the process is in
-  std::uint64_t group_id = 0;  // equal for processes of this machine in the same groups
+  std::uint64_t group_id = 0;  // equal for two processes of this machine that are in the same groups
 
   std::uint64_t least() const { return std::min(machine, group); }
 };
 
-// Returns the limits. One that is not known counts as unlimited. The system's files are looked up under
-// `root`.
+// Returns the limits. A limit that is not known counts as unlimited. `root` is the folder that holds /proc
+// and /sys, for tests.
 MemoryLimits memory_limits(const std::string& root = "");
 
 }  // namespace tutti

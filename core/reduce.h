@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// Returns the kernel for a built-in operation; `avg` and `premultiplied_sum` use that of `sum`. Returns null
-// if the operation is not defined on the type, and for `user`.
+// Returns the kernel for a built-in operation. For `avg` and `premultiplied_sum` it is the kernel of `sum`.
+// Returns null if the operation is not defined on the type, and for `user`.
 ReduceKernel reduce_kernel(DataType type, ReduceOp::Kind op);
 
 // A `Reducer` combines elements on the data path: it is built once per operation, and called for each

@@ -34,8 +34,8 @@ struct Avx2 {
 
   [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
     __m256 value = _mm256_cvtph_ps(__builtin_bit_cast(__m128i, stored));
-    // This hides where the value comes from, since Clang would move a comparison back to float16, lane by
-    // lane.
+    // This hides from Clang that the value was converted from float16. Otherwise Clang would compare in
+    // float16, lane by lane.
     asm("" : "+x"(value));
     return __builtin_bit_cast(Floats, value);
   }

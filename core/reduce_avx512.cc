@@ -11,8 +11,8 @@ namespace {
 struct Avx512 {
   static constexpr std::size_t bytes = 64;
   static constexpr bool converts_float16 = true;
-  // The intrinsics with a mask are used, since g++ 12 warns of an uninitialised register in its own header
-  // for those without.
+  // The masked intrinsics are used, since g++ 12 warns about an uninitialised register in its own header for
+  // the unmasked ones.
   static constexpr __mmask16 all = 0xffff;
   using Floats = kernels::Vector<float, 16>;
   using Words = kernels::Vector<std::uint32_t, 16>;
@@ -34,8 +34,8 @@ struct Avx512 {
 
   [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
     __m512 value = _mm512_maskz_cvtph_ps(all, __builtin_bit_cast(__m256i, stored));
-    // This hides where the value comes from, since Clang would move a comparison back to float16, lane by
-    // lane.
+    // This hides from Clang that the value was converted from float16. Otherwise Clang would compare in
+    // float16, lane by lane.
     asm("" : "+v"(value));
     return __builtin_bit_cast(Floats, value);
   }

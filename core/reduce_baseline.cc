@@ -23,7 +23,7 @@ struct Baseline {
     return __builtin_convertvector(bits, Halves);
   }
 #if defined(__SSE2__)
-  // g++ 12 would convert lane by lane without these.
+  // Without these functions, g++ 12 would convert lane by lane.
   [[gnu::always_inline]] static Words widen_integers(Bytes stored) {
     const __m128i zero = _mm_setzero_si128();
     const __m128i bytes = _mm_cvtsi32_si128(__builtin_bit_cast(int, stored));

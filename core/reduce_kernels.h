@@ -9,9 +9,10 @@
 #include "core/reduce_tables.h"
 
 // These are the reduce kernels, written once with the compiler's vectors and compiled once per instruction
-// set. A translation unit names its set by a type `Isa` in an unnamed namespace, which makes everything here
-// local to it; code that does not depend on `Isa` is always inlined. So no function that was compiled for one
-// set can be linked into code for another. For the same reason no function of the standard library is called.
+// set. A translation unit names its set by a type `Isa` in an unnamed namespace. This makes every template
+// that depends on `Isa` local to the translation unit; all other code is always inlined. So no function that
+// was compiled for one set can be linked into code for another. For the same reason no function of the
+// standard library is called.
 //
 // The bits of a result do not depend on the set: a vector lane and the scalar tail do the same IEEE
 // operations in the same order, contraction into fused operations is off, and every computed NaN becomes the
@@ -101,7 +102,7 @@ struct Narrow {
   }
 };
 
-// --- operations; `T` is the type of a lane, `V` that or a vector of it ---
+// --- operations; `T` is the type of a lane, `V` is `T` or a vector of it ---
 
 template <class T, class V>
 [[gnu::always_inline]] inline V canonical(V value) {
@@ -201,7 +202,7 @@ void combine(const void* left, const void* right, void* out, std::size_t count) 
   }
 }
 
-// Computes out[i] = in[i] * factor, or / factor, for floating-point elements.
+// Computes out[i] = in[i] * factor, or in[i] / factor if `Divide`, for floating-point elements.
 template <class Isa, class Element, bool Divide>
 [[gnu::always_inline]] inline void map_floats(const void* in, void* out, std::size_t count,
                                               typename Element::Computed factor) {
@@ -309,7 +310,7 @@ class TableMaker {
 
   template <class T>
   static constexpr void integers(KernelTable& table, DataType type) {
-    using Unsigned = Native<std::make_unsigned_t<T>>;  // wraps around, also for signed types
+    using Unsigned = Native<std::make_unsigned_t<T>>;  // wraps around, so signed types use it too
     sums(table, type, combine<Isa, Unsigned, Sum>);
     entry(table, type, Kind::product) = combine<Isa, Unsigned, Product>;
     entry(table, type, Kind::min) = combine<Isa, Native<T>, Extreme<true>>;

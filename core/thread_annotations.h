@@ -18,8 +18,10 @@
 // points at).
 #define TUTTI_GUARDED_BY(...) TUTTI_THREAD_ANNOTATION(guarded_by(__VA_ARGS__))
 #define TUTTI_PT_GUARDED_BY(...) TUTTI_THREAD_ANNOTATION(pt_guarded_by(__VA_ARGS__))
-// On functions, these say that the caller holds the capability; acquires it; releases it; acquires it if the
-// result is the first argument; must not hold it; or holds it, which is checked at run time.
+// On functions, these say: the caller must hold the capability (REQUIRES); the function acquires it
+// (ACQUIRE), releases it (RELEASE), or acquires it if it returns the macro's first argument (TRY_ACQUIRE);
+// the caller must not hold it (EXCLUDES); the function checks at run time that the caller holds it
+// (ASSERT_CAPABILITY); or the function returns it (RETURN_CAPABILITY).
 #define TUTTI_REQUIRES(...) TUTTI_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define TUTTI_ACQUIRE(...) TUTTI_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define TUTTI_RELEASE(...) TUTTI_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
@@ -27,5 +29,5 @@
 #define TUTTI_EXCLUDES(...) TUTTI_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 #define TUTTI_ASSERT_CAPABILITY(...) TUTTI_THREAD_ANNOTATION(assert_capability(__VA_ARGS__))
 #define TUTTI_RETURN_CAPABILITY(...) TUTTI_THREAD_ANNOTATION(lock_returned(__VA_ARGS__))
-// This is for a function that the analysis cannot follow. A comment beside it says why.
+// This is for a function that the analysis cannot follow. A comment beside each use says why.
 #define TUTTI_NO_THREAD_SAFETY_ANALYSIS TUTTI_THREAD_ANNOTATION(no_thread_safety_analysis)

@@ -17,8 +17,7 @@ void refuse_in_place(const void* in) {
   if (in_place(in)) throw invalid("this operation has no in-place form");
 }
 
-// Returns the number of elements in a block of `count` for every rank, or the largest `size_t` if that
-// overflows.
+// Returns the total number of elements if each rank has `count`, or the largest `size_t` if that overflows.
 std::size_t blocks(const Communicator& communicator, std::size_t count) {
   const auto size = static_cast<std::size_t>(communicator.size());
   return count > std::numeric_limits<std::size_t>::max() / size ? std::numeric_limits<std::size_t>::max()
@@ -29,7 +28,8 @@ std::span<const std::uint64_t> counts_of(const Communicator& communicator, const
   return {&checked(counts, "the array of counts"), static_cast<std::size_t>(communicator.size())};
 }
 
-// Returns the counts of all ranks at the root. The other ranks do not use `counts`, and get an empty result.
+// Returns the counts of all ranks if this rank is the root. Other ranks do not use `counts`, and get an empty
+// result.
 std::span<const std::uint64_t> counts_at(const Communicator& communicator, const std::uint64_t* counts,
                                          int root) {
   if (communicator.rank() != root) return {};

@@ -56,7 +56,7 @@ T& checked(T* pointer, const char* what) {
   return *pointer;
 }
 
-// These convert the caller's value. They throw `invalid_argument` if it is not a valid one.
+// These convert a value of the caller. They throw `invalid_argument` if it is not valid.
 DataType data_type(tutti_data_type type);
 const ReduceOp& reduce_op(tutti_op op);
 
@@ -68,8 +68,8 @@ inline std::chrono::nanoseconds duration(std::int64_t timeout_ns) {
 
 CallOptions call_options(const tutti_call_options* options);
 
-// Starts an operation by `start(communicator, options)`. Stores its handle in `*work`, or waits for the
-// operation if `work` is null.
+// Calls `start(communicator, options)`, which starts an operation. Stores the operation's handle in `*work`,
+// or waits for the operation if `work` is null.
 template <class Start>
 int issue(tutti_comm* comm, const tutti_call_options* options, tutti_work** work, Start&& start) {
   if (work != nullptr) *work = nullptr;

@@ -28,7 +28,7 @@ static_assert(static_cast<int>(DataType::float8_e4m3) == TUTTI_FLOAT8_E4M3);
 static_assert(static_cast<int>(DataType::float8_e5m2) == TUTTI_FLOAT8_E5M2);
 static_assert(data_type_count == TUTTI_FLOAT8_E5M2 + 1);
 
-// The order is that of the C constants, from TUTTI_SUM, which is 1, to TUTTI_BIT_XOR.
+// The operations are in the order of the C constants, from TUTTI_SUM (1) to TUTTI_BIT_XOR.
 const std::array<const ReduceOp*, 8> built_in = {&ReduceOp::sum,    &ReduceOp::product, &ReduceOp::min,
                                                  &ReduceOp::max,    &ReduceOp::avg,     &ReduceOp::bit_and,
                                                  &ReduceOp::bit_or, &ReduceOp::bit_xor};

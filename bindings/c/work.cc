@@ -35,7 +35,7 @@ int tutti_work_status(const tutti_work* work) {
 int tutti_work_then(tutti_work* work, tutti_callback callback, void* state) {
   return guarded([&] {
     if (callback == nullptr) throw invalid("the callback is null");
-    // The callback needs a handle of its own, since it may free the caller's.
+    // This copy keeps the operation alive, since the callback may free the caller's handle.
     tutti::Work handle = checked(work, "the work").work;
     handle.then([callback, state](const tutti::Status& status) {
       const std::string text = status.ok() ? std::string() : status.to_string();

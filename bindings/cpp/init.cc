@@ -28,7 +28,7 @@ namespace tutti {
 
 namespace {
 
-// `Setup` is everything that one call of `init` collects.
+// `Setup` holds everything that one call of `init` collects.
 struct Setup {
   Config config;
   InitOptions options;
@@ -39,8 +39,8 @@ struct Setup {
   const std::vector<std::string>& transport_names() const {
     return options.transports.empty() ? config.transports : options.transports;
   }
-  // Returns a text that must be equal on all ranks. It says whether there is a token, since ranks may meet in
-  // a store that is not tutti's own and does not check tokens.
+  // Returns a text that must be equal on all ranks. It includes whether there is a token, since ranks may
+  // meet in a store that is not tutti's own and does not check tokens.
   std::string wire_digest() const {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
@@ -102,8 +102,8 @@ std::string build_name() { return std::string(version()) + " (build " + std::str
 
 unsigned usable_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Returns the time to spin, which is zero if there are more ranks than cores: polling helps only a rank that
-// has a core to itself.
+// Returns how long a waiting rank polls before it sleeps. It is zero if this host has more ranks than cores,
+// since polling only helps a rank that has a core to itself.
 std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerInfo>& peers, int rank) {
   const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
   const auto here = std::ranges::count_if(
@@ -141,16 +141,15 @@ void trace(World& world, const std::string& pattern) {
   }
 }
 
-// `init` waits this long for the control plane's first links, so that the neighbours of a rank notice it even
-// if it leaves soon.
+// `init` waits at most this long for the control plane's first links. Once a rank is linked, its neighbours
+// notice if it ends, even soon after `init`.
 constexpr std::chrono::seconds linking_limit{10};
 // At most this much of the timeout is reserved for telling the others of a failure.
 constexpr std::chrono::milliseconds most_reserved{1000};
 // A world whose `init` has failed may take this long to say goodbye.
 constexpr std::chrono::milliseconds failed_goodbye_limit{200};
 
-// Waits for the links of the control plane. Logs if some are missing, since later failures may have the same
-// cause.
+// Waits for the links of the control plane. Logs missing links, since later failures may have the same cause.
 void link(Liveness& liveness, const PeerInfo& self, Deadline deadline) {
   const Status linked = liveness.wait_linked(earlier(deadline, Deadline::after(linking_limit)));
   if (linked.ok()) return;
@@ -171,8 +170,8 @@ MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
   return options;
 }
 
-// Makes a world of these ranks, still without control connections and without a communicator. Sets `shipped`
-// to the shipped costs.
+// Makes a world of these ranks. It has neither control connections nor a communicator yet. Sets `shipped` to
+// the costs that are assumed before anything is measured.
 std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> peers,
                                   std::chrono::nanoseconds spin, CostModel& shipped) {
   auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
@@ -188,7 +187,8 @@ std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> 
                                  Selector::create(shipped, overrides).take(), setup.config.timeout);
 }
 
-// Measures the costs of messages while all ranks wait, and chooses algorithms by them from now on.
+// Measures the costs of messages, together with all other ranks. From then on they decide which algorithms
+// are chosen.
 void agree_with_others(const std::shared_ptr<World>& world, const Config& config, const CostModel& shipped) {
   // The measurement has a communicator of its own, so that it leaves no trace in the world's.
   world->part_of = Composite::init;
@@ -242,8 +242,8 @@ Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
   return Error(Status(status.code(), status.message() + "; meanwhile: " + error_text(EMFILE), status.peer()));
 }
 
-// Returns the function that builds the world. It is called while the store still exists, so that the other
-// ranks learn of a failure.
+// Returns the function that builds the world. The rendezvous calls it while the store still exists, so that
+// the other ranks learn of a failure.
 std::function<Status(const std::vector<PeerInfo>&)> builder(Setup& setup, int rank, Deadline deadline,
                                                             std::optional<Communicator>& built) {
   return [&setup, rank, deadline, &built](const std::vector<PeerInfo>& peers) {

@@ -16,10 +16,10 @@
 
 namespace tutti {
 
-// `TransportSetup` is what may be needed to make a transport.
+// `TransportSetup` holds what a transport may need when it is made.
 struct TransportSetup {
   const Config& config;
-  // This host's address on the route to the place where the ranks meet, if it is known.
+  // This host's address on the route to the place where the ranks meet, or nothing if it is not known.
   std::optional<SocketAddress> route = {};
   // The credentials that guard every connection. If null, connections have no guard.
   security::SharedCredentials credentials = {};
@@ -31,8 +31,8 @@ struct TransportEntry {
   Result<std::unique_ptr<Transport>> (*create)(const TransportSetup& setup);
 };
 
-// Returns the literal addresses that this process listens on for connections of other ranks: the one that the
-// user gives, or else one of each chosen interface. The result is never empty.
+// Returns the literal addresses that this process listens on for connections of other ranks: the address that
+// the user gives, or else one address of each chosen interface. The result is never empty.
 Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup);
 
 // Returns every transport between processes, in order of preference.

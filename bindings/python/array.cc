@@ -49,11 +49,11 @@ std::string why_not_exported(nb::handle array) {
   return "its format is not known";
 }
 
-// Returns the type for a letter of the struct module. The size decides between signed integers, since "l" has
-// 4 bytes on some systems.
+// Returns the type for a format letter of Python's struct module. `size` tells integer types apart, since "l"
+// has 4 bytes on some systems.
 std::optional<DataType> type_of_format(const char* format, std::size_t size) {
   if (format == nullptr) return DataType::uint8;
-  // All three mean native order, since tutti runs only where that is little-endian.
+  // All three prefixes mean native byte order, since tutti runs only on little-endian machines.
   if (*format == '@' || *format == '=' || *format == '<') ++format;
   if (*format == '\0' || format[1] != '\0') return std::nullopt;
   const auto sized = [&](DataType one, DataType four, DataType eight) -> std::optional<DataType> {

@@ -20,7 +20,7 @@ class Array {
   // `unsupported` (if tutti does not have the element type, or the array is on another device), or TypeError.
   static Array to_read(nb::handle object) { return Array(object, false); }
   static Array to_write(nb::handle object) { return Array(object, true); }
-  // Returns nothing for None.
+  // Returns an empty `Array` for None.
   static Array to_read_if_any(nb::handle object) { return object.is_none() ? Array() : to_read(object); }
   static Array to_write_if_any(nb::handle object) { return object.is_none() ? Array() : to_write(object); }
 
@@ -33,10 +33,10 @@ class Array {
 
   Array() = default;
   Array(nb::handle object, bool write);
-  // Takes the memory by the buffer protocol. Returns whether the object has it.
+  // Takes the memory by the buffer protocol. Returns false if the object does not support the protocol.
   bool take_buffer(nb::handle object, bool write);
-  // Does the same for arrays of ml_dtypes' types, which have the buffer protocol only as integers of the same
-  // size.
+  // Does the same for arrays of ml_dtypes' types, which support the buffer protocol only when viewed as
+  // integers of the same size.
   bool take_named_type(nb::handle object, bool write);
   void take_dlpack(nb::handle object, bool write);
 

@@ -19,7 +19,7 @@ void bind_errors() {
       try {
         const nb::object object = error_object(error.status());
         PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())), object.ptr());
-      } catch (nb::python_error& instead) {  // Ctrl-C came while Python code made the exception
+      } catch (nb::python_error& instead) {  // Ctrl-C arrived while Python code made the exception
         instead.restore();
       }
     }

@@ -19,7 +19,7 @@ namespace tutti::python {
 
 namespace {
 
-// An interrupted call may take this long to tell the other ranks.
+// An interrupted call may take this long to notify the other ranks.
 constexpr std::chrono::milliseconds parting{3000};
 
 // Returns the groups that are open. The GIL protects the list.
@@ -28,7 +28,7 @@ std::vector<Group*>& open_groups() {
   return *all;
 }
 
-// Runs `make` so that Ctrl-C can interrupt it. Makes a Group from the communicator that it returns.
+// Calls `make` so that Ctrl-C can interrupt it. Makes a Group from the communicator that `make` returns.
 template <class Make>
 std::unique_ptr<Group> new_group(Make make, const std::function<void()>& give_up) {
   const auto made = held_without_gil(std::optional<Communicator>());

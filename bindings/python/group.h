@@ -18,7 +18,7 @@
 namespace tutti::python {
 
 // Returns a pointer to `value` that destroys it without holding the GIL. Destroying a communicator needs the
-// baton, and the thread that has the baton may be waiting for the GIL.
+// driver's baton, and the thread that has the baton may be waiting for the GIL.
 template <class T>
 std::shared_ptr<T> held_without_gil(T value) {
   return std::shared_ptr<T>(new T(std::move(value)), [](T* held) {
@@ -37,15 +37,15 @@ class Group {
   Group& operator=(const Group&) = delete;
   ~Group();
 
-  // Returns another reference, since another thread may close the group meanwhile. Throws `invalid_argument`
-  // once the group is closed.
+  // Returns a reference of the caller's own, since another thread may close the group meanwhile. Throws
+  // `invalid_argument` once the group is closed.
   std::shared_ptr<Communicator> open() const;
   bool closed() const { return communicator_ == nullptr; }
   void close();
   static void close_all();
 
-  // Starts an operation by `start(communicator)`, without the GIL. Throws if the arguments are wrong. Such an
-  // operation has not begun, so the ranks are still in step.
+  // Calls `start(communicator)`, which starts an operation, without the GIL. Throws if the arguments are
+  // wrong. In that case no operation has started, so the ranks are still in step.
   template <class Start>
   Operation issue(Kept kept, Start&& start) {
     release_finished();
@@ -81,7 +81,7 @@ Kept kept(nb::handle op, Arrays&&... arrays) {
   return all;
 }
 
-// These bind the methods by subject: reductions, moving data, point to point, and the rest.
+// Each of these binds the methods and functions of one subject.
 void bind_reductions(nb::class_<Group>& group);
 void bind_movements(nb::class_<Group>& group);
 void bind_messages(nb::class_<Group>& group);
@@ -89,8 +89,9 @@ void bind_group(nb::module_& module);
 void bind_functions(nb::module_& module);
 void bind_allocation(nb::module_& module);
 
-// Runs `body()`, which blocks, on a thread of its own, so that this thread notices Ctrl-C. Then `give_up` is
-// called, which should end that thread. The thread is abandoned if it has not ended shortly afterwards.
+// Runs `body()`, which blocks, on a thread of its own, so that the calling thread notices Ctrl-C. On Ctrl-C
+// the calling thread calls `give_up`, which should make `body` return. If `body` does not return shortly
+// afterwards, its thread is abandoned.
 void interruptibly(std::function<void()> body, const std::function<void()>& give_up);
 
 }  // namespace tutti::python

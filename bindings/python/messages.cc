@@ -23,7 +23,7 @@ Operation recv(Group& group, nb::handle array, int peer, std::uint64_t tag, Seco
   return group.issue(kept({}, std::move(to)), [&](Communicator& c) { return c.recv(out, peer, tag, how); });
 }
 
-// Reads a number that is a rank or a tag. Throws TypeError for anything else.
+// Reads the attribute `name` of a transfer, a rank or a tag. Throws TypeError if it is not a number.
 template <class Number>
 Number number(nb::handle transfer, const char* name) {
   Number value{};

@@ -12,12 +12,12 @@ using Counts = std::vector<std::uint64_t>;
 using Seconds = std::optional<double>;
 using Name = std::optional<std::string>;
 
-// Throws if the root has not given an argument that it must give.
+// Throws if this rank is the root and has not given an argument that the root must give.
 void check_root_has(const Group& group, int root, bool given, const char* missing) {
   if (group.open()->rank() == root && !given) throw Error(Status(Code::invalid_argument, missing));
 }
 
-// Issues `start(communicator, in, out)`; either array may be None if the rank has none.
+// Issues `start(communicator, in, out)`. Either array may be empty, if the rank needs none.
 template <class Start>
 Operation move(Group& group, Array from, Array to, Start start) {
   const ConstBuffer in = from.buffer();

@@ -30,7 +30,8 @@ std::vector<Orphan>& orphans() {
 // A wait notices Ctrl-C after at most this long.
 constexpr std::chrono::milliseconds slice{100};
 
-// Calls back on the thread that notices the end of the operation, unless the interpreter has ended.
+// Calls the Python function, on the thread that notices the end of the operation. Does nothing if the
+// interpreter has ended.
 void call_back(PyObject* callback, const Status& status) {
   if (Py_IsInitialized() == 0) return;
   const nb::gil_scoped_acquire acquired;
@@ -39,7 +40,7 @@ void call_back(PyObject* callback, const Status& status) {
     function(error_object(status));
   } catch (nb::python_error& error) {
     if (error.matches(PyExc_KeyboardInterrupt)) {
-      PyErr_SetInterrupt();  // raised again for the program, since Ctrl-C came while the callback ran
+      PyErr_SetInterrupt();  // Ctrl-C arrived while the callback ran, so it is raised again for the program
     } else {
       error.discard_as_unraisable(function);
     }
@@ -105,7 +106,7 @@ nb::object Operation::received() const {
 void release_finished() {
   std::vector<Orphan>& all = orphans();
   if (all.empty()) return;
-  // They are removed from the list first, since releasing them may run any code.
+  // Finished operations leave the list before they are released, since releasing them may run any code.
   const auto over = std::partition(all.begin(), all.end(), [](const Orphan& o) { return !o.work.done(); });
   const std::vector<Orphan> finished(std::make_move_iterator(over), std::make_move_iterator(all.end()));
   all.erase(over, all.end());

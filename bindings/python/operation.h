@@ -13,15 +13,15 @@
 
 namespace tutti::python {
 
-// `Kept` are the objects that must stay alive until an operation has ended.
+// A `Kept` holds the objects that must stay alive until an operation has ended.
 struct Kept {
   std::vector<Array> arrays;
   nb::object op;
 };
 
-// An `Operation` is a `Work` with the arrays that it works on. It requires the GIL, and releases it wherever
-// it may block, since the driving thread may need it for a callback. If it is destroyed before the operation
-// has ended, the arrays are kept until then.
+// An `Operation` is a `Work` with the arrays that it works on. Its functions require the GIL. They release it
+// wherever they may block, since the driving thread may need the GIL for a callback. If an `Operation` is
+// destroyed before its operation has ended, the arrays are kept until the end.
 class Operation {
  public:
   Operation(Work work, Kept kept) : work_(std::move(work)), kept_(std::move(kept)) {}
@@ -48,7 +48,7 @@ void release_finished();
 // Converts `seconds` for the library. A time that the library cannot represent means no limit. Throws for a
 // negative number and for NaN.
 std::chrono::nanoseconds duration(double seconds);
-// Does the same for a limit that may be missing, and returns zero for a missing one.
+// Does the same, and returns zero if there is no value.
 std::chrono::nanoseconds limit(std::optional<double> seconds);
 
 void bind_work(nb::module_& module);

@@ -32,10 +32,10 @@ void call_function(const void* left, const void* right, void* out, std::size_t c
     function(bytes_view(left, bytes, PyBUF_READ), bytes_view(right, bytes, PyBUF_READ),
              bytes_view(out, bytes, PyBUF_WRITE), std::string(to_string(type)));
   } catch (const nb::python_error& error) {
-    // The exception itself must not outlive the lock.
+    // Only its text is kept, since the Python exception must be destroyed while this thread holds the GIL.
     const std::string text =
         nb::str(error.type().attr("__name__")).c_str() + std::string(": ") + nb::str(error.value()).c_str();
-    // The interrupt is raised again for the program only now, since str() above would raise it here.
+    // Ctrl-C is raised again for the program only after str() above, which would otherwise raise it here.
     if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
     throw std::runtime_error(text);
   }

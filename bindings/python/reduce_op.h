@@ -8,14 +8,14 @@ namespace tutti::python {
 
 namespace nb = nanobind;
 
-// A `Reduction` is a ReduceOp, with the Python function that it calls if it is a user's operation.
+// A `Reduction` is a ReduceOp. A user's operation also has the Python function that it calls.
 struct Reduction {
   ReduceOp op;
   nb::object function;
 };
 
-// Converts a name or an object. Throws `invalid_argument` for an unknown name, and TypeError for anything
-// else.
+// Converts an operation's name or a `Reduction` from Python. Throws `invalid_argument` for an unknown name,
+// and TypeError for any other object.
 ReduceOp reduction(nb::handle given);
 
 void bind_reduce_op(nb::module_& module);

@@ -12,8 +12,8 @@ using Counts = std::vector<std::uint64_t>;
 using Seconds = std::optional<double>;
 using Name = std::optional<std::string>;
 
-// Issues a reduction by `in_place(communicator, buffer, op, options)` or, if there is an output, by
-// `apart(communicator, in, out, op, options)`.
+// Issues a reduction. Without an output it calls `in_place(communicator, buffer, op, options)`, with one it
+// calls `apart(communicator, in, out, op, options)`.
 template <class InPlace, class Apart>
 Operation reduce_by(Group& group, nb::handle array, nb::handle out, nb::handle op, const How& how,
                     InPlace in_place, Apart apart) {

@@ -1,4 +1,4 @@
-"""Finds the extension that fits the installed torch, or compiles it: once for each version of torch."""
+"""Finds the extension that fits the installed torch, or compiles one for this version of torch if there is none."""
 import fcntl
 import hashlib
 import importlib.util

@@ -97,7 +97,7 @@ c10d::ErrorType ProcessGroupTutti::getError() {
 }
 #endif
 
-// Only the members of the new group call this, so it cannot be a collective of the whole group.
+// Only the members of the new group call this, so it must not use a collective of the whole group.
 intrusive_ptr<c10d::Backend> ProcessGroupTutti::split(const intrusive_ptr<c10d::Store>& store,
                                                       const std::vector<int>& ranks,
                                                       const intrusive_ptr<Options>& options) {

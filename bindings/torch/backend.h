@@ -33,12 +33,13 @@ using Milliseconds = std::chrono::milliseconds;
 // `ProcessGroupTutti` is the backend "tutti" of a process group: it runs torch.distributed's operations on
 // one communicator.
 //
-// An operation starts on the caller's thread, and `wait` makes progress on the waiting thread, with no other
-// thread in between. A failed operation fails the group, as in the library: every pending and later operation
+// An operation starts on the caller's thread, and `wait` makes progress on the waiting thread. Neither needs
+// another thread. A failed operation fails the group, as in the library: every pending and later operation
 // ends with that first cause. Threads that issue operations on one group must agree on their order, as c10d
 // requires. Any thread may call `abort`, `shutdown` and `getError`.
 //
-// Public functions without `override` override virtual functions of versions after torch 2.1.
+// Public functions without `override` override virtual functions that torch 2.1 does not have but later
+// versions do.
 class ProcessGroupTutti : public c10d::Backend {
  public:
   // Blocks until all `size` ranks have arrived. The caller must not hold the GIL.
@@ -56,7 +57,7 @@ class ProcessGroupTutti : public c10d::Backend {
   intrusive_ptr<Options> getBackendOptions() { return options_; }
   void setTimeout(Milliseconds timeout) { options_->timeout = limit(timeout); }
 
-  // backend.cc
+  // These are in backend.cc.
   intrusive_ptr<c10d::Backend> split(const intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                                      const intrusive_ptr<Options>& options);
   intrusive_ptr<c10d::Backend> merge(const intrusive_ptr<c10d::Store>& store,
@@ -68,11 +69,11 @@ class ProcessGroupTutti : public c10d::Backend {
 #endif
   void startCoalescing() override;
   intrusive_ptr<Work> endCoalescing() override;
-  // Does nothing, since all ranks count from zero and need not agree on a number.
+  // Does nothing: every rank counts from zero, so the ranks need not agree on a first number.
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
-  // reductions.cc
+  // These are in reductions.cc.
   intrusive_ptr<Work> allreduce(Tensors& tensors, const c10d::AllreduceOptions& options = {}) override;
   intrusive_ptr<Work> allreduce_coalesced(Tensors& tensors,
                                           const c10d::AllreduceCoalescedOptions& options = {}) override;
@@ -84,10 +85,10 @@ class ProcessGroupTutti : public c10d::Backend {
   intrusive_ptr<Work> reduce_scatter_tensor_coalesced(
       Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options = {}) override;
 
-  // sparse.cc
+  // This is in sparse.cc.
   intrusive_ptr<Work> allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options = {}) override;
 
-  // moves.cc
+  // These are in moves.cc.
   intrusive_ptr<Work> broadcast(Tensors& tensors, const c10d::BroadcastOptions& options = {}) override;
   intrusive_ptr<Work> allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                 const c10d::AllgatherOptions& options = {}) override;
@@ -109,7 +110,7 @@ class ProcessGroupTutti : public c10d::Backend {
                                const c10d::AllToAllOptions& options = {}) override;
   intrusive_ptr<Work> barrier(const c10d::BarrierOptions& options = {}) override;
 
-  // point_to_point.cc
+  // These are in point_to_point.cc.
   intrusive_ptr<Work> send(Tensors& tensors, int peer, int tag) override;
   intrusive_ptr<Work> recv(Tensors& tensors, int peer, int tag) override;
   intrusive_ptr<Work> recvAnysource(Tensors& tensors, int tag) override;
@@ -120,10 +121,10 @@ class ProcessGroupTutti : public c10d::Backend {
   struct Plan {
     c10d::OpType type;
     const char* name;      // such as "tutti:all_reduce"
-    Milliseconds timeout;  // the call's limit; zero or kUnsetTimeout for the group's
+    Milliseconds timeout;  // the call's limit; zero or kUnsetTimeout means the group's
     Tensors inputs;        // shown by the profiler
     Tensors outputs;       // value of `result()`
-    Tensors memory = {};   // other tensors that must live until the operation is over
+    Tensors memory = {};   // other tensors that must live until the operation has ended
     std::function<void()> epilogue = {};
   };
   // Issues an operation. `issue` calls the library once: int(const tutti_call_options*, tutti_work**).
@@ -133,15 +134,16 @@ class ProcessGroupTutti : public c10d::Backend {
   Milliseconds limit_of(Milliseconds given) const {
     return given.count() == 0 || given == c10d::kUnsetTimeout ? options_->timeout : limit(given);
   }
-  // Combines works into one, which is profiled under one name unless they have been profiled already.
+  // Combines works into one work. The profiler shows it under `name`, unless `profiled` says that it has
+  // shown the parts already.
   intrusive_ptr<Work> together(const Works& works, c10d::OpType type, const char* name, const Tensors& inputs,
                                bool profiled);
   // Issues several parts as one work, with one call `issue_part(i)` for each of `inputs`.
   template <class IssuePart>
   intrusive_ptr<Work> start_together(c10d::OpType type, const char* name, const Tensors& inputs,
                                      const IssuePart& issue_part);
-  // A `Borrowed` is the communicator for one call of the library. `shutdown` on another thread waits until it
-  // is returned.
+  // A `Borrowed` is the communicator for one call of the library. While it exists, `shutdown` on another
+  // thread waits.
   class Borrowed {
    public:
     Borrowed(tutti_comm* comm, std::shared_lock<std::shared_mutex> lock)
@@ -172,8 +174,8 @@ class ProcessGroupTutti : public c10d::Backend {
   bool in_parts_ = false;  // whether operations are issued as parts of one
 };
 
-// The destructor calls this first, on any thread. It shuts the group down as the threads of the host program
-// require.
+// The destructor calls this function first, on any thread. The function shuts the group down in the way that
+// the host program's threads require.
 extern void (*before_destruction)(ProcessGroupTutti*);
 
 template <class Issue>

@@ -3,8 +3,8 @@
     python build.py OUTPUT --include FOLDER --library libtutti.so
     python build.py --name
 
-The latter prints the file name that such an extension has. There is one translation unit, since torch's headers take
-longer to compile than everything else.
+The second form prints the file name of an extension for this Python and this torch. There is one translation unit,
+since torch's headers take longer to compile than everything else.
 """
 import argparse
 import os
@@ -44,7 +44,7 @@ def _command(output, include, library):
 
 
 def build(output, include, library):
-    """Compiles the extension, in half a minute and 1.1 GB of memory. The file appears when it is complete."""
+    """Compiles the extension. This takes half a minute and 1.1 GB of memory. The file appears once it is complete."""
     unit = "".join(f'#include "bindings/torch/{source}"\n' for source in SOURCES)
     temporary = f"{output}.{os.getpid()}"
     command = _command(temporary, include, library)

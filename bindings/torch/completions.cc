@@ -9,9 +9,9 @@
 namespace tutti_torch {
 namespace {
 
-// While a `SignalsBlocked` lives, its thread starts new threads with all signals blocked, since signals
-// belong to the program's own threads. The library has the same class, but a binding uses public headers
-// only, and no public function needs the class.
+// While a `SignalsBlocked` lives, threads that its thread starts have all signals blocked, since the
+// program's own threads must handle signals. The library has the same class in a private header, but a
+// binding uses public headers only.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -39,7 +39,8 @@ void Completions::add(c10::intrusive_ptr<PendingWork> work) {
     outstanding_.push_back(entry);
     if (leader_of_ == nullptr) summon();
   }
-  // The lock must not be held here: an operation that is over already calls back at once.
+  // The lock must not be held here: for an operation that has already ended, tutti_work_then calls back at
+  // once.
   for (const WorkHandle& handle : work->handles()) {
     auto* state = new std::shared_ptr<Entry>(entry);
     if (tutti_work_then(handle.get(), &Completions::on_over, state) != TUTTI_OK) delete state;

@@ -14,11 +14,12 @@ namespace tutti_torch {
 
 // `Completions` settles the operations that have a future, or that no thread waits for any more.
 //
-// One thread leads: it makes progress for outstanding operations and settles them, oldest first. Futures run
-// their callbacks where they are completed, and a callback may wait for another operation (PowerSGD's does),
-// or for the interpreter. So a thread gives up the lead before it settles, and there are enough threads for
-// one to lead at any time. The threads start with the first operation, and there are at most two more of them
-// than callbacks that block. They end once `stop` has been called and no operation is outstanding.
+// One thread leads: it makes progress for outstanding operations and settles them, oldest first. A future
+// runs its callbacks on the thread that completes it. A callback may wait for another operation (PowerSGD's
+// does), or for the interpreter. So a thread gives up the lead before it settles an operation, and there are
+// enough threads for one to lead at any time. The threads start with the first operation. There are at most
+// two more threads than there are callbacks that block. They end once `stop` has been called and no operation
+// is outstanding.
 class Completions : public std::enable_shared_from_this<Completions> {
  public:
   void add(c10::intrusive_ptr<PendingWork> work);
@@ -30,7 +31,7 @@ class Completions : public std::enable_shared_from_this<Completions> {
   struct Entry {
     std::shared_ptr<Completions> owner;
     c10::intrusive_ptr<PendingWork> work;  // set until a thread takes it
-    std::size_t open = 0;                  // handles that are not over yet
+    std::size_t open = 0;                  // handles of operations that have not ended yet
     bool ready = false;
   };
   using Entries = std::list<std::shared_ptr<Entry>>;
@@ -38,7 +39,7 @@ class Completions : public std::enable_shared_from_this<Completions> {
   static void on_over(void* state, int code, const char* message, int peer);
   void handle_over(const std::shared_ptr<Entry>& entry);
   bool has_task() const { return !ready_.empty() || (leader_of_ == nullptr && !outstanding_.empty()); }
-  // Makes sure that a thread takes the lead. The caller must hold the lock.
+  // Makes sure that a thread will take the lead. The caller must hold the lock.
   void summon();
   void run();
   c10::intrusive_ptr<PendingWork> take_ready();

@@ -10,7 +10,8 @@ namespace tutti_torch {
 
 std::exception_ptr last_error(int code, const char* what, std::chrono::milliseconds timeout) {
   std::string text = std::string("tutti: ") + what + ": ";
-  // This is the text of Gloo's errors, so that programs that search it for a timeout also find it here.
+  // Gloo's errors contain this text. Programs that search error messages for it recognize a timeout of tutti
+  // as well.
   if (code == TUTTI_ERROR_TIMEOUT) text += "Timed out waiting " + std::to_string(timeout.count()) + "ms: ";
   text += tutti_error_message();
   const c10::SourceLocation here{__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)};

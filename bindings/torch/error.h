@@ -5,11 +5,12 @@
 
 namespace tutti_torch {
 
-// Returns the calling thread's last error of the C interface as an exception that torch shows as
-// torch.distributed.DistBackendError (RuntimeError for wrong arguments), with the library's words.
+// Returns the calling thread's last error of the C interface as an exception with the library's message.
+// torch raises it as torch.distributed.DistBackendError (RuntimeError for wrong arguments).
 std::exception_ptr last_error(int code, const char* what, std::chrono::milliseconds timeout);
 
-// Throws that exception unless `code` is TUTTI_OK. It is for calls that start no operation.
+// Throws that exception unless `code` is TUTTI_OK. It is for calls that do not wait for an operation with a
+// time limit.
 void check(int code, const char* what);
 
 }  // namespace tutti_torch

@@ -4,12 +4,12 @@
 
 namespace tutti_torch {
 
-// A `Birth` is a member of an object, and tells whether a parent of this process made the object. A thread
-// that does not exist in this process may hold such an object's locks, so none of them may be taken, and its
-// members must not be touched.
+// A `Birth` is a member of an object. It tells whether this process or a parent made the object. If a parent
+// did, a thread that does not exist in this process may hold the object's locks, so this process must not
+// take the locks or touch the members.
 //
-// The library has a similar count, which the C interface does not offer. The binding must handle forks anyway
-// to protect its own locks (`count_forks`), so it counts them there.
+// The library counts forks as well, but the C interface does not offer that count. The binding must handle
+// forks anyway to protect its own locks, so it counts them in the same handler (`count_forks`).
 class Birth {
  public:
   Birth();
@@ -21,7 +21,7 @@ class Birth {
   std::uint32_t born_;
 };
 
-// Counts forks from now on. `in_child` runs in each child before any other code does.
+// Counts forks from now on. `in_child` runs in each forked child before any other code.
 void count_forks(void (*in_child)());
 
 }  // namespace tutti_torch

@@ -8,8 +8,8 @@ namespace {
 constexpr const char* all_gather_name = "tutti:all_gather";
 constexpr const char* all_gather_base_name = "tutti:_all_gather_base";
 
-// Returns the number of elements of each part when dimension 0 is split by `splits`. If that is empty, all
-// parts are equal.
+// Returns the number of elements of each part when dimension 0 is split by `splits`. If `splits` is empty,
+// all parts have equal size.
 std::vector<std::uint64_t> split_counts(const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
                                         int size) {
   const Elements all = movable(tensor);

@@ -11,14 +11,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The tags of monitored barriers start here, above those of c10d, which are ints.
+// The tags of monitored barriers start here, above c10d's tags, which are ints.
 constexpr std::uint64_t barrier_tags = std::uint64_t{1} << 62;
 enum : std::uint64_t { arrival = 0, release = 1 };
 
 void check_tag(int tag) { TORCH_CHECK(tag >= 0, "Tag must be nonnegative"); }
 
 // A `Signal` is a byte that a monitored barrier sends or receives. If the byte never arrives, its receive
-// stays pending under a tag of its own.
+// stays pending. That does no harm, since each barrier has tags of its own.
 class Signal {
  public:
   Signal(tutti_comm* comm, bool sends, int peer, std::uint64_t tag) : byte_(std::make_shared<char>()) {
@@ -30,14 +30,14 @@ class Signal {
                 : tutti_recv(comm, byte_.get(), 1, TUTTI_UINT8, peer, tag, &options, &work),
           "tutti:monitored_barrier");
     work_.reset(work);
-    auto* const keep = new std::shared_ptr<char>(byte_);  // keeps the byte until the operation is over
+    auto* const keep = new std::shared_ptr<char>(byte_);  // keeps the byte until the operation has ended
     const auto drop = [](void* state, int, const char*, int) {
       delete static_cast<std::shared_ptr<char>*>(state);
     };
     if (tutti_work_then(work, drop, keep) != TUTTI_OK) delete keep;
   }
-  // Waits until `end`, and returns false if the byte has not arrived. Throws if the group failed or the
-  // program was interrupted.
+  // Waits until `end` at most. Returns false if the byte has not been sent or received by then. Throws if the
+  // group failed or the program was interrupted.
   bool wait_until(Clock::time_point end) const {
     using std::chrono::nanoseconds;
     for (int done = 0;;) {
@@ -90,7 +90,7 @@ intrusive_ptr<Work> ProcessGroupTutti::recvAnysource(Tensors& tensors, int tag) 
 
 // --- the monitored barrier: rank 0 receives from each rank, then sends to all ---
 
-// The texts, and the order in which ranks are checked, are Gloo's, since programs may depend on them.
+// The error texts and the order in which ranks are checked are Gloo's, since programs may depend on them.
 void ProcessGroupTutti::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   const bool given = options.timeout != c10d::kUnsetTimeout;
   const Milliseconds timeout = given ? limit(options.timeout) : options_->timeout;

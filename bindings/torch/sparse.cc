@@ -6,8 +6,8 @@
 namespace tutti_torch {
 namespace {
 
-// Returns the shape of a sparse tensor as numbers that can be gathered. The first is its number of elements,
-// which may differ from rank to rank.
+// Returns the shape of a sparse tensor as numbers that can be gathered. The first is the number of elements
+// that it stores, which may differ from rank to rank.
 at::Tensor shape_of(const at::Tensor& sparse) {
   at::Tensor shape = at::empty({sparse.dim() + 2}, at::kLong);
   std::int64_t* const numbers = shape.data_ptr<std::int64_t>();
@@ -17,7 +17,7 @@ at::Tensor shape_of(const at::Tensor& sparse) {
   return shape;
 }
 
-// Allocates a tensor like `own` for each rank, to receive that rank's. Only dimension 0 differs between
+// Allocates one tensor like `own` per rank, to receive that rank's tensor. Only dimension 0 differs between
 // ranks.
 Tensors rooms(const at::Tensor& own, const at::Tensor& shapes) {
   Tensors all;
@@ -54,7 +54,7 @@ at::Tensor sum_of_all(ProcessGroupTutti& group, const at::Tensor& input, std::ch
 
 }  // namespace
 
-// Blocks until the operation is over.
+// Blocks until the operation has ended.
 intrusive_ptr<Work> ProcessGroupTutti::allreduce_sparse(Tensors& tensors,
                                                         const c10d::AllreduceOptions& options) {
   check_single(tensors, "allreduce");

@@ -22,14 +22,14 @@ Bytes bytes_of(const void* data, std::size_t size) {
   return {first, first + size};
 }
 
-// Converts a time limit. Zero means no limit to c10d, so the result is never zero.
+// Converts a time limit. The result is never zero, since c10d takes zero for no limit.
 std::chrono::milliseconds wait_of(std::int64_t timeout_ns) {
   return std::max(std::chrono::milliseconds(1),
                   std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(timeout_ns)));
 }
 
-// Runs a callback's body, and turns exceptions into codes. c10d's stores do not distinguish a timeout from
-// other failures by type, so `failure` is the most likely code.
+// Runs a callback's body, and turns exceptions into codes. c10d's stores throw the same type for a timeout
+// and for other failures, so the caller passes the most likely code as `failure`.
 template <class Body>
 int guarded(int failure, Body body) {
   try {
@@ -70,8 +70,9 @@ int compare_set(void* state, const char* key, const void* expected, std::size_t 
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] {
     const Bytes wanted = bytes_of(desired, desired_size);
     const Bytes bytes = store_of(state).compareSet(key, bytes_of(expected, expected_size), wanted);
-    // A TCPStore without libuv does not wake clients that wait for a key that compareSet makes; set wakes
-    // them. While ranks meet, no other client changes a key that a rank makes in this way.
+    // When compareSet makes a key, a TCPStore without libuv does not wake the clients that wait for the key.
+    // A set wakes them. It overwrites nothing: while ranks meet, no other client changes a key that a rank
+    // makes like this.
     if (expected_size == 0 && bytes == wanted) store_of(state).set(key, wanted);
     tutti_bytes_set(value, bytes.data(), bytes.size());
   });
@@ -85,8 +86,8 @@ int exists(void* state, const char* key, std::int64_t, int* there) {
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] { *there = store_of(state).check({key}) ? 1 : 0; });
 }
 
-// Returns true if Ctrl-C must end `meet`. `state` points to an exception_ptr, which keeps the exception that
-// Ctrl-C raises.
+// Returns 1 if Ctrl-C must end `meet`. `state` points to an exception_ptr, which then holds the exception
+// that Ctrl-C raised.
 int interrupted(void* state) {
   try {
     check_interrupt();
@@ -101,7 +102,7 @@ int interrupted(void* state) {
 
 tutti_comm* meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                  std::chrono::milliseconds timeout) {
-  // These ranks may have met in the store before, so each meeting has a prefix of its own.
+  // These ranks may have met in the same store before, so each meeting has its own prefix.
   const std::int64_t meeting = store->add("tutti/meetings/" + std::to_string(rank), 1);
   const auto own = c10::make_intrusive<c10d::PrefixStore>("meeting " + std::to_string(meeting), store);
   tutti_store functions = TUTTI_STORE_INIT;

@@ -19,13 +19,14 @@ struct Elements {
   tutti_data_type type = TUTTI_UINT8;
 };
 
-// Converts data that only moves. Types that the library does not have travel as bytes.
+// Converts a tensor whose data is only moved. Types that the library does not have are sent as bytes.
 Elements movable(const at::Tensor& tensor);
-// Converts data that is combined. Throws if `op` is not defined on the type. Complex numbers become pairs of
-// numbers.
+// Converts a tensor whose data is reduced. Throws if `op` is not defined on the type. Complex numbers become
+// pairs of numbers.
 Elements reducible(const at::Tensor& tensor, const c10d::ReduceOp& op, const char* name);
 
-// A `Combine` is the library's operation for one of c10d's. Its destructor frees it.
+// A `Combine` is the library's reduce operation that corresponds to one of c10d's. Its destructor frees the
+// operation.
 class Combine {
  public:
   Combine(const c10d::ReduceOp& op, const char* name);
@@ -41,19 +42,20 @@ class Combine {
 // Throws unless the tensor is dense and in the host's memory. `name` is the operation's name, such as
 // "allreduce".
 void check_dense(const at::Tensor& tensor, const char* name);
-// Also throws if the tensor's memory has gaps between its elements. Strides may be permuted (transposed,
-// channels last) if they are the same on all ranks, which only operations on single elements can permit.
+// Also throws if the tensor's memory has gaps between its elements. Permuted strides (transposed, channels
+// last) are accepted, so this is only for operations that treat each element alone. All ranks must have the
+// same strides.
 void check_without_gaps(const at::Tensor& tensor, const char* name);
 void check_contiguous(const at::Tensor& tensor, const char* name);
 void check_single(const std::vector<at::Tensor>& tensors, const char* name);
 void check_same_type(const at::Tensor& a, const at::Tensor& b, const char* name);
 void check_root(std::int64_t root, int size, const char* name);
-// Throws unless the list has a tensor of `type_of`'s type for each rank.
+// Throws unless the list has one tensor per rank, each of the same type as `type_of`.
 void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tensor& type_of,
                 const char* name);
 
-// A `Flat` is several tensors stored one after another in memory. If they are not stored like that already,
-// `tensor` is new memory for them, which holds a copy of them if `copy` is true.
+// A `Flat` holds several tensors one after another in memory. If they are not stored like that already,
+// `tensor` is new memory of their total size. If `copy` is true, it starts as a copy of them.
 struct Flat {
   Flat(const std::vector<at::Tensor>& tensors, bool copy);
   // Copies the elements back to their tensors.

@@ -118,8 +118,8 @@ std::exception_ptr OperationWork::outcome() {
   return nullptr;
 }
 
-// No code under the lock may need the GIL, since a thread that waits for the lock may hold it. Releasing a
-// tensor may need Python, and callbacks may do anything.
+// No code under the lock may need the GIL, since a thread that waits for the lock may hold the GIL. So
+// tensors are released, and callbacks called, outside the lock: both may need Python.
 void OperationWork::settle() {
   std::vector<at::Tensor> memory;
   std::function<void()> epilogue;
@@ -135,7 +135,7 @@ void OperationWork::settle() {
   complete_future();
 }
 
-// This runs callbacks.
+// Completing the future runs its callbacks on this thread.
 void OperationWork::complete_future() {
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {

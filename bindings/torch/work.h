@@ -18,12 +18,13 @@ namespace tutti_torch {
 
 class Completions;
 
-// A `Flight` is everything that must stay unchanged until an operation has ended.
+// A `Flight` holds everything that must stay unchanged until an operation has ended.
 struct Flight {
-  std::vector<WorkHandle> handles;  // the operation is over when all of them are
+  std::vector<WorkHandle> handles;  // the operation has ended when all of these have
   std::vector<at::Tensor> memory;   // the tensors that it reads and writes
   std::function<void()> epilogue;   // called after success: copies results to their places
-  // Works with handles of their own that are waited for together with this one, and settled before it.
+  // Works that are combined into this one. A wait for this one waits for all of them, and they are settled
+  // before it. Each has handles of its own.
   std::vector<c10::intrusive_ptr<c10d::Work>> parts = {};
 };
 
@@ -37,13 +38,14 @@ struct Label {
 };
 
 // An `OperationWork` is an operation in flight, or several that are waited for as one. `wait` makes progress
-// on the caller's thread. The first thread to notice that it is over settles it. Any thread may call it.
+// on the caller's thread. The first thread to notice that the operation has ended settles it. Any thread may
+// call these functions.
 class OperationWork : public PendingWork {
  public:
   // The profiler shows `inputs`; `outputs` are the value of `result()` and of the future.
   OperationWork(int rank, const Label& label, const std::vector<at::Tensor>& inputs,
                 std::vector<at::Tensor> outputs, Flight flight, std::shared_ptr<Completions> completions);
-  // Passes operations that are still in flight to `Completions`, since their memory must live until they have
+  // Hands an operation that is still in flight to `Completions`, since its memory must live until it has
   // ended.
   ~OperationWork() override;
 
@@ -77,8 +79,7 @@ class OperationWork : public PendingWork {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-// A thread that waits for long calls this every `interrupt_period`. Throws if the program was interrupted
-// (Ctrl-C).
+// A waiting thread calls this every `interrupt_period`. It throws if the program was interrupted (Ctrl-C).
 extern void (*check_interrupt)();
 inline constexpr std::chrono::nanoseconds interrupt_period = std::chrono::milliseconds(200);
 

@@ -5,8 +5,8 @@
 namespace tutti::liveness {
 namespace {
 
-// The line end reveals a gateway that translates text. A hello and an answer have different magic numbers,
-// since a connection to a port without a listener can, on one host, be connected to itself.
+// The newline reveals a gateway that translates text. A hello and an answer have different magic numbers: on
+// one host, a socket that connects to a port without a listener may be connected to itself.
 constexpr std::string_view hello_magic = "tuttic?\n";
 constexpr std::string_view answer_magic = "tuttic!\n";
 constexpr std::string_view frame_magic = "ttc\n";

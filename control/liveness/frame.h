@@ -10,8 +10,8 @@
 #include "control/plane.h"
 
 // A control connection carries a hello, its answer, and then frames. All are little-endian with fixed
-// headers. Every field is checked before it is used, and no memory is allocated for a length that was only
-// announced.
+// headers. Every field is checked before it is used, and memory is only allocated for bytes that have
+// arrived.
 namespace tutti::liveness {
 
 inline constexpr std::uint8_t protocol_version = 1;
@@ -31,13 +31,13 @@ inline constexpr std::size_t hello_bytes = 48;
 
 enum class Verdict : std::uint32_t {
   welcome = 1,   // frames may follow, from either side
-  stranger = 2,  // the sender is of another job, process or version, or means another rank
+  stranger = 2,  // the hello is for another job, process or rank, or of another version
   fenced = 3,    // this rank has given the sender up
   leaving = 4,   // this rank is about to leave
   crossed = 5,   // this rank's own connection to the sender is on its way
 };
 
-// An `Answer` is the answer to a hello, of 16 bytes: magic 8 | verdict 4 | generation 4
+// An `Answer` is the 16-byte reply to a hello: magic 8 | verdict 4 | generation 4
 struct Answer {
   Verdict verdict = Verdict::welcome;
   std::uint32_t generation = 0;
@@ -71,11 +71,11 @@ inline constexpr std::size_t frame_header_bytes = 40;
 std::string encode(const Hello& hello);
 std::string encode(const Answer& answer);
 std::string encode(const Frame& frame);
-// These decode the first bytes, and return nothing if those are not a hello or an answer.
+// These decode the first bytes. They return nothing if the bytes are not a hello, or not an answer.
 std::optional<Hello> decode_hello(std::string_view bytes);
 std::optional<Answer> decode_answer(std::string_view bytes);
-// Returns whether the bytes so far may be the beginning of a hello. It recognises strangers by their first
-// bytes.
+// Returns whether the bytes received so far may be the beginning of a hello. If they cannot be, the sender is
+// a stranger.
 bool begins_like_hello(std::string_view bytes);
 
 enum class Parsed : std::uint8_t { whole, incomplete, wrong };

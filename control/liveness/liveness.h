@@ -37,9 +37,9 @@ class Liveness final : public ControlPlane {
   std::string address() const { return liveness::format(address_); }
   // Sets this rank and the others. It must be called before `start`.
   void meet(int rank, std::vector<PeerInfo> peers);
-  // Waits until this rank is linked with all its neighbours that still live. It returns `timeout` if that has
-  // not happened by the deadline. The text says which rank could not be reached, where, and why. It returns
-  // `resource_exhausted` at once if this process lacks the descriptors.
+  // Waits until this rank is linked with all its neighbours that are still alive. It returns `timeout` if
+  // that has not happened by the deadline. Its message says which rank could not be reached, at which
+  // address, and why. It returns `resource_exhausted` at once if this process lacks the descriptors.
   Status wait_linked(Deadline deadline);
 
   void start(ControlEvents& events) override;

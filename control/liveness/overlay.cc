@@ -11,10 +11,10 @@
 namespace tutti::liveness {
 namespace {
 
-// A routed note may circulate while the ring changes. This limits for how long.
+// A routed note may circulate while the ring changes. This limits how many ranks pass it on.
 constexpr std::uint8_t most_hops = 64;
 constexpr std::size_t most_keys = 4096;
-// A neighbour has at least this long for the first connection, however short the limit is, since ranks start
+// A neighbour has at least this long for the first connection, even if `limit` is shorter, since ranks start
 // at different times.
 constexpr std::chrono::seconds first_contact{10};
 // One side of a new pair connects. The other side connects after this time if there is no connection by then.
@@ -51,7 +51,7 @@ void Overlay::start(Clock::time_point now) {
   mend(now, now);
 }
 
-// Makes a contact for each present neighbour on the ring. The lower rank of a pair connects.
+// Makes a contact for each present neighbour on the ring. The lower rank of a pair connects first.
 void Overlay::mend(Clock::time_point connect_at, Clock::time_point patience_from) {
   for (const int rank : neighbours(here_, options_.rank)) {
     const auto [entry, added] = contacts_.try_emplace(rank);
@@ -149,7 +149,8 @@ void Overlay::pass_on(const Frame& frame, int except) {
   }
 }
 
-// The frame does not go back to `from`, which may be the nearest rank while the ring changes.
+// Passes the frame to the linked rank that is nearest to its target. While the ring changes, that could be
+// `from`, but the frame does not go back there.
 void Overlay::route(Frame& frame, int from) {
   const int target = static_cast<int>(frame.target);
   if (frame.hops == 0 || fenced_ || !is_here(target)) return;

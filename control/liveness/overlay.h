@@ -38,15 +38,15 @@ struct OverlayOptions {
   std::function<std::unique_ptr<Stream>(const SocketAddress&, security::Guard)> connect = connect_to;
 };
 
-// An `Overlay` is the control plane of one rank, as a state machine around poll(): `collect` the descriptors
-// to wait for, wait until `next`, then `run`. Only one thread may call it, and it calls the events on that
-// thread.
+// An `Overlay` is the control plane of one rank, as a state machine around poll(). Its thread calls `collect`
+// to get the descriptors, waits for them until the time `next` at most, and then calls `run`. Only one thread
+// may call it, and it calls the `ControlEvents` on that thread.
 //
 // A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected. If
-// no rank reports the reason within the grace period, it is lost. A neighbour that has been silent for the
-// limit is lost at once. A rank that finds another one lost tells all its neighbours, which tell theirs. The
-// lost rank is notified too: if it is still alive, it learns that it was given up. Then the ring closes
-// around the gap.
+// no rank reports the reason within the grace period, the neighbour is lost. A neighbour that has been silent
+// for `OverlayOptions::limit` is lost at once. A rank that finds another one lost tells all its neighbours,
+// which tell theirs. The lost rank is notified too: if it is still alive, it learns that it was given up.
+// Then the ring closes around the gap.
 class Overlay {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);
@@ -55,9 +55,9 @@ class Overlay {
   void collect(std::vector<pollfd>& waits);
   Clock::time_point next() const;
   void run(const std::vector<pollfd>& ready, Clock::time_point now);
-  // Returns why a neighbour that is not gone is not linked: `timeout`, with its address and the error of the
-  // last attempt; `unauthenticated` if one of the two could not prove who it is; `resource_exhausted` if this
-  // process lacks the descriptors. Returns ok if every neighbour is linked or gone.
+  // Returns ok if every neighbour is linked or gone. Otherwise it says why a neighbour is not linked:
+  // `timeout`, with the neighbour's address and the error of the last attempt; `unauthenticated` if one of
+  // the two ranks could not prove its identity; `resource_exhausted` if this process lacks the descriptors.
   Status unlinked() const;
 
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
@@ -81,15 +81,15 @@ class Overlay {
     Phase phase = Phase::absent;
     std::unique_ptr<Stream> stream;
     std::optional<SocketAddress> address;
-    std::optional<Resolution> resolution;  // of its host's name, while it is in progress
+    std::optional<Resolution> resolution;  // the lookup of its host's name, while it is in progress
     Descriptor process;                    // readable once the process has ended
     Clock::time_point heard = never;       // last sign of life
     Clock::time_point told = never;        // our last sign of life to it
     Clock::time_point due = never;         // the time by which it must be linked
     Clock::time_point next_try = never;
-    Clock::time_point judged = never;  // the time at which it is lost, once it is suspected
+    Clock::time_point judged = never;  // the time at which a suspected contact counts as lost
     std::string evidence;
-    Status refusal;  // of the last attempt that failed because a side could not prove itself
+    Status refusal;  // of the last attempt that failed because one side could not prove its identity
     int refusals = 0;
     Backoff backoff = between_refusals;
     int rejections = 0;
@@ -164,7 +164,7 @@ class Overlay {
   std::vector<int> waiting_;  // the rank that each descriptor of `collect` belongs to
   std::size_t closing_at_ = 0;
   Clock::time_point accept_at_{};      // no connection is accepted before this time, for lack of descriptors
-  Clock::time_point both_tried_at_{};  // time by which both sides of each first pair have tried
+  Clock::time_point both_tried_at_{};  // by then, both sides of each initial link have tried to connect
   Clock::time_point planned_ = never;
   Clock::time_point stop_at_ = never;
   std::uint32_t generation_ = 0;

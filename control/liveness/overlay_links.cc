@@ -14,16 +14,19 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The time between the end of a connection and the verdict, in which another rank can report a better cause.
+// After a connection ends, this rank waits this long before it declares the neighbour lost. Meanwhile another
+// rank can report a better cause.
 constexpr milliseconds grace{50};
-// A rank counts as gone after this many refusals, since it listened before any rank knew its address.
+// A rank counts as gone after its host has refused this many connections. (The rank listened before any other
+// rank knew its address.)
 constexpr int refusals_until_gone = 5;
 constexpr milliseconds retry_pause{200};
 // A rank counts as unreachable after this many rejections by the network.
 constexpr int rejections_until_gone = 10;
 constexpr milliseconds crossed_pause{1000};
 constexpr milliseconds resolve_pause{10};  // between checks whether the name service has answered
-// This is the most that may wait unsent for a neighbour that does not read, since it or its host is frozen.
+// If a neighbour or its host is frozen and does not read, notes and heartbeats to it are dropped once this
+// many bytes are unsent.
 constexpr std::size_t most_unsent = 1024 * 1024;
 // The last bytes of a connection must be written within this time.
 constexpr milliseconds closing_limit{500};
@@ -190,7 +193,7 @@ void Overlay::advance(int rank, Contact& contact, short ready, Clock::time_point
   if (contact.phase == Phase::open) {
     const Stream* const read = contact.stream.get();
     read_frames(rank, contact, now);
-    // The frames may have changed any contact.
+    // Handling the frames may have changed or removed any contact.
     const auto found = contacts_.find(rank);
     if (found == contacts_.end() || found->second.stream.get() != read || goes_on) return;
     const std::string why = read->why();
@@ -219,9 +222,10 @@ void Overlay::attempt_failed(int rank, Contact& contact, Clock::time_point now) 
   if (!refused) return;
   contact.next_try = now + contact.backoff.next();
   if (++contact.refusals < refusals_until_gone) return;
-  // A firewall may refuse one direction only, so the other side gets its turn before a rank is given up.
+  // A firewall may refuse one direction only, so the other side gets a turn to connect before a rank is given
+  // up.
   if (now < both_tried_at_ && losses_.empty() && !any_left_) return;
-  // If ranks have begun to leave, this one has probably left as well, and its goodbye is on its way through
+  // If ranks have begun to leave, `rank` has probably left as well, and its goodbye is on its way through
   // other ranks.
   if (any_left_) return on_left(rank, -1);
   unreachable("it does not listen any more: ");

@@ -44,7 +44,7 @@ void Overlay::greet_strangers(Clock::time_point now) {
   }
 }
 
-// Returns false once it is no longer a stranger, or was closed.
+// Makes progress with a stranger. Returns false once it is no longer a stranger, or was closed.
 bool Overlay::greet(Stranger& stranger, Clock::time_point now) {
   const bool goes_on = stranger.stream->progress(POLLIN | POLLOUT);
   if (const security::Guard* const guard = stranger.stream->refused_by()) {

@@ -11,8 +11,8 @@
 namespace tutti::liveness {
 namespace {
 
-// Returns field 22 of /proc/PID/stat, or 0 if it is unknown. The second field is a name in brackets that may
-// contain anything.
+// Returns field 22 of /proc/PID/stat, or 0 if it is unknown. Field 2 is a name in parentheses that may
+// contain anything, so fields are counted from the last parenthesis.
 std::uint64_t start_time(const std::string& process) {
   std::string text;
   std::getline(std::ifstream("/proc/" + process + "/stat"), text);
@@ -39,7 +39,7 @@ Descriptor watch_process(pid_t pid, const ProcessIdentity& identity) {
   if (identity.pid_namespace != own_namespace()) return {};
   Descriptor process = Descriptor::guarded(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   // The start time is compared after the descriptor is open, since from then on the descriptor stands for one
-  // process, whatever becomes of the number.
+  // process, even if the PID is used again.
   if (process && start_time(std::to_string(pid)) != identity.start_time) process.reset();
   return process;
 }

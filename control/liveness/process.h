@@ -8,9 +8,9 @@
 
 namespace tutti::liveness {
 
-// A `ProcessIdentity`, with a process's number, distinguishes the process from all others that this kernel
-// has ever run. A number is valid only within a namespace, and another process may get it later, but not at
-// the same tick.
+// A `ProcessIdentity` and a PID together distinguish a process from all others that this kernel has ever run.
+// A PID alone is valid only within its PID namespace. A later process may get the same PID, but not with the
+// same start time.
 struct ProcessIdentity {
   std::uint64_t pid_namespace = 0;  // inode; 0 if unknown
   std::uint64_t start_time = 0;     // in ticks since boot; 0 if unknown
@@ -19,9 +19,9 @@ struct ProcessIdentity {
 
 ProcessIdentity own_identity();
 
-// Returns a descriptor that becomes readable when exactly that process of this host has ended. Returns none
-// if it is not certain that `pid` means that process here. The caller must have checked that the process runs
-// on this host, in its current boot.
+// Returns a descriptor that becomes readable when the process with this `pid` and `identity` has ended.
+// Returns an empty descriptor if it is not certain that `pid` means that process here. The caller must have
+// checked that the process runs on this host, in its current boot.
 Descriptor watch_process(pid_t pid, const ProcessIdentity& identity);
 
 }  // namespace tutti::liveness

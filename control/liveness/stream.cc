@@ -17,7 +17,7 @@ namespace tutti::liveness {
 namespace {
 
 constexpr int backlog = 1024;
-// At most this much is read in one turn.
+// At most this many bytes are read at once.
 constexpr std::size_t read_bytes = 64 * 1024;
 
 Descriptor open_socket(int family) {
@@ -68,7 +68,7 @@ void Stream::flush() {
   while (connected() && !unsent_.empty()) {
     int error = 0;
     const std::size_t sent = stream_.write(socket_.get(), std::as_bytes(std::span(unsent_)), error);
-    if (sent == 0 && error != EAGAIN) unsent_.clear();  // reading shows the reason
+    if (sent == 0 && error != EAGAIN) unsent_.clear();  // the next read returns the reason
     if (sent == 0) return;
     unsent_.erase(0, sent);
   }
@@ -84,7 +84,7 @@ bool Stream::receive() {
     const std::size_t got = stream_.read(socket_.get(), std::as_writable_bytes(std::span(buffer)), error);
     if (got == 0) return error == EAGAIN || end(error);
     received_.append(buffer.data(), got);
-  } while (stream_.has_pending());  // the socket does not announce pending bytes again
+  } while (stream_.has_pending());  // poll() does not report pending bytes
   return true;
 }
 
@@ -147,7 +147,7 @@ std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard
   if (!socket) return nullptr;
   set_no_delay(socket.get());
   const bool begun = ::connect(socket.get(), address.raw(), address.length) == 0 || errno == EINPROGRESS ||
-                     errno == EINTR;  // the kernel continues the connection after a signal
+                     errno == EINTR;  // after a signal, the kernel keeps connecting
   return std::make_unique<Stream>(std::move(socket), std::move(guard), false, begun ? 0 : errno);
 }
 

@@ -30,7 +30,7 @@ class Stream {
   // Returns the events that poll() must wait for.
   short events() const;
   // Makes progress when one of these events has happened. Returns false if the connection has ended; `why`
-  // says how. The bytes that arrived before are in `received`.
+  // then returns the reason. Bytes that arrived before that are in `received`.
   bool progress(short ready);
   // Returns whether the connection is made and the guard has let it through.
   bool connected() const { return connected_ && !guard_; }
@@ -45,7 +45,7 @@ class Stream {
   // Writes as much as the kernel takes now. The next `progress` reports a failure.
   void flush();
   std::size_t unsent() const { return unsent_.size(); }
-  // Shuts writing down once all written bytes have left.
+  // Shuts down the sending side once all written bytes have been sent.
   void finish() { finishing_ = true; }
 
   std::string& received() { return received_; }
@@ -74,14 +74,14 @@ class Stream {
   std::string unsent_, received_, why_;
 };
 
-// Listens on exactly that address, at the first free port of the range, or at any port if `first_port` is
-// zero.
+// Listens on exactly the address `host`, at the first free port of the range, or at any port if `first_port`
+// is zero.
 Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port);
 std::uint16_t port_of(const Descriptor& listener);
-// Accepts the next connection, and returns null if there is none. `scarce` says whether descriptors or memory
+// Accepts the next connection. Returns null if there is none. Sets `scarce` to whether descriptors or memory
 // were lacking.
 std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard guard, bool& scarce);
-// Starts connecting. Returns null if not even that is possible now.
+// Starts connecting. Returns null if the attempt cannot even be started now.
 std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard);
 
 }  // namespace tutti::liveness

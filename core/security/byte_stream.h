@@ -18,13 +18,13 @@ class ByteStream {
  public:
   using Parts = std::span<const std::span<const std::byte>>;
 
-  // Sends everything through `tls` from now on or, if it is null, through the socket itself.
+  // From now on, reads and writes go through `tls` or, if it is null, through the socket itself.
   void encrypt(std::unique_ptr<Tls> tls) { tls_ = std::move(tls); }
   bool is_encrypted() const { return tls_ != nullptr; }
   // Returns null if the stream is not encrypted.
   Tls* tls() const { return tls_.get(); }
   std::unique_ptr<Tls> take_tls() { return std::move(tls_); }
-  // Returns whether it holds received bytes, for which poll() will not report the socket as readable.
+  // Returns whether the stream holds received bytes. poll() does not report the socket as readable for these.
   bool has_pending() const { return tls_ != nullptr && tls_->has_pending(); }
 
   std::size_t read(int socket, std::span<std::byte> place, int& error);

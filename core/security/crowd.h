@@ -7,8 +7,8 @@
 
 namespace tutti::security {
 
-// A `Crowd` is a set of strangers of one kind: they connect from one address (in IPv6, from one network,
-// given by the first 64 bits), and either all of them are silent, or all of them have begun as ranks do.
+// A `Crowd` is a set of strangers that connect from one origin: one IPv4 address, or one IPv6 network of 64
+// bits. Either all of them have sent what a rank sends first (`has_begun`), or none has.
 struct Crowd {
   std::uint64_t origin = 0;
   bool has_begun = false;
@@ -21,9 +21,9 @@ struct Crowd {
 std::uint64_t origin_of(int socket);
 
 // Finds the stranger to close when there are too many: the oldest of the largest crowd. So a crowd displaces
-// only itself. A rank of another host, which takes some round trips to say who it is, stays. So does a rank
-// of the host that the crowd connects from, unless the crowd begins as ranks do. `oldest_first` is not empty;
-// `crowd_of` says to which crowd one of them belongs.
+// only itself. A rank on another host stays, even if it takes some round trips to prove its identity. So does
+// a rank on the host that the crowd connects from, unless the crowd begins as ranks do. `oldest_first` is not
+// empty. `crowd_of(stranger)` returns the crowd of a stranger.
 template <class Strangers, class CrowdOf>
 auto first_to_go(Strangers& oldest_first, CrowdOf crowd_of) {
   std::map<Crowd, std::size_t> sizes;

@@ -38,7 +38,7 @@ enum class Guard::Verdict : std::uint8_t {
   welcome = 2,        // carries the accepting side's proof
   denied = 3,         // the proof is wrong
   token_needed = 4,   // the connecting side does not expect a guard
-  no_guard = 5,       // the connecting side expects a guard, and there is none
+  no_guard = 5,       // the connecting side expects a guard, but the accepting side has none
   other_version = 6,  // the accepting side uses another version, which is in the notice
   not_meant = 7,      // the opening is for another rank or service
   other_mode = 8,     // the accepting side uses another mode, which is in the notice
@@ -109,7 +109,7 @@ bool Guard::receive_some(int socket) {
   return error == 0;
 }
 
-// Errors that only mean that the call must be repeated (EAGAIN) count only when time is up.
+// Errors such as EAGAIN only mean that the call must be repeated. They count only when time is up.
 void Guard::fail_system(int error) {
   if (error == EINTR || error == EAGAIN || error == EWOULDBLOCK) {
     if (deadline_.expired()) fail(Code::timeout, "the other side did not answer in time");
@@ -262,13 +262,14 @@ Mode Guard::mode() const {
   return credentials_ == nullptr || on_this_host ? Mode::challenge : credentials_->keys().mode();
 }
 
-// Returns the job. It is empty for a store, which may serve many jobs under different keys.
+// Returns the job. It is empty for a store, since one store may serve many jobs, each under its own keys.
 std::span<const std::byte> Guard::job() const {
   if (parties_.service == Service::store) return {};
   return credentials_->keys().job();
 }
 
-// Returns a proof. Inside TLS it is valid on this connection only, since otherwise a relay could pass it on.
+// Returns a proof. Inside TLS it is valid on this connection only. Otherwise a relay could pass it on to
+// another connection.
 Digest Guard::proof(std::string_view role) const {
   const std::span<const std::byte> channel = stream_.is_encrypted()
                                                  ? std::span<const std::byte>(stream_.tls()->channel())

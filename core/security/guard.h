@@ -18,7 +18,7 @@
 
 namespace tutti::security {
 
-// A `Service` is the purpose of a connection. A proof for one is not valid for another.
+// A `Service` is the purpose of a connection. A proof for one service is not valid for another.
 enum class Service : std::uint8_t { store = 1, data = 2, memory = 3, control = 4 };
 
 enum class Mode : std::uint8_t;  // messages.h
@@ -43,8 +43,9 @@ struct Parties {
 //     case Guard::State::failed:      // close it; status() says why
 //   }
 //
-// Without credentials it lets everything pass at once. Only a peer that expects a guard is refused: the
-// accepting side answers that there is none. Only one thread at a time may call it.
+// Without credentials a guard lets everything pass at once, except for a peer that expects a guard: the
+// accepting side refuses that peer and answers that there is no guard. Only one thread at a time may call a
+// guard.
 class Guard {
  public:
   enum class State { reading, writing, done, failed };
@@ -58,25 +59,26 @@ class Guard {
 
   State advance(int socket);
 
-  // Returns the reason for a failure. `unauthenticated`, which names both addresses, means that one side
-  // asked for a proof that the other could not give; `timeout` and `peer_lost`, that the time or the
-  // connection ended; `protocol_error`, that the other side speaks another protocol; `mismatch`, that it has
-  // another version; and `unreachable`, that the connection was meant for another process.
+  // Returns the reason for a failure. `unauthenticated` (it names both addresses): one side asked for a proof
+  // that the other could not give. `timeout`, `peer_lost`: the time was up, or the connection ended.
+  // `protocol_error`: the other side speaks another protocol. `mismatch`: it has another version.
+  // `unreachable`: the connection was meant for another process.
   const Status& status() const { return status_; }
-  // Returns the kind of a failure on the accepting side. All processes that lack the same thing get the same
-  // kind.
+  // Returns the kind of a failure on the accepting side. Processes that are refused for the same reason get
+  // the same kind.
   Verdict verdict() const { return verdict_; }
-  // Returns whether the other side speaks our protocol but is not of this job, which the log should mention.
+  // Returns whether the log should mention the failure: the other side speaks our protocol but does not
+  // belong to this job.
   bool is_noteworthy() const { return noteworthy_; }
-  // Returns the rank that connected, which is proved once the guard is done. Without credentials the number
-  // means nothing.
+  // Returns the rank that connected. It is only a claim until the guard is done. Without credentials the
+  // number means nothing.
   std::uint32_t from() const { return parties_.from; }
   bool is_open() const { return credentials_ == nullptr; }
-  // Returns, on the accepting side, whether the other side has begun as ranks do: with a first message to
-  // this guard or, without credentials, a first byte.
+  // Returns, on the accepting side, whether the other side has begun as ranks do. A rank begins with a first
+  // message to this guard or, without credentials, with a first byte.
   bool has_begun() const { return step_ != Step::peek && step_ != Step::read_opening; }
-  // Returns, once the guard is done, the TLS connection for everything that follows, or null if the socket
-  // itself is used.
+  // Returns the TLS connection for everything that follows, or null if the socket itself is used. The guard
+  // must be done.
   std::unique_ptr<Tls> take_tls() { return stream_.take_tls(); }
 
   static constexpr std::size_t message_bytes = 64;
@@ -136,8 +138,8 @@ class Guard {
   std::size_t to_send_ = 0, sent_ = 0;
 };
 
-// Returns what a guard's notice means. A side that connects without credentials may receive one in place of
-// an answer. Returns nothing if these are not the first bytes of a notice.
+// Returns the error that a guard's notice means. A side that connects without credentials may receive a
+// notice in place of an answer. Returns nothing if `answer` does not begin with a notice.
 std::optional<Status> refusal_by_guard(std::span<const std::byte> answer, const std::string& who);
 
 }  // namespace tutti::security

@@ -9,7 +9,8 @@
 // This file implements the part of a guard that uses TLS.
 namespace tutti::security {
 
-// TLS takes memory before it has read anything, so it starts only after the other side has begun to speak it.
+// TLS allocates memory before it reads anything. So it starts only after the other side has sent the first
+// byte of a TLS handshake. Returns whether that byte has arrived.
 bool Guard::hears_tls(int socket) {
   constexpr std::byte handshake_record{22};
   std::byte first{};

@@ -22,7 +22,7 @@ inline constexpr std::array<unsigned char, 8> notice_magic = {0xd7, 'T', 'U', 'T
 inline constexpr std::size_t body_offset = 32;
 inline constexpr std::uint16_t guard_version = 2;
 
-// A `Mode` is how the connection is protected, which must be the same on both sides.
+// A `Mode` says how a connection is protected. Both sides must use the same mode.
 enum class Mode : std::uint8_t {
   challenge = 1,  // proofs, and no encryption
   tls_token = 2,  // TLS with a key that both sides derive from the token and these messages
@@ -40,8 +40,8 @@ inline bool begins_with(std::span<const std::byte> bytes, std::span<const unsign
   return std::memcmp(bytes.data(), magic.data(), std::min(bytes.size(), magic.size())) == 0;
 }
 
-// Returns whether the bytes begin as our other protocols do, in case the other side does not expect a guard
-// here.
+// Returns whether the bytes begin like one of tutti's other protocols. If so, the other side does not expect
+// a guard here.
 inline bool begins_unguarded(std::span<const std::byte> bytes) {
   constexpr char name[] = {'t', 'u', 't', 't', 'i'};
   const std::size_t count = std::min(bytes.size(), sizeof name);

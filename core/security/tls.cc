@@ -139,8 +139,8 @@ Tls::State Tls::judge(int& error) {
   return State::failed;
 }
 
-// Returns the errno value for the result of a call. It keeps the reason, and clears the thread's queue of
-// errors.
+// Returns the errno value for the result of an OpenSSL call. Keeps the reason in `reason_`, and clears
+// OpenSSL's queue of errors for this thread.
 int Tls::error_of(int result) {
   const int system = errno;
   const int kind = SSL_get_error(ssl_, result);
@@ -170,7 +170,7 @@ std::size_t Tls::write(std::span<const std::span<const std::byte>> parts, int& e
   std::size_t total = 0, skip = 0;
   error = 0;
   while (!parts.empty() || in_record_ > 0) {
-    // If a record has been begun, its bytes are the first bytes of the parts.
+    // If an earlier call began a record, the parts start with that record's bytes.
     const bool begun = in_record_ > 0;
     std::size_t filled = 0;
     const std::size_t most = begun ? in_record_ : record_bytes;

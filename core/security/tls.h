@@ -16,8 +16,8 @@ struct ssl_ctx_st;
 
 namespace tutti::security {
 
-// A `TlsContext` is what all encrypted connections of a process share: TLS 1.3 and nothing older, with
-// certificates or with keys that both sides derive for each connection.
+// A `TlsContext` holds the settings that all encrypted connections of a process share. They use TLS 1.3 and
+// nothing older, with certificates or with keys that both sides derive for each connection.
 class TlsContext {
  public:
   struct Options {
@@ -49,7 +49,7 @@ class TlsContext {
 // A `Tls` is one encrypted connection over a non-blocking stream socket, which it does not own. It never
 // blocks and never raises SIGPIPE. Only one thread at a time may call it. Errors are errno values: EAGAIN;
 // EPIPE if the other side has closed; EPROTO if the received bytes are not those that the other side sent; or
-// those of the socket.
+// the socket's own errors.
 class Tls {
  public:
   enum class State { reading, writing, done, failed };
@@ -62,8 +62,8 @@ class Tls {
   Tls& operator=(const Tls&) = delete;
 
   State handshake(int& error);
-  // Returns, once the handshake is done, bytes that only the two ends of this very connection share. A
-  // process that terminates TLS between them shares other bytes with each (RFC 9266).
+  // Returns bytes that only the two ends of this very connection share, once the handshake is done. A process
+  // between them that terminates TLS shares different bytes with each end (RFC 9266).
   const Digest& channel() const { return channel_; }
   // Returns the reason why the last call failed.
   const std::string& reason() const { return reason_; }
@@ -73,7 +73,8 @@ class Tls {
   // Writes the parts, one after the other. Bytes that it counts as written have been passed to the kernel.
   // After EAGAIN the caller must pass at least the same bytes again.
   std::size_t write(std::span<const std::span<const std::byte>> parts, int& error);
-  // Returns whether it holds bytes read from the socket, for which poll() will not report it as readable.
+  // Returns whether this object holds bytes that it has read from the socket. poll() does not report the
+  // socket as readable for these.
   bool has_pending() const;
 
  private:

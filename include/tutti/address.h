@@ -34,14 +34,14 @@ struct TUTTI_API SocketAddress {
 TUTTI_API std::optional<SocketAddress> parse_address(const std::string& literal, std::uint16_t port);
 
 // A `Resolution` looks up a name or a literal address on a thread of its own, so that no caller has to wait
-// for the answer. The best addresses come first. `unreachable` names the host and the name service's error.
-// Any thread may call it.
+// for the answer. The best addresses come first. An `unreachable` error names the host and the name service's
+// error. Any thread may call it.
 class TUTTI_API Resolution {
  public:
   using Answer = Result<std::vector<SocketAddress>>;
 
   Resolution(std::string host, std::uint16_t port);
-  // Returns nothing while the name service has not answered.
+  // Returns the answer, or nothing if the name service has not answered yet.
   std::optional<Answer> answer() const;
   // Blocks until there is an answer. Returns `unreachable` if there is none by the deadline.
   Answer wait(Deadline deadline) const;
@@ -56,8 +56,8 @@ class TUTTI_API Resolution {
 };
 
 // Returns the addresses of a literal or of a name, best first. It blocks until the deadline at most, however
-// long the name service takes. `unreachable` names the host and the name service's error. Any thread may call
-// it.
+// long the name service takes. An `unreachable` error names the host and the name service's error. Any thread
+// may call it.
 TUTTI_API Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port,
                                                      Deadline deadline);
 

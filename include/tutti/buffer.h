@@ -74,7 +74,7 @@ concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_ra
 };
 
 // A `Buffer` is memory of `count` elements of `type` that an operation may write. It does not own the memory,
-// which must outlive the operation. It converts from every range of elements.
+// which must outlive the operation. Every `ElementRange` whose elements can be written converts to it.
 struct Buffer {
   void* data = nullptr;
   std::size_t count = 0;
@@ -93,7 +93,7 @@ struct Buffer {
 };
 
 // A `ConstBuffer` is memory of `count` elements of `type` that an operation only reads. It does not own the
-// memory, which must stay unchanged until the operation is over.
+// memory, which must stay unchanged until the operation has ended.
 struct ConstBuffer {
   const void* data = nullptr;
   std::size_t count = 0;

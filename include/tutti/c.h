@@ -3,18 +3,18 @@
  *
  * Results. A function that can fail returns a code: TUTTI_OK or a TUTTI_ERROR_*. After an error,
  * tutti_error_message() returns the reason on the same thread, until the next call that fails on that thread.
- * A function that fails sets the results that it returns through pointers to null or zero. A null handle is
+ * A function that fails sets the results behind its pointer arguments to null or zero. A null handle is
  * TUTTI_ERROR_INVALID_ARGUMENT; functions that return no code (tutti_comm_rank, ...) must not be given one.
  *
  * Operations. A call issues an operation, which starts at once, and returns a `tutti_work` through its last
- * argument. If that argument is null, the call blocks until the operation is over, and returns its code.
- * Every rank calls the same collectives in the same order with the same count, type, operation and root. If
- * calls differ, all ranks get TUTTI_ERROR_MISMATCH. Counts are in elements, never bytes. A count of zero is
- * valid, with any pointer.
+ * argument. If that argument is null, the call blocks until the operation has ended, and returns the
+ * operation's code. Every rank calls the same collectives in the same order with the same count, type,
+ * operation and root. If calls differ, all ranks get TUTTI_ERROR_MISMATCH. Counts are in elements, never
+ * bytes. A count of zero is valid, with any pointer.
  *
  * Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
- * operation is over. After that the library does not touch them, even if the operation failed (one exception:
- * memory from tutti_allocate). Input and output must be disjoint or, with TUTTI_IN_PLACE, the same.
+ * operation has ended. After that the library does not touch them, even if the operation failed (exception:
+ * memory from tutti_allocate). Input and output must be disjoint or, with TUTTI_IN_PLACE, equal.
  *
  * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means wrong counts, types, roots or overlaps, and
  * TUTTI_ERROR_UNSUPPORTED means a reduction that is not defined on the type; such a call does not count as an
@@ -29,7 +29,7 @@
  *
  * Structures that may grow begin with their size: initialize them with the macro beside them, then set
  * members. The interface only grows: a program that was compiled against an older header runs with a newer
- * library. Each algorithm names its source in collectives/schedule/algorithms/. */
+ * library. The files in collectives/schedule/algorithms/ cite where each algorithm comes from. */
 #ifndef TUTTI_C_H_
 #define TUTTI_C_H_
 
@@ -63,7 +63,7 @@ enum {
 TUTTI_C_API const char* tutti_code_name(int code);
 /* Returns the reason of this thread's last failed call. Never null; valid until its next failed call. */
 TUTTI_C_API const char* tutti_error_message(void);
-/* Returns the world rank that this reason blames, or -1. */
+/* Returns the world rank that this thread's last failed call blames, or -1. */
 TUTTI_C_API int tutti_error_peer(void);
 /* Lets callbacks report errors: sets this thread's last error (`message` may be null), returns `code`. */
 TUTTI_C_API int tutti_error_set(int code, const char* message);
@@ -101,8 +101,8 @@ typedef struct tutti_allocation tutti_allocation; /* memory that the ranks of a 
 
 /* ---- How elements are combined ---- */
 
-/* On TUTTI_BOOL, sum and max are OR, product and min AND, bit operations logical, avg unsupported. Avg
- * divides the sum by the number of ranks (integers: towards zero). Bit operations need integers or bool. */
+/* On TUTTI_BOOL, sum and max are OR, product and min are AND, bit operations are logical; avg is unsupported.
+ * Avg divides the sum by the rank count (integers: towards zero). Bit operations need integers or bool. */
 typedef const struct tutti_op_object* tutti_op;
 #define TUTTI_SUM ((tutti_op)1)
 #define TUTTI_PRODUCT ((tutti_op)2)
@@ -122,12 +122,12 @@ TUTTI_C_API int tutti_op_create_premultiplied_sum(double factor, tutti_op* op);
  * then the collective fails with TUTTI_ERROR_ABORTED on all ranks, with the reason and the rank. */
 typedef int (*tutti_op_function)(const void* left, const void* right, void* out, size_t count,
                                  tutti_data_type type, void* state);
-/* Makes an operation of a function. Every rank must pass the same function under the same name. A function
+/* Makes an operation from a function. Every rank must pass the same function under the same name. A function
  * that is not commutative is applied in rank order. */
 TUTTI_C_API int tutti_op_create_user(const char* name, tutti_op_function function, int commutative,
                                      void* state, tutti_op* op);
-/* Frees an operation. A user operation must live until all collectives that use it are over; a premultiplied
- * sum may be freed once they are issued. Null and the built-in operations are ignored. */
+/* Frees an operation. A user operation must live until all collectives that use it have ended. A
+ * premultiplied sum may be freed once they have been issued. Null and the built-in operations are ignored. */
 TUTTI_C_API void tutti_op_free(tutti_op op);
 
 /* ---- Meeting ---- */
@@ -136,7 +136,7 @@ typedef struct tutti_init_options {
   size_t struct_size;
   const char* url;    /* "tcp://host:port?rank=0&world_size=2", "file:///path?...", "env://"; null: env:// */
   int rank;           /* -1: from the URL, then from the environment */
-  int world_size;     /* -1: likewise */
+  int world_size;     /* -1: same as `rank` */
   int64_t timeout_ns; /* for meeting all ranks; 0: TUTTI_INIT_TIMEOUT */
   const char* transports; /* "shm,tcp", in order of preference; "auto": all that work; null: TUTTI_TRANSPORTS,
                              else all that work */
@@ -148,11 +148,11 @@ typedef struct tutti_init_options {
 #define TUTTI_INIT_OPTIONS_INIT \
   { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL, NULL, NULL }
 
-/* Meets the other ranks and returns the communicator of all of them. Blocks until every rank has arrived, or
- * TUTTI_ERROR_TIMEOUT names those missing. `options` may be null. By default this is a world of one rank. */
+/* Meets the other ranks and returns the communicator of all of them. Blocks until every rank has arrived.
+ * TUTTI_ERROR_TIMEOUT names the missing ranks. `options` may be null. The default is a world of one rank. */
 TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm);
 
-/* Returns the rank and the world size that tutti_init would use, without meeting. `options` may be null. */
+/* Returns the rank and the world size that tutti_init would use, but meets no rank. `options` may be null. */
 TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* world_size);
 
 /* A `tutti_bytes` is the result of a store's callback. tutti_bytes_set copies bytes into it. */
@@ -162,8 +162,8 @@ TUTTI_C_API int tutti_bytes_set(tutti_bytes* bytes, const void* data, size_t siz
 /* A `tutti_store` is a key-value store that all ranks reach. The caller supplies it as callbacks, so that
  * ranks can meet over an existing store. The callbacks correspond to c10d's Store. Keys are text, values are
  * any bytes. Each callback returns TUTTI_OK or a code, preferably through tutti_error_set. A callback that
- * waits does so for at most `timeout_ns`, then returns TUTTI_ERROR_TIMEOUT; with zero or less it does not
- * wait. All of them run only during tutti_init_store, on its thread. Only `exists` may be null. */
+ * waits returns TUTTI_ERROR_TIMEOUT after `timeout_ns`; with zero or less it does not wait. The callbacks run
+ * only during tutti_init_store, on its thread. Only `exists` may be null. */
 typedef struct tutti_store {
   size_t struct_size;
   void* state; /* passed to each callback */
@@ -186,17 +186,17 @@ typedef struct tutti_store {
 #define TUTTI_STORE_INIT \
   { sizeof(tutti_store), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
-/* Like tutti_init, over a store of the caller. Its keys begin with "tutti/" and TUTTI_JOB_ID. `options` may
- * be null; its url, rank and world_size are ignored. A store serves one such call at a time. If a program
- * makes several calls over one store, it must give each a prefix. */
+/* Like tutti_init, over the caller's store. It uses keys that begin with "tutti/" and TUTTI_JOB_ID. `options`
+ * may be null; its url, rank and world_size are ignored. A store serves one such call at a time. If a program
+ * makes several calls over one store, it must add a different prefix to the keys of each. */
 TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_size,
                                  const tutti_init_options* options, tutti_comm** comm);
 
 /* ---- Communicators ---- */
 
 /* Frees a communicator (null is ignored), in two seconds at most. Operations in flight end with
- * TUTTI_ERROR_ABORTED. Works and allocations may outlive it: while an allocation does, operations in flight
- * continue, and the other ranks learn that this one has left only when the last allocation is freed. */
+ * TUTTI_ERROR_ABORTED. Works and allocations may outlive it. If an allocation does, operations in flight
+ * continue, and the other ranks do not learn that this one has left, until it is freed. */
 TUTTI_C_API void tutti_comm_free(tutti_comm* comm);
 /* Return this rank's number, from 0, and the number of ranks. */
 TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
@@ -215,10 +215,10 @@ TUTTI_C_API size_t tutti_comm_describe(const tutti_comm* comm, int rank, char* t
  * Connections are shared. Ranks that pass TUTTI_NO_COLOR get null. Collective and blocking. */
 TUTTI_C_API int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
 /* Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
- * it; the old communicator cannot be used afterwards. `completed` (may be null) receives how many of its
- * collectives, from the first on, every survivor has completed. Errors: TUTTI_ERROR_PEER_LOST if fewer than
- * `min_size` ranks are left or, if that is 0, at most half; TUTTI_ERROR_ABORTED if the others continue
- * without this rank; TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
+ * it; the old communicator cannot be used afterwards. Every survivor has completed the first `*completed`
+ * collectives of the old one (`completed` may be null). Errors: TUTTI_ERROR_PEER_LOST if fewer than
+ * `min_size` ranks are left (0 means more than half); TUTTI_ERROR_ABORTED if the others continue without this
+ * rank; TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
 TUTTI_C_API int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors,
                                   uint64_t* completed);
 
@@ -226,7 +226,7 @@ typedef struct tutti_statistics {
   size_t struct_size;
   uint64_t operations;            /* collectives and messages of this communicator */
   uint64_t registered_operations; /* those that worked in place on memory from tutti_allocate */
-  uint64_t messages_sent;         /* from here on: totals of the whole tutti_init */
+  uint64_t messages_sent;         /* from here: totals of all communicators of one tutti_init */
   uint64_t messages_received;
   uint64_t frames_sent;
   uint64_t bytes_sent;
@@ -235,19 +235,19 @@ typedef struct tutti_statistics {
 } tutti_statistics;
 #define TUTTI_STATISTICS_INIT \
   { sizeof(tutti_statistics), 0, 0, 0, 0, 0, 0, 0, 0 }
-/* Returns counts since the beginning. */
+/* Returns the counts so far. */
 TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* statistics);
 
-/* For event loops: the descriptor is readable when there is something to do; do not read, write or close it.
- * Then call tutti_comm_progress, which returns 1 if it did something and 0 if not. */
+/* For event loops: the descriptor is readable when there is something to do. Then call tutti_comm_progress,
+ * which returns 1 if it did something and 0 if not. Do not read, write or close the descriptor. */
 TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
 
 /* Returns zeroed, page-aligned memory, which the ranks share if possible. On one host, collectives copy
- * nothing in or out if their buffers lie in it on all ranks, with 128 KiB or more per rank (see
- * Communicator::allocate). Other ranks then write into it during the operation, and after a failure may
- * finish a piece of 32 KiB. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host lacks memory.
- * Collective and blocking; sizes may differ. */
+ * nothing in or out if, on all ranks, their buffers lie in such memory and hold 128 KiB or more per rank (see
+ * Communicator::allocate). Other ranks then write into it during the operation, and may still finish a piece
+ * of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host lacks memory.
+ * Collective and blocking. Ranks may pass different sizes. */
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
 TUTTI_C_API void* tutti_allocation_data(const tutti_allocation* allocation);
 TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
@@ -258,18 +258,18 @@ TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
 
 /* ---- Operations in flight ---- */
 
-/* Blocks until the operation is over, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT inside a
- * tutti_work_then callback). A waiting thread makes progress for all operations of its tutti_init. */
+/* Blocks until the operation has ended, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT inside a
+ * tutti_work_then callback). A waiting thread makes progress for all operations of the same tutti_init. */
 TUTTI_C_API int tutti_work_wait(tutti_work* work);
-/* Like tutti_work_wait, for at most `timeout_ns`. If the operation is still running then, it continues,
+/* Like tutti_work_wait, for at most `timeout_ns`. If the operation has not ended by then, it continues,
  * `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
-/* Returns 1 when the operation is over, successfully or not, else 0. Makes no progress by itself. */
+/* Returns 1 once the operation has ended, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
 /* Returns TUTTI_OK while the operation runs and after success, else the code of its failure. */
 TUTTI_C_API int tutti_work_status(const tutti_work* work);
-/* Calls `callback` once when the operation is over, on the thread that notices it: a waiting thread, an
- * issuing thread, or the library's own. If the operation is over already, tutti_work_then calls it at once,
+/* Calls `callback` once when the operation has ended, on the thread that notices it: a waiting thread, an
+ * issuing thread, or the library's own. If the operation has already ended, tutti_work_then calls it at once,
  * on this thread. `message` and `peer` are those of tutti_error_message and tutti_error_peer, valid during
  * the callback. A callback must be short and must not wait. It may issue operations and free this work. */
 typedef void (*tutti_callback)(void* state, int code, const char* message, int peer);
@@ -297,20 +297,20 @@ typedef struct tutti_call_options {
   /* The time limit, counted from the call. When it expires, the operation and its communicator fail with
    * TUTTI_ERROR_TIMEOUT. 0 means TUTTI_TIMEOUT. */
   int64_t timeout_ns;
-  /* The algorithm's name, equal on all ranks (`tutti explain` lists them); null: the cheapest by estimate. */
+  /* The algorithm's name, equal on all ranks; `tutti explain` lists them. Null: the cheapest by estimate. */
   const char* algorithm;
 } tutti_call_options;
 #define TUTTI_CALL_OPTIONS_INIT \
   { sizeof(tutti_call_options), 0, NULL }
 
-/* Passed as `in`: the input is in `out`, and is replaced. Not for gather, scatter and the _v functions. */
+/* As `in`, it means: the input is in `out`, and is replaced. Not for gather, scatter and the _v functions. */
 #define TUTTI_IN_PLACE ((const void*)UINTPTR_MAX)
 
 /* Reduces to all ranks: out[i] = in[i] of rank 0 op ... op in[i] of the last rank, with equal bits on all. */
 TUTTI_C_API int tutti_all_reduce(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                  tutti_work** work);
-/* Like tutti_all_reduce, with the result on `root` only. Others ignore `out`; in place it is unchanged. */
+/* Like tutti_all_reduce, for `root` only. Other ranks ignore `out`; in place, theirs is unchanged. */
 TUTTI_C_API int tutti_reduce(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, int root, const tutti_call_options* options, tutti_work** work);
 /* Copies the root's `count` elements to all ranks. */
@@ -341,7 +341,7 @@ TUTTI_C_API int tutti_all_to_all(tutti_comm* comm, const void* in, void* out, si
 TUTTI_C_API int tutti_all_to_all_v(tutti_comm* comm, const void* in, const uint64_t* in_counts, void* out,
                                    const uint64_t* out_counts, tutti_data_type type,
                                    const tutti_call_options* options, tutti_work** work);
-/* Like tutti_all_gather, on `root` only; others ignore `out`. The root's `in` may be its block of `out`. */
+/* Like tutti_all_gather, for `root` only; others ignore `out`. The root's `in` may be its block of `out`. */
 TUTTI_C_API int tutti_gather(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              int root, const tutti_call_options* options, tutti_work** work);
 /* Like tutti_gather, with counts[r] elements from rank r; `in` has in_count. Only the root needs counts. */
@@ -361,7 +361,7 @@ TUTTI_C_API int tutti_scan(tutti_comm* comm, const void* in, void* out, size_t c
                            tutti_op op, const tutti_call_options* options, tutti_work** work);
 TUTTI_C_API int tutti_exscan(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, const tutti_call_options* options, tutti_work** work);
-/* Waits for all ranks: the operation is over when every rank has called it. */
+/* Waits for all ranks: the operation ends when every rank has called tutti_barrier. */
 TUTTI_C_API int tutti_barrier(tutti_comm* comm, const tutti_call_options* options, tutti_work** work);
 
 /* ---- Point to point ---- */
@@ -370,8 +370,8 @@ TUTTI_C_API int tutti_barrier(tutti_comm* comm, const tutti_call_options* option
 #define TUTTI_ANY_TAG UINT64_MAX
 
 /* Send and receive one message, independently of the order of collectives. Messages from one rank with equal
- * tags arrive in the order of sending. A send is over when its buffer may be reused. The receive's buffer may
- * be larger than the message (see tutti_work_received); if it is smaller, that receive alone fails with
+ * tags arrive in the order of sending. A send ends when its buffer may be reused. The receive's buffer may be
+ * larger than the message (see tutti_work_received); if it is smaller, that receive alone fails with
  * TUTTI_ERROR_MISMATCH. `peer` is a rank of this communicator; tags are below 2^63. A receive from
  * TUTTI_ANY_RANK or with TUTTI_ANY_TAG takes the earliest message that fits. `algorithm` is ignored. */
 TUTTI_C_API int tutti_send(tutti_comm* comm, const void* data, size_t count, tutti_data_type type, int peer,
@@ -389,7 +389,7 @@ typedef struct tutti_transfer {
   uint64_t tag;
   int peer;
 } tutti_transfer;
-/* Copies the array and starts all transfers. The operation is over when all are, and fails if one fails. */
+/* Copies the array and starts all transfers. The operation ends with the last, and fails if one fails. */
 TUTTI_C_API int tutti_batch(tutti_comm* comm, const tutti_transfer* transfers, size_t count,
                             const tutti_call_options* options, tutti_work** work);
 

@@ -17,8 +17,8 @@
 #include <tutti/types.h>
 #include <tutti/work.h>
 
-// A `Communicator` is a group of ranks that compute together: it issues their collectives and messages. The
-// files in collectives/schedule/algorithms/ name the source of each algorithm.
+// This file declares `Communicator`, which issues collectives and messages. The files in
+// collectives/schedule/algorithms/ cite where each algorithm comes from.
 namespace tutti {
 
 class Group;
@@ -37,7 +37,8 @@ struct CallOptions {
   std::string_view algorithm = {};
 };
 
-// Wildcards of `recv`, and the color of a rank that joins no group in `split`.
+// `any_rank` and `any_tag` are the wildcards of `recv`. A rank that passes `no_color` to `split` joins no
+// group.
 inline constexpr int any_rank = -1;
 inline constexpr std::uint64_t any_tag = std::numeric_limits<std::uint64_t>::max();
 inline constexpr int no_color = -1;
@@ -52,8 +53,8 @@ struct Transfer {
 };
 
 // An `Allocation` is memory from `Communicator::allocate`. The memory is freed soon after all ranks have
-// destroyed their `Allocation`. While an `Allocation` lives, destroying the last `Communicator` neither ends
-// operations in flight nor tells the other ranks that this one has left.
+// destroyed their `Allocation`. While an `Allocation` lives, operations in flight continue even after the
+// last `Communicator` has been destroyed, and the other ranks do not learn that this one has left.
 //
 // Thread rule: any thread may destroy it, when no other thread uses it.
 class TUTTI_API Allocation {
@@ -63,8 +64,8 @@ class TUTTI_API Allocation {
   Allocation& operator=(Allocation&& other) noexcept;
   ~Allocation();
 
-  // Return the address, page aligned, and the size in bytes; null and 0 if the `Allocation` is empty or was
-  // moved from.
+  // Return the page-aligned address and the size in bytes. These are null and 0 if the `Allocation` is empty
+  // or was moved from.
   void* data() const;
   std::size_t bytes() const;
   // Returns the memory as elements of type T; remaining bytes at the end are left out.
@@ -90,9 +91,10 @@ class TUTTI_API Allocation {
 // run concurrently; each returns a `Work`. Counts are in elements, and may be zero.
 //
 // Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
-// operation is over. After that the library does not touch them, even if the operation failed (one exception:
-// memory from `allocate`). Input and output must be disjoint or the same memory (in place); if one of them is
-// a single rank's block, in place means that rank's own block of the other buffer.
+// operation has ended. After that the library does not touch them, even if the operation failed (one
+// exception: memory from `allocate`). Input and output must be disjoint or the same memory (in place). If one
+// of the two buffers holds the block of one rank and the other those of all ranks, in place means that the
+// first is the rank's own block of the second.
 //
 // Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots or
 // overlaps, and `unsupported` a reduction that is not defined on the type; such a call does not count as an
@@ -110,7 +112,7 @@ class TUTTI_API Communicator {
   Communicator(Communicator&&) noexcept = default;
   Communicator& operator=(Communicator&&) noexcept = default;
   // Ends operations still in flight with `aborted`, and takes two seconds at most. If it runs inside a `then`
-  // callback, they end soon after the callback.
+  // callback, the operations end soon after the callback.
   ~Communicator();
 
   // Return this rank's number, from 0, and the number of ranks.
@@ -123,8 +125,8 @@ class TUTTI_API Communicator {
   Work all_reduce(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
   Work all_reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                   const CallOptions& options = {});
-  // Like all_reduce, with the result on `root` only. Other ranks ignore `out`; in place their buffer stays as
-  // it was.
+  // Like all_reduce, with the result on `root` only. Other ranks ignore `out`. In place, their buffer stays
+  // unchanged.
   Work reduce(const Buffer& in_out, const ReduceOp& op, int root, const CallOptions& options = {});
   Work reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, int root,
               const CallOptions& options = {});
@@ -135,7 +137,7 @@ class TUTTI_API Communicator {
   Work all_gather(const ConstBuffer& in, const Buffer& out, const CallOptions& options = {});
   Work all_gather(const Buffer& in_out, const CallOptions& options = {});
   // Like all_gather, with counts[r] elements from rank r. All ranks pass the same `size` counts; in.count is
-  // the rank's own, and out.count is their sum.
+  // this rank's own count, and out.count is the sum of all counts.
   Work all_gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts,
                     const CallOptions& options = {});
   // Reduces, then gives block r of the result to rank r; in.count = size * out.count. In place: the result
@@ -170,36 +172,36 @@ class TUTTI_API Communicator {
   Work scan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, const CallOptions& options = {});
   Work exscan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});
   Work exscan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, const CallOptions& options = {});
-  // Waits for all ranks: the operation is over when every rank has called it.
+  // Waits for all ranks: the operation ends when every rank has called `barrier`.
   Work barrier(const CallOptions& options = {});
 
   // Send and receive one message. Messages are independent of the order of collectives. Messages from one
-  // rank with equal tags arrive in the order of sending. A send is over when its buffer may be reused. The
+  // rank with equal tags arrive in the order of sending. A send ends when its buffer may be reused. The
   // receive's buffer may be larger than the message (`Work::received` returns the message's size); if it is
   // smaller, that receive alone fails with `mismatch`. `peer` is a rank of this communicator; tags are below
   // 2^63. A receive from `any_rank` or with `any_tag` takes the earliest message that fits.
   Work send(const ConstBuffer& buffer, int peer, std::uint64_t tag = 0, const CallOptions& options = {});
   Work recv(const Buffer& buffer, int peer = any_rank, std::uint64_t tag = any_tag,
             const CallOptions& options = {});
-  // Starts all transfers together. The operation is over when the last transfer is, and fails if one fails.
-  // The array is copied; the buffers are not.
+  // Starts all transfers together. The operation ends when all transfers have ended, and fails if one of them
+  // fails. The array is copied; the buffers are not.
   Work batch(std::span<const Transfer> transfers, const CallOptions& options = {});
 
-  // Makes one communicator for each color: the ranks with equal `color`, ordered by `key`, then by rank. It
-  // shares the connections of this one. Ranks that pass `no_color` get no value. The call is collective and
-  // blocks; it throws `Error`.
+  // Makes one communicator for each color. It holds the ranks with that `color`, ordered by `key`, then by
+  // rank, and shares the connections of this communicator. Ranks that pass `no_color` get no value. The call
+  // is collective and blocks; it throws `Error`.
   std::optional<Communicator> split(int color, int key = 0);
 
   // Returns memory that is registered with the transports between the ranks, zeroed and page aligned.
   //
   // On one host, these collectives of this communicator copy nothing in or out if their buffers lie in such
   // memory on all ranks and each rank's share is 128 KiB or more: all_reduce, reduce, broadcast, all_gather,
-  // reduce_scatter, gather and scatter. Averages in all_reduce and reduce, and scaled sums, always copy.
-  // Other ranks then write into the memory while the operation runs. After a failure they may still finish a
-  // piece of 32 KiB. Any part of the memory may be a buffer of any operation.
+  // reduce_scatter, gather and scatter. Averages in all_reduce and reduce, and premultiplied sums, always
+  // copy. Other ranks then write into the memory while the operation runs. After a failure they may still
+  // finish a piece of 32 KiB. Any part of the memory may be a buffer of any operation.
   //
-  // The call is collective and blocks; sizes may differ. It throws `Error`: resource_exhausted on all ranks
-  // if a host does not have enough memory.
+  // The call is collective and blocks. Ranks may pass different sizes. It throws `Error`: resource_exhausted
+  // on all ranks if a host does not have enough memory.
   Allocation allocate(std::size_t bytes);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can
@@ -207,11 +209,11 @@ class TUTTI_API Communicator {
   void abort(const std::string& reason);
   // Returns ok, or the first cause of failure. Any thread may call it.
   Status status() const;
-  // Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
-  // it, and gets the same one. The old communicator cannot be used afterwards: it fails now, if it has not
-  // yet. The call blocks. It throws `Error`: peer_lost if fewer than `min_size` ranks are left or, if that is
-  // 0, at most half; aborted if the others continue without this rank; timeout if a survivor does not call it
-  // within TUTTI_TIMEOUT.
+  // Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor must
+  // call it. The old communicator cannot be used afterwards: if it has not failed yet, this call makes it
+  // fail. The call blocks. It throws `Error`: peer_lost if fewer than `min_size` ranks are left (zero
+  // requires more than half of the ranks); aborted if the others continue without this rank; timeout if a
+  // survivor does not call it within TUTTI_TIMEOUT.
   Shrunk shrink(int min_size = 0);
 
   // Returns a rank's name for messages: "rank 3 (host b, pid 4711)".
@@ -220,14 +222,14 @@ class TUTTI_API Communicator {
   struct Statistics {
     std::uint64_t operations = 0;             // collectives and messages of this communicator
     std::uint64_t registered_operations = 0;  // those that worked in place on memory from `allocate`
-    std::uint64_t messages_sent = 0;          // from here on: totals of the whole `init`
+    std::uint64_t messages_sent = 0;          // from here: totals of all communicators of one `init`
     std::uint64_t messages_received = 0;
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;
     std::uint64_t bytes_received = 0;
     int connections = 0;
   };
-  // Returns counts since the beginning. Any thread may call it, also inside a `then` callback.
+  // Returns the counts so far. Any thread may call it, also inside a `then` callback.
   Statistics statistics() const;
 
   // For programs with an event loop of their own: `descriptor` is readable when there is something to do.

@@ -80,7 +80,8 @@ struct TUTTI_API Config {
     std::string_view type_name() const;
   };
 
-  // A `Setting` is a row of the table with its present value; a secret only shows that it is set.
+  // A `Setting` is a row of the table with its present value. For a secret, `value` only says whether it is
+  // set.
   struct Setting {
     const Variable* variable;
     std::string value;
@@ -97,10 +98,11 @@ struct TUTTI_API Config {
 
   static std::span<const Variable> variables();
   std::vector<Setting> settings() const;
-  // Returns a line for each `TUTTI_*` name that is not in the table, with the nearest name that is.
+  // Returns a line for each `TUTTI_*` name that is not in the table. The line suggests the most similar name
+  // in the table.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // Returns the text that ranks compare when they meet: "NAME=value;" of every variable that shapes the wire,
-  // in canonical form.
+  // Returns the text that ranks compare when they meet: "NAME=value;", in canonical form, for every variable
+  // with `shapes_wire`.
   std::string wire_digest() const;
 
  private:

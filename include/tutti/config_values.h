@@ -37,7 +37,7 @@ TUTTI_API std::optional<bool> parse_boolean(std::string_view text);
 TUTTI_API std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
 // Accepts numbers of bytes such as "4096", "64K", "1M" and "2GiB". Units are powers of 1024.
 TUTTI_API std::optional<std::uint64_t> parse_size(std::string_view text);
-// Splits at commas, and drops blanks around items and empty items.
+// Splits at commas. Drops empty items, and blanks around items.
 TUTTI_API std::vector<std::string> parse_list(std::string_view text);
 // Accepts a range such as "20000-21000", or one port such as "20000".
 TUTTI_API std::optional<PortRange> parse_port_range(std::string_view text);

@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-// A `Deadline` is a point on the monotonic clock by which a call must be over. A timeout becomes a `Deadline`
+// A `Deadline` is a point on the monotonic clock by which a call must return. A timeout becomes a `Deadline`
 // once, where a call enters the library, and is passed down unchanged: it limits the whole call, not each
 // step.
 class Deadline {

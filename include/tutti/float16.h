@@ -45,8 +45,8 @@ struct FloatFormat {
       const U size = value ^ sign;
       U result = (size - rebias + ((1u << (shift - 1)) - 1u) + odd) >> shift;
       if constexpr (Exponent < 8) {
-        // For values below the smallest normal number, `magic` is a power of two whose lowest bit has the
-        // weight of the narrow format's lowest bit, so adding it makes the hardware round there.
+        // `magic` is a power of two whose lowest mantissa bit has the weight of the narrow format's lowest
+        // bit. Adding it to a value below the smallest normal number makes the hardware round at that bit.
         const F sum = __builtin_bit_cast(F, size) + __builtin_bit_cast(float, magic);
         result = (I)size < (I)(U{} + smallest_normal) ? __builtin_bit_cast(U, sum) - magic : result;
         const U limit = U{} + largest;

@@ -11,7 +11,7 @@
 #include <tutti/communicator.h>
 #include <tutti/export.h>
 
-// `init` is where a program begins: it meets the other ranks.
+// A program starts with `init`, which meets the other ranks.
 namespace tutti {
 
 class Store;
@@ -27,12 +27,12 @@ struct InitOptions {
   // The time for meeting all ranks. Zero means TUTTI_INIT_TIMEOUT.
   std::chrono::nanoseconds timeout{0};
   // The transports to use, in order of preference. {"auto"} means all that work on this host. If it is empty,
-  // TUTTI_TRANSPORTS applies, and without that all that work.
+  // TUTTI_TRANSPORTS applies, or else {"auto"}.
   std::vector<std::string> transports = {};
   // `init` calls this several times a second while the ranks meet, on its own thread. Once it returns true,
   // `init` fails with `aborted`, here and on the other ranks, in an error that names this rank. This also
-  // ends a request to a store or a name service that does not answer, but a request to a store of the
-  // caller's own is not interrupted.
+  // interrupts a request to a store or a name service that does not answer. Only requests to the caller's own
+  // store are not interrupted.
   std::function<bool()> interrupted = {};
 };
 
@@ -44,7 +44,7 @@ struct InitOptions {
 TUTTI_API Communicator init(const InitOptions& options = {});
 TUTTI_API Communicator init(std::string_view url);
 
-// Does the same over an existing store of the caller. Its keys begin with "tutti/" and TUTTI_JOB_ID.
+// Does the same over the caller's own store. It uses keys that begin with "tutti/" and TUTTI_JOB_ID.
 // `options.url`, `rank` and `world_size` are ignored.
 TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_size,
                             const InitOptions& options = {});

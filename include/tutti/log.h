@@ -26,7 +26,7 @@ Status configure(Level level, const std::string& file = {});
 // Adds "rank/size" to the lines of this process from now on.
 void set_rank(int rank, int size);
 
-// Returns whether lines of `level` are written; costs one relaxed load.
+// Returns whether lines of `level` are written. A call costs one relaxed load.
 bool enabled(Level level);
 void write(Level level, std::string_view text);
 
@@ -57,7 +57,8 @@ void write_parts(Level level, const Parts&... parts) {
 
 }  // namespace detail
 
-// Each writes one line made of the parts (text, numbers, a Status); costs one load if the level is off.
+// Each of these functions writes one line made of the parts (text, numbers, a Status). A call costs one load
+// if its level is off.
 template <class... Parts>
 void error(const Parts&... parts) {
   detail::write_parts(Level::error, parts...);

@@ -15,7 +15,7 @@ namespace tutti {
 // A `ReduceOp` says how elements are combined. It is a small value that any thread may copy.
 //
 //   ReduceOp::sum product min max avg bit_and bit_or bit_xor
-//   ReduceOp::premultiplied_sum(0.5)      the sum of every rank's input times its factor
+//   ReduceOp::premultiplied_sum(0.5)      the sum of all inputs, each times its rank's factor
 //   ReduceOp::user("name", function, commutative)
 //
 // On `boolean`: sum and max are OR, product and min are AND, and the bit operations are logical. `avg`
@@ -56,8 +56,8 @@ class TUTTI_API ReduceOp {
   static ReduceOp premultiplied_sum(double factor);
   // Makes an operation from a function. Every rank must pass the same function under the same name. It must
   // be associative; a function that is not commutative is applied in rank order. A collective with such an
-  // operation takes one more round of small messages: it is over once all ranks have combined their elements.
-  // `state` must live until all operations that use it are over.
+  // operation takes one more round of small messages: it ends once all ranks have combined their elements.
+  // `state` must live until all operations that use it have ended.
   static ReduceOp user(std::string name, Function function, bool commutative, void* state = nullptr);
 
   Kind kind() const { return kind_; }
@@ -66,7 +66,7 @@ class TUTTI_API ReduceOp {
   bool commutative() const { return !user_ || user_->commutative; }
   // Returns whether this operation is defined on `type`.
   bool supports(DataType type) const;
-  // Returns the name for messages: "sum", "premultiplied_sum(0.5)", "user(longest)".
+  // Returns the name as it appears in messages: "sum", "premultiplied_sum(0.5)", "user(longest)".
   std::string name() const;
 
   friend bool operator==(const ReduceOp& a, const ReduceOp& b) {

@@ -56,20 +56,20 @@ class TUTTI_API Store {
   // Returns whether the key exists now, without waiting for it.
   virtual Result<bool> exists(std::string_view key, Deadline deadline) = 0;
 
-  // From now on, this connection holds all keys that begin with `prefix` and a slash. The store deletes them
-  // when the last connection that holds them ends, so a client that dies leaves nothing behind. Each
-  // connection has at most one prefix. Stores that do not track connections ignore this.
+  // Makes this connection hold all keys that begin with `prefix` and a slash. The store deletes the keys when
+  // the last connection that holds them ends, so clients that die leave nothing behind. Each connection has
+  // at most one prefix. Stores that do not track connections ignore this.
   virtual Status hold(std::string_view prefix, Deadline deadline);
   // Gives up the prefix of this connection, as if the connection had ended.
   virtual Status release(Deadline deadline);
 
-  // Sets the will of this connection: when the connection ends, the store gives `value` to those of the keys
-  // that do not exist then. A later will replaces it, and one without keys cancels it. Stores that do not
-  // track connections ignore this.
+  // Sets the will of this connection: when the connection ends, the store sets each of `keys` that does not
+  // exist then to `value`. A later will replaces this one, and a will without keys cancels it. Stores that do
+  // not track connections ignore this.
   virtual Status set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline);
 
-  // Waits for all keys and returns their values in the same order, if possible in fewer round trips than one
-  // per key.
+  // Waits for all keys and returns their values in the same order. A store may need fewer round trips for
+  // this than for one `get` per key.
   virtual Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline);
 };
 

@@ -72,8 +72,8 @@ constexpr bool is_floating(DataType type) {
 // Returns whether `type` is one of the enumerators, and not another number that was cast to the type.
 constexpr bool is_data_type(DataType type) { return static_cast<int>(type) < data_type_count; }
 
-// Return the name of a type ("int8" ... "float64", "bool", "float8_e4m3", "float8_e5m2"), and the type of a
-// name, or nothing if there is no such type.
+// These convert a type to its name ("int8" ... "float64", "bool", "float8_e4m3", "float8_e5m2") and back.
+// `parse_data_type` returns nothing for an unknown name.
 TUTTI_API std::string_view to_string(DataType type);
 TUTTI_API std::optional<DataType> parse_data_type(std::string_view name);
 
@@ -103,7 +103,8 @@ inline constexpr int collective_kind_count = 18;
 // Return whether the collective reduces elements, and whether it has a root.
 TUTTI_API bool is_reduction(CollectiveKind kind);
 TUTTI_API bool has_root(CollectiveKind kind);
-// Return the name of a kind ("all_reduce"), and the kind of a name, or nothing if there is no such kind.
+// These convert a kind to its name ("all_reduce") and back. `parse_collective_kind` returns nothing for an
+// unknown name.
 TUTTI_API std::string_view to_string(CollectiveKind kind);
 TUTTI_API std::optional<CollectiveKind> parse_collective_kind(std::string_view name);
 

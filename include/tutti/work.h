@@ -27,19 +27,19 @@ class TUTTI_API Work {
   }
   ~Work();
 
-  // Blocks until the operation is over. Throws `Error` if it failed, or if this is called inside a `then`
+  // Blocks until the operation has ended. Throws `Error` if it failed, or if this is called inside a `then`
   // callback (invalid_argument).
   void wait();
   // Waits for at most `timeout`. Returns false if the operation still runs then; the operation continues.
   // Throws like `wait`.
   bool wait_for(std::chrono::nanoseconds timeout);
-  // Returns true once the operation is over, successfully or not. This makes no progress by itself.
+  // Returns true once the operation has ended, successfully or not. This makes no progress by itself.
   bool done() const;
   // Returns `ok` while the operation runs and after success, else the failure.
   Status status() const;
-  // Calls `callback` once when the operation is over, on the thread that notices it. If the operation is over
-  // already, `then` calls it at once, on this thread. A callback must be short and must not wait; it may
-  // issue operations. An exception from a callback is logged as an error and dropped.
+  // Calls `callback` once when the operation has ended, on the thread that notices it. If the operation has
+  // already ended, `then` calls it at once, on this thread. A callback must be short and must not wait; it
+  // may issue operations. An exception from a callback is logged as an error and dropped.
   void then(std::function<void(const Status&)> callback);
 
   // `Received` describes the message of a successful `recv`: `source` is a rank of the communicator.

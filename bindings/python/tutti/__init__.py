@@ -6,7 +6,8 @@
     values = numpy.full(4, comm.rank, dtype="float32")
     comm.all_reduce(values).wait()  # values is now the sum over all processes
 
-Start it by `tutti run -n 4 -- python program.py`, or by torchrun, mpirun, srun and others: docs/python.md.
+Start the program with `tutti run -n 4 -- python program.py`, or with torchrun, mpirun, srun or another launcher (see
+docs/python.md).
 """
 
 import asyncio as _asyncio
@@ -74,13 +75,15 @@ def init(
 ) -> Communicator:
     """Meets the other processes and returns the communicator of all of them; blocks until all have arrived.
 
-    `url` is "tcp://host:port", "file:///path" or "env://". The first two may carry ?rank=0&world_size=2 in place of the
-    arguments `rank` and `world_size`. What is not given comes from the environment, which `tutti run`, torchrun, Open
-    MPI, MPICH, Slurm and Kubernetes set. Without any of these, the world is this process alone.
+    `url` is "tcp://host:port", "file:///path" or "env://". The first two may carry ?rank=0&world_size=2 in place of
+    the arguments `rank` and `world_size`. Values that are not given are taken from environment variables, which
+    `tutti run`, torchrun, Open MPI, MPICH, Slurm and Kubernetes set. Without any of these, the world is this process
+    alone.
 
-    `timeout` limits the meeting, in seconds. When it expires, a TimeoutError names the ranks that have not arrived.
-    `transports` are those to use ("shm", "tcp"), in order of preference. "auto" alone means all that work here. If it
-    is empty, TUTTI_TRANSPORTS decides, or else all that work here are used.
+    `timeout` limits the wait for the other processes, in seconds. When it expires, a TimeoutError names the ranks
+    that have not arrived. `transports` lists the transports to use ("shm", "tcp"), in order of preference. "auto"
+    alone means all that work here. If the list is empty, TUTTI_TRANSPORTS decides, or else all that work here are
+    used.
     """
     global _world
     communicator = _core.init(url, rank, world_size, timeout, list(transports))
@@ -96,17 +99,17 @@ def _place() -> Tuple[int, int]:
 
 
 def get_rank() -> int:
-    """Returns this process's rank in the world, also before `init`."""
+    """Returns this process's rank in the world. It may be called before `init`."""
     return _place()[0]
 
 
 def get_world_size() -> int:
-    """Returns the number of ranks in the world, also before `init`."""
+    """Returns the number of ranks in the world. It may be called before `init`."""
     return _place()[1]
 
 
 class Send(NamedTuple):
-    """A transfer of `Communicator.batch` that sends `array` to rank `peer`."""
+    """A `Send` is a transfer of `Communicator.batch`. It sends `array` to rank `peer`."""
 
     array: Any
     peer: int
@@ -118,7 +121,7 @@ class Send(NamedTuple):
 
 
 class Recv(NamedTuple):
-    """A transfer of `Communicator.batch` that receives a message from rank `peer`, or from any rank, into `array`."""
+    """A `Recv` is a transfer of `Communicator.batch`. It receives into `array` from rank `peer`, or from any rank."""
 
     array: Any
     peer: int = ANY_RANK
@@ -135,7 +138,7 @@ def get_include() -> str:
 
 
 def get_library() -> str:
-    """Returns the path of the shared library that this package uses, to link a C program or extension with."""
+    """Returns the path of the shared library that this package uses. C programs and extensions can link with it."""
     folder = _os.path.dirname(__file__)
     names = [name for name in _os.listdir(folder) if name.startswith("libtutti.so")]
     return _os.path.join(folder, names[0])
@@ -147,7 +150,7 @@ def _settle(future: "_asyncio.Future[None]") -> None:
 
 
 def _await(work: Work):
-    """Implements `await work` for asyncio. The event loop runs on, and the library's own thread makes progress."""
+    """Implements `await work` for asyncio. The event loop keeps running; the library's own thread makes progress."""
     if not work.done():
         loop = _asyncio.get_running_loop()
         future = loop.create_future()
@@ -168,7 +171,7 @@ def _close(communicator: Communicator, *_exception: Any) -> None:
 Work.__await__ = _await
 Communicator.__enter__ = lambda communicator: communicator
 Communicator.__exit__ = _close
-# When a program ends, its communicators are closed, so that the others learn that it left and did not die.
+# When a program ends, its communicators are closed, so that the other ranks learn that it left and did not die.
 _atexit.register(_core.close_all)
 
 from .gradients import GradientReducer  # noqa: E402  (needs what is above)

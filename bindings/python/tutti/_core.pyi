@@ -10,10 +10,10 @@ __version__: str
 ANY_RANK: int
 ANY_TAG: int
 
-# Anything that has the buffer protocol or __dlpack__.
+# An `Array` is any object with the buffer protocol or __dlpack__.
 Array = Any
 Op = Union["ReduceOp", str]
-# Takes left, right, the memory for left[i] op right[i], and the name of the element type.
+# Takes left, right, out and the name of the element type. Writes left[i] op right[i] to out[i].
 UserFunction = Callable[[memoryview, memoryview, memoryview, str], None]
 
 # Every collective takes these by name.
@@ -22,7 +22,7 @@ class _How(TypedDict, total=False):
     algorithm: Optional[str]
 
 class ReduceOp:
-    """An operation that combines elements. A name such as "sum" also works."""
+    """A `ReduceOp` is an operation that combines elements. A name such as "sum" can be passed instead."""
 
     SUM: ReduceOp
     PRODUCT: ReduceOp
@@ -40,7 +40,7 @@ class ReduceOp:
     def name(self) -> str: ...
 
 class Work:
-    """An operation in flight."""
+    """A `Work` is one operation in flight."""
 
     def wait(self, timeout: Optional[float] = None) -> bool: ...
     def done(self) -> bool: ...
@@ -51,7 +51,7 @@ class Work:
     def __await__(self) -> Generator[Any, None, None]: ...
 
 class Allocation:
-    """Memory that the ranks of a host share. It has the buffer protocol."""
+    """An `Allocation` is memory that the ranks of a host share. It supports the buffer protocol."""
 
     @property
     def nbytes(self) -> int: ...
@@ -60,7 +60,7 @@ class Allocation:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Communicator:
-    """A group of ranks that compute together. Operations start at once and return a `Work`."""
+    """A `Communicator` is a group of ranks that compute together. Operations start at once and return a `Work`."""
 
     @property
     def rank(self) -> int: ...

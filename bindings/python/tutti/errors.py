@@ -6,21 +6,21 @@ from typing import Optional
 
 
 class Error(RuntimeError):
-    """A failed operation. The text names this rank, the operation, how long it took and the rank to blame."""
+    """An operation failed. The message names this rank, the operation, how long it took and the rank to blame."""
 
     code = "internal"
-    #: The world rank that is to blame, if one is.
+    #: The world rank to blame, or None.
     peer: Optional[int] = None
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """An operation did not end in time. The text names the ranks that were late."""
+    """An operation did not end in time. The message names the ranks that were late."""
 
     code = "timeout"
 
 
 class PeerLostError(Error, ConnectionError):
-    """A rank has died, frozen or been cut off. The text names it."""
+    """A rank has died, frozen or been cut off. The message names it."""
 
     code = "peer_lost"
 
@@ -32,7 +32,7 @@ class AbortedError(Error):
 
 
 class MismatchError(Error):
-    """Ranks made different calls. The text names both."""
+    """Ranks made different calls. The message describes two of them."""
 
     code = "mismatch"
 
@@ -44,13 +44,13 @@ class UnauthenticatedError(Error, PermissionError):
 
 
 class UnreachableError(Error, ConnectionError):
-    """No transport leads to the rank."""
+    """No transport can reach the rank."""
 
     code = "unreachable"
 
 
 class InvalidArgumentError(Error, ValueError):
-    """An argument makes no sense."""
+    """An argument is not valid."""
 
     code = "invalid_argument"
 
@@ -62,7 +62,7 @@ class UnsupportedError(Error, TypeError):
 
 
 class ResourceExhaustedError(Error, MemoryError):
-    """Memory, descriptors or the like are exhausted."""
+    """Memory, descriptors or another resource are exhausted."""
 
     code = "resource_exhausted"
 
@@ -74,12 +74,12 @@ class ProtocolError(Error):
 
 
 class InternalError(Error):
-    """tutti itself has a defect."""
+    """There is a bug in tutti itself."""
 
     code = "internal"
 
 
-# In the order of the library's codes, of which 0 is "ok".
+# The classes are in the order of the library's codes, from code 1. Code 0 is "ok".
 _CLASSES = (
     TimeoutError,
     PeerLostError,

@@ -11,7 +11,7 @@ Shape = Union[int, Tuple[int, ...]]
 
 
 class _Bucket:
-    """Gradients that lie side by side and are reduced by one operation."""
+    """A bucket holds gradients that lie side by side in memory. One operation reduces them all."""
 
     def __init__(self, memory: Any, members: Sequence[int]):
         self.memory = memory
@@ -30,14 +30,14 @@ class GradientReducer:
             reducer.wait()                       # now every rank's reducer.gradients holds the same means
 
     Gradients lie in the buckets' memory, so nothing is copied. Buckets are filled from the last gradient to the
-    first, which is the order of a backward pass. All ranks reduce them in that order, whatever the order in which
-    gradients become ready. A reducer serves any number of steps. It needs NumPy. Threads must not share it.
+    first, which is the order of a backward pass. All ranks reduce the buckets in that order, even if gradients become
+    ready in another order. A reducer serves any number of steps. It needs NumPy. Threads must not share it.
 
     Args:
         communicator: the ranks to average over. Each of them makes a reducer with the same shapes.
         shapes: the shape of each gradient.
         dtype: the type of all gradients: "float32", or anything that numpy.dtype accepts and tutti supports.
-        bucket_bytes: the size of a bucket in bytes. Smaller ones start earlier; larger ones cost less for each byte.
+        bucket_bytes: the size of a bucket in bytes. Small buckets start earlier; large ones cost less for each byte.
         mean: whether to divide by the number of ranks.
     """
 
@@ -72,11 +72,11 @@ class GradientReducer:
                 bucket_of[i] = bucket
                 start += sizes[i]
         self._bucket_of = bucket_of
-        #: One array for each shape. Gradients are written to it; after `wait` it holds their means.
+        #: One array for each shape. The program writes its gradient there; after `wait` it holds the mean (or the sum).
         self.gradients: Tuple["numpy.ndarray", ...] = tuple(gradients)
 
     def _group(self, sizes: Sequence[int], bucket_bytes: int) -> List[List[int]]:
-        """Returns groups of consecutive indices, from the last to the first, each as large as a bucket may be."""
+        """Returns groups of consecutive indices, from the last to the first. Each group fills one bucket."""
         groups: List[List[int]] = []
         filled = 0
         for i in reversed(range(len(sizes))):
@@ -89,7 +89,7 @@ class GradientReducer:
         return groups
 
     def ready(self, index: int) -> None:
-        """Marks gradient `index` as complete. It must not be touched until `wait` has returned."""
+        """Marks the gradient `index` as complete. The program must not touch it until `wait` has returned."""
         bucket = self._bucket_of[index]
         if index not in bucket.missing:
             raise ValueError(f"gradient {index} was ready already")
@@ -102,8 +102,8 @@ class GradientReducer:
         self._works.append(self._communicator.all_reduce(bucket.memory, op=self._op))
 
     def wait(self) -> None:
-        """Waits until all gradients are reduced, even those not marked by `ready`. Raises the error if an operation
-        failed. The next step may begin after that."""
+        """Waits until all gradients are reduced, even those not marked by `ready`. Raises an error if an operation
+        failed. After `wait`, the next step may begin."""
         for bucket in self._buckets[self._next :]:
             self._start(bucket)
         works, self._works, self._next = self._works, [], 0
