@@ -66,7 +66,7 @@ struct Driver::State {
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }
-  // Rings the poller's bell if a thread sleeps in epoll. Returns whether there was such a thread.
+  // Rings the poller's bell if `dozing` was set, and returns whether it was.
   bool ring_if_dozing() {
     if (!dozing.load() || !dozing.exchange(false)) return false;
     poller.ring();
