@@ -2,7 +2,7 @@
 
 namespace tutti::shm {
 
-// A `Front` is the head of the shared memory. Zeroed memory is its initial state.
+// A `Front` is at the start of the shared memory. All zeros are its initial state.
 struct Pipe::Front {
   std::atomic<std::uint64_t> proof;
   Side sides[2];

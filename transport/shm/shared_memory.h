@@ -21,7 +21,7 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
     std::unique_ptr<Link> link;  // null if there is none
   };
 
-  // The object is in `attached`, a list of its transport's segments, until `detach`.
+  // `attached` is the list of the transport's segments. The object is in it until `detach`.
   SharedMemory(Context& context, std::vector<SharedMemory*>& attached, const ShareRequest& request,
                std::unique_ptr<Segment> segment, std::vector<Member> members);
   ~SharedMemory() override;

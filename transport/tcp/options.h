@@ -29,7 +29,7 @@ struct Options {
   std::string congestion = {};
   // A process that connects must say who it is within this time.
   std::chrono::milliseconds handshake_timeout{5000};
-  // The credentials that guard every connection. If null, connections have no guard.
+  // These credentials guard every connection. If this is null, connections have no guard.
   security::SharedCredentials credentials = {};
 };
 
