@@ -28,16 +28,16 @@ enum class FrameType : std::uint8_t {
 struct FrameHeader {
   FrameType type = FrameType::goodbye;
   Code code = Code::ok;  // cancel, refuse, abort: why
-  // In `data`, this is zero if the payload follows. Otherwise the payload travels by the stripe with this
-  // number. Payloads on a stripe arrive in the order of their headers.
+  // In `data`, this is zero if the payload follows the header. Otherwise the payload travels over the stripe
+  // with this number. Payloads on a stripe arrive in the order of their headers.
   std::uint8_t stripe = 0;
   // If true, the receiver acknowledges the frame as soon as it has read it, since the sender's kernel may
   // hold back later frames until then.
   bool acknowledge = false;
   std::uint32_t payload = 0;  // eager, data, abort
-  // This identifies a large message on both sides until its last fragment or `cancel`: the low half is its
-  // place in the sender's table, and the high half a generation. In `abort` it is one more than the rank to
-  // blame, or 0 for none.
+  // This identifies a large message on both sides until its last fragment or `cancel`. The low half is the
+  // message's place in the sender's table, and the high half counts how often that place was used. In
+  // `abort`, this is one more than the rank to blame, or 0 if there is none.
   std::uint32_t id = 0;
   std::uint64_t offset = 0;  // data: offset of the fragment; credit: units returned
   MessageHeader message;     // eager, request: complete; abort: tag.context only
@@ -53,7 +53,7 @@ using EncodedFrameHeader = std::array<std::byte, frame_header_bytes>;
 void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> to);
 // Sets `FrameHeader::stripe` in an encoded data frame.
 void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe);
-// These set and read `FrameHeader::acknowledge`.
+// These set and read `FrameHeader::acknowledge` in an encoded header.
 void set_acknowledge(EncodedFrameHeader& header);
 bool has_acknowledge(const EncodedFrameHeader& header);
 // Checks the magic number, type, reserved bytes and every enumeration; the channel checks lengths and ids.
@@ -67,11 +67,11 @@ struct OutgoingFrame {
   std::span<const std::byte> payload;
   SendOp* op = nullptr;     // owner of the payload; null for control frames and once the operation has ended
   std::size_t written = 0;  // set by the pipe: header and payload bytes that have left
-  // This is true for a fragment of a large message. A pipe that has stripes may send its payload by one of
+  // This is true for a fragment of a large message. A pipe that has stripes may send its payload over one of
   // them (`set_stripe`).
   bool fragment = false;
   std::uint8_t stripe = 0;
-  std::size_t stripe_written = 0;  // set by the pipe: payload bytes that have left by the stripe
+  std::size_t stripe_written = 0;  // set by the pipe: payload bytes that have left over the stripe
 };
 
 }  // namespace tutti

@@ -38,7 +38,7 @@ class Pipe {
   }
   std::size_t read(std::span<std::byte> place, asio::error_code& error) { return read({&place, 1}, error); }
 
-  // Writes at most 16 parts. The caller must pass again any bytes that could not be written.
+  // Writes at most 16 parts, and returns how many bytes were written. The caller must pass the rest again.
   std::size_t write(security::ByteStream::Parts parts, asio::error_code& error) {
     int failure = 0;
     const std::size_t written = stream_.write(native_handle(), parts, failure);

@@ -10,7 +10,7 @@
 
 namespace tutti::tcp {
 
-// A tcp `Transport` connects ranks by TCP, wherever they are.
+// A tcp `Transport` connects ranks by TCP, on one host or several.
 class Transport final : public tutti::Transport, public HelloHandler, public Pollable {
  public:
   // Only `create` makes transports.
