@@ -33,8 +33,8 @@ class Channel {
   // are not affected.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
 
-  // Gives an announced message its receive, and may complete that receive at once. A message that had arrived
-  // completely can still be claimed after the channel has failed.
+  // Gives an announced message its receive, and may complete that receive at once. A message that has arrived
+  // completely can be claimed even after the channel has failed.
   virtual void claim(Arrival& arrival, RecvOp& op) = 0;
   // Declares that no receive will ever want this message. Its payload is dropped as it arrives, and the
   // sender's operation completes as if the message had been received. `discard` may be called from within
@@ -48,7 +48,7 @@ class Channel {
   // Tells the peer that `context` has failed and why. The peer's `ChannelEvents::on_abort` is called,
   // possibly before messages that were sent earlier arrive. If the connection ends first, the abort is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
-  // Fails everything pending with `why` and closes, without calling `on_channel_down`. If `clean` is set,
+  // Fails all pending operations with `why` and closes, without calling `on_channel_down`. If `clean` is set,
   // frames under way are completed and a goodbye follows, so the peer knows that this rank did not crash.
   // Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
@@ -67,8 +67,8 @@ class Channel {
   virtual const ChannelCounters& counters() const = 0;
 };
 
-// An `Arrival` is a message that a peer has announced. The channel makes and owns it, until it is claimed or
-// discarded. Its payload may have been buffered already (eager) or still be at the sender.
+// An `Arrival` is a message that a peer has announced. The channel makes it, and owns it until it is claimed
+// or discarded. Its payload may have been buffered already (eager) or still be at the sender.
 struct Arrival {
   Channel* channel = nullptr;
   int peer = -1;

@@ -19,7 +19,7 @@
 //
 // It sleeps in poll() on the driver's epoll descriptor. If it slept in epoll_wait(), it could take an event
 // away from a caller that also sleeps in epoll_wait(). It does not hold the baton while it sleeps. As soon as
-// a caller has driven, the background thread leaves that sleep and watches instead: it checks once in a grace
+// a caller has driven, the background thread leaves that sleep and watches instead: it checks once per grace
 // period whether callers still drive. While a caller keeps the baton for a long time, the background thread
 // parks until that caller drops it.
 namespace tutti {

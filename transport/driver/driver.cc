@@ -64,8 +64,8 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   if (state.tasks.load(std::memory_order_relaxed) != nullptr && run_tasks() && state.armed) {
-    // A task may have made work for pollables that reported none when they were armed. No thread may sleep
-    // because of those reports.
+    // A task may have made work for pollables that reported none when the driver armed them. So no thread may
+    // rely on those reports and sleep.
     state.attention.store(true);
   }
   if (!state.has_background.load(std::memory_order_relaxed)) {

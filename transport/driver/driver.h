@@ -39,7 +39,7 @@ class Pollable;
 class TUTTI_CAPABILITY("baton") Driver {
  public:
   explicit Driver(DriverOptions options);
-  ~Driver();  // stops and joins the background thread; nothing may still be registered
+  ~Driver();  // ends the background thread; no pollable or descriptor may still be registered
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
@@ -140,7 +140,7 @@ class Pollable {
   // polls pollables more often than it asks the kernel. The driver calls this when there is nothing left to
   // do.
   virtual bool expects_memory() const { return false; }
-  // Returns the time at which it must be polled even if nothing happens.
+  // Returns the time at which this object must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }
 };
 
@@ -158,9 +158,9 @@ struct DriverOptions {
   // Then it polls and yields the processor in turn, for this long. Only after that does it sleep, since a
   // wake-up is expensive for both threads.
   std::chrono::nanoseconds yield = std::chrono::microseconds(200);
-  // The background thread does not drive for this long after a caller has driven.
+  // For this long after a caller has driven, the background thread does not drive.
   std::chrono::nanoseconds grace = std::chrono::milliseconds(1);
-  // If false, only callers drive. This is for hosts.
+  // If false, there is no background thread, and only callers drive. This is for hosts.
   bool background = true;
 };
 

@@ -14,7 +14,7 @@ namespace tutti {
 //
 // A thread that yields in vain wastes nothing, so a policy for yielding does not count such waits
 // (`InVain::is_fine`). But if another process on the processor never yields, a yield may also cost a time
-// slice. Then a thread that sleeps gets the processor sooner when it is woken than one that has yielded.
+// slice. Then a thread that sleeps and is woken gets the processor sooner than one that has yielded.
 //
 // Only the driving thread may use it.
 class SpinPolicy {

@@ -19,11 +19,11 @@
 // the other has done.
 namespace tutti {
 
-// The state of the background thread.
+// A `BackgroundState` says what the background thread does.
 enum BackgroundState : std::uint32_t {
   background_busy,      // awake; checks for work before it sleeps
   background_sleeping,  // asleep on the driver's descriptor; pollables have prepared for it
-  background_watching,  // callers drive; it checks again after a grace period
+  background_watching,  // callers drive; this thread checks again after a grace period
   background_parked,    // a caller holds the baton for a long time, and must wake this thread when it leaves
 };
 
@@ -37,7 +37,7 @@ struct Driver::State {
 
   // The thread that holds the baton, as the address of a thread-local; null if it is free.
   alignas(64) std::atomic<const void*> holder{nullptr};
-  std::atomic<std::uint64_t> drives{0};  // number of times that a thread has left; written by the holder only
+  std::atomic<std::uint64_t> drives{0};     // how often the baton was dropped; only the holder writes it
   std::atomic<std::uint32_t> sleepers{0};   // callers that sleep or are about to: in `queue` or in epoll
   std::atomic<std::uint32_t> claimants{0};  // threads in `enter`, which waiters let go first
   // This is true if a wake-up must ring the poller's bell: a caller sleeps in epoll, or there is no

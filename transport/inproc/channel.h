@@ -19,10 +19,10 @@ class Channel final : public StreamChannel {
   // Attaches the pipe that the peer has made to connect with this rank. If both ranks connected at the same
   // time, this rank has that pipe already.
   void attach(std::shared_ptr<Pipe> pipe);
-  // If `pending` is set, receives all frames that have arrived and sends those that have room. Otherwise only
-  // checks whether the connect deadline has passed.
+  // If `pending` is set, receives all frames that have arrived, and sends waiting frames as long as there is
+  // room. Otherwise only checks whether the connect deadline has passed.
   void pump(bool pending);
-  // Returns the time by which the peer must have accepted, or never once it has.
+  // Returns the time by which the peer must accept the pipe, or never if it has accepted.
   Deadline connect_deadline() const;
 
  protected:

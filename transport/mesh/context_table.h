@@ -152,9 +152,10 @@ class ContextTable {
   std::size_t kept_ = 0;
 };
 
-// A `ContextRanges` is a set of contexts, such as the closed ones. It stores ranges of their numbers. Numbers
-// are assigned in increasing order, so neighbouring ranges join. If there are still too many ranges (because
-// a rank is a member of every other group, say), the two oldest are merged, including the gap between them.
+// A `ContextRanges` is a set of contexts, such as the closed ones. It stores ranges of their numbers, and
+// joins adjacent ranges. Numbers are assigned in increasing order, so few ranges remain. If there are still
+// too many (because a rank is a member of every other group, say), the two oldest are merged, including the
+// gap between them.
 class ContextRanges {
  public:
   bool contains(std::uint32_t context) const {

@@ -50,8 +50,8 @@ Status Mesh::start() {
   for (const auto& transport : options_.transports) {
     const Status status = transport->start(driver_, *this, options_.limits);
     if (status.ok()) continue;
-    // This stops the transports that were started earlier, and whatever this one has started. It does nothing
-    // to the others.
+    // This stops the transports that were started before this one, and the parts of this one that were
+    // started. It does nothing to the others.
     for (const auto& each : options_.transports) each->stop();
     state_->started = false;
     return status.with_context("transport " + std::string(transport->name()));

@@ -29,8 +29,8 @@ class ContextEvents {
     bool finished = false;
   };
   virtual Known operation(std::uint64_t sequence) const = 0;
-  // Returns a text for the call, which `why` (below) contains. The communicator can give the algorithm's
-  // name, while the fingerprint has only its number.
+  // Returns a text that describes the call, for use in `why` (below). The communicator can give the
+  // algorithm's name, while the fingerprint has only its number.
   virtual std::string describe(const Fingerprint& call) const { return to_string(call); }
   // A message arrived that does not fit the local operation with its sequence number: the call or the length
   // differs, or the operation had already finished without expecting it. `why` describes both calls. `theirs`
@@ -113,7 +113,8 @@ class Mesh final : public TransportOwner {
   // Returns the name of the transport that is (or would be) used for that peer. It is "none" if no transport
   // reaches the peer, and "self" for this rank.
   std::string_view transport_name(int rank) const;
-  // Returns the sums over all channels or, if `rank` is not negative, the counters of that peer's channel.
+  // Returns the counters of the channel with that peer or, if `rank` is negative, their sums over all
+  // channels.
   ChannelCounters counters(int rank = -1) const;
   // Returns the number of channels to other ranks, connected or connecting.
   int open_channels() const;

@@ -18,8 +18,8 @@ struct Context : TransportContext {
   Context(const Options& from, tutti::Transport& self) : options(from), transport(self) {}
 
   // Returns the rope with which this rank rings a peer's bell. The peer has handed over the bell as the
-  // descriptor `bell_of_rank`. One rope per peer is enough: if there is one already, `bell_of_rank` is
-  // closed. Returns null if the descriptor is not a bell.
+  // descriptor `bell_of_rank`. One rope per peer is enough: if there is one already, it is returned, and
+  // `bell_of_rank` is closed. Returns null if the descriptor is not a bell.
   SharedRope rope_of(int rank, Descriptor bell_of_rank) { return keep(ropes[rank], std::move(bell_of_rank)); }
   // Does the same for a bell that the leader of a segment has handed over as `rank`'s. The leader may be
   // wrong. So the rope for this bell is used for segments only, and never if `rank` itself has handed over a

@@ -13,13 +13,13 @@
 namespace tutti::shm {
 
 enum class NoteKind : std::uint32_t {
-  share = 1,    // member: asks for the segment `key`; carries its bell
+  share = 1,    // member: asks for the segment `key`; carries the member's bell
   offer = 2,    // leader: offers the segment; carries the memfd and the members' bells
   mapped = 3,   // member: has mapped the segment, and written its proof into it
   go = 4,       // leader: all members have mapped the segment
   refused = 5,  // either: there will be no segment, or no pipe, and why
   goodbye = 6,  // either: has released the segment; the end of the connection is not a death
-  connect = 7,  // offers a pipe for a channel; carries its memfd and the sender's bell
+  connect = 7,  // offers a pipe for a channel; carries the pipe's memfd and the sender's bell
   welcome = 8,  // has mapped the pipe, and proved it; carries the sender's bell; `go` or `refused` answers
   wait = 9,     // the sender's own pipe is on its way and will be used, since the sender is the lower rank
 };

@@ -6,7 +6,7 @@ namespace tutti::shm {
 struct Pipe::Front {
   std::atomic<std::uint64_t> proof;
   Side sides[2];
-  Lane lanes[2];  // by writing side
+  Lane lanes[2];  // indexed by the side that writes
 };
 
 namespace {

@@ -39,9 +39,9 @@ struct Side {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<std::uint32_t>::is_always_lock_free);
 
-// A `RingWriter` is the writing end. It keeps copies of both positions, so that the reader's line is fetched
-// only when the ring seems to be full. The reader may be faulty, so its head is checked. A wrong head never
-// leads to a write outside of the ring.
+// A `RingWriter` is the writing end. It keeps copies of both positions, so that it fetches the cache line of
+// the reader's position only when the ring seems to be full. The reader may be faulty, so its head is
+// checked. A wrong head never leads to a write outside of the ring.
 class RingWriter {
  public:
   void open(Lane& lane, std::span<std::byte> data) {

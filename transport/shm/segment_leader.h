@@ -9,7 +9,7 @@
 namespace tutti::shm {
 
 // A `SegmentLeader` is the leader's side of sharing a segment: it waits for all members, hands the segment to
-// each, and tells them to go once all have proved that they have mapped it. If anything goes wrong before
+// each, and sends `go` to all once they have proved that they have mapped it. If anything goes wrong before
 // that, it tells all members.
 class SegmentLeader final : public LinkEvents, public Timer {
  public:
@@ -22,7 +22,7 @@ class SegmentLeader final : public LinkEvents, public Timer {
   // function returns.
   void start();
   void add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
-  // Tells all members that have asked so far that the request has failed, and ends.
+  // Tells all members that have asked so far that the request has failed, and ends the request.
   void fail(const Status& why);
 
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;

@@ -10,9 +10,9 @@
 
 namespace tutti {
 
-// An `EagerPool` provides memory for eager payloads that no receive has claimed yet. The window of credit
-// that the peer has bounds the memory in use, since a message costs at least as much credit as its block has
-// bytes. Freed blocks are kept for reuse as long as used and kept blocks together fit into the window.
+// An `EagerPool` provides memory for eager payloads that no receive has claimed yet. The peer's credit window
+// bounds the memory in use, since a message costs at least as much credit as its block has bytes. Freed
+// blocks are kept for reuse as long as used and kept blocks together fit into the window.
 class EagerPool {
  public:
   explicit EagerPool(std::uint32_t window) : window_(window) {}

@@ -14,11 +14,11 @@ namespace tutti {
 enum class FrameType : std::uint8_t {
   eager = 1,    // a whole small message: header and payload
   request = 2,  // a large message is waiting at the sender (request to send)
-  clear = 3,    // the receive for it is posted (clear to send)
+  clear = 3,    // the receive for a large message is posted (clear to send)
   data = 4,     // a fragment of a large message, in order
   credit = 5,   // eager messages were claimed or discarded: `offset` units of credit may be used again
   cancel = 6,   // the sender's last frame for a message that it does not send completely
-  refuse = 7,   // the receiver wants no more of a message; `cancel` answers, unless the last fragment has left
+  refuse = 7,   // the receiver wants no more of it; `cancel` answers, unless the last fragment has already left
   abort = 8,    // a context has failed; the payload says why
   goodbye = 9,  // no frame follows
 };
@@ -31,8 +31,8 @@ struct FrameHeader {
   // In `data`, this is zero if the payload follows the header. Otherwise the payload travels over the stripe
   // with this number. Payloads on a stripe arrive in the order of their headers.
   std::uint8_t stripe = 0;
-  // If true, the receiver acknowledges the frame as soon as it has read it, since the sender's kernel may
-  // hold back later frames until then.
+  // If true, the receiver makes its kernel acknowledge the frame as soon as it has read it, since the
+  // sender's kernel may hold back later frames until then.
   bool acknowledge = false;
   std::uint32_t payload = 0;  // eager, data, abort
   // This identifies a large message on both sides until its last fragment or `cancel`. The low half is the
@@ -56,8 +56,8 @@ void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe);
 // These set and read `FrameHeader::acknowledge` in an encoded header.
 void set_acknowledge(EncodedFrameHeader& header);
 bool has_acknowledge(const EncodedFrameHeader& header);
-// Checks the magic number, type, reserved bytes and every enumeration; the channel checks lengths and ids.
-// Returns false if the bytes are not a frame.
+// Decodes a header. Checks the magic number, type, reserved bytes and every enumeration; the channel checks
+// lengths and ids. Returns false if the bytes are not a header.
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header);
 
 // An `OutgoingFrame` is a frame to be written: an encoded header, and its payload. Between two writes the

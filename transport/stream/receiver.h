@@ -118,7 +118,7 @@ class StreamReceiver {
   std::uint32_t unanswered_ = 0;
   std::uint64_t credit_held_ = 0;  // credit of eager messages that have not ended
 
-  // The members below describe the frame under way.
+  // The members below describe the frame that is arriving.
   FrameHeader frame_;
   std::size_t left_ = 0;
   std::uint64_t at_ = 0;        // offset of its next byte in the message

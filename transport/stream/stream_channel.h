@@ -62,8 +62,8 @@ class StreamChannel : public Channel {
   // worth a connection even if `status()` is no longer ok.
   bool has_urgent_frames() const;
   // Returns the next frame to write, or null. It stays valid until `frame_written`. The pipe may hold several
-  // frames, and must write them in order. Each call takes a fragment of the next large message, so if a pipe
-  // takes more frames than it can write, small messages wait behind them.
+  // frames, and must write them in order. Each call may take a fragment of a large message. So if a pipe
+  // takes more frames than it can write, small messages wait behind fragments.
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
 
@@ -73,16 +73,17 @@ class StreamChannel : public Channel {
   // closed the pipe.
   Status begin_frame(const FrameHeader& header);
   // Returns the memory where the next payload bytes belong. The pipe may read directly into it, or into the
-  // first part of it. It is empty if `consume` must process the bytes (reductions, control frames, drained
-  // payloads). The pipe must call it again each time, since the receive may have been cancelled in between.
+  // first part of it. It is empty if `consume` must process the bytes (reductions, control frames, discarded
+  // payloads). The pipe must call `direct` again before each read, since the receive may have been cancelled
+  // in between.
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes);
   // Takes payload bytes from the pipe's own memory, but no more than `payload_left`. Returns how many it
   // took: all of them, except that a reduction leaves an incomplete last element. The pipe must keep the
   // bytes of that element, and pass them again in front of the next ones.
   std::size_t consume(std::span<const std::byte> bytes);
-  // Returns how many bytes of the frame's payload have not arrived yet, including those of a payload that is
-  // drained. If it is zero, the next bytes are a header.
+  // Returns how many bytes of the frame's payload have not arrived yet, including those of a payload that
+  // will be discarded. If it is zero, the next bytes are a header.
   std::size_t payload_left() const;
 
   // Permits payloads on stripes (connections beside the first one), which the peer announces. A channel that

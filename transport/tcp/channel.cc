@@ -18,14 +18,14 @@ constexpr std::size_t read_budget = 512 * 1024;
 // Payloads of at least this size are read directly into the receive's memory. For smaller ones, one read of
 // many frames into the scratch buffer costs less.
 constexpr std::size_t direct_bytes = 4096;
-// At most this many bytes are read at once when a header is due. The next call then reads the payload of a
-// large message directly into the receive's memory, which costs less than copying it.
+// At most this many bytes are read at once when a header is due. So most of a large payload is left to the
+// next call, which reads it directly into the receive's memory. That costs less than copying it.
 constexpr std::size_t header_read_bytes = 16 * 1024;
 // At most this many bytes are read after a large payload: the next header, and perhaps a small frame. More
 // would have to be copied.
 constexpr std::size_t behind_direct_bytes = 2048;
-// If a rank sends messages to one peer without waiting for anything in between, the first ones, this many,
-// are sent at once. The later ones are coalesced (see below).
+// A rank may send messages to one peer without waiting for anything in between. The first `sent_at_once` of
+// them leave at once, and the later ones are coalesced (see below).
 constexpr unsigned sent_at_once = 2;
 // Messages larger than this gain nothing from being sent together.
 constexpr std::size_t coalesced_bytes = 64 * 1024;
@@ -223,7 +223,7 @@ void Channel::count(OutgoingFrame& frame) {
 void Channel::coalesce() {
   if (!asked_ || coalescing_) return;
   for (std::size_t i = 0; i < held_count_; ++i) {
-    if (!has_acknowledge(held_[i]->header)) return;  // the frame was taken in an earlier poll
+    if (!has_acknowledge(held_[i]->header)) return;  // it was taken in an earlier poll
   }
   coalescing_ = true;
   set_nagle(pipe_.native_handle(), true);

@@ -32,7 +32,8 @@ class Channel final : public StreamChannel,
   // These do the same for a stripe (stripe.h).
   Verdict judge_stripe(std::uint8_t number) const;
   void attach_stripe(std::uint8_t number, Pipe pipe);
-  // Reads without first asking the kernel whether there is anything to read. Returns whether there was.
+  // Reads without first asking the kernel whether there is anything to read. Returns whether anything
+  // arrived.
   bool poll();
   // Makes the kernel send the frames that coalescing has left waiting there.
   void send_at_once();
@@ -62,7 +63,7 @@ class Channel final : public StreamChannel,
   void read_stripe(IncomingStripe& stripe);
   void write_frames();
   void hold_frames();
-  // These implement coalescing, which channel.cc explains.
+  // The next two implement coalescing, which channel.cc explains.
   void count(OutgoingFrame& frame);
   void coalesce();
   std::size_t write_held(asio::error_code& error);

@@ -13,9 +13,9 @@ namespace tutti::tcp {
 struct Options {
   // The transport has one listener at each of these numeric addresses. Peers try them in this order.
   std::vector<std::string> bind = {"127.0.0.1"};
-  // These addresses are published in place of those in `bind`, if peers must use others (because of NAT,
-  // say). They may be names, which are resolved when the transport is made. The first one stands for the
-  // first listener, and so on.
+  // These addresses are published in place of those in `bind`, if peers must use others (because of NAT, or a
+  // service's name). They may be names, which are resolved when the transport is made. The first one stands
+  // for the first listener, and so on.
   std::vector<std::string> advertise = {};
   // Listeners choose a port from this range. Zero means any port.
   std::uint16_t first_port = 0;
@@ -30,7 +30,7 @@ struct Options {
   std::string congestion = {};
   // A process that connects must say who it is within this time.
   std::chrono::milliseconds handshake_timeout{5000};
-  // These credentials guard every connection. If this is null, connections have no guard.
+  // This holds the credentials that guard every connection. If it is null, connections have no guard.
   security::SharedCredentials credentials = {};
 };
 

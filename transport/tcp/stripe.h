@@ -79,7 +79,8 @@ class IncomingStripe final : public DescriptorHandler {
   void pause(bool on);
   std::uint8_t number() const { return number_; }
 
-  // Keeps the first bytes of an incomplete element, which cannot be used yet. `restore` returns them.
+  // `keep` stores the first bytes of an incomplete element, which cannot be used yet. `restore` copies them
+  // to `to`, and returns how many there are.
   void keep(std::span<const std::byte> bytes);
   std::size_t restore(std::span<std::byte> to) const;
 

@@ -16,7 +16,7 @@ class Transport final : public tutti::Transport, public HelloHandler, public Pol
   // Only `create` makes transports.
   explicit Transport(const Options& options) : context_(options) {}
   ~Transport() override;
-  // Binds and listens on every address of the options.
+  // Starts to listen on every address in `Options::bind`.
   Status listen();
 
   std::string_view name() const override { return "tcp"; }
