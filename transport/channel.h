@@ -46,14 +46,14 @@ class Channel {
   virtual void cancel_recv(RecvOp& op, const Status& why) = 0;
 
   // Tells the peer that `context` has failed and why. The peer's `ChannelEvents::on_abort` is called,
-  // possibly before messages that were sent earlier arrive. If the connection ends first, the abort is lost.
+  // possibly before messages arrive that were sent earlier. If the connection ends first, the abort is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
   // Fails all pending operations with `why` and closes, without calling `on_channel_down`. If `clean` is set,
   // frames under way are completed and a goodbye follows, so the peer knows that this rank did not crash.
   // Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
-  // Returns whether, after `close`, the goodbye has left and the peer has answered it by closing its side, or
-  // the connection has ended. From then on, this channel can be destroyed without a connection reset that
+  // After `close`, returns whether the goodbye has left and the peer has answered it by closing its side (or
+  // the connection has ended). From then on, this channel can be destroyed without a connection reset that
   // overtakes the goodbye.
   virtual bool drained() const = 0;
   // Returns whether anything may have reached the peer, or has arrived from it.

@@ -11,7 +11,7 @@ namespace {
 // Bytes are published each time this many have been written, so that the peer reads them while the next ones
 // are written.
 constexpr std::size_t publish_bytes = 16 * 1024;
-// At most this many bytes are read before `release` gives the room back to the peer.
+// At most this many bytes are read at a time. Between two reads, `release` can give room back to the peer.
 constexpr std::size_t consume_bytes = 16 * 1024;
 // This bounds the work for one peer before other peers have their turn.
 constexpr std::size_t read_budget = 512 * 1024;

@@ -30,7 +30,8 @@ class StreamSender {
   StreamSender& operator=(const StreamSender&) = delete;
 
   void push(SendOp& op);
-  // Removes the operation, in any state, and completes it with `why`. Returns false as `control` does.
+  // Removes the operation, in any state, and completes it with `why`. Returns false if a control frame could
+  // not be queued (see `control`).
   [[nodiscard]] bool cancel(SendOp& op, const Status& why);
 
   // Queues a control frame: a clear, cancel or refuse. Returns false if too many of them are waiting already,

@@ -206,8 +206,8 @@ void Channel::want_writable() {
 // root of a broadcast, say). It then runs ahead of that peer, so sending each message in a TCP segment of its
 // own, with its own wake-up, only costs both ranks time. So the third and later messages may wait in the
 // kernel until earlier bytes are acknowledged (Nagle's algorithm). Then they leave together. Two rules
-// prevent waits for a delayed acknowledgement. First, the last frame before the waiting ones, and each frame
-// after it, asks the peer to acknowledge the frame as soon as it has read it. Second, as soon as a caller on
+// prevent waits for a delayed acknowledgement. First, the last frame before the waiting ones asks the peer to
+// acknowledge it as soon as it has been read, and so does each waiting frame. Second, as soon as a caller on
 // this rank waits for anything, everything is sent at once.
 
 void Channel::count(OutgoingFrame& frame) {

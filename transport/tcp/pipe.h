@@ -11,8 +11,8 @@
 
 namespace tutti::tcp {
 
-// A `Pipe` is one TCP connection: its socket and, if it is encrypted, its TLS state. Errors are those of the
-// socket.
+// A `Pipe` is one TCP connection: its socket and, if it is encrypted, its TLS state. Errors are the socket's
+// error codes.
 class Pipe {
  public:
   explicit Pipe(asio::io_context& io) : socket_(io) {}
