@@ -12,10 +12,10 @@ namespace tutti {
 struct Arrival;
 struct ChannelCounters;
 
-// A `Channel` carries tagged, ordered, reliable messages to and from one peer. Only the driving thread may
-// call it.
+// A `Channel` carries tagged, ordered, reliable messages to and from one peer. Only the driving thread
+// (`Driver`) may call it.
 //
-// Announcements arrive in the order in which `send` was called. Payloads may overtake each other, so no
+// The peer learns of messages in the order of the `send` calls. Payloads may overtake each other, so no
 // message waits behind another message's payload.
 class Channel {
  public:
@@ -28,52 +28,54 @@ class Channel {
   // this returns.
   virtual void send(SendOp& op) = 0;
   // Cancels a send: `done` is called with `why` before this returns, and the operation's memory is not
-  // touched afterwards. If the peer has begun to receive the message, that receive fails, unless the rest of
-  // the message had already left. If the peer has not begun, the message vanishes. Other messages are not
-  // affected.
+  // touched afterwards. If the peer has begun to receive the message, its receive fails, unless the whole
+  // message has already left this rank. If the peer has not begun, it drops the announcement. Other messages
+  // are not affected.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
 
-  // Provides the receive for a message that was announced earlier, and may complete it at once. A message
-  // that had arrived completely can still be claimed after the channel has failed.
+  // Gives an announced message its receive, and may complete that receive at once. A message that has arrived
+  // completely can be claimed even after the channel has failed.
   virtual void claim(Arrival& arrival, RecvOp& op) = 0;
-  // Declares that no receive will ever want this message, so its payload is drained. The sender's operation
-  // completes as if the message had been received. It may be called from within `on_arrival`.
+  // Declares that no receive will ever want this message. Its payload is dropped as it arrives, and the
+  // sender's operation completes as if the message had been received. `discard` may be called from within
+  // `on_arrival`.
   virtual void discard(Arrival& arrival) = 0;
-  // Cancels a receive that has been claimed: `done` is called with `why` before this returns. The rest of the
-  // payload is drained as it arrives. If the send has not left completely, it fails with the code of `why`.
+  // Cancels a receive that was given to `claim`: `done` is called with `why` before this returns. The rest of
+  // the payload is dropped as it arrives. If the peer has not sent the whole message yet, its send fails with
+  // the code of `why`.
   virtual void cancel_recv(RecvOp& op, const Status& why) = 0;
 
   // Tells the peer that `context` has failed and why. The peer's `ChannelEvents::on_abort` is called,
-  // possibly before messages that were sent earlier arrive. If the connection ends first, the abort is lost.
+  // possibly before messages arrive that were sent earlier. If the connection ends first, the abort is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
-  // Fails everything pending with `why` and closes, without calling `on_channel_down`. If `clean` is set,
+  // Fails all pending operations with `why` and closes, without calling `on_channel_down`. If `clean` is set,
   // frames under way are completed and a goodbye follows, so the peer knows that this rank did not crash.
   // Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
-  // Returns true, after `close`, once the goodbye has left and the peer has answered it by closing its side
-  // (or the connection has ended). From then on, dropping the pipe cannot cause a reset that overtakes the
-  // goodbye.
+  // After `close`, returns whether the goodbye has left and the peer has answered it by closing its side (or
+  // the connection has ended). From then on, this channel can be destroyed without a connection reset that
+  // overtakes the goodbye.
   virtual bool drained() const = 0;
   // Returns whether anything may have reached the peer, or has arrived from it.
   virtual bool has_begun() const = 0;
   // Moves all queued operations to another channel with the same peer, and closes. Use it only for a channel
   // that has not begun and never will.
   virtual void hand_over(Channel& to) = 0;
-  // Returns ok, or why the channel has failed; operations on a failed channel fail at once.
+  // Returns ok, or why the channel has failed. Operations on a failed channel fail at once.
   virtual const Status& status() const = 0;
 
   virtual const ChannelCounters& counters() const = 0;
 };
 
-// An `Arrival` is a message that a peer has announced. The channel makes and owns it, until it is claimed or
-// discarded. Its payload may have been buffered already (eager) or still be at the sender.
+// An `Arrival` is a message that a peer has announced. The channel makes it, and owns it until it is claimed
+// or discarded. Its payload may have been buffered already (eager) or still be at the sender.
 struct Arrival {
   Channel* channel = nullptr;
   int peer = -1;
   MessageHeader header;
   // The mesh uses these links while no receive has claimed the message. `next` and `previous` link the
-  // messages to be matched. The `early` links connect those to be compared once the local operation is
-  // issued.
+  // messages to be matched. The `early` links connect the messages that arrived before the local operation
+  // was issued. The mesh compares them with that operation later.
   Arrival* next = nullptr;
   Arrival* previous = nullptr;
   Arrival* next_early = nullptr;

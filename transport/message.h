@@ -12,11 +12,11 @@
 
 namespace tutti {
 
-// A `MessageTag` names one message between two ranks. In a collective, `context` is the communicator's,
-// `sequence` is the operation's number in that context, and `index` is the one that the schedule gave the
-// message (the k-th from this sender to this receiver). In a user message, `context` has the
-// `user_context_bit`, `sequence` is the user's tag, and `index` is 0. User messages with equal tags match in
-// the order of sending.
+// A `MessageTag` names one message between two ranks. In a collective, `context` identifies the communicator,
+// and `sequence` is the operation's number in that context. `index` counts the messages that the operation's
+// schedule sends from this sender to this receiver. In a user message, `context` has the `user_context_bit`
+// set, `sequence` is the user's tag, and `index` is 0. User messages with equal tags match in the order of
+// sending.
 struct MessageTag {
   std::uint32_t context = 0;
   std::uint32_t index = 0;
@@ -62,9 +62,9 @@ struct Sink {
 class Channel;
 
 // A `SendOp` is the operation that sends one message. The caller owns send and receive operations, so nothing
-// is allocated for them. They must not move until `done` was called. The driving thread calls `done` exactly
-// once, possibly from within the call that posted the operation. After that the transport touches neither the
-// operation nor the message's memory.
+// is allocated for them. They must not move until `done` has been called. The driving thread calls `done`
+// exactly once, possibly from within the call that posted the operation. After that the transport touches
+// neither the operation nor the message's memory.
 struct SendOp {
   MessageHeader header;
   const std::byte* data = nullptr;

@@ -11,7 +11,7 @@ struct PeerInfo {
   int rank = 0;
   std::string host;
   std::int64_t pid = 0;
-  std::string boot_id;                  // equal for all ranks on one machine, also in other containers
+  std::string boot_id;                  // equal for all ranks on one machine, even in different containers
   std::uint64_t network_namespace = 0;  // inode number; only ranks of one namespace can share memory
   std::map<std::string, std::string> addresses;  // transport name -> its opaque address
 

@@ -12,13 +12,14 @@
 namespace tutti {
 
 // A `SharedSegment` is memory that all members of a group on one host have mapped. It also has a bell that
-// wakes each member's driver. The driving thread destroys the segment; the members may do so in any order.
+// wakes each member's driver. Only the driving thread may destroy the object. The members may destroy theirs
+// in any order.
 class SharedSegment {
  public:
   virtual ~SharedSegment() = default;
-  // Returns the memory, which is the same at every member. It is page aligned, and zero when new.
+  // Returns the memory that all members share. It is page aligned, and zero when new.
   virtual std::span<std::byte> memory() const = 0;
-  // Makes a member's driver poll, even if it sleeps. `member` is an index into the request's members. Any
+  // Makes a member's driver poll, even if it sleeps. `member` is an index into `ShareRequest::members`. Any
   // thread may call it. It takes a few hundred nanoseconds, so call it only for a member that sleeps.
   virtual void ring(int member) = 0;
 };

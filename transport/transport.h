@@ -29,23 +29,24 @@ class Transport {
   // Returns the text that a peer's transport needs to reach this one. It is opaque to all other code, and
   // valid after creation.
   virtual std::string address() const = 0;
-  // Returns ok, or why this transport cannot reach that peer. It decides at once, from what all ranks know
-  // about both ranks (`PeerInfo`). It must be symmetrical: the peer's transport must give the same answer
-  // about this rank.
+  // Returns ok, or why this transport cannot reach that peer. It decides without communication, from the
+  // `PeerInfo` of both ranks, which all ranks know. The answer must be symmetrical: the peer's transport must
+  // give the same answer about this rank.
   virtual Status can_reach(const PeerInfo& peer) const = 0;
 
   // Starts answering peers. The driving thread calls it, once. Peers may have tried to connect before that.
   virtual Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) = 0;
-  // Returns a channel to that peer, at once. The channel connects with the first message, or takes the peer's
-  // connection. It gives up connecting after `connect_timeout`. If both sides connect at the same time, the
-  // transport must let exactly one connection survive. There is one channel with a peer at a time, except
-  // that a channel that was handed over (`Channel::hand_over`) still exists when its successor is made.
+  // Returns a channel to that peer, without waiting for a connection. The channel connects when it sends its
+  // first message, unless the peer has connected before. It gives up connecting after `connect_timeout`. If
+  // both sides connect at the same time, the transport must let exactly one connection survive. There is one
+  // channel with a peer at a time. The only exception is a channel that is being replaced
+  // (`Channel::hand_over`): it still exists when its successor is made.
   virtual std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) = 0;
-  // Returns whether members that this transport reaches can `share` memory. It depends only on the
-  // transport's kind.
+  // Returns whether ranks that this transport connects can `share` memory. The answer depends only on the
+  // kind of transport.
   virtual bool can_share() const { return false; }
-  // Asks for a segment, as all other members of the request do. This transport must reach all of them, and
-  // must have been started. After `stop`, `done` is no longer called.
+  // Asks for a shared segment. All members of the request must ask for it. This transport must reach all of
+  // them, and must have been started. After `stop`, `done` is no longer called.
   virtual void share(ShareRequest& request) {
     request.done(request, Status(Code::unsupported, std::string(name()) + " shares no memory"));
   }
@@ -53,34 +54,35 @@ class Transport {
   // `done` was called already, or if the request was made to another transport.
   virtual void cancel_share(ShareRequest&, const Status&) {}
   // Stops answering peers. It is called even if `start` failed or was never called. All channels must have
-  // been closed before, and are destroyed afterwards. A peer whose connection has not been answered must
-  // notice that it never will be, as it does when a listening socket is closed. Otherwise the peer waits
-  // until its `connect_timeout`.
+  // been closed before, and are destroyed afterwards. A peer that still waits for an answer to its connection
+  // must notice that it will get none. (Closing a listening socket tells such a peer.) Otherwise the peer
+  // waits until its `connect_timeout`.
   virtual void stop() = 0;
 };
 
 // `MessageLimits` are the sizes that both ends of a connection must agree on. `init` checks that they are
 // equal on all ranks.
 struct MessageLimits {
-  std::uint32_t eager = 128 * 1024;     // a message of at most this size is sent without asking
-  std::uint32_t credit = 1024 * 1024;   // unclaimed eager bytes of one peer that this rank stores at most
+  std::uint32_t eager = 128 * 1024;     // a message of at most this size is sent without asking the receiver
+  std::uint32_t credit = 1024 * 1024;   // this rank stores at most this many unclaimed bytes from one peer
   std::uint32_t fragment = 128 * 1024;  // a payload travels in pieces of at most this size
 };
 
-// A `TransportOwner` is what transports notify: the mesh. Only the driving thread calls it.
+// The `TransportOwner` is the object that transports notify: the mesh. Only the driving thread calls it.
 class TransportOwner : public ChannelEvents {
  public:
   virtual const PeerInfo& peer(int rank) const = 0;
   virtual int size() const = 0;
   virtual int rank() const = 0;
-  // Peer `rank` has connected to us over `transport`. The owner returns the channel for the connection, which
-  // it opens now if there was none, or null to refuse. `rank` may be any number: the owner refuses a number
-  // that is not the rank of a peer. The returned channel may have been closed already. The transport compares
-  // it with its own channel with that peer (`ChannelMap::find`), and uses its own only if both are the same.
+  // Peer `rank` has connected to this rank over `transport`. The owner returns the channel for the
+  // connection, and opens it first if there is none. It returns null to refuse the connection. `rank` may be
+  // any number: the owner refuses a number that is not the rank of a peer. The returned channel may have been
+  // closed already. The transport looks up its own channel with that peer (`ChannelMap::find`), and uses it
+  // only if the owner has returned the same channel.
   virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
-  // This transport cannot connect its channel with that peer. The channel has not begun, and the peer knows
-  // it too: both sides must use another transport. The owner does not destroy the channel from within this
-  // call.
+  // This transport cannot connect its channel with that peer. The channel has not begun
+  // (`Channel::has_begun`), and the peer knows that this transport cannot be used. So both sides must use
+  // another one. The owner does not destroy the channel from within this call.
   virtual void on_unusable(int rank, class Transport& transport, const Status& why) = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace tutti {
 
 // A `TransportContext` is what the parts of one transport share: their owner, and the driver that calls them.
-// Each transport derives its own `Context` from it. Once started, only the driving thread touches it.
+// Each transport derives its own `Context` from it. After `start`, only the driving thread touches it.
 //
 // `timers` run only if the transport's `poll` calls `timers.run()`. The driver wakes up for them only if the
 // transport's `next_deadline` returns `timers.next()`, or an earlier time.
@@ -34,7 +34,7 @@ struct TransportContext {
   // `watch` makes the driver call `handler` when the descriptor is ready (`Driver::watch`). The handler does
   // not learn which descriptor is ready. So a handler that watches several must tell them apart by their
   // events, or each descriptor needs its own handler. The functions `watch`, `rewatch` and `unwatch` need a
-  // driver, so they must not be called before `start` or after `stop`.
+  // driver, so call them only between `start` and `stop`.
   Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
     driver->assert_driven();
     return driver->watch(descriptor, events, handler);
@@ -50,7 +50,7 @@ struct TransportContext {
 
   const PeerInfo& peer(int rank) const { return owner->peer(rank); }
   std::string describe(int rank) const { return peer(rank).describe(); }
-  // Returns whether a peer is on this machine, though perhaps in another container.
+  // Returns whether a peer is on this machine, possibly in another container.
   bool same_host(int rank) const { return peer(rank).boot_id == peer(owner->rank()).boot_id; }
 
   Timers timers;

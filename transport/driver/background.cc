@@ -19,9 +19,9 @@
 //
 // It sleeps in poll() on the driver's epoll descriptor. If it slept in epoll_wait(), it could take an event
 // away from a caller that also sleeps in epoll_wait(). It does not hold the baton while it sleeps. As soon as
-// a caller has driven, the background thread leaves that sleep and watches instead: it checks once in a grace
+// a caller has driven, the background thread leaves that sleep and watches instead: it checks once per grace
 // period whether callers still drive. While a caller keeps the baton for a long time, the background thread
-// parks until that caller leaves.
+// parks until that caller drops it.
 namespace tutti {
 namespace {
 
@@ -40,7 +40,7 @@ void poll_until(int descriptor, int kick, Deadline deadline) {
   }
   if (poll(watched, 2, static_cast<int>(timeout.count())) <= 0) return;
   if ((watched[1].revents & POLLNVAL) != 0)
-    std::this_thread::sleep_for(timeout);  // `kick` is closed, and polling it would never wait
+    std::this_thread::sleep_for(timeout);  // `kick` is closed, so poll() returns at once
   if ((watched[1].revents & POLLIN) == 0) return;
   std::uint64_t kicks = 0;
   while (read(kick, &kicks, sizeof kicks) < 0 && errno == EINTR) {
@@ -69,8 +69,8 @@ Driver::Driver(DriverOptions options) : state_(std::make_unique<State>(options))
 
 Driver::~Driver() {
   if (forked()) {
-    // A forked child has only the thread that called fork. The background thread is not there to be joined,
-    // and the driver's locks may be held by other threads that are not there. So the child leaks the state.
+    // A forked child has only the thread that called fork. It has no background thread to join, and threads
+    // that do not exist there may hold the driver's locks. So the child leaks the state.
     static_cast<void>(state_.release());
     return;
   }
@@ -85,7 +85,7 @@ void Driver::stop() {
   if (!state.thread.joinable() || state.thread.get_id() == std::this_thread::get_id()) return;
   state.thread.join();
   state.has_background.store(false);
-  // The end of this guard prepares the descriptor for an event loop that sleeps on it.
+  // When this guard drops the baton, `leave` prepares the descriptor for an event loop that sleeps on it.
   const DriverGuard guard(*this);
 }
 
@@ -128,8 +128,8 @@ void Driver::run_background() TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // a loop aroun
 
 Deadline Driver::drive_background() {
   pass(true);
-  // There is only one pass here, so that callers can make the next. Anything that is still ready ends the
-  // sleep at once.
+  // This thread makes only one pass, so that callers can make the next one. If anything is still ready, the
+  // sleep ends at once.
   const Deadline until = arm() ? Deadline::after({}) : next_deadline();
   leave();
   return until;

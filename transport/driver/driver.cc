@@ -11,8 +11,8 @@
 namespace tutti {
 namespace {
 
-// These are the numbers of passes between two checks of epoll, while spinning and while something is expected
-// in memory. They are powers of two.
+// These are the numbers of passes between two checks of epoll: while a waiter spins, and while a pollable
+// expects a change in memory. They are powers of two.
 constexpr unsigned spinning_passes_per_look = 4;
 constexpr unsigned memory_passes_per_look = 16;
 // A waiter that has the processor to itself reads the clock once in this many passes.
@@ -24,8 +24,8 @@ constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microsecon
 
 thread_local char this_thread_mark;
 
-// Returns the number of passes between two checks of epoll. In the other passes only the pollables check
-// memory.
+// Returns the number of passes from one check of epoll to the next. The passes in between only run tasks and
+// poll the pollables.
 unsigned passes_per_look(bool expects_memory, bool spinning) {
   if (expects_memory) return memory_passes_per_look;
   return spinning ? spinning_passes_per_look : 1;
@@ -64,8 +64,8 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   if (state.tasks.load(std::memory_order_relaxed) != nullptr && run_tasks() && state.armed) {
-    // A task may have made work for pollables that had already answered that they had none, so no thread may
-    // sleep because of those answers.
+    // A task may have made work for pollables that reported none when the driver armed them. So no thread may
+    // rely on those reports and sleep.
     state.attention.store(true);
   }
   if (!state.has_background.load(std::memory_order_relaxed)) {
@@ -84,8 +84,8 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   const std::uint32_t background = state.background.load();
-  // Callers have since touched the pollables that prepared the background thread's sleep. So it must wake,
-  // watch callers, and prepare its next sleep again.
+  // This caller has touched the pollables since they prepared for the background thread's sleep. So that
+  // thread must wake up, watch callers, and prepare for its next sleep.
   if (background == background_sleeping || background == background_parked ||
       (pending && background == background_watching)) {
     state.rouse_background();
@@ -122,15 +122,15 @@ void Driver::wake() {
 void Driver::alert() {
   State& state = *state_;
   if (state.ring_if_dozing()) return;
-  // The thread that holds the baton checks for work before or after it leaves. The background thread does so
+  // If a thread holds the baton, it checks for work when it drops the baton. The background thread checks
   // before it sleeps.
   if (state.free() && state.has_background.load(std::memory_order_relaxed)) state.rouse_background();
 }
 
 void Driver::notify(const std::atomic<std::uint32_t>& done) {
   State& state = *state_;
-  // This is a read-modify-write, so that either a waiter sees `done` set after its own increment, or we see
-  // the waiter.
+  // This is a read-modify-write. So either a waiter that increments `sleepers` sees `done` set afterwards, or
+  // this thread sees the increment.
   if (state.sleepers.fetch_add(0) == 0) return;
   // A forked child has no sleepers, and the queue's lock may be held by a thread that does not exist there.
   if (forked()) return;
@@ -186,7 +186,7 @@ bool Driver::await_turn(const std::atomic<std::uint32_t>* done,
   }
   state.queue.leave(waiter);
   state.sleepers.fetch_sub(1);
-  // This thread may have been woken to take the baton, which it does not need, so it wakes the next one.
+  // This thread may have been woken to take the baton, but does not need it. So it wakes the next waiter.
   if (!mine && state.free() && state.sleepers.load() != 0) state.queue.wake_next();
   return mine;
 }

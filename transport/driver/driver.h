@@ -20,28 +20,30 @@ struct DriverOptions;
 struct DriverTask;
 class Pollable;
 
-// The `Driver` is the one place where progress is made: the thread that holds the baton drives, and all other
-// threads hand work over or wait. There is one driver for each `init`.
+// The `Driver` makes all progress. It has a baton, a lock that one thread at a time holds. That thread
+// drives: it polls and calls handlers. All other threads hand work over to it, or wait. There is one driver
+// for each `init`.
 //
 // A waiting caller takes the baton and drives on its own thread, so that no other thread is involved on the
-// latency path. A background thread drives when no caller has driven for `grace`. It sleeps in the kernel
-// *without* the baton, so that a caller never has to wait for it to wake up. A thread that drops the baton
-// wakes another waiter.
+// latency path. A background thread drives when no caller has driven for a time (`DriverOptions::grace`). It
+// does not hold the baton while it sleeps in the kernel, so a caller never has to wait until it wakes up. A
+// thread that drops the baton wakes another waiter.
 //
-// It has an epoll instance of its own rather than an asio::io_context: hosts need a descriptor to sleep on,
-// one sleep must cover sockets, shared-memory doorbells and completion queues alike, and a spinning waiter
-// must be able to poll without a system call.
+// The driver has its own epoll instance rather than an asio::io_context, for three reasons. A host, which is
+// a program with its own event loop, needs a descriptor to sleep on. One sleep must cover sockets,
+// shared-memory doorbells and completion queues. A spinning waiter must be able to poll without a system
+// call.
 //
 // In a child of fork() the driver no longer works: `forked` returns true, `try_enter` and `wait` return
 // false, and all watched descriptors have been replaced by /dev/null (fork_guard.h).
 class TUTTI_CAPABILITY("baton") Driver {
  public:
   explicit Driver(DriverOptions options);
-  ~Driver();  // stops and joins the background thread; nothing may still be registered
+  ~Driver();  // ends the background thread; no pollable or descriptor may still be registered
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Returns ok, or why this driver cannot work (no descriptors are left). Then `watch` fails with this
+  // Returns ok, or why this driver cannot work (no descriptors are left, say). Then `watch` fails with this
   // status, and `wait` returns false.
   const Status& status() const;
 
@@ -54,7 +56,8 @@ class TUTTI_CAPABILITY("baton") Driver {
   // and tear-down. A thread that already drives must not call it. In a forked child it succeeds at once, so
   // that destructors can run there.
   void enter() TUTTI_ACQUIRE();
-  // Returns whether the calling thread holds the baton (to report a `wait` inside a `then`).
+  // Returns whether the calling thread holds the baton. A caller asks this to report a `wait` inside a `then`
+  // callback, for example.
   bool driven_by_this_thread() const;
   // Tells the thread-safety analysis that the caller drives, where the analysis cannot see it (behind an
   // interface). An assertion checks this at run time.
@@ -63,13 +66,14 @@ class TUTTI_CAPABILITY("baton") Driver {
   void post(DriverTask& task);
   // Makes a sleeping driver check for work again. It is cheap when no thread sleeps.
   void wake();
-  // Drives, or waits for the thread that does, until `done` is not zero or the deadline has passed. Returns
-  // false if the deadline has passed, and at once if the status is not ok or the process is a forked child.
-  // The thread that sets `done` calls `notify(done)` afterwards; `done` may have been destroyed by then. A
-  // thread that already drives must not call `wait`.
+  // Drives, or waits while another thread drives, until `done` is not zero or the deadline has passed.
+  // Returns false if the deadline has passed. Also returns false, at once, if the status is not ok or the
+  // process is a forked child. The thread that sets `done` calls `notify(done)` afterwards; `done` may have
+  // been destroyed by then. A thread that already drives must not call `wait`.
   bool wait(const std::atomic<std::uint32_t>& done, Deadline deadline);
   void notify(const std::atomic<std::uint32_t>& done);
-  // Makes one pass over everything. Event loops of the host call it. Returns whether anything was done.
+  // Makes one pass over all tasks, pollables and descriptors. A host's event loop calls it. Returns whether
+  // anything was done.
   bool progress();
   // Returns a descriptor that becomes readable when `progress` has something to do. The host must not read
   // from it.
@@ -92,8 +96,8 @@ class TUTTI_CAPABILITY("baton") Driver {
  private:
   struct State;
 
-  // Runs tasks, polls all pollables once and, with `ask_kernel`, checks epoll. Returns whether anything was
-  // done.
+  // Runs tasks and polls all pollables once. If `ask_kernel` is set, also checks epoll. Returns whether
+  // anything was done.
   bool pass(bool ask_kernel) TUTTI_REQUIRES(this);
   bool run_tasks() TUTTI_REQUIRES(this);
   bool expects_memory() const TUTTI_REQUIRES(this);
@@ -111,9 +115,11 @@ class TUTTI_CAPABILITY("baton") Driver {
   void alert();
 
   void run_background();
-  // Makes one pass on the background thread, and leaves. Returns the time until which that thread may sleep.
+  // Makes one pass on the background thread, and drops the baton. Returns the time until which that thread
+  // may sleep.
   Deadline drive_background() TUTTI_RELEASE();
-  // Waits until no caller has driven for a grace period. Returns at once if there is work left.
+  // Waits until no caller has driven for a grace period. Returns earlier if there is work and no thread
+  // drives.
   void watch_callers();
 
   std::unique_ptr<State> state_;
@@ -130,10 +136,11 @@ class Pollable {
   // either case.
   virtual bool prepare_sleep() { return false; }
   virtual void cancel_sleep() {}
-  // Returns whether this object waits for a change in memory rather than on a descriptor. If so, a waiter
-  // polls more often than it asks the kernel. The driver calls this when there is nothing left to do.
+  // Returns whether this object waits for a change in memory rather than for a descriptor. If so, a waiter
+  // polls pollables more often than it asks the kernel. The driver calls this when there is nothing left to
+  // do.
   virtual bool expects_memory() const { return false; }
-  // Returns the time at which it must be polled even if nothing happens.
+  // Returns the time at which this object must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }
 };
 
@@ -146,14 +153,14 @@ struct DriverTask {
 
 // `DriverOptions` say how long threads wait before they sleep.
 struct DriverOptions {
-  // A waiter polls this long before it sleeps. It is 0 when cores are scarce.
+  // A waiter first polls for this long without yielding the processor. It is 0 when cores are scarce.
   std::chrono::nanoseconds spin = std::chrono::microseconds(50);
-  // After that, it yields the processor for this long before it sleeps, since a wake-up is expensive for both
-  // sides.
+  // Then it polls and yields the processor in turn, for this long. Only after that does it sleep, since a
+  // wake-up is expensive for both threads.
   std::chrono::nanoseconds yield = std::chrono::microseconds(200);
-  // The background thread does not drive for this long after a caller has driven.
+  // For this long after a caller has driven, the background thread does not drive.
   std::chrono::nanoseconds grace = std::chrono::milliseconds(1);
-  // If false, only callers drive (for hosts with an event loop of their own).
+  // If false, there is no background thread, and only callers drive. This is for hosts.
   bool background = true;
 };
 

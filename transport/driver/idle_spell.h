@@ -12,14 +12,14 @@
 
 namespace tutti {
 
-// An `IdleSpell` is the time in which a driving thread finds nothing to do. The thread first spins, then
-// yields the processor, and then it should sleep. Each spell starts with spinning again.
+// An `IdleSpell` is a time during which a driving thread finds nothing to do. The thread first spins, then
+// yields the processor, and finally should sleep. Each spell starts with spinning again.
 class IdleSpell {
  public:
   using Time = Deadline::Clock::time_point;
 
-  // `spin` and `yield` say how long each phase may last, and learn from the outcome. `crowded` tells whether
-  // other threads wanted this processor.
+  // `spin` and `yield` say how long each phase may last, and learn from the outcome. `crowded` is kept from
+  // spell to spell: it says whether other threads wanted this processor.
   IdleSpell(SpinPolicy& spin, SpinPolicy& yield, bool& crowded)
       : spin_policy_(spin), yield_policy_(yield), crowded_(crowded) {}
 
@@ -67,9 +67,9 @@ class IdleSpell {
   // A yield that took less than this let no other thread run.
   static constexpr std::chrono::nanoseconds unused_offer = std::chrono::microseconds(3);
 
-  // Yields the processor. Returns whether another thread ran, in which case it is better to sleep: two
-  // threads that want the same processor stay on it for many milliseconds, but the kernel may move a woken
-  // thread to an idle processor.
+  // Yields the processor. Returns whether another thread ran. If so, it is better to sleep: two threads that
+  // keep wanting the same processor may share it for many milliseconds, but the kernel may move a thread that
+  // it wakes to an idle processor.
   static bool others_ran_meanwhile(Time now) {
     sched_yield();
     return Deadline::Clock::now() - now > unused_offer;

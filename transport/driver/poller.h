@@ -14,8 +14,8 @@
 
 namespace tutti {
 
-// A `Poller` is an epoll instance with a bell. It is a part of the Driver. Only the driving thread may call
-// it, except for `ring` and `descriptor`.
+// A `Poller` is an epoll instance with a bell (an eventfd) that ends its sleep. It is a part of the Driver.
+// Only the driving thread may call it, except for `ring` and `descriptor`.
 class Poller {
  public:
   Poller();
@@ -41,13 +41,14 @@ class Poller {
   void ring();
   // Returns the epoll descriptor, which is readable when `look` would find something.
   int descriptor() const { return epoll_.get(); }
-  // Makes the descriptor readable when the deadline has passed as well, for hosts that sleep on it and do not
-  // know the driver's deadlines.
+  // Makes the descriptor readable when the deadline has passed, too. Hosts that sleep on the descriptor need
+  // this, since they do not know the driver's deadlines.
   void set_alarm(Deadline deadline);
 
  private:
-  // Events fetched before a descriptor was unwatched (and its number reused) must not reach the wrong
-  // handler, so every watch has a serial number, which the kernel hands back.
+  // A descriptor may be unwatched, and its number reused, after an event for it was fetched. That event must
+  // not reach the new handler. So every watch has a serial number, which the kernel hands back with each
+  // event.
   struct Slot {
     DescriptorHandler* handler;
     std::uint32_t serial;

@@ -9,11 +9,12 @@ namespace tutti {
 // A `SpinPolicy` decides whether spinning, or yielding, is worthwhile. A waiter that spins reacts fastest if
 // it has a processor to itself. If other threads want that processor (one may be the peer that it waits for),
 // the waiter loses its time slice, which costs milliseconds. If answers take long, spinning wastes processor
-// time. So the policy learns from earlier waits: after a lost time slice, or several waits that spun in vain,
-// a number of waits sleep at once. This number doubles if it happens again soon.
+// time. So the policy learns from earlier waits: after a lost time slice, or after several waits that spun in
+// vain, the next waits sleep without spinning. Their number doubles if this happens again soon.
 //
-// A thread that yields in vain wastes nothing. But next to a process that never yields, a yield may also cost
-// a time slice, and a thread that is woken gets the processor sooner than one that has yielded.
+// A thread that yields in vain wastes nothing, so a policy for yielding does not count such waits
+// (`InVain::is_fine`). But if another process on the processor never yields, a yield may also cost a time
+// slice. Then a thread that sleeps and is woken gets the processor sooner than one that has yielded.
 //
 // Only the driving thread may use it.
 class SpinPolicy {

@@ -15,14 +15,15 @@
 // `Driver::State` is what the driver's threads share. No wake-up gets lost: a thread that is about to sleep
 // first announces it (`sleepers`, `dozing`, `background`), then checks again for work and for the baton. A
 // thread that makes work or drops the baton does so first, then checks for sleepers. All of these accesses
-// are sequentially consistent *operations*, so at least one of the two threads always sees the other.
+// are sequentially consistent operations, without fences, so at least one of the two threads always sees what
+// the other has done.
 namespace tutti {
 
-// The state of the background thread.
+// A `BackgroundState` says what the background thread does.
 enum BackgroundState : std::uint32_t {
   background_busy,      // awake; checks for work before it sleeps
-  background_sleeping,  // in the kernel, on the driver's descriptor; pollables are armed
-  background_watching,  // callers drive; it checks again after a grace period
+  background_sleeping,  // asleep on the driver's descriptor; pollables have prepared for it
+  background_watching,  // callers drive; this thread checks again after a grace period
   background_parked,    // a caller holds the baton for a long time, and must wake this thread when it leaves
 };
 
@@ -36,11 +37,11 @@ struct Driver::State {
 
   // The thread that holds the baton, as the address of a thread-local; null if it is free.
   alignas(64) std::atomic<const void*> holder{nullptr};
-  std::atomic<std::uint64_t> drives{0};  // number of times that a thread has left; written by the holder only
+  std::atomic<std::uint64_t> drives{0};     // how often the baton was dropped; only the holder writes it
   std::atomic<std::uint32_t> sleepers{0};   // callers that sleep or are about to: in `queue` or in epoll
   std::atomic<std::uint32_t> claimants{0};  // threads in `enter`, which waiters let go first
-  // This is true if the eventfd must be rung, since a caller sleeps in epoll or, without a background thread,
-  // the host may do so.
+  // This is true if a wake-up must ring the poller's bell: a caller sleeps in epoll, or there is no
+  // background thread and the host may sleep on the driver's descriptor.
   std::atomic<bool> dozing{false};
   std::atomic<std::uint32_t> background{background_busy};
   std::atomic<bool> has_background{false};
@@ -60,12 +61,12 @@ struct Driver::State {
   SpinPolicy yield;
   bool crowded = false;  // whether other threads wanted this processor while we waited
   bool armed = false;
-  bool expects_memory = false;  // a pollable's answer when the driver last had nothing to do
+  bool expects_memory = false;  // whether any pollable did when the driver last had nothing to do
   unsigned unasked = 0;         // passes that had work; only some of them ask the kernel
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }
-  // Returns whether there was a thread to wake.
+  // Rings the poller's bell if `dozing` was set, and returns whether it was.
   bool ring_if_dozing() {
     if (!dozing.load() || !dozing.exchange(false)) return false;
     poller.ring();

@@ -15,7 +15,8 @@ void Timers::cancel(Timer& timer) {
 
 bool Timers::run() {
   if (queue_.empty()) return false;
-  // A timer that is set during this loop is due later than `now`, or has its turn in the next `run`.
+  // The loop calls at most as many timers as there are at its start, so timers that are set meanwhile cannot
+  // keep it going.
   const auto now = Deadline::Clock::now();
   bool any = false;
   for (std::size_t due = queue_.size(); due > 0 && !queue_.empty(); --due) {

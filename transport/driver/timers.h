@@ -12,11 +12,11 @@ class Timer;
 // connection attempt is due. The data path does not use timers.
 class Timers {
  public:
-  // Sets the time of a timer, in place of the time that was set before.
+  // Sets the time of a timer. It replaces the time that was set before.
   void set(Timer& timer, Deadline when);
   void cancel(Timer& timer);
-  // Calls each timer that is due, once. A called timer may set and cancel any timer. Returns whether any was
-  // due.
+  // Calls each timer that is due, once. A called timer may set and cancel any timer. Returns whether any
+  // timer was due.
   bool run();
   Deadline next() const;
 

@@ -27,7 +27,7 @@ class WaitQueue {
   // Wakes the threads that wait for `done`.
   void wake_owners(const std::atomic<std::uint32_t>& done);
   // Wakes one thread to take the baton: one that waits for the baton only, or else the one that has waited
-  // longest. If that thread has been woken already, this wakes no other, since that thread will.
+  // longest. If that thread has been woken already, this wakes no other thread.
   void wake_next();
 
  private:

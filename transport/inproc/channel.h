@@ -16,13 +16,13 @@ class Channel final : public StreamChannel {
   Channel(Context& context, int peer, Deadline connect_deadline);
   ~Channel() override;
 
-  // Attaches the pipe that the peer has made to this rank. If both ranks connected at the same time, it is
-  // the pipe that this rank has already.
+  // Attaches the pipe that the peer has made to connect with this rank. If both ranks connected at the same
+  // time, this rank has that pipe already.
   void attach(std::shared_ptr<Pipe> pipe);
-  // If `pending` is set, receives all frames that have arrived and sends those that have room. Otherwise only
-  // checks whether the connect deadline has passed.
+  // If `pending` is set, receives all frames that have arrived, and sends waiting frames as long as there is
+  // room. Otherwise only checks whether the connect deadline has passed.
   void pump(bool pending);
-  // Returns the time by which the peer must have accepted, or never once it has.
+  // Returns the time by which the peer must accept the pipe, or never if it has accepted.
   Deadline connect_deadline() const;
 
  protected:
@@ -38,7 +38,7 @@ class Channel final : public StreamChannel {
   Context& context_;
   Deadline connect_deadline_;
   std::shared_ptr<Pipe> pipe_;
-  OutgoingFrame* frame_ = nullptr;  // taken, but not sent yet for lack of room
+  OutgoingFrame* frame_ = nullptr;  // taken, but not sent yet since the queue is full
   Packet packet_;                   // memory for `read`
   bool writing_ = false;
   bool reading_ = false;

@@ -11,7 +11,7 @@ namespace tutti::inproc {
 
 class Pipe;
 
-// A `Mailbox` is where other ranks announce pipes to a rank, and wake its driver.
+// Other ranks use a rank's `Mailbox` to announce pipes to that rank, and to wake its driver.
 class Mailbox {
  public:
   void start(Driver& driver);
@@ -19,7 +19,7 @@ class Mailbox {
   void stop();
   bool stopped() const;
   void notify();
-  // Announces a pipe that a peer has made to this rank.
+  // Announces to this rank a pipe that a peer has made.
   void announce(std::shared_ptr<Pipe> pipe);
   std::vector<std::shared_ptr<Pipe>> take_announced();
   bool pending() const { return pending_.load(); }

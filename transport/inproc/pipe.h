@@ -37,8 +37,8 @@ class Pipe {
   // side is notified when it no longer is.
   Outcome push(int side, const EncodedFrameHeader& header, std::span<const std::byte> payload,
                std::size_t limit);
-  // Swaps the next frame for this side into `packet`, whose memory is reused. If the result is `closed`, no
-  // more frames will arrive.
+  // Swaps the next frame for this side into `packet`. The pipe reuses the memory that `packet` had. If the
+  // result is `closed`, no more frames will arrive.
   Outcome pop(int side, Packet& packet);
   // Ends sending and receiving on this side. The peer can still receive the frames that were sent before.
   void close(int side);
@@ -46,7 +46,7 @@ class Pipe {
   bool accepted() const { return accepted_.load(); }
 
  private:
-  struct Direction {  // towards a side
+  struct Direction {  // the frames on their way to one side
     std::list<Packet> queue;
     std::list<Packet> spare;  // packets whose memory is reused
     std::size_t bytes = 0;

@@ -15,12 +15,14 @@ class ContextEvents;
 
 // A `ContextTable` holds the messages and receives of one context that have not been matched yet.
 //
-// Messages of collectives are matched by their exact tag, so both sides are in hash tables. User messages are
-// matched as in MPI: an arriving message takes the earliest posted receive that fits it, and a receive takes
-// the earliest arrival that fits. So both sides are in lists, oldest first.
+// Messages of collectives are matched by their exact tag, so these messages and their receives are in hash
+// tables. User messages are matched as in MPI: an arriving message takes the earliest posted receive that
+// fits it, and a receive takes the earliest arrival that fits. So user messages and their receives are in
+// lists, oldest first.
 class ContextTable {
  public:
-  // `early` counts the messages of all contexts that are kept for operations that are not issued yet.
+  // `early` counts the early messages of all contexts. A message is early if it has arrived before its local
+  // operation was issued.
   explicit ContextTable(std::size_t& early) : early_count_(early) {}
 
   ContextEvents* events = nullptr;  // null until a communicator is attached
@@ -44,7 +46,8 @@ class ContextTable {
       posted_.remove(op);
     }
   }
-  // If `early` is set, the local operation is not issued yet, so the message must be compared with it later.
+  // Keeps a message until a receive takes it. If `early` is set, the local operation is not issued yet, and
+  // the message must be compared with it later.
   void keep(Arrival& arrival, bool early) {
     arrival.early = early;
     if (is_user(arrival.header.tag)) {
@@ -149,9 +152,10 @@ class ContextTable {
   std::size_t kept_ = 0;
 };
 
-// A `ContextRanges` is a set of contexts, such as those that are closed, as ranges of their numbers. Numbers
-// are assigned in increasing order, so neighbouring ranges join. If there are still too many ranges (because
-// a rank is in every second of many groups), the two oldest are merged, including the gap between them.
+// A `ContextRanges` is a set of contexts, such as the closed ones. It stores ranges of their numbers, and
+// joins adjacent ranges. Numbers are assigned in increasing order, so few ranges remain. If there are still
+// too many (because a rank is a member of every other group, say), the two oldest are merged, including the
+// gap between them.
 class ContextRanges {
  public:
   bool contains(std::uint32_t context) const {

@@ -9,8 +9,8 @@ void LoopbackChannel::kick() {
     FrameHeader header;
     decode(frame->header, header);
     if (!begin_frame(header).ok() || closed_) return;
-    // The payload is read from the frame again each time, since a callback may have cancelled the send, which
-    // moves the payload.
+    // `frame->payload` is read only now, since a callback of `begin_frame` may have cancelled the send.
+    // Cancelling moves the payload.
     const std::span<const std::byte> payload = frame->payload;
     if (const std::span<std::byte> place = direct(); !place.empty()) {
       std::memcpy(place.data(), payload.data(), payload.size());

@@ -46,8 +46,8 @@ void Mesh::recv(RecvOp& op) {
   }
 }
 
-// A rank that waits for a peer also connects to it. Otherwise a peer that dies before it connects would not
-// be noticed.
+// Connects to a peer for which a receive waits. Otherwise this rank would not notice if the peer died before
+// it connected.
 void Mesh::expect(int peer_rank) {
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   if (entry.awaited) return;
@@ -118,7 +118,7 @@ void Mesh::on_withdrawn(Arrival& arrival) {
   ContextTable* table = state_->find(context);
   table->unkeep(arrival);
   // A context that is not attached and holds nothing is removed, so that a peer cannot fill the table with
-  // contexts that do not exist.
+  // contexts that it made up.
   if (table->events == nullptr && !table->detaching && table->kept() == 0) state_->erase(context);
 }
 
@@ -193,8 +193,8 @@ bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   return false;
 }
 
-// Handles a message that does not belong to the local operation of the same number: discards it, fails the
-// receive that it matched, if any, and notifies the communicator.
+// Handles a message that does not belong to the local operation with the same number. Discards the message,
+// notifies the communicator, and fails `op` (the receive that the message matched) unless it is null.
 void Mesh::report(std::uint32_t context, Arrival& arrival, const ContextEvents::Known& known, RecvOp* op) {
   const int from = arrival.peer;
   const std::uint64_t sequence = arrival.header.tag.sequence;

@@ -50,8 +50,8 @@ Status Mesh::start() {
   for (const auto& transport : options_.transports) {
     const Status status = transport->start(driver_, *this, options_.limits);
     if (status.ok()) continue;
-    // This stops the transports that were started earlier, and whatever this one has started. It does nothing
-    // to the others.
+    // This stops the transports that were started before this one, and the parts of this one that were
+    // started. It does nothing to the others.
     for (const auto& each : options_.transports) each->stop();
     state_->started = false;
     return status.with_context("transport " + std::string(transport->name()));
@@ -94,7 +94,7 @@ void Mesh::shutdown(Deadline deadline) {
 // --- peers ---
 
 // Chooses the first transport that reaches the peer. Both sides apply the same rule, so both choose the same
-// one.
+// transport.
 Status Mesh::choose(int peer_rank) {
   Transport*& chosen = state_->peers[static_cast<std::size_t>(peer_rank)].transport;
   if (chosen != nullptr) return {};
@@ -104,8 +104,9 @@ Status Mesh::choose(int peer_rank) {
   return Status(Code::unreachable, "no transport reaches " + peer(peer_rank).describe() + reasons, peer_rank);
 }
 
-// Returns the first transport after `transport` (or of all, if that is null) that reaches the peer. Returns
-// null if there is none, and adds to `reasons` why each does not reach it.
+// Returns the first transport after `transport` that reaches the peer, or null if there is none. If
+// `transport` is null, the search begins with the first one. Adds to `reasons` why each transport that was
+// passed over does not reach the peer.
 Transport* Mesh::next_after(int peer_rank, const Transport* transport, std::string& reasons) {
   bool behind = transport == nullptr;
   for (const auto& each : options_.transports) {
@@ -140,8 +141,9 @@ void Mesh::on_unusable(int peer_rank, Transport& transport, const Status& why) {
   }
 }
 
-// A peer may connect over a transport that comes after the one that this rank has chosen, because it has
-// noticed before this rank that the chosen transport does not work.
+// Returns whether this rank may switch to `transport`, over which the peer has connected. It must come after
+// the chosen one in the order of preference: the peer may have noticed first that the chosen one does not
+// work.
 bool Mesh::follows(int peer_rank, const Transport& transport) const {
   const State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   const auto place = [this](const Transport* of) {
@@ -203,13 +205,14 @@ void Mesh::on_channel_down(int peer_rank, const Status& why) {
     numbers.push_back(number);
   }
   fail_posted();
-  // Communicators may detach contexts in this callback.
+  // `on_peer_down` may detach contexts, so the loop looks each one up again.
   for (const std::uint32_t number : numbers) {
     if (ContextTable* table = state_->attached(number)) table->events->on_peer_down(peer_rank, status);
   }
 }
 
-// `done` may cancel other receives that are still in the list, and may cause the loss of another peer.
+// Fails all receives in the list. Their `done` may cancel other receives in it, or cause the loss of another
+// peer, which adds receives to it.
 void Mesh::fail_posted() {
   for (RecvOp* op = state_->failing.front(); op != nullptr; op = op->next) op->state = failing;
   while (RecvOp* op = state_->failing.pop_front()) {

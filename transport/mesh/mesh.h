@@ -21,16 +21,16 @@ namespace tutti {
 class ContextEvents {
  public:
   virtual ~ContextEvents() = default;
-  // `Known` is what the communicator knows about the local operation with a sequence number. `call` is its
-  // fingerprint, or null if it was not issued yet. The communicator remembers finished operations for a
-  // while; `finished` marks them.
+  // `Known` is what the communicator knows about the local operation with a given sequence number. `call` is
+  // the operation's fingerprint, or null if it has not been issued yet. `finished` marks an operation that
+  // has finished; the communicator remembers such operations for a while.
   struct Known {
     const Fingerprint* call = nullptr;
     bool finished = false;
   };
   virtual Known operation(std::uint64_t sequence) const = 0;
-  // Describes a call for `why` below. The communicator can give the algorithm's name, while the fingerprint
-  // has only its number.
+  // Returns a text that describes the call, for use in `why` (below). The communicator can give the
+  // algorithm's name, while the fingerprint has only its number.
   virtual std::string describe(const Fingerprint& call) const { return to_string(call); }
   // A message arrived that does not fit the local operation with its sequence number: the call or the length
   // differs, or the operation had already finished without expecting it. `why` describes both calls. `theirs`
@@ -51,8 +51,8 @@ struct MeshOptions {
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(30)};
 };
 
-// Messages of collectives are matched by (context, sequence, index), whichever side is first. User messages
-// are matched by source and tag, with wildcards.
+// The mesh matches messages of collectives by (context, sequence, index). It matches user messages by source
+// and tag, with wildcards. In both cases either the message or the receive may be first.
 //
 // Connections are made on first use, over the first transport that reaches the peer, and are shared by all
 // communicators. If that transport turns out not to work between the two ranks, both switch to the next one.
@@ -68,18 +68,18 @@ class Mesh final : public TransportOwner {
 
   Status start();
   // Fails everything pending, says goodbye to all peers and closes. Waits until they have answered or the
-  // deadline has passed. The calling thread must not drive. Contexts are no longer notified. A second call
-  // does nothing.
+  // deadline has passed. The calling thread must not be driving. `ContextEvents` are no longer called. A
+  // second call does nothing.
   void shutdown(Deadline deadline);
 
-  // Attaches a communicator. Messages that arrived earlier have been kept (within the sender's credit).
-  // `attach` may call `on_abort` before it returns.
+  // Attaches a communicator to its context. Messages for the context that arrived earlier have been kept
+  // (within the sender's credit). `attach` may call `on_abort` before it returns.
   void attach(std::uint32_t context, ContextEvents& events);
-  // Discards all messages for the context, also those that arrive later. Receives that are still posted fail.
-  // A context's number is not used again.
+  // Discards all messages for the context, including those that arrive later. Receives that are still posted
+  // fail. A context's number is not used again.
   void detach(std::uint32_t context);
-  // Compares the messages that arrived before operation `sequence` was issued with that operation, which the
-  // communicator has just issued.
+  // The communicator calls this when it has issued operation `sequence`. The mesh then compares that
+  // operation with its messages that arrived before.
   void on_issued(std::uint32_t context, std::uint64_t sequence) {
     if (early_ != 0) compare_early(context, sequence);
   }
@@ -113,7 +113,8 @@ class Mesh final : public TransportOwner {
   // Returns the name of the transport that is (or would be) used for that peer. It is "none" if no transport
   // reaches the peer, and "self" for this rank.
   std::string_view transport_name(int rank) const;
-  // Returns the sums over all channels or, if `rank` is not negative, the counters of that peer's channel.
+  // Returns the counters of the channel with that peer or, if `rank` is negative, their sums over all
+  // channels.
   ChannelCounters counters(int rank = -1) const;
   // Returns the number of channels to other ranks, connected or connecting.
   int open_channels() const;

@@ -15,7 +15,7 @@ namespace tutti {
 struct Mesh::State {
   struct Peer {
     std::unique_ptr<Channel> channel;
-    Transport* transport = nullptr;  // once chosen
+    Transport* transport = nullptr;  // null until one is chosen
     Status status;
     bool awaited = false;  // a receive has asked for a connection
   };
@@ -29,12 +29,12 @@ struct Mesh::State {
 
   explicit State(std::size_t& early_messages) : early(early_messages) {}
 
-  std::size_t& early;  // counts messages kept for operations not issued yet
+  std::size_t& early;  // counts messages kept for operations that are not issued yet
 
   std::vector<Peer> peers;
-  std::vector<std::unique_ptr<Channel>>
-      replaced;                               // by channels of other transports; may still be on the stack
-  std::vector<const Transport*> passed_over;  // the log says why, once for each
+  // Channels of other transports have replaced these. Their functions may still be on the stack.
+  std::vector<std::unique_ptr<Channel>> replaced;
+  std::vector<const Transport*> passed_over;  // not used with some peer; the log says why, once for each
   std::unordered_map<std::uint32_t, std::unique_ptr<ContextTable>> contexts;
   ContextRanges closed;
   std::vector<EarlyAbort> early_aborts;
@@ -42,7 +42,7 @@ struct Mesh::State {
   bool started = false;
   bool shut = false;
 
-  // This caches the context that was found last, which is nearly always the next one wanted.
+  // These cache the context that `find` returned last. It is nearly always the next one to be looked up.
   std::uint32_t recent_number = 0;
   ContextTable* recent = nullptr;
 
@@ -54,7 +54,7 @@ struct Mesh::State {
     recent = found->second.get();
     return recent;
   }
-  // Returns the context if it is attached and in use.
+  // Returns the context, or null if no communicator is attached to it.
   ContextTable* attached(std::uint32_t context) {
     ContextTable* table = find(context);
     return table != nullptr && table->events != nullptr ? table : nullptr;

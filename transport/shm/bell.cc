@@ -39,8 +39,8 @@ Status Bell::create() {
 }
 
 void Bell::on_ready(std::uint32_t) {
-  // One ring is read, since a sleeper is rung once. If several rings arrive together, the others only cause
-  // one more wake-up each.
+  // This reads one ring only, since a sleeper is usually rung once. Each further ring only causes one more
+  // wake-up.
   std::byte ignored;
   static_cast<void>(::recv(ear_.get(), &ignored, sizeof ignored, MSG_DONTWAIT));
 }

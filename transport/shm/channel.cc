@@ -11,7 +11,7 @@ namespace {
 // Bytes are published each time this many have been written, so that the peer reads them while the next ones
 // are written.
 constexpr std::size_t publish_bytes = 16 * 1024;
-// At most this many bytes are read before `release` gives the room back to the peer.
+// At most this many bytes are read at a time. Between two reads, `release` can give room back to the peer.
 constexpr std::size_t consume_bytes = 16 * 1024;
 // This bounds the work for one peer before other peers have their turn.
 constexpr std::size_t read_budget = 512 * 1024;
@@ -34,7 +34,7 @@ void Channel::kick() {
   if (stage_ == Stage::open) {
     write();
   } else if (stage_ == Stage::closed && !status().ok() && !has_urgent_frames()) {
-    pipe_failed(status());  // closed before there was a connection, so only the status must be set
+    pipe_failed(status());  // closed before there was a connection, so there is no one to say goodbye to
   } else if (stage_ == Stage::closed) {
     stage_ = Stage::connecting;
     connector_ = std::make_unique<Connector>(context_, peer(), connect_timeout_, *this);
@@ -133,8 +133,8 @@ void Channel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
 
 void Channel::on_broken(Link&, const std::string& why) {
   const Status lost(Code::peer_lost, context_.describe(peer()) + ": " + why, peer());
-  // The frames that the peer wrote before it died or left may say why. They fit into the ring, so at most one
-  // ring is read, even if the peer keeps writing.
+  // The frames that the peer wrote before it died or left may say why. They fit into the ring, so this reads
+  // at most as many bytes as the ring has, even if the peer keeps writing.
   const std::uint64_t end = stage_ == Stage::open ? pipe_->in().position() + pipe_->in().size() : 0;
   while (stage_ == Stage::open && pipe_->in().has_news() && pipe_->in().position() < end) read();
   if (!over_) pipe_failed(lost);
@@ -189,8 +189,8 @@ bool Channel::prepare_sleep() {
 // --- writing ---
 
 void Channel::write() {
-  // The loop below may be on the stack: a frame that was written completes an operation, whose `done` may
-  // send another message. The loop finds that one too.
+  // The loop below may be on the stack already: writing a frame may complete an operation, whose `done` may
+  // send another message. Then the loop finds that message too, so this call returns.
   if (writing_) return;
   writing_ = true;
   full_ = false;

@@ -12,7 +12,7 @@ namespace tutti::shm {
 
 // An shm `Channel` moves frames over a pair of rings in shared memory. The calling thread writes frames while
 // there is room, and `poll` reads them straight out of the ring. The two ranks agree on the pipe over a link.
-// The link stays open, so that its end shows the peer's death.
+// The link stays open, since its end reveals the peer's death.
 class Channel final : public StreamChannel, public LinkEvents, public ConnectorEvents, public Timer {
  public:
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
@@ -59,8 +59,8 @@ class Channel final : public StreamChannel, public LinkEvents, public ConnectorE
   std::unique_ptr<Pipe> pipe_;            // from confirming on, until the channel is destroyed
 
   OutgoingFrame* frame_ = nullptr;  // being written
-  bool full_ = false;               // whether it waits for room in the ring
-  bool writing_ = false;            // whether write_frames() is on the stack already
+  bool full_ = false;               // whether a frame waits for room in the ring
+  bool writing_ = false;            // whether write() is on the stack already
   bool reading_ = false;
 };
 

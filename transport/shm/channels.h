@@ -11,7 +11,8 @@ class Channel;
 
 // `Channels` lists the channels of one shm transport, and those among them that the transport must poll.
 struct Channels {
-  // Removes a closed channel. Channels may close while `poll` walks this list, so a closed one leaves a null.
+  // Removes a closed channel from `open`. Channels may close while `poll` walks that list, so their places
+  // become null.
   void closed(Channel& channel) {
     Channel* const none = nullptr;
     std::replace(open.begin(), open.end(), &channel, none);

@@ -12,9 +12,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// This is the pause when too many connections wait to be accepted, or too many descriptors are on their way.
+// The next attempt begins after this pause if too many connections wait to be accepted by the peer, or if too
+// many descriptors are under way between processes.
 constexpr milliseconds pause_when_full{1};
-// This is the pause while the peer's own connection is on its way, in case it never arrives.
+// The peer answers `wait` while its own connection is on its way. If that has not arrived after this pause,
+// the next attempt begins.
 constexpr milliseconds pause_for_theirs{100};
 
 }  // namespace
@@ -43,7 +45,8 @@ void Connector::react(int error) {
   } else if (error == ECONNREFUSED) {
     fail(Code::peer_lost, "it does not listen any more");
   } else {
-    // Descriptors may be free again soon, but the next transport can wait for them too, so this one does not.
+    // Descriptors may become free again soon. But the next transport can wait for them just as well, so this
+    // one gives up.
     link_.reset();
     events_.on_refused(Status(Code::resource_exhausted, error_text(error)));
   }

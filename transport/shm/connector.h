@@ -9,8 +9,8 @@ namespace tutti::shm {
 
 class ConnectorEvents;
 
-// A `Connector` makes a pipe, offers it to one peer, and opens it when the peer has proved that it can see
-// the memory. The destructor ends the attempt.
+// A `Connector` makes a pipe, and offers it to one peer. The pipe is open once the peer has proved that it
+// can see the memory. The destructor ends the attempt.
 class Connector final : public LinkEvents, public Timer {
  public:
   Connector(Context& context, int peer, std::chrono::nanoseconds timeout, ConnectorEvents& events);
@@ -50,7 +50,7 @@ class Connector final : public LinkEvents, public Timer {
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;
-  // Both sides have the pipe, which holds the peer's bell.
+  // Both sides have the pipe, which can ring the peer's bell.
   virtual void on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) = 0;
   // The two ranks will have no pipe, and both know it.
   virtual void on_refused(const Status& why) = 0;

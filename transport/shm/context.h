@@ -17,13 +17,13 @@ namespace tutti::shm {
 struct Context : TransportContext {
   Context(const Options& from, tutti::Transport& self) : options(from), transport(self) {}
 
-  // Returns the rope with which this rank rings a peer's bell, the descriptor `bell_of_rank`. One rope per
-  // peer is enough: if there already is one, returns that one and closes `bell_of_rank`. Returns null if the
-  // descriptor is not a bell.
+  // Returns the rope with which this rank rings a peer's bell. The peer has handed over the bell as the
+  // descriptor `bell_of_rank`. One rope per peer is enough: if there is one already, it is returned, and
+  // `bell_of_rank` is closed. Returns null if the descriptor is not a bell.
   SharedRope rope_of(int rank, Descriptor bell_of_rank) { return keep(ropes[rank], std::move(bell_of_rank)); }
-  // Returns the rope for a bell that is said to be `rank`'s, but that the leader of a segment hands over. The
-  // leader may be wrong. So this rope is used for segments only, and never if `rank` itself has handed over
-  // a bell.
+  // Does the same for a bell that the leader of a segment has handed over as `rank`'s. The leader may be
+  // wrong. So the rope for this bell is used for segments only, and never if `rank` itself has handed over a
+  // bell.
   SharedRope rope_by_hearsay(int rank, Descriptor bell) {
     if (SharedRope own = ropes[rank].lock()) return own;
     return keep(hearsay[rank], std::move(bell));
@@ -34,7 +34,7 @@ struct Context : TransportContext {
     known = rope;
     return rope;
   }
-  // Returns the first note to a peer.
+  // Returns the first note of a connection to the rank `to`, whose address is `theirs`.
   Note hello(NoteKind kind, int to, const Address& theirs) const {
     Note note;
     note.kind = kind;

@@ -11,21 +11,21 @@ namespace tutti::shm {
 
 class LinkEvents;
 
-// A `Link` is a connection with one peer by local sockets, for notes. The driver watches it. Notes are sent
-// once the guard has let both sides through.
+// A `Link` is a connection with one peer, over a local socket, that carries notes. The driver watches it.
+// Notes are sent once the `security::Guard` has let both sides pass.
 class Link final : public DescriptorHandler {
  public:
   Link(Context& context, Descriptor socket, security::Guard guard, LinkEvents& events);
   ~Link() override;
 
-  // Starts the guard. The link may have been destroyed when this returns.
+  // Starts the guard's exchange. The link may have been destroyed when this returns.
   Status start();
   void set_events(LinkEvents& events) { events_ = &events; }
   // Sends a note, and returns zero or an errno, as send_note does. It succeeds even if the other side has
   // closed; `on_broken` is then called after everything that the other side sent has been read.
   [[nodiscard]] int send(const Note& note, std::span<const int> descriptors = {}) const;
   // Sends the last note on a connection. If the note cannot be sent, the end of the connection tells the peer
-  // the same.
+  // enough.
   void send_last(const Note& note) const { static_cast<void>(send(note)); }
   void close();
   bool is_open() const { return static_cast<bool>(socket_); }

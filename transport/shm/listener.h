@@ -11,8 +11,8 @@ namespace tutti::shm {
 
 class HelloHandler;
 
-// A `Listener` accepts connections, which are strangers until they have said who they are. A stranger that
-// sends nothing for too long is closed. The number of strangers is limited: when there are too many, the
+// A `Listener` accepts connections. Each is a stranger until its first note has said who it is. A stranger
+// that sends nothing for too long is closed. The number of strangers is limited: when there are too many, the
 // oldest is closed.
 class Listener final : public DescriptorHandler, public Timer {
  public:
@@ -39,7 +39,7 @@ class Listener final : public DescriptorHandler, public Timer {
   Descriptor socket_;
   HelloHandler& handler_;
   bool watching_ = false;
-  bool scarce_ = false;  // whether the log has said so already
+  bool scarce_ = false;  // accepting has failed for lack of descriptors or memory; the log says so
   security::Refusals refusals_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };

@@ -9,8 +9,8 @@
 #include "core/descriptor.h"
 #include "transport/shm/note.h"
 
-// Unix sockets in the abstract namespace carry notes and descriptors between processes of one host. The
-// abstract namespace belongs to the network namespace, and no files are left behind. The sockets move packets
+// Unix sockets in the abstract namespace carry notes and descriptors between processes of one host. Each
+// network namespace has its own abstract namespace. The sockets leave no files behind, move whole packets,
 // and never block. Errors are errno values; zero means none.
 namespace tutti::shm {
 

@@ -13,22 +13,22 @@
 namespace tutti::shm {
 
 enum class NoteKind : std::uint32_t {
-  share = 1,    // member: asks for the segment `key`; carries its bell
+  share = 1,    // member: asks for the segment `key`; carries the member's bell
   offer = 2,    // leader: offers the segment; carries the memfd and the members' bells
   mapped = 3,   // member: has mapped the segment, and written its proof into it
   go = 4,       // leader: all members have mapped the segment
   refused = 5,  // either: there will be no segment, or no pipe, and why
   goodbye = 6,  // either: has released the segment; the end of the connection is not a death
-  connect = 7,  // offers a pipe for a channel; carries its memfd and the sender's bell
-  welcome = 8,  // has mapped the pipe and proved it; carries the sender's bell; `go` or `refused` answers
-  wait = 9,     // the sender's own pipe is on its way; the lower rank's pipe is used
+  connect = 7,  // offers a pipe for a channel; carries the pipe's memfd and the sender's bell
+  welcome = 8,  // has mapped the pipe, and proved it; carries the sender's bell; `go` or `refused` answers
+  wait = 9,     // the sender's own pipe is on its way and will be used, since the sender is the lower rank
 };
 
 inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"
 inline constexpr std::uint32_t note_version = 1;
 
-// Both sides are on one machine, so the bytes of a note are sent unchanged. A packet counts as a note by its
-// size, magic and version alone. The receiver checks every other field before it uses it.
+// Both sides are on one machine, so the bytes of a note are sent unchanged. A packet is taken for a note if
+// its size, magic and version are right. The receiver checks every other field before it uses it.
 struct Note {
   std::uint64_t magic = note_magic;
   std::uint32_t version = note_version;
@@ -45,7 +45,7 @@ struct Note {
   std::uint64_t bytes = 0;
   std::uint32_t member = 0;
   std::uint32_t members = 0;
-  std::uint64_t proof = 0;  // offer, connect: the proof that the receiver must write into its place
+  std::uint64_t proof = 0;  // offer, connect: the receiver writes this number into the memory
   std::uint32_t code = 0;   // refused
   std::uint32_t unused = 0;
   std::array<char, 176> text{};  // refused: the reason; ends with a zero unless it is full

@@ -13,7 +13,7 @@ struct Options {
   std::size_t ring = 128 * 1024;
   // A process that connects must say who it is within this time.
   std::chrono::milliseconds handshake_timeout{5000};
-  // The credentials that guard every connection. If null, connections have no guard.
+  // This holds the credentials that guard every connection. If it is null, connections have no guard.
   security::SharedCredentials credentials = {};
 };
 

@@ -2,11 +2,11 @@
 
 namespace tutti::shm {
 
-// A `Front` is the head of the shared memory. Zeroed memory is its initial state.
+// A `Front` is at the start of the shared memory. All zeros are its initial state.
 struct Pipe::Front {
   std::atomic<std::uint64_t> proof;
   Side sides[2];
-  Lane lanes[2];  // by writing side
+  Lane lanes[2];  // indexed by the side that writes
 };
 
 namespace {

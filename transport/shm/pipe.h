@@ -33,13 +33,13 @@ class Pipe {
   RingReader& in() { return in_; }
   // Rings if the other side sleeps. It must be called after `publish` and `release`.
   void wake_peer() {
-    // Only this side writes the pulse. Its value does not matter; only the place of the store in the total
-    // order of these accesses does.
+    // Only this side writes the pulse. The value does not matter. The store does: it has a place in the total
+    // order of the sequentially consistent accesses.
     own_->pulse.store(++pulse_, std::memory_order_seq_cst);
     if (peer_->asleep.load(std::memory_order_seq_cst) != 0 && peer_->asleep.exchange(0) != 0) rope_->ring();
   }
   // Tells the peer that this side is about to sleep. After this call, check the rings once more, since the
-  // peer may have written before it could notice.
+  // peer may have written before it could notice that this side sleeps.
   void announce_sleep() {
     own_->asleep.store(1, std::memory_order_seq_cst);
     static_cast<void>(peer_->pulse.load(std::memory_order_seq_cst));

@@ -11,20 +11,21 @@
 // a `RingReader` reads at the other.
 namespace tutti::shm {
 
-// Everything in a ring starts on a cache line, so headers are never split and elements are aligned.
+// Every header and every piece of payload in a ring starts on a cache line, so headers are never split and
+// elements are aligned.
 inline constexpr std::size_t line_bytes = 64;
-// Words of different writers are two lines apart, since processors fetch lines in pairs.
+// Words that different processes write are two lines apart, since processors fetch lines in pairs.
 inline constexpr std::size_t apart_bytes = 128;
 
 constexpr std::size_t round_up_to_lines(std::size_t bytes) {
   return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
-// A `Lane` holds the words of one direction in the shared segment. They are positions in the stream of bytes,
-// and only grow. The byte at position p is stored at p modulo the ring's size.
+// A `Lane` holds the two shared words of one direction. Both are positions in the stream of bytes, and only
+// grow. The byte at position p is stored at p modulo the ring's size.
 struct Lane {
-  alignas(apart_bytes) std::atomic<std::uint64_t> tail;  // by the writer: bytes before it can be read
-  alignas(apart_bytes) std::atomic<std::uint64_t> head;  // by the reader: bytes before it can be overwritten
+  alignas(apart_bytes) std::atomic<std::uint64_t> tail;  // set by the writer: bytes before it can be read
+  alignas(apart_bytes) std::atomic<std::uint64_t> head;  // set by the reader: bytes before it are free again
 };
 
 // A `Side` holds the words by which one side sleeps and wakes the other.
@@ -38,17 +39,17 @@ struct Side {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<std::uint32_t>::is_always_lock_free);
 
-// A `RingWriter` is the writing end. It keeps copies of both positions, so that the reader's line is fetched
-// only when the ring seems to be full. The reader may be faulty, so its head is checked, and a wrong one
-// never leads to a write outside of the ring.
+// A `RingWriter` is the writing end. It keeps copies of both positions, so that it fetches the cache line of
+// the reader's position only when the ring seems to be full. The reader may be faulty, so its head is
+// checked. A wrong head never leads to a write outside of the ring.
 class RingWriter {
  public:
   void open(Lane& lane, std::span<std::byte> data) {
     lane_ = &lane;
     data_ = data;
   }
-  // Returns the place to write to next: the free bytes in one piece, in whole lines. It loads the reader's
-  // position only if there was no room.
+  // Returns the free bytes where the next write begins, in one piece and in whole lines. It loads the
+  // reader's position only if the ring seems to be full.
   std::span<std::byte> room() {
     if (tail_ - head_ == data_.size()) refresh();
     const std::size_t place = tail_ & (data_.size() - 1);
@@ -62,7 +63,7 @@ class RingWriter {
     published_ = tail_;
     lane_->tail.store(tail_, std::memory_order_release);
   }
-  // Returns whether the reader has made room since `room` was empty.
+  // Returns whether the reader has made room since `room` returned no bytes.
   bool has_room() const {
     return tail_ - head_ < data_.size() || lane_->head.load(std::memory_order_relaxed) != head_;
   }
@@ -87,7 +88,7 @@ class RingWriter {
   bool broken_ = false;
 };
 
-// A `RingReader` is the reading end. It checks the writer's tail as the writer checks the head.
+// A `RingReader` is the reading end. It checks the writer's tail, just as `RingWriter` checks the head.
 class RingReader {
  public:
   void open(Lane& lane, std::span<const std::byte> data) {
@@ -104,8 +105,8 @@ class RingReader {
     __builtin_prefetch(next);
     __builtin_prefetch(next + line_bytes);
   }
-  // Returns the bytes that can be read in one piece, in whole lines. It loads the writer's position only if
-  // there was nothing.
+  // Returns the bytes that can be read next, in one piece and in whole lines. It loads the writer's position
+  // only if the ring seems to be empty.
   std::span<const std::byte> readable() {
     if (tail_ == head_) refresh();
     const std::size_t place = head_ & (data_.size() - 1);
@@ -115,9 +116,9 @@ class RingReader {
   // These return the number of bytes read so far, and the size of the ring.
   std::uint64_t position() const { return head_; }
   std::size_t size() const { return data_.size(); }
-  // Returns whether so much has been read that `release` must be called. That is done late, so that small
-  // messages do not touch the line that the writer reads. The writer never waits forever, since less than an
-  // eighth of the ring is kept back.
+  // Returns whether so much has been read that `release` must be called. `release` is called late, so that
+  // small messages do not touch the line that the writer reads. The writer never waits forever, since less
+  // than an eighth of the ring is kept back.
   bool owes_room() const { return head_ - released_ >= data_.size() / 8; }
   void release() {
     released_ = head_;

@@ -24,8 +24,8 @@ class Segment {
   // Maps a segment that a peer has handed over. Fails unless the segment is sealed and has exactly `bytes`
   // bytes, rounded up to whole pages.
   Status map(Descriptor memfd, std::size_t bytes);
-  // Allocates the pages of a part now. Otherwise, when memory runs out, the kernel would kill the process
-  // that touches a page first. The pages are taken from memory near the calling thread's processor.
+  // Allocates the pages of a part now. Otherwise, when memory runs out, the kernel would kill the first
+  // process that touches a page. The pages are taken from memory near the calling thread's processor.
   Status provide(std::size_t offset, std::size_t bytes);
   // Closes the descriptor; the mapping stays.
   void close_descriptor() { memfd_.reset(); }

@@ -10,8 +10,8 @@
 namespace tutti::shm {
 namespace {
 
-// The leader waits this long before it tries again, so that a member can take its offer from the queue, or
-// others take theirs.
+// If a member's queue is full, or too many descriptors are under way, the leader waits this long before it
+// sends the offer again. Meanwhile members take notes and their descriptors from the queues.
 constexpr std::chrono::milliseconds pause_while_not_taken{2};
 
 }  // namespace
@@ -67,8 +67,8 @@ void SegmentLeader::make() {
   offer();
 }
 
-// Makes the offer to all members that do not have it yet. Descriptors on their way count against a limit per
-// user, so with many members this can take several rounds.
+// Sends the offer to all members that do not have it yet. The system limits how many descriptors of a user
+// may be under way, so with many members this can take several rounds.
 void SegmentLeader::offer() {
   std::vector<int> descriptors = {segment_->descriptor()};
   for (const Member& member : members_) descriptors.push_back(member.rope->descriptor());

@@ -9,8 +9,8 @@
 namespace tutti::shm {
 
 // A `SegmentLeader` is the leader's side of sharing a segment: it waits for all members, hands the segment to
-// each, and releases them once all have proved that they have mapped it. If anything goes wrong before that,
-// it tells all members.
+// each, and sends `go` to all once they have proved that they have mapped it. If anything goes wrong before
+// that, it tells all members.
 class SegmentLeader final : public LinkEvents, public Timer {
  public:
   SegmentLeader(Context& context, SegmentEvents& events, ShareRequest& request);
@@ -18,10 +18,11 @@ class SegmentLeader final : public LinkEvents, public Timer {
 
   std::uint64_t key() const { return request_.key; }
   const ShareRequest& request() const { return request_; }
-  // The leader may have been destroyed when one of these functions returns, as after any event.
+  // Each of these functions, and each event, may end the request. Then the leader has been destroyed when the
+  // function returns.
   void start();
   void add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
-  // Tells all members that have asked so far that the request has failed, and ends.
+  // Tells all members that have asked so far that the request has failed, and ends the request.
   void fail(const Status& why);
 
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;

@@ -8,10 +8,11 @@
 namespace tutti::shm {
 namespace {
 
-// This is the pause between two attempts when too many connections wait to be accepted.
+// The next attempt begins after this pause if too many connections wait to be accepted by the leader, or if
+// too many descriptors are under way.
 constexpr std::chrono::milliseconds pause_when_leader_busy{1};
-// The leader has the same deadline, and tells all members the outcome. If it sends nothing for this much
-// longer, it is frozen.
+// The leader has the same deadline, and tells all members the outcome. If it has sent nothing this long after
+// the deadline, it counts as frozen.
 constexpr std::chrono::seconds patience_with_leader{5};
 
 }  // namespace

@@ -10,18 +10,19 @@ namespace tutti::shm {
 
 // A `SegmentMember` is a member's side of sharing a segment.
 //
-// It may give up as long as it has not reported that it has mapped the segment. From then on the leader
-// decides, so that either all members get the segment or none does. The member then gives up only if the
-// leader dies, or is silent long after the deadline.
+// It may give up until it reports that it has mapped the segment. After that report the leader decides, so
+// that either all members get the segment or none does. The member then gives up only if the leader dies, or
+// is silent long after the deadline.
 class SegmentMember final : public LinkEvents, public Timer {
  public:
   SegmentMember(Context& context, SegmentEvents& events, ShareRequest& request, std::size_t member);
   ~SegmentMember() override;
 
   const ShareRequest& request() const { return request_; }
-  // The member may have been destroyed when this returns, as after any event.
+  // `start`, like any event, may end the request. Then the member has been destroyed when the function
+  // returns.
   void start();
-  // Tells the leader that it gives up, and ends.
+  // Tells the leader that this member gives up, and ends the request.
   void cancel(const Status& why);
 
   void on_open(Link& link) override;

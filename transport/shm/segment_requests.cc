@@ -108,7 +108,7 @@ void SegmentRequests::on_not_shared(ShareRequest& request, const Status& why) {
   request.done(request, why);
 }
 
-// Members that ask later get the same answer.
+// Keeps the refusal, so that members that ask later get the same answer.
 void SegmentRequests::remember_refusal(const ShareRequest& request, const Status& why) {
   Note refusal;
   refusal.key = request.key;

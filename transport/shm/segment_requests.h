@@ -13,8 +13,9 @@ namespace tutti::shm {
 class SegmentLeader;
 class SegmentMember;
 
-// `SegmentRequests` holds all requests for shared segments, and the segments that exist. It also keeps the
-// notes of members that have asked before this rank, their leader, has made its own request.
+// `SegmentRequests` holds all requests for shared segments, and the segments that exist. If this rank is the
+// leader of a segment, members may ask for it before this rank makes its own request. Their notes are kept
+// until then.
 class SegmentRequests final : public LinkEvents, public SegmentEvents {
  public:
   explicit SegmentRequests(Context& context);

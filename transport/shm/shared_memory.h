@@ -21,7 +21,7 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
     std::unique_ptr<Link> link;  // null if there is none
   };
 
-  // The object is in `attached`, a list of its transport's segments, until `detach`.
+  // `attached` is the list of the transport's segments. The object is in it until `detach`.
   SharedMemory(Context& context, std::vector<SharedMemory*>& attached, const ShareRequest& request,
                std::unique_ptr<Segment> segment, std::vector<Member> members);
   ~SharedMemory() override;
@@ -49,9 +49,9 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
 // part.
 std::size_t front_bytes(std::size_t members);
 std::size_t segment_bytes(const ShareRequest& request);
-// Returns the place where member `member` proves that it has mapped the segment.
+// Returns the word into which `member` writes the proof that it has mapped the segment.
 std::uint64_t* proof_place(const Segment& segment, std::size_t member);
-// Allocates the pages that this member must provide. Together the members provide all pages.
+// Allocates the pages that `member` must provide. Together, all members provide all pages.
 Status provide_share(Segment& segment, std::size_t member, std::size_t members);
 
 }  // namespace tutti::shm

@@ -42,7 +42,7 @@ Status Transport::prepare() {
   return {};
 }
 
-// This is symmetrical, since it compares only values that both sides have published.
+// The answer is symmetrical, since only values that both sides have published are compared.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto theirs = published_by(peer);
   if (!theirs) return Status(Code::unreachable, peer.describe() + " has no usable shm address", peer.rank);
@@ -76,7 +76,7 @@ bool Transport::poll() {
   bool did = context_.timers.run();
   std::vector<Channel*>& open = context_.channels.open;
   bool any_closed = false;
-  // The loop uses an index, since channels open and close others while they are polled.
+  // The loop uses an index, since polling a channel may open and close others.
   for (std::size_t i = 0; i < open.size(); ++i) {
     if (open[i] != nullptr) did |= open[i]->poll();
     any_closed |= open[i] == nullptr;
@@ -107,8 +107,8 @@ void Transport::stop() {
   context_.stop(*this);
 }
 
-// Returns whether the hello is from the process that this rank's table has for its sender, and is meant for
-// this rank.
+// Returns whether the hello is meant for this rank, and is from the process that this rank's table lists for
+// the rank `hello.from`.
 bool Transport::is_peer(const Note& hello) const {
   const auto size = static_cast<std::uint32_t>(context_.owner->size());
   const auto rank = static_cast<std::uint32_t>(context_.owner->rank());

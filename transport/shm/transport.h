@@ -15,7 +15,7 @@ class Transport final : public tutti::Transport, public HelloHandler, public Pol
  public:
   // Only `create` makes transports.
   explicit Transport(const Options& options) : context_(options, *this), requests_(context_) {}
-  // Checks that this system supports everything that is needed, and listens.
+  // Checks that this system supports everything that the transport needs, and starts to listen.
   Status prepare();
 
   std::string_view name() const override { return "shm"; }

@@ -10,9 +10,9 @@
 
 namespace tutti {
 
-// An `EagerPool` provides memory for eager payloads that no receive has claimed yet. The credit window bounds
-// the memory in use, since a message costs at least as much credit as its block has bytes. Freed blocks are
-// kept for reuse as long as used and kept blocks together fit into the window.
+// An `EagerPool` provides memory for eager payloads that no receive has claimed yet. The peer's credit window
+// bounds the memory in use, since a message costs at least as much credit as its block has bytes. Freed
+// blocks are kept for reuse as long as used and kept blocks together fit into the window.
 class EagerPool {
  public:
   explicit EagerPool(std::uint32_t window) : window_(window) {}
@@ -24,7 +24,7 @@ class EagerPool {
   EagerPool(const EagerPool&) = delete;
   EagerPool& operator=(const EagerPool&) = delete;
 
-  // Returns null for an empty payload, and if the host has no memory.
+  // Returns memory for a payload. Returns null if the payload is empty or there is no memory.
   std::byte* get(std::uint32_t payload) {
     const std::uint32_t bytes = StreamLimits::block_bytes(payload);
     if (bytes == 0) return nullptr;

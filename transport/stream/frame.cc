@@ -8,8 +8,10 @@ namespace tutti {
 namespace {
 
 // These are the offsets of the fields on the wire:
-//   0 magic  4 type  5 code  6 stripe  7 acknowledge  8 payload  12 id  16 offset  24 context  28 index  32
-//   sequence 40 kind  41 type  42 op  43 algorithm  44 root (three bytes)  47 part_of  48 count  56 bytes
+//    0 magic     4 type       5 code   6 stripe     7 acknowledge          8 payload
+//   12 id       16 offset    24 context             28 index              32 sequence
+//   40 kind     41 type      42 op    43 algorithm  44 root (three bytes)  47 part_of
+//   48 count    56 bytes
 constexpr std::uint32_t magic = 0x31545554;  // "TUT1"
 
 template <class T>

@@ -14,11 +14,11 @@ namespace tutti {
 enum class FrameType : std::uint8_t {
   eager = 1,    // a whole small message: header and payload
   request = 2,  // a large message is waiting at the sender (request to send)
-  clear = 3,    // the receive for it is posted (clear to send)
+  clear = 3,    // the receive for a large message is posted (clear to send)
   data = 4,     // a fragment of a large message, in order
   credit = 5,   // eager messages were claimed or discarded: `offset` units of credit may be used again
   cancel = 6,   // the sender's last frame for a message that it does not send completely
-  refuse = 7,   // the receiver wants no more of a message; `cancel` answers, unless the last fragment has left
+  refuse = 7,   // the receiver wants no more of it; `cancel` answers, unless the last fragment has left
   abort = 8,    // a context has failed; the payload says why
   goodbye = 9,  // no frame follows
 };
@@ -28,16 +28,16 @@ enum class FrameType : std::uint8_t {
 struct FrameHeader {
   FrameType type = FrameType::goodbye;
   Code code = Code::ok;  // cancel, refuse, abort: why
-  // In `data`, this is zero if the payload follows. Otherwise the payload travels by the stripe with this
-  // number. Payloads on a stripe arrive in the order of their headers.
+  // In `data`, this is zero if the payload follows the header. Otherwise the payload travels over the stripe
+  // with this number. Payloads on a stripe arrive in the order of their headers.
   std::uint8_t stripe = 0;
-  // If true, the receiver acknowledges the frame as soon as it has read it, since the sender's kernel may
-  // hold back later frames until then.
+  // If true, the receiver makes its kernel acknowledge the frame as soon as it has read it, since the
+  // sender's kernel may hold back later frames until then.
   bool acknowledge = false;
   std::uint32_t payload = 0;  // eager, data, abort
-  // This identifies a large message on both sides until its last fragment or `cancel`: the low half is its
-  // place in the sender's table, and the high half a generation. In `abort` it is one more than the rank to
-  // blame, or 0 for none.
+  // This identifies a large message on both sides until its last fragment or `cancel`. The low half is the
+  // message's place in the sender's table, and the high half counts how often that place was used. In
+  // `abort`, this is one more than the rank to blame, or 0 if there is none.
   std::uint32_t id = 0;
   std::uint64_t offset = 0;  // data: offset of the fragment; credit: units returned
   MessageHeader message;     // eager, request: complete; abort: tag.context only
@@ -53,11 +53,11 @@ using EncodedFrameHeader = std::array<std::byte, frame_header_bytes>;
 void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> to);
 // Sets `FrameHeader::stripe` in an encoded data frame.
 void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe);
-// These set and read `FrameHeader::acknowledge`.
+// These set and read `FrameHeader::acknowledge` in an encoded header.
 void set_acknowledge(EncodedFrameHeader& header);
 bool has_acknowledge(const EncodedFrameHeader& header);
-// Checks the magic number, type, reserved bytes and every enumeration; the channel checks lengths and ids.
-// Returns false if the bytes are not a frame.
+// Decodes a header. Checks the magic number, type, reserved bytes and every enumeration; the channel checks
+// lengths and ids. Returns false if the bytes are not a header.
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header);
 
 // An `OutgoingFrame` is a frame to be written: an encoded header, and its payload. Between two writes the
@@ -67,11 +67,11 @@ struct OutgoingFrame {
   std::span<const std::byte> payload;
   SendOp* op = nullptr;     // owner of the payload; null for control frames and once the operation has ended
   std::size_t written = 0;  // set by the pipe: header and payload bytes that have left
-  // This is true for a fragment of a large message. A pipe that has stripes may send its payload by one of
+  // This is true for a fragment of a large message. A pipe that has stripes may send its payload over one of
   // them (`set_stripe`).
   bool fragment = false;
   std::uint8_t stripe = 0;
-  std::size_t stripe_written = 0;  // set by the pipe: payload bytes that have left by the stripe
+  std::size_t stripe_written = 0;  // set by the pipe: payload bytes that have left over the stripe
 };
 
 }  // namespace tutti

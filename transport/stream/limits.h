@@ -17,7 +17,7 @@ struct StreamLimits {
   static constexpr std::uint32_t overhead = 128;
   static constexpr std::uint32_t min_credit = 4 * overhead;
   // `max_unanswered` bounds the requests of one sender that the receiver has not answered yet. `max_large`
-  // bounds all large messages of that sender under way, for which the receiver keeps a table.
+  // bounds the sender's large messages that have not ended; the receiver keeps them in a table.
   static constexpr std::uint32_t max_unanswered = 1024;
   static constexpr std::uint32_t max_large = 4096;
   // At most this many control frames may wait for the pipe. A correct peer cannot cause that many while this

@@ -167,7 +167,7 @@ std::span<std::byte> StreamReceiver::direct() {
   return target_ == nullptr || left_ == 0 ? std::span<std::byte>() : place(target_, at_, left_);
 }
 
-// Returns the place into which payload can be read straight, or nothing.
+// Returns the memory into which the pipe can read payload directly, or an empty span.
 std::span<std::byte> StreamReceiver::place(const Incoming* message, std::uint64_t at, std::size_t left) {
   if (message->buffer != nullptr) return {message->buffer + at, left};
   if (message->op == nullptr || !message->op->sink.copies()) return {};
@@ -367,7 +367,7 @@ bool StreamReceiver::cancel(RecvOp& op, const Status& why) {
 void StreamReceiver::fail_all(const Status& why) {
   target_ = nullptr;
   ignored_ = true;
-  // `done` may claim or discard other messages, so the loop keeps no state across a call of it.
+  // `done` may claim or discard other messages, so the loop keeps no state across a call of `done`.
   for (std::size_t i = 0; i < incoming_.size(); ++i) {
     Incoming& message = incoming_[i];
     RecvOp* op = message.op;

@@ -21,8 +21,8 @@ namespace tutti {
 // and stores each payload in the receive's memory or, if there is no receive yet, in a bounded buffer. A
 // payload that no receive wants is discarded.
 //
-// `done` of an operation may call back into the channel, and even close it. So each function calls it last,
-// or checks its own state again afterwards.
+// An operation's `done` may call back into the channel, and even close it. So each function calls `done`
+// last, or checks its own state again afterwards.
 class StreamReceiver {
  public:
   StreamReceiver(Channel& channel, int peer, TransportOwner& owner, const StreamLimits& limits,
@@ -40,17 +40,17 @@ class StreamReceiver {
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const { return left_; }
 
-  // Without this call, a payload that is announced on a stripe breaks the protocol.
+  // Permits payloads on stripes. Without this call, announcing one breaks the protocol.
   void accept_stripes() { accepts_stripes_ = true; }
-  // The next functions do for payloads on stripes what those above do for payloads that follow their headers.
+  // These handle payloads on stripes, as the functions above handle payloads that follow their headers.
   std::span<std::byte> stripe_direct(std::uint8_t stripe) const;
   void stripe_filled(std::uint8_t stripe, std::size_t bytes);
   std::size_t stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes);
   std::size_t stripe_left(std::uint8_t stripe) const;
   bool expects_stripes() const;
 
-  // Claims a message. `failure` is the channel's status. If it is not ok, only messages that have arrived
-  // completely can be claimed.
+  // These three return false if a control frame could not be queued (`StreamSender::control`). `failure` is
+  // the channel's status. If it is not ok, only messages that have arrived completely can be claimed.
   [[nodiscard]] bool claim(Arrival& arrival, RecvOp& op, const Status& failure);
   [[nodiscard]] bool discard(Arrival& arrival, const Status& failure);
   [[nodiscard]] bool cancel(RecvOp& op, const Status& why);
@@ -118,7 +118,7 @@ class StreamReceiver {
   std::uint32_t unanswered_ = 0;
   std::uint64_t credit_held_ = 0;  // credit of eager messages that have not ended
 
-  // The members below describe the frame under way.
+  // The members below describe the frame that is arriving.
   FrameHeader frame_;
   std::size_t left_ = 0;
   std::uint64_t at_ = 0;        // offset of its next byte in the message

@@ -2,7 +2,7 @@
 
 #include "transport/stream/receiver.h"
 
-// This file receives payloads on stripes, which the headers on the first connection announce. Several
+// This file receives payloads on stripes. Headers on the first connection announce these payloads. Several
 // payloads of one message can be under way at once, so a message is complete when all of its bytes have
 // arrived, in whatever order.
 namespace tutti {

@@ -242,7 +242,7 @@ void StreamSender::frame_written(OutgoingFrame& written) {
   ++counters_.frames_sent;
   counters_.bytes_sent += frame.payload.size();
   if (frame.goodbye) goodbye_ = Goodbye::written;
-  // When the last fragment has been written, others may still be waiting on stripes.
+  // When the last fragment has been written, earlier ones may still be waiting on stripes.
   SendOp* op = frame.op != nullptr && frame.op->state == leaving && !in_pipe(*frame.op) ? frame.op : nullptr;
   if (op != nullptr) ++counters_.messages_sent;
   frame.copy.reset();
@@ -297,7 +297,7 @@ void StreamSender::finish(SendOp& op, const Status& status) {
 
 void StreamSender::fail_all(const Status& why, bool keep_frames) {
   while (SendOp* op = queue_.pop_front()) finish(*op, why);
-  // `done` may cancel other operations, so the loop keeps no state across a call of it.
+  // `done` may cancel other operations, so the loop keeps no state across a call of `done`.
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     SendOp* op = slots_[i].op;
     if (op == nullptr) continue;

@@ -30,16 +30,18 @@ class StreamSender {
   StreamSender& operator=(const StreamSender&) = delete;
 
   void push(SendOp& op);
-  // Removes the operation, in any state, and completes it with `why`. Returns false as `control` does.
+  // Removes the operation, in any state, and completes it with `why`. Returns false if a control frame could
+  // not be queued (see `control`).
   [[nodiscard]] bool cancel(SendOp& op, const Status& why);
 
-  // Queues a clear, cancel or refuse. Returns false if too many are waiting already because the peer does not
-  // read.
+  // Queues a control frame: a clear, cancel or refuse. Returns false if too many of them are waiting already,
+  // because the peer does not read.
   [[nodiscard]] bool control(FrameType type, std::uint32_t id, Code code = Code::ok);
   void abort(std::uint32_t context, const Status& why);
   void goodbye() { goodbye_ = Goodbye::queued; }
   bool goodbye_written() const { return goodbye_ == Goodbye::written; }
-  // Adds credit that is owed to the peer. A frame returns it once it amounts to half of the window.
+  // Adds credit that is owed to the peer. Once the owed credit amounts to half of the window, a frame returns
+  // it.
   void return_credit(std::uint32_t units) { credit_owed_ += units; }
 
   // These handle frames of the peer. They return null, or what is wrong with the frame. An answer to a
@@ -57,8 +59,8 @@ class StreamSender {
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
 
-  // Completes all operations with `why`. Frames that the pipe holds continue with a copy of their payload if
-  // `keep_frames` is set; otherwise they become invalid.
+  // Completes all operations with `why`. If `keep_frames` is set, frames that the pipe holds stay valid, with
+  // a copy of their payload. Otherwise they become invalid.
   void fail_all(const Status& why, bool keep_frames);
 
  private:

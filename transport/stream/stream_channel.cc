@@ -197,14 +197,15 @@ std::size_t StreamChannel::stripe_left(std::uint8_t stripe) const {
   return state_->receiver.stripe_left(stripe);
 }
 
-// Ends the channel after a goodbye, but only once all payloads on stripes have arrived, which a goodbye can
-// overtake.
+// Ends the channel after the peer's goodbye. A goodbye can overtake payloads on stripes, so the channel ends
+// only once these have arrived.
 void StreamChannel::end_if_peer_left() {
   if (!state_->peer_left || (state_->status.ok() && state_->receiver.expects_stripes())) return;
   end(Status(Code::aborted, owner_.peer(peer_).describe() + " has left", peer_));
 }
 
-// Sends what a received frame has made possible: clears, credit, and fragments that were waiting for either.
+// Sends what a received frame has made possible: clears, returned credit, and messages that were waiting for
+// the peer's clear or credit.
 void StreamChannel::after_receiving() {
   if (state_->status.ok() && state_->sender.has_frames()) flush();
 }

@@ -11,14 +11,15 @@
 
 namespace tutti {
 
-// A `StreamChannel` is the message protocol over any ordered pipe of frames (a socket, a ring in shared
-// memory, a queue): eager messages under credit, request and clear to send for larger ones, fragments of
-// large messages in turn, and aborts that drain payloads. A transport's channel derives from it, and only has
-// to move frames.
+// A `StreamChannel` implements the message protocol over any ordered pipe of frames (a socket, a ring in
+// shared memory, a queue). Small messages are sent eagerly, within the peer's credit. A large message is
+// announced by a request, and sent once the peer has answered with a clear. Fragments of several large
+// messages take turns. A transport's channel derives from `StreamChannel`, and only has to move frames. The
+// comments below call the derived class the pipe.
 //
-// The pipe sends each `OutgoingFrame` unchanged. It receives headers, which `decode` reads (frame.h), and
-// after each header as many bytes of payload as `payload_left` says. If bytes that should be a header are not
-// one, the pipe calls `pipe_failed` with `protocol_error`.
+// The pipe sends each `OutgoingFrame` unchanged. When it receives, it decodes each header with `decode`
+// (frame.h), and then reads as many bytes of payload as `payload_left` says. If `decode` returns false, the
+// pipe calls `pipe_failed` with `protocol_error`.
 class StreamChannel : public Channel {
  public:
   StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits);
@@ -57,12 +58,12 @@ class StreamChannel : public Channel {
   // --- the pipe calls, to send ---
 
   bool has_frames() const;
-  // Returns whether frames other than messages and goodbye must be sent: why a context has failed, say. Such
-  // frames are worth a connection even if `status()` is no longer ok.
+  // Returns whether frames other than messages and the goodbye must be sent: an abort, say. Such frames are
+  // worth a connection even if `status()` is no longer ok.
   bool has_urgent_frames() const;
   // Returns the next frame to write, or null. It stays valid until `frame_written`. The pipe may hold several
-  // frames, and must write them in order. Each call takes a fragment of the next large message, so if a pipe
-  // takes more frames than it can write, small messages wait behind them.
+  // frames, and must write them in order. Each call may take a fragment of a large message. So if a pipe
+  // takes more frames than it can write, small messages wait behind fragments.
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
 
@@ -71,25 +72,27 @@ class StreamChannel : public Channel {
   // Begins a frame. If the result is not ok, the peer broke the protocol, and the channel has failed and
   // closed the pipe.
   Status begin_frame(const FrameHeader& header);
-  // Returns the place of the next payload bytes, so that the pipe may read straight into it, or into the
-  // first part of it. It is empty if `consume` must process the bytes (reductions, control frames, drained
-  // payloads). The pipe must call it again each time, since the receive may have been cancelled in between.
+  // Returns the memory where the next payload bytes belong. The pipe may read directly into it, or into the
+  // first part of it. It is empty if `consume` must process the bytes (reductions, control frames, discarded
+  // payloads). The pipe must call `direct` again before each read, since the receive may have been cancelled
+  // in between.
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes);
   // Takes payload bytes from the pipe's own memory, but no more than `payload_left`. Returns how many it
   // took: all of them, except that a reduction leaves an incomplete last element. The pipe must keep the
   // bytes of that element, and pass them again in front of the next ones.
   std::size_t consume(std::span<const std::byte> bytes);
-  // Returns how many bytes of the frame's payload have not arrived yet, including those of a payload that is
-  // drained. If it is zero, the next bytes are a header.
+  // Returns how many bytes of the frame's payload have not arrived yet, including those of a payload that
+  // will be discarded. If it is zero, the next bytes are a header.
   std::size_t payload_left() const;
 
-  // Lets the peer announce payloads on stripes. A channel that has stripes must call it before it reads.
-  // Without this call, such an announcement breaks the protocol.
+  // Permits payloads on stripes (connections beside the first one), which the peer announces. A channel that
+  // has stripes must call it before it reads. Without this call, such an announcement breaks the protocol.
   void accept_stripes();
-  // These do the same for the payloads on a stripe (numbered from 1), which arrive in the order in which
-  // `begin_frame` saw their headers. The pipe must not read payloads that have not been announced. A pipe
-  // without stripes calls none of these functions.
+  // These do for payloads on a stripe what the functions above do for payloads that follow their headers.
+  // Stripes are numbered from 1. The payloads on a stripe arrive in the order in which `begin_frame` saw
+  // their headers. The pipe must not read a payload before its header has arrived. A pipe without stripes
+  // calls none of these functions.
   std::span<std::byte> stripe_direct(std::uint8_t stripe);
   void stripe_filled(std::uint8_t stripe, std::size_t bytes);
   std::size_t stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes);

@@ -17,21 +17,22 @@ constexpr std::size_t hold_bytes = 256 * 1024;
 // This bounds the work for one peer before other peers have their turn.
 constexpr std::size_t write_budget = 1024 * 1024;
 constexpr std::size_t read_budget = 512 * 1024;
-// Payloads of at least this size are read into place. For smaller ones, one read of many frames into the
-// scratch buffer costs less.
+// Payloads of at least this size are read directly into the receive's memory. For smaller ones, one read of
+// many frames into the scratch buffer costs less.
 constexpr std::size_t direct_bytes = 4096;
-// At most this many bytes are read at once when a header is due. The payload after a large message's header
-// is then read into place by the next call, which costs less than copying it.
+// At most this many bytes are read at once when a header is due. So most of a large payload is left to the
+// next call, which reads it directly into the receive's memory. That costs less than copying it.
 constexpr std::size_t header_read_bytes = 16 * 1024;
 // At most this many bytes are read after a large payload: the next header, and perhaps a small frame. More
 // would have to be copied.
 constexpr std::size_t behind_direct_bytes = 2048;
-// If a rank sends messages to one peer without waiting for anything in between, this many are sent at once.
+// A rank may send messages to one peer without waiting for anything in between. The first `sent_at_once` of
+// them leave at once, and the later ones are coalesced (see below).
 constexpr unsigned sent_at_once = 2;
-// Larger messages gain nothing from being sent together.
+// Messages larger than this gain nothing from being sent together.
 constexpr std::size_t coalesced_bytes = 64 * 1024;
 
-// Returns how many bytes of a frame go by the first connection.
+// Returns how many bytes of a frame travel over the first connection.
 std::size_t frame_bytes(const OutgoingFrame& frame) {
   return frame.header.size() + (frame.stripe == 0 ? frame.payload.size() : 0);
 }
@@ -58,7 +59,7 @@ void Channel::kick() {
     if (coalescing_ && has_urgent_frames()) send_at_once();
     write_frames();
   } else if (!status().ok() && !has_urgent_frames()) {
-    pipe_failed(status());  // closed before there was a connection, so only the status must be set
+    pipe_failed(status());  // closed before there was a connection, so there is no one to say goodbye to
   } else if (connector_ == nullptr) {
     start_connecting();
   }
@@ -204,12 +205,12 @@ void Channel::want_writable() {
 // --- coalescing ---
 //
 // A rank may send one small message after the other to a peer without waiting for anything in between (the
-// root of a broadcast, say). It then runs ahead of that peer, so a segment and a wake-up for each message
-// only cost both of them time. So the third message and those after it may wait in the kernel while earlier
-// bytes are not acknowledged (Nagle's algorithm). When those are, the waiting messages leave together. Two
-// rules prevent waits for a delayed acknowledgement. First, the last frame before those that wait asks the
-// peer to acknowledge as soon as it has read that frame, and so does each later frame. Second, as soon as a
-// caller on this rank waits for anything, everything is sent at once.
+// root of a broadcast, say). It then runs ahead of that peer, so sending each message in a TCP segment of its
+// own, with its own wake-up, only costs both ranks time. So the third and later messages may wait in the
+// kernel until earlier bytes are acknowledged (Nagle's algorithm). Then they leave together. Two rules
+// prevent waits for a delayed acknowledgement. First, the last frame before the waiting ones asks the peer to
+// acknowledge it as soon as it has been read, and so does each waiting frame. Second, as soon as a caller on
+// this rank waits for anything, everything is sent at once.
 
 void Channel::count(OutgoingFrame& frame) {
   if (counted_at_ != context_.channels.polls) {
@@ -224,7 +225,7 @@ void Channel::count(OutgoingFrame& frame) {
 void Channel::coalesce() {
   if (!asked_ || coalescing_) return;
   for (std::size_t i = 0; i < held_count_; ++i) {
-    if (!has_acknowledge(held_[i]->header)) return;  // the frame was taken in an earlier poll
+    if (!has_acknowledge(held_[i]->header)) return;  // it was taken in an earlier poll
   }
   coalescing_ = true;
   set_nagle(pipe_.native_handle(), true);

@@ -16,7 +16,7 @@ namespace tutti::tcp {
 
 // A tcp `Channel` moves frames over one socket and, where that is faster, payloads of large messages over
 // several. The calling thread writes frames as long as the socket takes them. Frames are read when the driver
-// reports that the socket is readable. Large payloads are read straight into place.
+// reports that the socket is readable. Large payloads are read directly into the receive's memory.
 class Channel final : public StreamChannel,
                       public DescriptorHandler,
                       public ConnectorEvents,
@@ -29,10 +29,11 @@ class Channel final : public StreamChannel,
   // connection.
   Verdict judge_incoming() const;
   void attach(Pipe pipe);
-  // These do the same for a stripe.
+  // These do the same for a stripe (stripe.h).
   Verdict judge_stripe(std::uint8_t number) const;
   void attach_stripe(std::uint8_t number, Pipe pipe);
-  // Reads without first asking the kernel whether there is anything to read. Returns whether there was.
+  // Reads without first asking the kernel whether there is anything to read. Returns whether anything
+  // arrived.
   bool poll();
   // Makes the kernel send the frames that coalescing has left waiting there.
   void send_at_once();
@@ -62,7 +63,7 @@ class Channel final : public StreamChannel,
   void read_stripe(IncomingStripe& stripe);
   void write_frames();
   void hold_frames();
-  // These implement coalescing, which channel.cc explains.
+  // The next two implement coalescing, which channel.cc explains.
   void count(OutgoingFrame& frame);
   void coalesce();
   std::size_t write_held(int& error);
@@ -87,7 +88,7 @@ class Channel final : public StreamChannel,
   int write_error_ = 0;
   std::uint64_t counted_at_ = 0;  // Channels::polls when frames were last taken
   unsigned in_a_row_ = 0;         // small messages in a row since `counted_at_`
-  bool asked_ = false;            // whether a frame that asks for an acknowledgement has left since
+  bool asked_ = false;            // whether a frame that asks for an acknowledgement has left since then
   bool coalescing_ = false;
   bool acknowledges_ = false;  // whether the last frame that arrived asks for an acknowledgement
 
@@ -99,7 +100,7 @@ class Channel final : public StreamChannel,
   bool stripes_opened_ = false;
   std::size_t turn_ = 0;  // the stripe whose turn it is to take a fragment; 0 is the first connection
 
-  bool bulk_ = false;  // large payloads are read straight into place, and a fragment's header comes next
+  bool bulk_ = false;  // the last read filled a large payload, so a fragment's header is likely to follow
 };
 
 }  // namespace tutti::tcp

@@ -3,9 +3,9 @@
 #include "transport/stream/limits.h"
 #include "transport/tcp/channel.h"
 
-// This file spreads the payloads of large messages over several connections. All headers go by the first
-// connection, in order. That preserves the order of messages, and tells the other side which payload arrives
-// on which connection.
+// This file spreads the payloads of large messages over several connections. All headers travel over the
+// first connection, in order. That preserves the order of messages, and tells the other side which payload
+// arrives on which connection.
 namespace tutti::tcp {
 namespace {
 
@@ -113,8 +113,8 @@ void Channel::read_stripe(IncomingStripe& stripe) {
   }
 }
 
-// The peer closes all its connections at once. Frames on the first connection may tell why, so they are read
-// before the channel fails.
+// A peer that ends closes all its connections at once. Frames on the first connection may say why, so this
+// reads them before the channel fails.
 void Channel::on_stripe_lost(const std::string& why) {
   if (!open_ || !status().ok()) return;
   read_frames();

@@ -10,17 +10,18 @@
 namespace tutti::tcp {
 
 // `Congestion` chooses the kernel's congestion control for each connection. Within a host and on a private
-// network, probing the path for its capacity only costs time: BBR's pacing halves the speed of loopback.
-// There, `Congestion` chooses Reno, if the system permits it. Elsewhere it keeps the system's choice.
+// network, probing the path for its capacity only costs time: BBR's pacing halves the speed of loopback. In
+// these two cases `Congestion` chooses Reno, if the system permits it. In all others it keeps the system's
+// choice.
 class Congestion {
  public:
-  // If `setting` is empty, it chooses as described above. If it is "system", it changes nothing. Any other
-  // text is the name for all connections.
+  // If `setting` is empty, the choice is as described above. If `setting` is "system", nothing is changed.
+  // Any other text names the congestion control of all connections.
   explicit Congestion(std::string setting);
 
-  // Returns the name for a socket that is about to connect to, or to listen at, `address`. If the name is
-  // empty, the kernel's choice stays. Set it before there is a connection, since pacing that BBR has begun
-  // continues under its successor.
+  // Returns the name of the congestion control for a socket that is about to connect to `address`, or to
+  // listen there. If the name is empty, the kernel's choice stays. The name must be set before there is a
+  // connection: once BBR has begun to pace, the pacing continues under any other congestion control.
   std::string choose(const asio::ip::address& address, bool same_host) const;
   // Corrects the choice for an established connection. An address that looks near can be far away, behind a
   // tunnel; the round trip of the handshake shows this.

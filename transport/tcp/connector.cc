@@ -17,7 +17,8 @@ constexpr int refused_rounds_until_lost = 5;
 // A peer counts as unreachable once the network rejects this many rounds, with further pauses of 160, 320 and
 // 640 ms.
 constexpr int rejected_rounds_until_lost = 8;
-// This is the pause while the peer's own connection is on its way, in case it never arrives.
+// The peer answers `wait` while its own connection is on its way. If that has not arrived after this pause,
+// the next attempt begins.
 constexpr milliseconds pause_for_theirs{100};
 
 constexpr const char* firewall_hint =
@@ -30,8 +31,8 @@ bool is_rejection(const asio::error_code& error) {
          error == asio::error::access_denied || error == asio::error::no_permission;
 }
 
-// Returns the time limit for one attempt, for networks where packets vanish. When an attempt ends, the peer's
-// own attempts get a chance (see Channel::judge_incoming).
+// Returns the time limit for one attempt. Networks where packets vanish need it. Between two attempts, the
+// peer's own attempts get a chance (see Channel::judge_incoming).
 std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 6, milliseconds(200), milliseconds(5000));
 }
@@ -250,7 +251,7 @@ void Connector::pause(milliseconds delay) {
 void Connector::on_timer() {
   if (deadline_.expired()) {
     const std::string last = last_error_ ? ", last: " + text_of(last_error_) : ": nothing answered";
-    // The cause is a lack of descriptors or of local ports.
+    // `scarce` says whether the cause is a lack of descriptors or of local ports.
     const bool scarce = is_scarcity(last_error_) || last_error_.value() == EADDRNOTAVAIL;
     fail(scarce ? Code::resource_exhausted : Code::unreachable,
          "no connection to " + format_endpoints(address_.endpoints) + " in time" + last +

@@ -31,7 +31,7 @@ class Connector final : public DescriptorHandler, public Timer {
   // Starts connecting the stripe with that number, from the address `local`.
   void start_stripe(std::uint8_t number, const asio::ip::address& local);
   // Returns whether an attempt is under way, so that the peer may still answer `welcome`. This is false
-  // between rounds.
+  // between two attempts.
   bool in_progress() const { return phase_ != Phase::pausing; }
 
   void on_ready(std::uint32_t events) override;

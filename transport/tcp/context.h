@@ -15,8 +15,8 @@ namespace tutti::tcp {
 
 // A `Context` is what the parts of one tcp transport share.
 struct Context : TransportContext {
-  // Received bytes that are not read straight into place pass through the scratch buffer. A channel keeps
-  // nothing in it between two calls, so one buffer serves all channels and stays in the cache.
+  // Received bytes that are not read directly into the receive's memory pass through the scratch buffer. A
+  // channel keeps nothing in it between two calls, so one buffer serves all channels and stays in the cache.
   static constexpr std::size_t scratch_bytes = 128 * 1024;
 
   explicit Context(const Options& from)

@@ -19,20 +19,20 @@ struct Hello {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   std::uint32_t stripe = 0;  // the number of a stripe for `from`'s payloads; 0: the connection for frames
-  // The nonces are those of the addresses that both ranks have published. They show that each rank is the
-  // very process that the other's table names.
+  // These are the nonces of the addresses that both ranks have published. They show that each rank is the
+  // very process that the other rank's table lists.
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
 };
 
 enum class Verdict : std::uint32_t {
   welcome = 1,     // frames may follow, from either side
-  wait = 2,        // the sender's own connection is on its way; the lower rank's connection is used
-  connected = 3,   // the sender has a connection with that rank already
-  stranger = 4,    // the hello is from another process than the table has for that rank, or not for this one
+  wait = 2,        // the lower rank answers this: its own connection is on its way, and will be used
+  connected = 3,   // the answering rank has a connection with that rank already
+  stranger = 4,    // a nonce is wrong: one of the ranks is not the process that the other rank lists
   wrong_rank = 5,  // the hello is for another rank, or from a rank that does not exist
   wrong_version = 6,
-  gone = 7,  // the sender has closed, or has given up on that rank
+  gone = 7,  // the answering rank has closed, or has given up on that rank
 };
 
 inline constexpr std::uint32_t handshake_version = 2;
@@ -42,8 +42,8 @@ inline constexpr std::size_t magic_bytes = 8;
 
 std::array<std::byte, hello_bytes> encode(const Hello& hello);
 std::array<std::byte, answer_bytes> encode(Verdict verdict);
-// These return nothing if the bytes are something else. The caller must check the version. If it differs from
-// `handshake_version`, only the fields up to the version are meaningful.
+// These return nothing if the bytes are not a hello, or not an answer. The caller must check
+// `Hello::version`. If it differs from `handshake_version`, the fields after it are meaningless.
 std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> from);
 std::optional<Verdict> decode_answer(std::span<const std::byte, answer_bytes> from);
 // Returns whether the bytes so far could be the start of a hello, so that other programs are recognised by

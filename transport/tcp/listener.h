@@ -16,10 +16,10 @@ namespace tutti::tcp {
 
 class HelloHandler;
 
-// A `Listener` accepts connections, which are strangers until they have said who they are, and proved it. A
-// stranger that sends something else, or nothing for too long, is closed. The number of strangers is limited:
-// when there are too many, one of the largest crowd is closed (core/security/crowd.h). A peer whose hello was
-// late tries again.
+// A `Listener` accepts connections. Each is a stranger until it has said who it is, and proved it. A stranger
+// that sends something else, or nothing for too long, is closed. The number of strangers is limited: when
+// there are too many, one of the largest crowd (core/security/crowd.h) is closed. A peer whose connection was
+// closed because its hello was late tries again.
 class Listener final : public DescriptorHandler, public Timer {
  public:
   static constexpr std::size_t max_strangers = 256;
@@ -47,13 +47,13 @@ class Listener final : public DescriptorHandler, public Timer {
   Acceptor acceptor_;
   HelloHandler& handler_;
   bool watching_ = false;
-  bool scarce_ = false;  // whether the log has said so already
+  bool scarce_ = false;  // accepting has failed for lack of descriptors or memory; the log says so
   security::Refusals refusals_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
 };
 
-// A `HelloHandler` takes connections that have passed the guard and sent a valid hello, as the rank that they
-// have proved to be.
+// A `HelloHandler` takes connections that have passed the guard and sent a valid hello. The rank in the hello
+// is the one that the connection has proved to be.
 class HelloHandler {
  public:
   virtual ~HelloHandler() = default;

@@ -13,8 +13,9 @@ namespace tutti::tcp {
 struct Options {
   // The transport has one listener at each of these numeric addresses. Peers try them in this order.
   std::vector<std::string> bind = {"127.0.0.1"};
-  // These addresses are published in place of `bind`, if peers must use others (NAT, a service's name). They
-  // may be names, which are resolved at once. The first one stands for the first listener, and so on.
+  // These addresses are published in place of those in `bind`, if peers must use others (because of NAT, or a
+  // service's name). They may be names, which are resolved when the transport is made. The first one stands
+  // for the first listener, and so on.
   std::vector<std::string> advertise = {};
   // Listeners choose a port from this range. Zero means any port.
   std::uint16_t first_port = 0;
@@ -25,11 +26,11 @@ struct Options {
   // This many connections to each peer share the payloads of large messages, and the peer makes as many in
   // return. Zero means one for each pair of addresses.
   int sockets = 0;
-  // This is the `setting` of Congestion (congestion.h).
+  // This is the `setting` of `Congestion` (congestion.h).
   std::string congestion = {};
   // A process that connects must say who it is within this time.
   std::chrono::milliseconds handshake_timeout{5000};
-  // The credentials that guard every connection. If null, connections have no guard.
+  // This holds the credentials that guard every connection. If it is null, connections have no guard.
   security::SharedCredentials credentials = {};
 };
 

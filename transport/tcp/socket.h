@@ -8,10 +8,10 @@
 
 #include <tutti/status.h>
 
-// These functions work without Asio's reactor. They set close-on-exec when they create a socket, so that no
-// program that the process starts inherits it. Asio can do neither. It provides addresses, options, buffers
-// and error codes. Sockets stay in non-blocking mode, and the reactor never runs, since the Driver reports
-// readiness.
+// These functions create, accept and connect sockets. They do so without Asio's reactor, and they set
+// close-on-exec when a socket is made, so that no program that the process starts inherits it. Asio can do
+// neither; it only provides addresses, options, buffers and error codes. Sockets stay in non-blocking mode.
+// The Driver reports when they are ready, so Asio's reactor never runs.
 namespace tutti::tcp {
 
 using Socket = asio::ip::tcp::socket;
@@ -22,7 +22,7 @@ using Endpoint = asio::ip::tcp::endpoint;
 struct SocketSetup {
   int buffer = 0;          // buffer size per direction; zero leaves it to the kernel
   std::string congestion;  // empty leaves it to the kernel
-  // The preferred address to connect from. If the kernel refuses it, the kernel chooses one.
+  // This is the preferred address to connect from. If the kernel refuses it, the kernel chooses another.
   asio::ip::address local = {};
 };
 
@@ -40,8 +40,8 @@ asio::error_code connect_result(Socket& socket);
 // Sets the options of an established connection: small writes leave at once, and dead hosts are noticed
 // eventually.
 void tune(Socket& socket);
-// Chooses whether small writes wait in the kernel until the earlier ones are acknowledged. `false` also sends
-// those that are waiting.
+// Chooses whether small writes wait in the kernel until the earlier ones are acknowledged. If `on` is false,
+// those that are waiting are sent as well.
 void set_nagle(int descriptor, bool on);
 // Makes the kernel acknowledge at once the bytes that have been read, instead of together with the next bytes
 // that are sent.

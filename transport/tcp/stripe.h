@@ -54,7 +54,7 @@ class StripeEvents {
   virtual ~StripeEvents() = default;
   // The payload of a frame has left.
   virtual void on_stripe_written(OutgoingFrame& frame) = 0;
-  // The stripe has room for payloads again, or it could not be made.
+  // The stripe has connected, or has room for payloads again.
   virtual void on_stripe_room() = 0;
   virtual void on_stripe_readable(class IncomingStripe& stripe) = 0;
   // The stripe has closed itself.
@@ -74,12 +74,13 @@ class IncomingStripe final : public DescriptorHandler {
   // Reads bytes into `place`, and returns how many. Zero means that there are none, or that the connection
   // has ended and the channel was notified.
   std::size_t read(std::span<std::byte> place);
-  // Stops watching for bytes, or starts again. A payload that no header has announced yet cannot be taken,
-  // and must not keep the driver busy.
+  // Stops watching for bytes if `on` is set, and otherwise starts again. A payload that no header has
+  // announced yet cannot be read, and must not keep the driver busy.
   void pause(bool on);
   std::uint8_t number() const { return number_; }
 
-  // Keeps the first bytes of an incomplete element, which cannot be used yet. `restore` returns them.
+  // `keep` stores the first bytes of an incomplete element, which cannot be used yet. `restore` copies them
+  // to `to`, and returns how many there are.
   void keep(std::span<const std::byte> bytes);
   std::size_t restore(std::span<std::byte> to) const;
 

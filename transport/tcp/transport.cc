@@ -12,7 +12,8 @@
 namespace tutti::tcp {
 namespace {
 
-// This many misses take some hundred microseconds of polling.
+// After this many polls in a row that found nothing, a channel is no longer busy. They take some hundred
+// microseconds.
 constexpr unsigned misses_until_idle = 1000;
 
 bool all_loopback(const std::vector<Endpoint>& endpoints) {
@@ -30,8 +31,8 @@ Result<std::uint64_t> random_number() {
   return Status(Code::internal, "tcp: the system has no random numbers");
 }
 
-// Returns the address that peers use instead of the one that a listener is bound to. It may ask a name
-// server, so it is called at creation only.
+// Returns the address that `host` stands for. Peers use it instead of the one that a listener is bound to.
+// This may ask a name server, so it is called only when the transport is made.
 Result<asio::ip::address> resolve(asio::io_context& io, const std::string& host) {
   asio::error_code error;
   const asio::ip::address address = asio::ip::make_address(host, error);
@@ -88,7 +89,7 @@ Status Transport::listen_on(const std::string& bind_address, const std::string& 
   return Status();
 }
 
-// This is symmetrical, since this rank's own addresses must meet the same condition as the peer's.
+// The answer is symmetrical, since this rank's own addresses must meet the same condition as the peer's.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto address = published_by(peer);
   if (!address) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);

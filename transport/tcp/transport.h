@@ -10,13 +10,13 @@
 
 namespace tutti::tcp {
 
-// A tcp `Transport` connects ranks by TCP, wherever they are.
+// A tcp `Transport` connects ranks by TCP, on one host or several.
 class Transport final : public tutti::Transport, public HelloHandler, public Pollable {
  public:
   // Only `create` makes transports.
   explicit Transport(const Options& options) : context_(options) {}
   ~Transport() override;
-  // Binds and listens on every address of the options.
+  // Starts to listen on every address in `Options::bind`.
   Status listen();
 
   std::string_view name() const override { return "tcp"; }
