@@ -26,13 +26,13 @@ std::string list_ranks(const std::vector<int>& ranks);
 // before it.
 Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit);
 
-// Decodes the Introductions, of which `encoded[i]` is that of rank i. Fails if the ranks that have arrived
-// cannot form one world with `self`.
+// Decodes the Introductions; `encoded[i]` is that of rank i. Fails if the ranks that have arrived cannot form
+// one world with `self`.
 Result<std::vector<Introduction>> check_gathered(const Introduction& self,
                                                  const std::vector<std::string>& encoded);
 
-// Describes a rank that runs another program than `self`, and says what to do if it belongs to another job.
-// Returns an empty text if there is no such rank, or if a launcher says that both belong to one job.
+// Describes a rank that runs a different program from `self`, and says what to do if it belongs to another
+// job. Returns an empty text if there is no such rank, or if a launcher says that both belong to one job.
 std::string other_program(const Introduction& self, const std::vector<Introduction>& peers);
 
 // Returns the `mismatch` error for two processes with the same rank number.

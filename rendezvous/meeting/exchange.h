@@ -12,7 +12,7 @@ namespace tutti {
 
 // `exchange` tells the other ranks who this rank is, and returns who they are. It uses these keys:
 //   present  the number of ranks that have entered and not left
-//   session  the Introduction of the first rank, with which all others have to agree
+// session  the Introduction of the first rank, with which all others must be compatible
 //   rank/<r> the Introduction of rank r
 //   table    rank 0's table of all Introductions; or a failure, published by the rank that noticed it, so
 //            that all ranks fail at once with the same words

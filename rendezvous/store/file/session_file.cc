@@ -107,7 +107,7 @@ std::string why_not_ours(const struct stat& info) {
   return {};
 }
 
-// Returns why the text in a file of ours must not be believed, or an empty text if it may be.
+// Returns why the text in our own file cannot be trusted, or an empty text if it can.
 std::string why_open_to_others(const struct stat& info) {
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return {};
   std::array<char, 8> mode;
@@ -156,8 +156,8 @@ Status not_there(const std::string& path, int error) {
   return Status(Code::unreachable, "cannot read the session file " + path + ": " + error_text(error));
 }
 
-// Opens the file's folder. Network file systems remember for a while that a file does not exist, and this
-// makes them ask again.
+// Opens the file's folder. Network file systems remember for a while that a file does not exist; opening the
+// folder makes them check again.
 void refresh_folder(const std::string& path) {
   if (DIR* folder = opendir(folder_of(path).c_str())) closedir(folder);
 }
@@ -242,8 +242,8 @@ Result<PublishedSession> PublishedSession::publish(const std::string& path, cons
 void PublishedSession::restore_if_missing() const {
   struct stat info = {};
   if (lstat(path_.c_str(), &info) == 0 || errno != ENOENT) return;
-  // A failure is ignored, since the next call tries again. If it lasts, the error names the ranks that have
-  // not arrived.
+  // A failure is ignored, since the next call tries again. If the failure lasts, the meeting ends with an
+  // error that names the ranks that have not arrived.
   static_cast<void>(replace_file(path_, format_session(session_).reveal()).ok());
 }
 

@@ -62,8 +62,8 @@ class StoreLink {
   Status exchange(const wire::StoreRequest& request, Deadline limit, wire::StoreResponse& response);
   Status reopen(Deadline deadline);
   Status reconnect(Deadline limit);
-  // Gives up the connection after a failed request. `promised` says whether the server held promises before
-  // that request, which may have cancelled the last one.
+  // Gives up the connection after a failed request. `promised` says whether the server had made promises
+  // before that request, since the request itself may have cancelled the last promise.
   Status give_up(const Status& why, bool promised);
   Status lost(const Status& cause) const;
   Status no_answer() const;
@@ -79,8 +79,8 @@ class StoreLink {
   std::condition_variable free_;
   bool busy_ = false;
   store_wire::Stream stream_;
-  // A broken connection with promises stays open until a new one has them too. Otherwise the server would
-  // delete the held keys and execute the will.
+  // A broken connection with promises stays open until a new connection has them too. Otherwise the server
+  // would delete the held keys and execute the will.
   store_wire::Stream abandoned_;
   wire::StoreRequest hold_;  // without keys: nothing is held
   wire::StoreRequest will_;  // without keys: there is no will

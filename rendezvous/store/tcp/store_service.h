@@ -61,7 +61,7 @@ class StoreService {
   // Cancels all wills, since connections that end from now on end because the server does.
   void stop() { wills_.clear(); }
 
-  // The total size of the responses that are still held.
+  // Returns the total size of the responses that are still held.
   std::size_t frame_bytes() const { return *frame_bytes_; }
 
  private:

@@ -48,7 +48,7 @@ class Stream {
   // These fail with `timeout`, `peer_lost` or `aborted`.
   Status send(const void* data, std::size_t bytes, Deadline deadline);
   Status receive(void* data, std::size_t bytes, Deadline deadline);
-  // Appends to `data`, which grows as bytes arrive and not at once by `bytes`.
+  // Appends to `data`. The text grows as bytes arrive, not by `bytes` at once.
   Status receive(std::string& data, std::size_t bytes, Deadline deadline);
 
   // Returns the address of this end. Its family is AF_UNSPEC if it is unknown.
