@@ -180,7 +180,7 @@ class SessionMaker {
   const Deadline deadline_;
 };
 
-// Makes the session of a world of one rank. No other rank has to reach it, so its route is loopback.
+// Makes the session of a world of one rank. No other rank has to reach this process, so it uses loopback.
 Result<Session> SessionMaker::alone() const {
   Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
   if (!credentials.ok()) return credentials.status();

@@ -25,7 +25,7 @@ namespace tutti::tools {
 // An `AgentTask` is the part of a job that runs on this host.
 struct AgentTask {
   std::vector<std::string> program;
-  Environment environment;  // the job's; the agent adds the variables that differ between ranks
+  Environment environment;  // of the job; the agent adds the variables that differ between ranks
   int first_rank = 0;
   int local_ranks = 1;
   int world_size = 1;
@@ -94,7 +94,7 @@ class Agent {
   asio::steady_timer kill_timer_;
   std::chrono::nanoseconds kill_grace_{0};
   std::vector<std::unique_ptr<Local>> locals_;
-  std::set<pid_t> signalled_;  // leftovers that have been asked to end
+  std::set<pid_t> signalled_;  // descendants left over from ended ranks, and already asked to end
   std::vector<char> buffer_;
   int running_ = 0;
   bool reading_ = true;
