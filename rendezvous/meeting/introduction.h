@@ -16,12 +16,11 @@ namespace tutti {
 // and facts that only have to agree.
 struct Introduction : PeerInfo {
   int world_size = 1;
-  std::string wire_digest;  // "NAME=value;" of each setting that must be equal everywhere
-  std::string version;      // of the library, with a digest of its sources
-  std::map<std::string, std::string>
-      job;              // the launchers' names for the job, by variable such as TUTTI_JOB_ID
-  std::string program;  // such as "train.py"; empty if unknown
-  std::string nonce;    // random; distinguishes this attempt to meet from others by the same rank
+  std::string wire_digest;                 // "NAME=value;" of each setting that must be equal everywhere
+  std::string version;                     // of the library, with a digest of its sources
+  std::map<std::string, std::string> job;  // the job's names, by launcher variable such as TUTTI_JOB_ID
+  std::string program;                     // such as "train.py"; empty if unknown
+  std::string nonce;  // random; distinguishes this attempt to meet from others by the same rank
 };
 
 // Describes this process; `job` comes from its environment. The caller adds the rank, the world size, the

@@ -60,8 +60,9 @@ class Meeting {
   Introduction self;
   const ExchangeOptions& options;
   const Deadline deadline;
-  const Deadline
-      waiting;  // earlier than `deadline`; the time between serves to find out which ranks are missing
+  // The deadline for the waits. It is earlier than `deadline`; the time in between serves to find out which
+  // ranks are missing.
+  const Deadline waiting;
   Phase phase = Phase::outside;
   bool failure_stands = false;  // the store has a failure in place of the table, or under `done`
   std::string server;           // describes rank 0 if it serves the store and the table is not there yet

@@ -122,8 +122,7 @@ Status Client::wait(std::span<const std::string> keys, Deadline deadline) {
 Result<std::vector<std::string>> Client::get_many(std::span<const std::string> keys, Deadline deadline) {
   std::vector<std::string> values;
   values.reserve(keys.size());
-  const Deadline last =
-      answer_limit(deadline);  // limits all requests together, even if each returns only one key
+  const Deadline last = answer_limit(deadline);  // for all requests together, however many it takes
   while (values.size() < keys.size()) {
     if (!values.empty() && last.expired())
       return Status(Code::timeout, "the store at " + link_->address().text() + " answers too slowly");
