@@ -14,14 +14,14 @@ namespace tutti {
 struct Interface {
   std::string name;
   bool loopback = false;
-  std::vector<SocketAddress> addresses;  // port 0; IPv4 first, link-local IPv6 last
+  std::vector<SocketAddress> addresses;  // with port 0; IPv4 first, link-local IPv6 last
 };
 
 Result<std::vector<Interface>> list_interfaces();
 
 // `InterfaceFilter` is the user's choice of interfaces, and the variable that it comes from.
 struct InterfaceFilter {
-  std::string text;  // empty: no choice
+  std::string text;  // empty if the user has made no choice
   std::string variable;
 };
 

@@ -25,7 +25,7 @@ class Meeting {
   enum class Phase {
     outside,     // the store does not know this rank
     present,     // the rank is counted in the key `present`
-    seated,      // its own key is set
+    seated,      // the rank's own key is set
     connecting,  // the table is set, so all ranks have met
   };
 
@@ -51,7 +51,8 @@ class Meeting {
   Result<std::string> await_key(const std::string& key);
   // Logs, at growing intervals, which ranks this one waits for. Called between the requests of a long wait.
   void speak_of_wait();
-  // Returns the time limit of a request that every store answers at once unless it stalls.
+  // Returns the time limit of a request that does not wait for a key. A store that does not stall answers it
+  // at once.
   Deadline patience() const;
   // Returns the `timeout` error, which names the ranks that have not arrived.
   Status not_arrived();

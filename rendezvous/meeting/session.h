@@ -20,7 +20,7 @@ namespace tutti {
 struct SessionOptions {
   std::string bind_address;                     // an IP address; if empty, derived from where the ranks meet
   std::string advertise_address;                // file sessions: published in place of the bound address
-  std::uint16_t first_port = 0, last_port = 0;  // for ports that we may choose; 0: any
+  std::uint16_t first_port = 0, last_port = 0;  // range of the ports that we choose; 0 for any
   InterfaceFilter interfaces;                   // file sessions: where to listen besides loopback
   security::Settings security = {};             // file sessions add a token of their own
   // Called repeatedly during the search for the store. If it returns true, the search ends with `aborted`.
@@ -45,7 +45,8 @@ class Session {
   // may be missing on rank 0, or where the name of the store's host means loopback (Debian's 127.0.1.1).
   std::optional<SocketAddress> route;
 
-  // Says why the others may not find the store that this rank serves. Empty if they can, or on other ranks.
+  // Says, for errors, why the others may not find the store that this rank serves. Empty if there is no
+  // reason for doubt, or if this rank serves no store.
   std::string doubt;
 
   // Returns why the store refused the last tutti process that wanted to meet here. Empty if there was none,

@@ -36,11 +36,12 @@ Secret format_session(const SessionText& session);
 // Fails with `protocol_error`, which says what is wrong with the text.
 Result<SessionText> parse_session(std::string_view text);
 
-// Reads and parses a session file. Fails with `unreachable` if the session may still appear, since there is
-// no file or the file is empty or damaged. Fails with `invalid_argument` if waiting does not help, since the
-// path is a folder, its folder does not exist, or the file is not ours. A file is not ours if it belongs to a
-// user other than this one and root, is open to others, is a link, is not a regular file, or does not begin
-// like a session. So another user cannot lead us to a store of theirs, and files with other data are kept.
+// Reads and parses a session file. Fails with `unreachable` if there is no file, or if the file is empty or
+// damaged; then the session may still appear. Fails with `invalid_argument` if the path is a folder, its
+// folder does not exist, or the file is not ours; then waiting does not help. A file is not ours if it
+// belongs to a user other than this one and root, is open to others, is a link, is not a regular file, or
+// does not begin like a session. So another user cannot lead us to a store of theirs, and files with other
+// data are kept.
 Result<SessionText> read_session(const std::string& path);
 
 // `PublishedSession` is a session file of this process, with mode 0600. Its destructor removes the file
@@ -62,9 +63,9 @@ class PublishedSession {
  private:
   PublishedSession(std::string path, SessionText session);
 
-  std::string path_;  // empty: moved from
+  std::string path_;  // empty after a move
   SessionText session_;
-  int owner_;  // pid: a forked child does not remove the file
+  int owner_;  // this process's id, since a forked child must not remove the file
 };
 
 }  // namespace tutti::file

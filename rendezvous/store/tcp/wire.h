@@ -17,7 +17,7 @@ inline constexpr std::uint16_t version = 1;
 
 struct ClientHello {
   std::array<char, 8> magic = store_wire::magic;
-  std::uint16_t version = store_wire::version;  // little endian, as everything here
+  std::uint16_t version = store_wire::version;  // little endian, like all numbers here
   std::array<std::uint8_t, 6> reserved = {};
 };
 static_assert(sizeof(ClientHello) == 16);
@@ -28,7 +28,7 @@ struct ServerHello {
   std::array<char, 8> magic = store_wire::magic;
   std::uint16_t version = store_wire::version;
   std::array<std::uint8_t, 6> reserved = {};
-  Nonce nonce = {};  // random for each server; no two sessions at an address have the same
+  Nonce nonce = {};  // random for each server, so that sessions at the same address differ
 };
 static_assert(sizeof(ServerHello) == 32);
 
