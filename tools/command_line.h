@@ -8,10 +8,10 @@
 
 namespace tutti::tools {
 
-// These are the exit statuses that a shell expects of a command.
+// These are the exit statuses that shells expect of commands.
 inline constexpr int exit_failure = 1;
 inline constexpr int exit_usage = 2;
-// Some of the output could not be written. This is EX_IOERR of sysexits.h.
+// This status means that some of the output could not be written. It is EX_IOERR of sysexits.h.
 inline constexpr int exit_output_lost = 74;
 inline constexpr int exit_cannot_execute = 126;
 inline constexpr int exit_not_found = 127;

@@ -28,7 +28,7 @@ struct Machine {
 void declare(CLI::App& app, MachineOptions& options);
 
 // Returns the costs that tutti ships with. With `measure`, two ranks in this process measure the costs
-// instead. A cost that is given as an option replaces the one found so. Throws `Error` if measuring fails.
+// instead. A cost that is given as an option has precedence. Throws `Error` if measuring fails.
 Machine machine_of(const MachineOptions& options);
 
 // Places `ranks` ranks on `hosts` hosts as evenly as possible. Each host has consecutive ranks. Returns null

@@ -17,7 +17,7 @@ namespace tutti {
 
 struct JoinOptions {
   SessionOptions session;
-  // A prefix, such as the job's name. It separates the meetings in a store that outlives them.
+  // This prefix, such as the job's name, separates the meetings in a store that outlives them.
   std::string prefix = "tutti/0";
   std::string wire_digest;  // "NAME=value;" of each setting that must be equal on all ranks
   std::string version;

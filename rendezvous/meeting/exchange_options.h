@@ -22,7 +22,7 @@ struct ExchangeOptions {
   bool single_use = false;
   // Called by rank 0 about ten times a second while it waits for ranks.
   std::function<void()> while_waiting = {};
-  // The place where the ranks meet, for errors: "tcp://a:29500".
+  // The place where the ranks meet, such as "tcp://a:29500". Errors name it.
   std::string place = {};
   // Returns this rank's addresses. Called once this rank is known at the store. Without this function, the
   // addresses in `self` are used. If the function fails, this rank cannot take part, and all ranks fail with

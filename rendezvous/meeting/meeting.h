@@ -61,8 +61,8 @@ class Meeting {
   Introduction self;
   const ExchangeOptions& options;
   const Deadline deadline;
-  // The deadline for the waits. It is earlier than `deadline`; the time in between serves to find out which
-  // ranks are missing.
+  // Waits end at this time. It is earlier than `deadline`; the time in between serves to find out which ranks
+  // are missing.
   const Deadline waiting;
   Phase phase = Phase::outside;
   bool failure_stands = false;  // the store has a failure in place of the table, or under `done`

@@ -37,7 +37,7 @@ class Session {
   ~Session();
 
   std::shared_ptr<Store> store;
-  // The store exists for this meeting only; see ExchangeOptions.
+  // True if the store exists for this meeting only; see ExchangeOptions.
   bool single_use = false;
   // The credentials prove to the others that this process belongs to the job. Null if there is no such proof.
   security::SharedCredentials credentials;

@@ -36,7 +36,7 @@ struct AgentTask {
 
 // `Agent` starts the local ranks, reads their output, notices their exit, and ends all of their processes. It
 // does not handle terminals, files or other hosts. Its handlers run on `io`, and only the thread that runs
-// `io` may use it. Call `adopt_orphans` first; this process may have no other children.
+// `io` may use it. Call `adopt_orphans` first. This process must have no other children.
 class Agent {
  public:
   Agent(asio::io_context& io, AgentEvents& events);
@@ -46,7 +46,7 @@ class Agent {
   // Sends a signal to every rank and its process group.
   void signal(int number);
   // Ends all processes: sends them the signal `number` at once, and SIGKILL after the task's `kill_grace`.
-  // `on_done` follows.
+  // `on_done` is called once they have ended.
   void stop(int number = SIGTERM);
   void kill();
   // While reading is off, the ranks' output stays in their pipes, and a rank blocks when its pipe is full.

@@ -29,7 +29,7 @@ class Job final : private AgentEvents {
   void on_exit(int rank, pid_t pid, ExitStatus status) override;
   void on_done() override;
 
-  // Returns false after telling the user the reason.
+  // Prepares the job. If that fails, tells the user the reason and returns false.
   bool prepare(AgentTask& task);
   bool enter_folder(Environment& environment);
   void end_unread();

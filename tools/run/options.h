@@ -22,7 +22,7 @@ struct OutputOptions {
 struct RunOptions {
   int ranks = 0;
   std::vector<std::string> exports;  // "VAR" or "VAR=VALUE", as given to -x
-  std::string folder;  // where ranks start and programs are searched; empty for the current folder
+  std::string folder;  // where to start ranks and look for programs; empty for the current folder
   OutputOptions output;
   std::chrono::nanoseconds kill_grace = std::chrono::seconds(2);
   bool enable_recovery = false;  // the other ranks continue when a rank fails

@@ -34,7 +34,7 @@ class Output {
   std::vector<std::string> last_lines(int rank) const;
   // Returns whether some output of the ranks could not be written. The user has already been told.
   bool lost() const { return lost_; }
-  // Returns whether the reader of the launcher's stdout has exited and there are no log files either.
+  // Returns whether nobody reads the output: the reader of stdout has exited, and there are no log files.
   bool unread() const { return options_.directory.empty() && out_.reader_gone(); }
   // Writes the launcher's own lines to stderr.
   void note(const std::string& lines);

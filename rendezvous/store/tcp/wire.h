@@ -33,7 +33,7 @@ struct ServerHello {
 static_assert(sizeof(ServerHello) == 32);
 
 inline constexpr std::size_t length_bytes = 4;
-// The size of a request with a key and two values of the largest size.
+// This is the size of a request with a key and two values of the largest size.
 inline constexpr std::size_t max_frame_bytes = 2 * max_store_value_bytes + (std::size_t{64} << 10);
 // Buffers grow by this much as bytes arrive, whatever length was announced.
 inline constexpr std::size_t receive_step = std::size_t{256} << 10;
