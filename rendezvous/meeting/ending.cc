@@ -58,8 +58,8 @@ Status Ending::first_cause(const Status& failure) const {
 
 void Ending::take_leave(const Status& outcome) {
   const bool failed = !outcome.ok();
-  // A timeout means that some ranks are late. Waiting for them would not help: they would arrive too late to
-  // learn of it. If all ranks have met, nobody is late.
+  // After a timeout, this rank does not stay for the late ranks, since they would arrive too late to learn of
+  // it. After all ranks have met, no rank is late, and this rank stays.
   const bool connecting = meeting_.phase == Phase::connecting;
   const bool lingers = failed && meeting_.failure_stands && (connecting || outcome.code() != Code::timeout);
   if (lingers) linger(outcome, 1);

@@ -320,8 +320,8 @@ Result<Session> SessionMaker::follow_file() const {
   const bool same_host = text->boot_id == boot_id();
   for (const file::Endpoint& endpoint : text->endpoints) {
     const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
-    // The loopback address of another host does not lead there. An advertised name may resolve to one that
-    // does.
+    // Skips the loopback address of another host, since it leads to this host. An endpoint that is a name is
+    // resolved.
     if (address && address->is_loopback() && !same_host) continue;
     const Deadline limit = earlier(deadline_, Deadline::after(endpoint_limit));
     Result<std::vector<SocketAddress>> targets =

@@ -58,7 +58,7 @@ Asked ask_ranks(const std::vector<pid_t>& wanted) {
       others.push_back(endpoint);
     }
   }
-  // A process in a container reports another process id than the one that we see, so ask all others.
+  // A process in a container reports a different process id from the one that we see, so ask all others.
   if (asked.answers.size() + asked.problems.size() < wanted.size()) {
     for (const DebugEndpoint& endpoint : others) ask_rank(endpoint, wanted, asked);
   }

@@ -128,7 +128,7 @@ Status replace_file(const std::string& path, std::string_view text) {
   int error = write_all(file.get(), text);
   struct stat info = {};
   if (error == 0 && fstat(file.get(), &info) != 0) error = errno;
-  // Some file systems give files to another user, or have no modes: the other ranks would refuse the file.
+  // On some file systems a new file belongs to another user, or has no mode. The other ranks would refuse it.
   std::string unfit = error == 0 ? why_not_ours(info) : std::string();
   if (error == 0 && unfit.empty()) unfit = why_open_to_others(info);
   // A network file system may report only here that it could not write.
