@@ -1,4 +1,4 @@
-"""All bars: what the results must fulfil. A ratio is tutti's time divided by the peer's time in the same round."""
+"""Lists all bars: upper limits for the results. A ratio is tutti's time divided by a peer's time in the same round."""
 from dataclasses import dataclass
 
 from results import Cell
@@ -24,7 +24,8 @@ SIZE_CLASSES = (SMALL, MEDIUM, LARGE)
 
 @dataclass(frozen=True)
 class Mean:
-    """A bar for the geometric mean of the ratios over all cells of a size class."""
+    """Limits the geometric mean of the ratios over all cells of a size class. A cell is one collective at one number of
+    ranks and one size."""
 
     ours: str
     peer: str
@@ -34,7 +35,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Cells:
-    """A bar that at least `share` of the cells must not exceed, against each of the peers."""
+    """Limits the ratio of each cell to each peer. At least `share` of these ratios must not exceed the bar."""
 
     ours: str
     peers: tuple
@@ -44,7 +45,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class One:
-    """A bar for a single cell, against the fastest of the peers in each round."""
+    """Limits the ratio of a single cell to the fastest of the peers in each round."""
 
     ours: str
     peers: tuple
@@ -79,7 +80,7 @@ STEP_NS = 60  # the most that the executor may add to a step of any kind
 
 @dataclass(frozen=True)
 class Ideal:
-    """The least time that the machine could need for a cell. It is a metric of perf_limits and counts as a peer."""
+    """Names the least time that the machine could need for a cell. perf_limits measures it, and it counts as a peer."""
 
     name: str
     ours: tuple  # the peers that are compared with it
@@ -101,6 +102,6 @@ IDEALS = (
 )
 
 # With more ranks than cores, a peer that spins without yielding may wait for the scheduler and not for data. Its time
-# is left out if it is above STALL_US, a time slice, and above STALL_FACTOR times that of the round's fastest peer.
+# is left out if it exceeds both STALL_US, a time slice, and STALL_FACTOR times the time of the round's fastest peer.
 STALL_FACTOR = 20
 STALL_US = 2000

@@ -1,9 +1,9 @@
 """Measures tutti and its peers in turn and evaluates the results. `./dev bench` runs this program.
 
-Each round measures everything once. For each group of collectives and each number of ranks the peers take turns
-(A B C ..., and the next round begins with B), so that changes of the machine's speed affect all alike. Each launch
-appends its rows to results.csv. An interrupted run continues where it stopped, if neither its options nor the programs
-have changed.
+Each round measures everything once. For each group of collectives and each number of ranks the peers take turns (A B C
+..., and the next round begins with B). So changes of the machine's speed affect all peers alike. Each launch appends
+its rows to results.csv. If a run was interrupted, the next one continues where it stopped, unless the options or the
+programs have changed.
 """
 import argparse
 import hashlib
@@ -26,8 +26,8 @@ import results
 from evaluate import Figures
 
 ROOT = Path(__file__).resolve().parents[1]
-# Each group is measured in one launch. It is so large that starting it costs little, and so small that peers alternate
-# often.
+# Each group is measured in one launch. Groups are large enough that starting a launch costs little, and small enough
+# that peers alternate often.
 GROUPS = (("barrier", "all_reduce", "pingpong"), ("broadcast", "reduce", "all_gather"),
           ("reduce_scatter", "all_to_all"), ("gather", "scatter"))
 QUIET_PCT = 10
@@ -83,7 +83,7 @@ class Run:
             say(f"bench: {name} is not built and is left out")
 
     def prepare(self):
-        """Continues with existing results if they were measured in the same way. Otherwise sets them aside."""
+        """Keeps existing results if they were measured in the same way. Otherwise sets them aside."""
         plan = {name: getattr(self.options, name) for name in ("collectives", "sizes", "ranks", "budget_ms")}
         plan["peers"] = self.peers
         plan["programs"] = self._fingerprint()

@@ -44,7 +44,7 @@ def time_words(microseconds):
 
 
 def _range(values):
-    """Returns the exponents of the powers of ten below and above all values."""
+    """Returns two exponents: those of the powers of ten just below and just above all values."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return low, max(high, low + 1)
 

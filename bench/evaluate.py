@@ -12,7 +12,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Estimate:
-    """A median over rounds and its 95 % bootstrap interval."""
+    """Holds a median over rounds and its 95 % bootstrap interval."""
 
     median: float
     low: float
@@ -29,15 +29,15 @@ class Estimate:
 @dataclass
 class Verdict:
     bar: object
-    words: str  # what must hold
+    words: str  # the condition
     found: str
-    passed: object  # True, False, or None: nothing was measured
+    passed: object  # True, False, or None if nothing was measured
     failing: list = field(default_factory=list)  # (cell, peer, Estimate)
-    doubtful: bool = False  # it passes only because the intervals are wide; the medians alone would fail
+    doubtful: bool = False  # passed only because the intervals are wide; the medians alone would have failed
 
 
 def short(value):
-    """Formats with three significant digits and no exponent."""
+    """Formats a number with three significant digits and no exponent."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "–"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
@@ -55,7 +55,7 @@ def estimate(values):
 
 
 class Figures:
-    """The measured times by cell, peer and round. The machine's limits are among the peers."""
+    """Holds the measured times by cell, peer and round. The machine's limits count as peers."""
 
     def __init__(self, times, limits, cores):
         self.times = times
@@ -78,7 +78,7 @@ class Figures:
         return time > STALL_FACTOR * min(rounds[number] for rounds in self.times[cell].values() if number in rounds)
 
     def ratios(self, cell, ours, peers):
-        """Returns round -> our time / the time of the fastest of `peers`, without rounds in which these stalled."""
+        """Maps each round to our time divided by that of the fastest of `peers`. Peers that stalled do not count."""
         mine = self.times.get(cell, {}).get(ours, {})
         found = {}
         for number, time in mine.items():
@@ -96,7 +96,7 @@ class Figures:
         return self._ratios[key]
 
     def stalls(self):
-        """Returns (peer, ranks) -> cells that stalled in some round."""
+        """Maps (peer, number of ranks) to the cells that stalled in some round."""
         found = {}
         for cell, by_peer in self.times.items():
             for peer, rounds in by_peer.items():
@@ -111,7 +111,7 @@ def _mean(figures, bar):
         if bar.size_class.has(cell):
             for number, ratio in figures.ratios(cell, bar.ours, (bar.peer,)).items():
                 by_round.setdefault(number, {})[cell] = math.log(ratio) if ratio < math.inf else math.inf
-    # The mean covers the same cells in each round. Rounds that were cut short are left out.
+    # The mean is over the cells that all rounds have. Rounds that were cut short are left out.
     most = max(map(len, by_round.values()), default=0)
     whole = [logs for logs in by_round.values() if len(logs) >= 0.9 * most]
     common = set.intersection(*map(set, whole)) if whole else ()

@@ -13,7 +13,7 @@ CROWDED = results.Cell("all_reduce", 4, 65536)
 
 
 def figures(times, limits=None, cores=2):
-    """Makes Figures of `times`: cell -> peer -> the times of rounds 1, 2, ..."""
+    """Makes Figures from `times`, which maps a cell and then a peer to the times of rounds 1, 2, ..."""
     rows = [{"collective": cell.collective, "ranks": cell.ranks, "bytes": cell.bytes, "peer": peer, "round": i + 1,
              "lat_us_median": time}
             for cell, by_peer in times.items() for peer, series in by_peer.items() for i, time in enumerate(series)]

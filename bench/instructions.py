@@ -1,8 +1,8 @@
-"""Counts the instructions of an all_reduce of 8 bytes by folder of the source tree. Noise on the machine has no effect.
+"""Counts the instructions of an all_reduce of 8 bytes by folder of the source tree. Load on the machine has no effect.
 
-Every rank runs under callgrind, once with FEW and once with MANY operations. The difference of rank 0's two counts,
-divided by MANY - FEW, is the count of one operation, without the program's start and end. Ranks do not poll
-(TUTTI_SPIN=0): a rank that waits goes to sleep, so the count does not depend on how long it waits.
+Every rank runs under callgrind, once with FEW and once with MANY operations. The difference between rank 0's two
+counts, divided by MANY - FEW, is the count of one operation, without the program's start and end. Ranks do not poll
+(TUTTI_SPIN=0): a waiting rank sleeps, so the count does not depend on how long it waits.
 """
 import os
 import re
@@ -36,7 +36,7 @@ def layer_of(file, root):
 
 
 def count(profile, root):
-    """Reads layer -> instructions from callgrind's file. Inlined code counts for the function that contains it."""
+    """Reads the instructions of each layer from callgrind's file. Inlined code belongs to the function around it."""
     names, totals = {}, defaultdict(int)
     file, skip = "", False
     for line in profile.read_text(errors="replace").splitlines():
@@ -46,7 +46,7 @@ def count(profile, root):
                 names[found[1]] = found[2]
             file = names[found[1]]
         elif line.startswith(("fi=", "fe=", "cfi=", "cfl=")):
-            # This names another file, by a number from the same sequence that fl= uses.
+            # This line names another file. Its number is from the same sequence as those of fl=.
             inner = re.match(r"\w+=\((\d+)\)(?: (.*))?", line)
             if inner[2]:
                 names[inner[1]] = inner[2]
@@ -103,7 +103,7 @@ def transports(programs):
 
 
 def measure(programs, profiled, root, say):
-    """Returns case -> layer -> instructions per operation, as the median of several runs of the profiled program."""
+    """Maps each case and then each layer to its instructions per operation, the median of several runs."""
     found = {}
     available = transports(programs)
     for name, (ranks, transport) in CASES.items():

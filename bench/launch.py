@@ -14,9 +14,9 @@ TERMINATE_S = 3  # seconds between SIGTERM and SIGKILL
 @dataclass
 class Launch:
     lines: list  # of stdout
-    others_pct: float  # how much of the machine other processes used meanwhile
+    others_pct: float  # how much of the machine other processes used during the launch
     seconds: float
-    stalled: bool  # we ended it, since it printed nothing for too long
+    stalled: bool  # we ended the launch, since it printed nothing for too long
     status: int  # the worst exit status
     errors: str  # the end of stderr
 
@@ -35,7 +35,7 @@ def children_seconds():
 
 
 def wait_until_quiet(percent, limit_s):
-    """Waits until others use less than `percent` of the machine, at most `limit_s` seconds."""
+    """Waits until other processes use less than `percent` of the machine, but at most `limit_s` seconds."""
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
         busy, total = machine_seconds()
@@ -59,7 +59,7 @@ def _process_table():
 
 
 def _descendants(pids):
-    """Returns the processes in `pids` and all their descendants, with the start times that tell reused ids apart."""
+    """Returns the processes in `pids` and all their descendants, with their start times, since ids are reused."""
     table = _process_table()
     found = {pid: table[pid][1] for pid in pids if pid in table}
     grown = True
@@ -93,7 +93,7 @@ def _end(processes):
 
 
 def _read_lines(processes, stall_s):
-    """Returns the lines of all processes, and whether reading stopped because none arrived for `stall_s` seconds."""
+    """Returns the lines of all processes, and whether reading stopped because no line came for `stall_s` seconds."""
     selector = selectors.DefaultSelector()
     for process in processes:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -113,7 +113,7 @@ def _read_lines(processes, stall_s):
 
 
 def launch(commands, environment, scratch, stall_s):
-    """Runs the commands together to their end, or until none has printed a line for `stall_s` seconds."""
+    """Runs the commands together until they end, or until none of them has printed a line for `stall_s` seconds."""
     errors = scratch / "stderr"
     busy, total = machine_seconds()
     own, begin = children_seconds(), time.monotonic()

@@ -1,7 +1,7 @@
 """Lists the peers that `./dev bench` compares, with the commands that start their ranks.
 
-Ranks are not pinned, and more ranks than cores are allowed, for every peer. tutti runs with its defaults, except for the
-choice of transports. A new peer needs one function and one line in PEERS.
+For every peer, ranks are not pinned, and there may be more ranks than cores. tutti runs with its defaults, except for
+the choice of transports. A new peer needs one function and one line in PEERS.
 """
 import os
 from dataclasses import dataclass, field
@@ -13,13 +13,14 @@ from results import COLLECTIVES
 
 @dataclass(frozen=True)
 class Place:
-    """The folders where a launch finds its programs (build/<preset>/bin) and may keep files."""
+    """Names the folders where a launch finds its programs (build/<preset>/bin) and may keep files."""
 
     programs: Path
     scratch: Path
 
 
-# `Commands` maps (place, number of ranks, arguments of the benchmark) to the commands to start together.
+# A `Commands` function takes the place, the number of ranks and the arguments of the benchmark. It returns the commands
+# to start together.
 Commands = Callable[[Place, int, list], list]
 
 
@@ -30,7 +31,7 @@ class Peer:
     commands: Commands
     environment: dict = field(default_factory=dict)
     collectives: tuple = tuple(COLLECTIVES)
-    spins: bool = False  # waits without yielding: with more ranks than cores, its speed depends on the scheduler
+    spins: bool = False  # never yields while it waits, so with more ranks than cores its speed is the scheduler's
 
 
 def _tutti(place, ranks, words):
@@ -61,8 +62,8 @@ def _mpich(place, ranks, words):
 
 
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-# Debian's MPICH uses UCX, so UCX's variable chooses the transport. NOLOCAL turns off collectives that treat ranks of one
-# host specially.
+# Debian's MPICH uses UCX, so UCX's variable chooses the transport. NOLOCAL turns off special collectives for ranks of
+# one host.
 MPICH_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
 
 PEERS = {

@@ -1,6 +1,6 @@
-// Measures round trips between two processes of one host. One run alternates between messages through Mesh,
-// Driver and a transport (tcp, shm), and what these build on: bare blocking sockets, and a cache line that
-// both processes write in turn.
+// Measures round trips between two processes of one host. One run alternates between four ways: messages
+// through Mesh, Driver and a transport (tcp or shm), and what the transports build on, which is a bare
+// blocking socket or a cache line that both processes write in turn.
 //
 //   perf_pingpong [bytes] [rounds] [round trips per round] [spin in microseconds] [socket buffer] [ring]
 #include <algorithm>
@@ -44,7 +44,7 @@ void exactly(bool writing, int descriptor, void* memory, std::size_t bytes) {
   }
 }
 
-// `Bare` is one end of a connection without tutti. The pair of descriptors is made before the fork.
+// `Bare` is one end of a connection without tutti. The connection is made before the fork.
 class Bare {
  public:
   Bare(int descriptor, bool first, const Settings& settings)
@@ -62,7 +62,7 @@ class Bare {
   std::vector<std::byte> memory_;
 };
 
-// `Line` is a cache line that two processes write in turn. Nothing through shared memory can be faster.
+// `Line` has two cache lines, one for each process to write in turn. Nothing through shared memory is faster.
 class Line {
  public:
   Line(std::atomic<std::uint64_t>* words, bool first) : words_(words), first_(first) {}
@@ -116,8 +116,8 @@ std::pair<int, int> connected_pair() {
   return {client, server};
 }
 
-// Exchanges the addresses of the two processes over the bare connection, since the transports are made after
-// the fork.
+// Exchanges the addresses of the two transports over the bare connection. Each process makes its transport
+// after the fork, so the other one does not know the address.
 std::vector<PeerInfo> introduce(int rank, int bare, const Transport& transport) {
   std::vector<PeerInfo> peers(2);
   char mine[128] = {}, theirs[128] = {};

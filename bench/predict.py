@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Measures collectives over TCP on this machine and compares them with what the simulator predicts.
 
-Each cell is measured in several rounds. The lowest median of a round counts, since predictions do not include other
-load on the machine. Prints what `tutti explain --validate --measure` says about these times.
+Each combination of collective, size and number of ranks is measured in several rounds. The lowest median of all rounds
+counts, since predictions do not include other load on the machine. Prints what `tutti explain --validate --measure`
+says about these times.
 """
 import argparse
 import csv

@@ -7,7 +7,7 @@ FILES = ("*.svg", "summary.csv")
 
 
 def replace_section(text, name, content):
-    """Replaces the text between the two marks of the section, if `text` contains them."""
+    """Replaces the text between the section's two marks, if `text` contains them."""
     begin, end = f"<!-- bench: {name} -->", "<!-- bench: end -->"
     at = text.find(begin)
     if at < 0:

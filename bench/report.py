@@ -32,7 +32,7 @@ def machine():
 
 
 def failing_cells(found):
-    """Returns rows (cell, pair, estimate, bar), highest ratio first, with the highest bar that each one breaks."""
+    """Returns rows (cell, pair, estimate, bar), highest ratio first. `bar` is the highest bar that the cell breaks."""
     worst = {}
     for verdict in found:
         for cell, peer, ratio in verdict.failing:
@@ -52,7 +52,7 @@ def _verdict(verdict):
 
 
 def verdicts(figures, most=None):
-    """Returns a row for each bar, and the first `most` of the cells that are above their bar."""
+    """Returns a table with a row for each bar, and the worst `most` of the cells that are above their bar."""
     found = judge(figures)
     text = table(["bar", "found", "verdict"], [[v.words, v.found, _verdict(v)] for v in found],
                  ["---", "---", "---"])
@@ -133,7 +133,7 @@ def medians(figures):
 
 
 def charts(figures):
-    """Returns file name -> SVG of time over size, for each number of ranks and for all_reduce alone."""
+    """Maps file names to SVG charts of time over size, for each number of ranks and for all_reduce alone."""
     lines = {}
     for peer, cell, median in medians(figures):
         if cell.bytes:
@@ -148,7 +148,7 @@ def charts(figures):
 
 
 def micro(found):
-    """Returns a table (name, time, rate or time of a step if there is one), and whether steps are cheap enough."""
+    """Returns a table of names, times and, where known, rates or times of a step. Its first row judges the steps."""
     rows = []
     slowest = max((record["per_step"] * 1e9 for record in found.values() if "per_step" in record), default=None)
     if slowest is not None:

@@ -64,7 +64,7 @@ def read(path):
 
 
 def times(rows, column="lat_us_median"):
-    """Returns cell -> peer -> round -> microseconds, which are infinite if the launch stalled."""
+    """Maps cell, peer and round to microseconds, which are infinite if the launch stalled."""
     found = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         cell = Cell(row["collective"], int(row["ranks"]), int(row["bytes"]))
@@ -74,7 +74,7 @@ def times(rows, column="lat_us_median"):
 
 
 def limits(rows, best=False):
-    """Returns metric -> round -> value; with `best`, every round gets the value of the best one."""
+    """Maps metric and round to a value. With `best`, every round gets the value of the best round."""
     found, units = defaultdict(dict), {}
     for row in rows:
         found[row["metric"]][int(row["round"])] = float(row["value"])

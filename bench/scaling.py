@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the time of every algorithm against the number of ranks, as `tutti explain --scaling` estimates it.
 
-    scaling.py TUTTI FOLDER    writes a chart for each size of vector into FOLDER
+    scaling.py TUTTI FOLDER    writes a chart for each vector size into FOLDER
 """
 import collections
 import csv
@@ -26,7 +26,7 @@ def decades(values):
 
 
 class Panel:
-    """Shows one collective: a line for each algorithm, with dots where it was simulated, and the lower bound."""
+    """Shows one collective: the lower bound, and a line for each algorithm, with dots where it was simulated."""
 
     def __init__(self, title, rows, left, top):
         self.title, self.rows, self.left, self.top = title, rows, left + LEFT, top + TOP

@@ -3,7 +3,7 @@ if(TUTTI_BUNDLE)
   set(OPENSSL_USE_STATIC_LIBS ON)
   # Protobuf stays shared, since Debian's static library cannot be linked into a shared one.
 endif()
-# Asio is header-only and brings no CMake package on most systems.
+# Asio is header-only and has no CMake package on most systems.
 find_path(ASIO_INCLUDE_DIR asio.hpp)
 find_package(spdlog QUIET)
 find_package(Protobuf QUIET)
@@ -43,7 +43,6 @@ target_include_directories(tutti_asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
 target_compile_definitions(tutti_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
 target_link_libraries(tutti_asio INTERFACE Threads::Threads)
 if(TUTTI_SANITIZE MATCHES thread)
-  # This turns off Asio's fences around handlers. ThreadSanitizer does not understand fences, and g++ therefore rejects
-  # them.
+  # This turns off Asio's fences around handlers. ThreadSanitizer does not understand fences, so g++ rejects them.
   target_compile_definitions(tutti_asio INTERFACE ASIO_DISABLE_FENCED_BLOCK)
 endif()

@@ -23,7 +23,7 @@ if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_library(tutti_options INTERFACE)
-# The public headers are <tutti/...>; all others are included by their path from the root.
+# Public headers are included as <tutti/...>, all others by their path from the root of the source tree.
 target_include_directories(tutti_options INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR})
 target_compile_options(tutti_options INTERFACE -Wall -Wextra -Wpedantic
                                                $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
@@ -41,8 +41,8 @@ if(TUTTI_SANITIZE)
                                                  -fno-omit-frame-pointer)
   target_link_options(tutti_options INTERFACE -fsanitize=${TUTTI_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # Code that the sanitizers insert gives GCC false alarms, which appear and disappear with the length of the path to
-    # the source tree.
+    # With code that the sanitizers insert, GCC gives false alarms. They come and go with the length of the path to the
+    # source tree.
     target_compile_options(tutti_options INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
                                                    -Wno-maybe-uninitialized)
   endif()

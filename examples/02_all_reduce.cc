@@ -1,5 +1,6 @@
 // Shows all_reduce. Each rank contributes a list of numbers; all lists have the same length. All ranks get
-// one list back, which has at each place the sum (or maximum, average, ...) of all ranks' numbers there.
+// the same list back. Each of its numbers is the sum (or maximum, average, ...) of the ranks' numbers at that
+// place.
 //
 //   tutti run -n 4 -- 02_all_reduce
 #include <algorithm>

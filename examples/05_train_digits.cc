@@ -3,8 +3,8 @@
 //   tutti run -n 4 -- 05_train_digits
 //
 // Every rank holds the whole network. Each rank takes its share of every batch of images and computes the
-// gradients for it; all_reduce adds up the gradients of all ranks. Then all ranks take the same step, so
-// their networks stay equal, to the last bit. The number of ranks changes the speed, not the result.
+// gradients for that share; all_reduce adds up the gradients of all ranks. Then all ranks take the same step,
+// so their networks stay equal, to the last bit. The number of ranks changes the speed, not the result.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -68,7 +68,7 @@ class Trainer {
         gradient_sum_(comm, bucket_size) {}
 
   // Makes one pass over all training images. Their order differs between epochs, but is the same on all
-  // ranks. Returns the mean loss over these steps.
+  // ranks. Returns the mean loss of the epoch.
   double run_epoch(int epoch) {
     std::vector<const Image*> order;
     for (const Image& image : digits_.train) order.push_back(&image);

@@ -29,7 +29,7 @@ namespace {
 constexpr float learning_rate = 0.2f;
 constexpr std::size_t batch_size = 64;  // of all remaining ranks together
 
-// `State` is the weights of a rank and the number of steps that led to them.
+// `State` holds the weights of a rank and the number of steps that led to them.
 struct State {
   Mlp network{{pixels, 64, 32, classes}};
   std::int64_t step = 0;
@@ -59,8 +59,8 @@ void learn(tutti::Communicator& comm, State& state, const std::vector<Image>& im
   ++state.step;
 }
 
-// Brings all ranks to the same step. An all_reduce that one rank has completed may have failed on another, so
-// a rank that is ahead broadcasts its state.
+// Brings all ranks to the same step. An all_reduce may have succeeded on one rank and failed on another, so a
+// rank that is ahead broadcasts its state.
 void catch_up(tutti::Communicator& comm, State& state) {
   std::vector<std::int64_t> steps(static_cast<std::size_t>(comm.size()));
   comm.all_gather(std::span(&state.step, 1), steps).wait();
@@ -90,7 +90,7 @@ int main(int argc, char** argv) try {
   State state;
 
   tutti::Communicator comm = tutti::init(options.init);
-  const int rank = comm.rank();  // its rank before any failure, for messages
+  const int rank = comm.rank();  // this process's rank before any failure, for messages
   if (rank == 0) state.network.initialise(Random(1));
 
   int told = comm.size();

@@ -11,7 +11,7 @@ namespace tutti::tools {
 
 std::optional<int> parse(CLI::App& app, const Arguments& arguments) {
   try {
-    Arguments reversed(arguments.rbegin(), arguments.rend());  // the order that CLI11 takes
+    Arguments reversed(arguments.rbegin(), arguments.rend());  // the order that CLI11 expects
     app.parse(std::move(reversed));
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {

@@ -8,10 +8,10 @@
 
 namespace tutti::tools {
 
-// These are the exit statuses that a shell expects of a command.
+// These are the exit statuses that shells expect of commands.
 inline constexpr int exit_failure = 1;
 inline constexpr int exit_usage = 2;
-// Means that some of the output could not be written; this is EX_IOERR of sysexits.h.
+// This status means that some of the output could not be written. It is EX_IOERR of sysexits.h.
 inline constexpr int exit_output_lost = 74;
 inline constexpr int exit_cannot_execute = 126;
 inline constexpr int exit_not_found = 127;
@@ -21,7 +21,7 @@ inline constexpr int exit_signal_base = 128;
 // arguments are wrong, prints the help or the error and returns the exit status. Otherwise returns nothing.
 std::optional<int> parse(CLI::App& app, const Arguments& arguments);
 
-// Adds the option -n, the number of ranks. `auto` means one rank for each processor that they can use.
+// Adds the option -n, the number of ranks. `auto` means one rank for each processor that the ranks can use.
 CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& meaning);
 
 // Prints "NAME: message" to stderr and returns exit_usage.

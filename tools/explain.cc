@@ -20,7 +20,7 @@ namespace tutti::tools {
 namespace {
 
 constexpr std::size_t steps_shown = 40;
-constexpr int ranks_of_a_host = 8;  // for --scaling
+constexpr int ranks_of_a_host = 8;  // used by --scaling
 constexpr int most_simulated = 4096;
 // All ranks' schedules are in memory at once, at about a hundred bytes per step.
 constexpr std::uint64_t most_simulated_steps = 16'000'000;
@@ -41,7 +41,7 @@ struct ExplainOptions {
   MachineOptions machine;
 };
 
-// A `Question` is what the options ask, parsed.
+// A `Question` is the parsed form of the options.
 struct Question {
   Problem problem;
   std::uint64_t bytes = 0;
@@ -73,7 +73,7 @@ void declare(CLI::App& app, ExplainOptions& options) {
                "Instead of explaining: print all algorithms from 8 to 100000 ranks as CSV, 8 on each host");
 }
 
-// Returns whether one size is enough to know all messages of this kind of collective.
+// Returns whether one size determines all messages of this kind of collective.
 bool explainable(CollectiveKind kind) {
   return !to_string(kind).ends_with("_v") && kind != CollectiveKind::send && kind != CollectiveKind::recv;
 }
@@ -87,7 +87,7 @@ std::string known_collectives() {
   return names;
 }
 
-// Parses the options into `question`. Returns what is wrong with them, or nothing.
+// Parses the options into `question`. Returns an error message, which is empty if the options are valid.
 std::string understand(const ExplainOptions& options, Question& question) {
   if (options.collective.empty()) return "COLLECTIVE is required";
   const auto kind = parse_collective_kind(options.collective);
@@ -176,7 +176,7 @@ void print_bound(const Problem& problem, const CostModel& model) {
             << ")\n";
 }
 
-// Returns the exit status.
+// Simulates the collective and prints the result. Returns the exit status.
 int print_simulation(const ExplainOptions& options, Question& question, const Selector& selector) {
   const int ranks = options.simulate;
   question.topology = topology_of(ranks, std::min(ranks, options.machine.hosts));
@@ -225,7 +225,7 @@ void print_question(const Question& question) {
   if (question.topology != nullptr) std::cout << " of " << question.topology->hosts() << " hosts";
 }
 
-// Returns the exit status.
+// Prints which algorithm runs, why, and what it does. Returns the exit status.
 int explain(const ExplainOptions& options, Question& question, const Selector& selector) {
   const auto choice =
       selector.choose(question.problem, question.algorithm == nullptr ? 0 : question.algorithm->id);
@@ -268,7 +268,7 @@ int explain_command(const Arguments& arguments) {
     if (const std::string problem = understand(options, question); !problem.empty())
       return usage_error(app, problem);
   }
-  // The files of `tutti bench` and the charts are about messages, not shared memory.
+  // The CSV files of `tutti bench` and the scaling charts are about messages, not shared memory.
   if (!explaining && options.machine.transport.empty()) options.machine.transport = "tcp";
   const Config config = Config::from_environment().take();
   question.machine = machine_of(options.machine);

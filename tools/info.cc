@@ -51,7 +51,7 @@ void print_transports(const Config& config, const std::optional<SocketAddress>& 
   }
 }
 
-// Returns the local address from which packets to the ranks' meeting place would be sent, if that is known.
+// Returns the local address from which packets to the ranks' meeting place would be sent, if it is known.
 std::optional<SocketAddress> find_route(const Result<Launch>& launch) {
   if (!launch.ok() || launch->store.kind != StoreLocation::Kind::tcp) return std::nullopt;
   const auto addresses =
@@ -88,8 +88,8 @@ void print_interfaces(const Config& config, const std::optional<SocketAddress>& 
   std::cout << "\n";
 }
 
-// Returns whether to show a variable with its value. Unknown names that look like ours get a warning instead,
-// since their values may be anything.
+// Returns whether to show a variable with its value. A variable with an unknown name that looks like ours
+// gets a warning without its value, since that may be anything.
 bool concerns_us(const std::string& name) {
   for (const Config::Variable& variable : Config::variables()) {
     if (variable.name == name) return true;

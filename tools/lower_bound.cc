@@ -11,7 +11,7 @@
 namespace tutti::tools {
 namespace {
 
-// Counts time in steps of the gap. Alpha is rounded down to whole steps, so the result is still a lower
+// Counts time in steps of the gap. Alpha is rounded down to whole steps, so that the result is still a lower
 // bound.
 double latency_bound(int ranks, const LinkCost& link) {
   const double step = link.gap;
@@ -22,23 +22,23 @@ double latency_bound(int ranks, const LinkCost& link) {
   return static_cast<double>(reached.size() - 1) * std::min(step, link.alpha);
 }
 
-// Returns the bytes that have to pass the port of each of `parts` equal parts of the world, if every rank has
-// `vector` bytes.
+// Divides the world into `parts` equal parts. Returns the bytes that have to pass the port of each part if
+// every rank has `vector` bytes.
 double through_port(CollectiveKind kind, double vector, double parts) {
   const double others = (parts - 1) / parts;
   if (kind == CollectiveKind::all_reduce) return 2 * vector * others;
   return has_blocks(kind) ? vector * others : vector;  // broadcast, reduce, scan: the whole vector once
 }
 
-// Returns the bytes that have to pass a host's port: those that its ranks have for other hosts or that other
-// hosts have for its ranks.
+// Returns the bytes that have to pass a host's port. They go from its ranks to other hosts, or from other
+// hosts to its ranks.
 double through_host(CollectiveKind kind, double vector, const Topology& topology) {
   const double most = kind == CollectiveKind::all_to_all ? topology.most() : 1;
   return most * through_port(kind, vector, topology.hosts());
 }
 
 // Returns the least number of bytes that all ranks together have to combine or write. The last combination
-// may write the result in place at one rank; all other results are copies.
+// may put the result where one rank wants it; all other ranks get a copy.
 double through_cores(CollectiveKind kind, double vector, double ranks) {
   switch (kind) {
     case CollectiveKind::all_reduce:
@@ -71,7 +71,7 @@ double LowerBound::seconds() const { return std::max({latency, bandwidth, comput
 
 LowerBound lower_bound(const Problem& problem, const CostModel& model) {
   if (problem.size == 1) return {};
-  // Without data no rank has to wait, except at a barrier.
+  // Without data, no rank waits for others except in a barrier.
   if (problem.count == 0 && problem.kind != CollectiveKind::barrier) return {};
   const double ranks = problem.size;
   const double others = (ranks - 1) / ranks;
@@ -80,7 +80,7 @@ LowerBound lower_bound(const Problem& problem, const CostModel& model) {
 
   double latency = latency_bound(problem.size, model.near);
   double bandwidth = through_port(problem.kind, vector, ranks) * model.near.beta;
-  // These bounds hold only if all hosts have the same number of ranks.
+  // The bounds between hosts hold only if all hosts have the same number of ranks.
   if (problem.topology != nullptr && problem.topology->most() == problem.topology->fewest()) {
     latency = std::max(latency, latency_bound(problem.topology->hosts(), model.far));
     bandwidth = std::max(bandwidth, through_host(problem.kind, vector, *problem.topology) * model.far.beta);

@@ -6,19 +6,21 @@
 namespace tutti::tools {
 
 // A `LowerBound` is a time in seconds that no algorithm can beat on the model machine. It is the largest of
-// three parts. The bandwidth part is from Chan, Heimlich, Purkayastha, van de Geijn, "Collective
-// communication: theory, practice, and experience" (2007), table 1. The latency part is the postal model of
-// Bar-Noy and Kipnis, "Designing broadcasting algorithms in the postal model for message-passing systems"
-// (1992): a sender can send its next message before the first has arrived, so the number of ranks that a
-// rank's data can have reached grows as N(t) = N(t - gap) + N(t - alpha). Both parts also hold between hosts,
-// with hosts in place of ranks, if near <= far. Ranks that may share memory (`Problem::window_bytes`) need no
-// messages: their bound is the time of one signal, or the time to combine and copy all results on all cores,
-// whichever is longer.
+// three parts: latency, bandwidth and computation. The bandwidth part is from Chan, Heimlich, Purkayastha,
+// van de Geijn, "Collective communication: theory, practice, and experience" (2007), table 1. The latency
+// part is the postal model of Bar-Noy and Kipnis, "Designing broadcasting algorithms in the postal model for
+// message-passing systems" (1992). In this model a sender can send its next message before the first has
+// arrived. So N(t), the number of ranks that one rank's data can have reached, grows as N(t) = N(t - gap) +
+// N(t - alpha).
+//
+// The latency and bandwidth parts also hold between hosts, with hosts in place of ranks, if near <= far.
+// Ranks that may share memory (`Problem::window_bytes`) need no messages. Their bound is the time of one
+// signal, or the time to combine and copy all results on all cores, whichever is longer.
 struct LowerBound {
-  double latency = 0;    // until a rank's data can have reached all ranks
-  double bandwidth = 0;  // bytes that have to pass one rank's port, or one host's
-  double compute = 0;    // bytes that one rank has to combine; where ranks share memory, to combine and copy
-  bool shared = false;   // the bound is that of ranks that share memory
+  double latency = 0;    // the time until one rank's data can have reached all ranks
+  double bandwidth = 0;  // the time for the bytes that must pass the port of one rank or host
+  double compute = 0;    // the time to combine a rank's bytes; with shared memory, to copy them too
+  bool shared = false;   // the bound is for ranks that share memory
   double seconds() const;
 };
 

@@ -10,10 +10,10 @@
 
 namespace tutti::tools {
 
-// `MachineOptions` are the command-line options that describe a machine, in handy units.
+// `MachineOptions` are the command-line options that describe a machine, in convenient units.
 struct MachineOptions {
   int hosts = 1;
-  std::string transport;  // empty: the one that ranks of one host would choose
+  std::string transport;  // empty for the one that ranks of one host would choose
   bool measure = false;
   int cores = -1;
   std::optional<double> alpha_us, beta_ns, gamma_ns, far_alpha_us, far_beta_ns;
@@ -22,13 +22,13 @@ struct MachineOptions {
 struct Machine {
   CostModel model;
   std::string transport;  // between the ranks of a host
-  std::string source;     // where the costs are from, in words
+  std::string source;     // says where the costs are from
 };
 
 void declare(CLI::App& app, MachineOptions& options);
 
-// Returns the costs that tutti ships with or, with `measure`, those that two ranks in this process measure.
-// Costs given as options replace either. Throws `Error` if measuring fails.
+// Returns the costs that tutti ships with. With `measure`, two ranks in this process measure the costs
+// instead. A cost that is given as an option has precedence. Throws `Error` if measuring fails.
 Machine machine_of(const MachineOptions& options);
 
 // Places `ranks` ranks on `hosts` hosts as evenly as possible. Each host has consecutive ranks. Returns null

@@ -36,8 +36,8 @@ void print_usage(std::ostream& out) {
   out << "\n`tutti COMMAND --help` describes a command; `tutti --version` prints the version.\n";
 }
 
-// Flushes the output of a command that has succeeded, and returns the exit status. `errno` tells why writing
-// failed only if nothing was flushed before.
+// Flushes the output of a command that has succeeded, and returns the exit status. The output must not have
+// been flushed before, or `errno` would not tell why writing failed.
 int finish_output(std::string_view name) {
   errno = 0;
   std::fflush(stdout);  // also flushes std::cout, which shares the buffer

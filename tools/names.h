@@ -4,12 +4,12 @@
 
 namespace tutti::tools {
 
-// Return the known names, "int8, uint8, ...", for messages about unknown ones.
+// These return the known names, such as "int8, uint8, ...", for messages about unknown names.
 std::string type_names();
 std::string op_names();
 
-// Returns " (did you mean all_reduce?)" if the list `known` has a name that is similar to `name`; otherwise
-// nothing.
+// If the list `known` has a name that is similar to `name`, returns a text such as " (did you mean
+// all_reduce?)". Otherwise returns an empty text.
 std::string did_you_mean(const std::string& name, const std::string& known);
 
 // Returns "no such type: flaot32 (did you mean float32?); there are: int8, uint8, ..."

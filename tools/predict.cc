@@ -17,7 +17,7 @@
 namespace tutti::tools {
 namespace {
 
-// Calls are repeated in a row, as in `tutti bench`, and so often that the first and the last call hardly
+// Calls are repeated in a row, as in `tutti bench`. With this many calls, the first and the last one hardly
 // matter.
 constexpr int repetitions = 8;
 
@@ -112,8 +112,8 @@ constexpr std::array<std::uint64_t, 3> scaling_bytes = {8, 64 << 10, 64 << 20};
 constexpr std::array scaling_ranks = {8,    16,   32,   64,    128,   256,   512,    1024,
                                       2048, 4096, 8192, 16384, 32768, 65536, 100'000};
 constexpr int most_events_ranks = 4096;
-// If all ranks together have more steps than this, the closed form of an algorithm's cost replaces the
-// simulation.
+// If all ranks together have more steps than this, the cost of an algorithm comes from its closed form and
+// not from the simulation.
 constexpr std::uint64_t most_steps = 400'000;
 
 // Estimates the steps of all ranks together from those of a rank in the middle of the world.

@@ -8,8 +8,8 @@
 namespace tutti::tools {
 
 // Compares the times in a CSV file of `tutti bench` with the times that the simulator predicts for the
-// selector's choices on one host. Prints a line for each, then the geometric mean of the errors for each
-// class of sizes. Returns what is wrong with the file, or nothing.
+// selector's choices on one host. Prints one line for each measurement, then the geometric mean of the errors
+// for each class of sizes. Returns an error message, which is empty if the file is valid.
 std::string validate(const std::string& file, const Selector& selector, std::ostream& out);
 
 // Prints the time of every algorithm on 8 to 100,000 ranks, `ranks_per_host` on each host, as CSV:

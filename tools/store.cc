@@ -12,7 +12,7 @@
 namespace tutti::tools {
 namespace {
 
-// Serves until SIGTERM or SIGINT. Returns the exit status.
+// Serves the store until SIGTERM or SIGINT. Returns the exit status.
 int serve(const tcp::StoreServerOptions& options) {
   // The signals are blocked before the server's thread begins, so that only `sigwait` here can receive them.
   sigset_t ending;

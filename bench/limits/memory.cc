@@ -160,7 +160,7 @@ double all_reduce_bound(std::size_t bytes) {
 double read_process_rate(std::size_t bytes) {
   const Memory source = allocate(bytes);
   const Memory to = allocate(bytes);
-  // The child writes to the memory, so that it has pages of its own.
+  // The child writes to the memory, so that the kernel gives it pages of its own.
   Child child([&] {
     std::memset(source.get(), 1, bytes);
     pause();

@@ -4,8 +4,8 @@
 
 namespace tutti::perf {
 
-// Measure a copy and a sum (a[i] += b[i]). They return GB/s, counting the bytes of one vector; a copy moves
-// twice as many bytes, and a sum three times as many.
+// These measure a copy and a sum (a[i] += b[i]). They return GB/s, counting the bytes of one vector. A copy
+// moves twice as many bytes, and a sum three times as many.
 double copy_rate(std::size_t bytes, int threads);
 double sum_rate(std::size_t bytes, int threads);
 

@@ -29,7 +29,7 @@ struct alignas(128) Flag {
     value.store(to, std::memory_order_release);
     if (how == Waiting::futex) syscall(SYS_futex, &value, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
-  // Returns the value once it is no longer `old`.
+  // Waits until the value is no longer `old`, and returns it.
   int await(int old, Waiting how) {
     int now = value.load(std::memory_order_acquire);
     while (now == old) {
@@ -51,7 +51,7 @@ struct Shared {
   Flag back;
 };
 
-// `Mapped` holds a `Shared` in memory that forked children share, and unmaps it at the end.
+// `Mapped` holds a `Shared` in memory that forked children share. The destructor unmaps it.
 class Mapped {
  public:
   Mapped() {

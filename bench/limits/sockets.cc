@@ -96,8 +96,8 @@ void send_copied(int socket) {
   }
 }
 
-// With MSG_ZEROCOPY the kernel sends from the pages themselves, and reports on the error queue when it no
-// longer needs them.
+// With MSG_ZEROCOPY the kernel sends the pages without copying them. A notice on the error queue says when it
+// no longer needs them.
 void send_pinned(int socket) {
   const int on = 1;
   if (setsockopt(socket, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on) != 0) fail("SO_ZEROCOPY");
@@ -177,7 +177,7 @@ double tcp_duplex_rate(const std::string& congestion) {
 double tcp_pingpong(bool polling, const std::string& congestion) {
   const Pair pair = connect_pair(congestion);
   const auto put = [](int socket) { send(socket, "12345678", 8, MSG_NOSIGNAL); };
-  const auto get = [polling](int socket) {  // false at the end of the stream
+  const auto get = [polling](int socket) {  // returns false at the end of the stream
     char in[8];
     for (;;) {
       const ssize_t received = recv(socket, in, sizeof in, polling ? MSG_DONTWAIT : 0);

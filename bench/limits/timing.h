@@ -11,11 +11,11 @@ inline constexpr std::size_t mebibyte = std::size_t{1} << 20;
 inline constexpr std::chrono::milliseconds span{60};
 
 double seconds_now();
-// Calls `call` for the time `span`. Returns the median seconds of one call. The clock is read after every
-// `calls` calls.
+// Repeats `call` for the time `span`. Returns the median time of one call in seconds. Reads the clock after
+// every `calls` calls.
 double time_of(const std::function<void()>& call, int calls);
 
-// Ends the program, since the other results would be misleading without this one.
+// Ends the program after the call `what` has failed. The other results would be misleading without this one.
 [[noreturn]] void fail(const char* what);
 
 }  // namespace tutti::perf

@@ -1,4 +1,5 @@
-// Measures how much time the executor adds to the work of a step, and how much a call adds to its schedule.
+// Measures how much time the executor adds to the work of a step, and how much time a call adds to running
+// its schedule.
 #include <array>
 #include <cstdlib>
 #include <vector>
@@ -14,8 +15,8 @@
 namespace tutti::perf {
 namespace {
 
-// `Executor` runs schedules on this thread, over a mesh of one rank. A message to itself arrives before the
-// send returns.
+// `Executor` runs schedules on this thread, over a mesh of one rank. A message from the rank to itself
+// arrives before the send returns.
 class Executor final : private ContextEvents {
  public:
   explicit Executor(const Schedule& schedule) : mesh_(driver_, options()), run_(schedule) {

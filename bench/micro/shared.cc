@@ -93,7 +93,7 @@ void measure(benchmark::State& state, const Emit& emit) {
   Driver driver({.background = false});
   MeshOptions options;
   options.peers.resize(ranks);
-  Mesh mesh(driver, std::move(options));  // names the ranks if their calls differ
+  Mesh mesh(driver, std::move(options));  // only needed to name ranks in an error about different calls
   Rank first(0, mesh, memory, bytes, schedules[0]);
   Rank second(1, mesh, memory, bytes, schedules[1]);
   for (auto iteration : state) {
@@ -129,7 +129,7 @@ void signals(benchmark::State& state) {
   });
 }
 
-// When the signal of an await is missing, the executor returns and is called again later.
+// If the awaited signal is missing, the executor returns and is called again later.
 void signals_and_awaits(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder, int other) {
     for (std::uint32_t i = 0; i < steps / 2; ++i) builder.await(other, builder.signal());

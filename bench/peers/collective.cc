@@ -22,7 +22,7 @@ constexpr std::array infos = {
 // The period is odd, so that a misplaced block is noticed even if its length is a power of two.
 constexpr std::size_t period = 1021;
 
-// Element i of a `Sequence` is scale * (i % period) + offset. Rank r's input has the scale 1 and the offset
+// Element i of a `Sequence` is scale * (i % period) + offset. The input of rank r has scale 1 and offset
 // 1000 * r.
 class Sequence {
  public:
@@ -30,8 +30,8 @@ class Sequence {
     for (std::size_t i = 0; i < period; ++i) values_[i] = scale * static_cast<float>(i) + offset;
   }
 
-  // Calls visit(done, values, length) for each stretch of the sequence that does not wrap, until it has
-  // visited the `count` elements from `first` on. `done` is the number of elements before the stretch.
+  // Visits the `count` elements from `first` on, in stretches that do not wrap around the period. Calls
+  // visit(done, values, length) for each stretch; `done` is the number of elements visited before.
   template <class Visit>
   void stretches(std::size_t first, std::size_t count, const Visit& visit) const {
     for (std::size_t done = 0; done < count;) {

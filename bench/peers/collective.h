@@ -24,13 +24,13 @@ inline constexpr int root = 0;
 
 std::span<const Collective> all_collectives();
 std::string_view name_of(Collective collective);
-// Returns whether the vector consists of one block for each rank.
+// Returns whether the collective's vector consists of one block for each rank.
 bool has_blocks(Collective collective);
 // Returns how many times each link carries the vector, as nccl-tests defines bus bandwidth.
 double bus_factor(Collective collective, int ranks);
 
-// Fills `out` with the test data: small whole numbers, so that sums are exact in every order. They differ
-// between ranks.
+// Fills `out` with the test data of a rank. These are small whole numbers, so that sums are exact in every
+// order. They differ between ranks.
 void fill_input(std::span<float> out, int rank);
 // Returns the number of wrong elements in the result of `rank`, where `count` is the length of the vector or
 // of one block.

@@ -1,5 +1,5 @@
-// Measures Gloo as one of the peers. It uses Gloo's TCP transport on loopback; the ranks meet in a directory.
-// Each rank is a process:
+// Measures Gloo as one of the peers. It uses Gloo's TCP transport on loopback. The ranks meet
+// through files in a directory. Each rank is a process:
 //   perf_gloo --rank=R --size=N --store=DIRECTORY ...
 // Each collective uses Gloo's default function. Gloo has no function for reduce_scatter, so its class
 // ReduceScatterHalvingDoubling is used, which works in place.

@@ -87,15 +87,15 @@ class Measuring {
     return wrong[0] == 0;
   }
 
-  // Returns the slowest rank's times in microseconds per operation, sorted. `operations` is set to the number
-  // of operations in a batch.
+  // Returns the times of the batches on the slowest rank, in microseconds per operation, sorted. Sets
+  // `operations` to the number of operations in a batch.
   std::vector<double> times(const Budget& budget, long& operations) {
     double estimate = agreed_batch(1);
     estimate = agreed_batch(clamped(budget.warmup_us / estimate, 1, most_operations));
     operations = clamped(batch_us / estimate, 1, most_operations);
-    // In a short batch, most of the time is spent waiting for the slowest rank. Operations then look slower
-    // than they are, and the next batch would be too short. So the estimate is repeated until a batch is long
-    // enough.
+    // In a short batch, most of the time goes into waiting for the slowest rank. Operations then look slower
+    // than they are, and the next batch would be too short. So the time is estimated again until a batch is
+    // long enough.
     for (int again = 0; again < most_estimates && operations < most_operations; ++again) {
       estimate = agreed_batch(operations);
       if (estimate * static_cast<double>(operations) > batch_us / 2) break;
@@ -150,8 +150,8 @@ void print(const std::string& peer, const Cell& cell, int ranks, std::vector<dou
   std::fflush(stdout);
 }
 
-// Runs barriers for a while. Ranks that have just started often share a processor, until the kernel separates
-// them after some tens of milliseconds. Without this wait the first result would include that time.
+// Runs barriers for a while. Ranks that have just started often share a processor. The kernel separates
+// them after some tens of milliseconds. Without the barriers the first result would include that time.
 void settle(Peer& peer, double time_us) {
   constexpr int barriers = 10;
   const auto begin = std::chrono::steady_clock::now();

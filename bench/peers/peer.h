@@ -9,7 +9,7 @@
 
 namespace tutti::perf {
 
-// A `Peer` is one rank of a library that is measured. harness.cc measures all peers in the same way.
+// A `Peer` is one rank that uses the measured library. harness.cc measures all peers in the same way.
 class Peer {
  public:
   Peer() = default;
@@ -26,13 +26,13 @@ class Peer {
   // the harness fills both buffers with the same data before each run that it verifies.
   virtual std::function<void()> prepare(Collective collective, float* in, float* out, std::size_t count) = 0;
 
-  // Allocates the library's own kind of memory, if that is to be measured. Returns null for ordinary memory.
-  // All ranks call this together.
+  // Allocates memory of the library's own kind if such memory is to be measured. Returns null if the harness
+  // is to use ordinary memory. All ranks call this together.
   virtual std::shared_ptr<float> allocate(std::size_t) { return nullptr; }
 
-  // The harness itself uses these.
+  // The harness uses these two between measurements.
   virtual void barrier() = 0;
-  virtual void largest(std::span<double> values) = 0;  // the element-wise maximum over all ranks, on each
+  virtual void largest(std::span<double> values) = 0;  // puts the maximum over all ranks into each
 };
 
 }  // namespace tutti::perf

@@ -1,5 +1,5 @@
-// Measures tutti as one of the peers, with the defaults that users get. `tutti run` starts the ranks, and no
-// variable but TUTTI_TRANSPORTS is set.
+// Measures tutti as one of the peers, with the defaults that users get. `tutti run` starts the ranks.
+// TUTTI_TRANSPORTS is the only variable that is set.
 #include <cstdio>
 #include <stdexcept>
 

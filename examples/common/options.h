@@ -17,7 +17,7 @@
 // `tutti run` and other launchers set them.
 class Options {
  public:
-  // `extra` has the names of further options of one example.
+  // `extra` has the names of further options that the example takes.
   Options(int argc, char** argv, const std::vector<std::string>& extra = {}) {
     std::vector<std::string> known{"rank", "world-size", "init-method", "backend"};
     known.insert(known.end(), extra.begin(), extra.end());
@@ -35,7 +35,7 @@ class Options {
   std::string text(const std::string& name, const std::string& otherwise) const {
     return has(name) ? values_.at(name) : otherwise;
   }
-  // Returns the value as a number of the same type as `otherwise`.
+  // Returns the option's value as a number of the type of `otherwise`, or `otherwise` if it is not given.
   template <class Number>
   Number number(const std::string& name, Number otherwise) const {
     if (!has(name)) return otherwise;
@@ -47,7 +47,7 @@ class Options {
   }
 
  private:
-  // Reads the option `argument`. Returns how many further arguments it used.
+  // Reads the option `argument`. Returns 1 if its value is the next argument, otherwise 0.
   int take(std::string_view argument, const char* next, const std::vector<std::string>& known,
            const char* program) {
     if (argument == "--help" || argument == "-h") {

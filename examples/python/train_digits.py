@@ -3,8 +3,8 @@
     tutti run -n 4 -- python train_digits.py
 
 Every rank holds the whole network. Each rank takes its share of every batch of images and computes the gradients for
-it, from the top layer down. A GradientReducer adds up the gradients of all ranks while those of the layers below are
-still being computed. Then all ranks take the same step, so their networks stay equal, to the last bit.
+that share, from the top layer down. A GradientReducer adds up the gradients of all ranks while those of the layers
+below are still being computed. Then all ranks take the same step, so their networks stay equal, to the last bit.
 The data and the network are those of 05_train_digits, which is in C++.
 """
 
@@ -49,7 +49,7 @@ class Network:
             self.parameters.append(numpy.zeros(above, "float32"))
 
     def forward(self, images, digits):
-        """Returns the sum of the losses, and how many digits are right."""
+        """Returns the sum of the losses, and the number of digits that the network recognises."""
         self.inputs = [images]
         layers = len(self.parameters) // 2
         for layer in range(layers):
@@ -64,7 +64,7 @@ class Network:
         return loss, (out.argmax(axis=1) == digits).sum()
 
     def backward(self, digits, scale, gradients, ready):
-        """Writes the gradients of the last `forward`, times `scale`. Calls `ready(i)` as soon as number i is final."""
+        """Computes the gradients after `forward`, times `scale`. Calls `ready(i)` as soon as gradient i is final."""
         delta = self.probabilities.copy()
         delta[numpy.arange(len(digits)), digits] -= 1
         delta *= numpy.float32(scale)

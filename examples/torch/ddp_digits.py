@@ -1,5 +1,5 @@
-"""Teaches a network to read digits with DistributedDataParallel. Gradients are added up bucket by bucket, while others
-are still being computed.
+"""Teaches a network to read digits with DistributedDataParallel. The gradients of a bucket are added up
+while those of other buckets are still being computed.
 
     tutti run -n 4 -- python ddp_digits.py
     torchrun --nproc-per-node 4 ddp_digits.py --backend gloo
@@ -12,7 +12,7 @@ import tutti.torch  # noqa: F401  registers the backend "tutti"
 
 
 def train(epochs):
-    # The buckets are small, so that several are in flight.
+    # The buckets are small, so that several are in flight at the same time.
     model = DistributedDataParallel(digits.network(), bucket_cap_mb=0.02)
     return digits.train(model, epochs)
 

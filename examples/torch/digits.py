@@ -9,7 +9,7 @@ FILE = Path(__file__).resolve().parent.parent / "data" / "digits.csv"
 
 
 def load():
-    """Returns (images, labels) for training and for the test, which gets every fifth image.
+    """Returns (images, labels) for training, and then for the test. Every fifth image is for the test.
 
     Images have 8 by 8 grey values, from 0 to 1.
     """

@@ -50,7 +50,7 @@ inline Image parse_image(const std::string& line) {
   return image;
 }
 
-// Reads the first of `paths` that exists. Every fifth image is a test image.
+// Reads the images from the first of `paths` that exists. Every fifth image is a test image.
 inline Digits load_digits(std::initializer_list<std::string> paths) {
   std::string tried;
   for (const std::string& path : paths) {

@@ -6,8 +6,8 @@
 
 #include <tutti/tutti.h>
 
-// `GradientSum` adds up the gradients of all ranks, while the backward pass still computes those of the lower
-// layers.
+// `GradientSum` adds up the gradients of all ranks. It starts while the backward pass still computes the
+// gradients of the lower layers.
 //
 // The backward pass completes layers from the top down, but in memory they lie from the bottom up.
 // Neighbouring layers are collected in buckets, so that a few large messages replace many small ones. The

@@ -14,8 +14,8 @@
 // and negative values become zero (ReLU). The top layer has softmax and cross entropy instead. The code uses
 // plain loops over float32, so each run gives the same result.
 //
-// All parameters lie in one vector, layer after layer, and so do their gradients. So consecutive layers are
-// one piece of memory, which can be sent without copying.
+// All parameters lie in one vector, layer after layer. Their gradients lie in another one in the same order.
+// So consecutive layers are one piece of memory, which can be sent without copying.
 class Mlp {
  public:
   // Makes a network with `units[0]` inputs, ..., and `units.back()` classes. All parameters are zero.
@@ -29,8 +29,8 @@ class Mlp {
     outputs_.resize(layers_.size());
   }
 
-  // Sets random weights by He initialisation, which keeps activations equally large from layer to layer (He
-  // et al. 2015, "Delving Deep into Rectifiers"). The biases stay zero.
+  // Sets random weights by He initialisation (He et al. 2015, "Delving Deep into Rectifiers"), so that
+  // activations neither grow nor shrink from layer to layer. The biases stay zero.
   void initialise(Random random) {
     for (const Layer& layer : layers_) {
       float* weights = parameters_.data() + layer.offset;
@@ -145,7 +145,7 @@ class Mlp {
     std::vector<float> below(batch * layer.inputs);
     for (std::size_t b = 0; b < batch; ++b) {
       for (int i = 0; i < layer.inputs; ++i) {
-        if (in[b * layer.inputs + i] <= 0) continue;  // the ReLU made it zero: it has no influence
+        if (in[b * layer.inputs + i] <= 0) continue;  // the ReLU made this unit zero, so it has no influence
         const float* weights = parameters_.data() + layer.offset + i * layer.outputs;
         float sum = 0;
         for (int o = 0; o < layer.outputs; ++o) sum += weights[o] * delta[b * layer.outputs + o];

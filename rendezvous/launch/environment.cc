@@ -20,7 +20,8 @@ using launch::Source;
 
 Status invalid(const std::string& message) { return Status(Code::invalid_argument, message); }
 
-// `Explicit` is what the arguments, the URL and TUTTI_* say together. Each setting may come from any of them.
+// `Explicit` collects what the arguments, the URL and the TUTTI_* variables say. Each setting may come from
+// any of them.
 class Explicit {
  public:
   Status say_rank(const std::optional<Found>& found) { return say("rank", rank_, found); }
@@ -53,7 +54,7 @@ Status Explicit::say_store(const StoreLocation& location, const std::string& fro
     store_from_ = from;
     return {};
   }
-  // If either of the two says that the store is already served, that counts.
+  // The store counts as already served if either location says so.
   const bool served = store_.served || location.served;
   StoreLocation known = store_, said = location;
   known.served = said.served = served;
@@ -197,8 +198,7 @@ Result<Launch> complete(const Explicit& known, const Source& source, Reader& rea
   return launch;
 }
 
-// Fails if only one of rank and world size is given. The other is not taken from elsewhere, since that would
-// mix two launchers.
+// Fails if only one of rank and world size is given. Taking the other from elsewhere would mix two launchers.
 Status check_halves(const Explicit& known) {
   if (known.rank_ && !known.world_size_) {
     return invalid("the rank is given in " + known.rank_->from +
@@ -211,8 +211,8 @@ Status check_halves(const Explicit& known) {
   return {};
 }
 
-// Returns the error for a rank that is known without a place to meet. `master` is what MASTER_* say, which is
-// incomplete.
+// Returns the error for a launch whose rank is known but whose meeting place is not. `master` is what the
+// MASTER_* variables say, which is incomplete here.
 Status no_place(const Explicit& known, const Source& master) {
   const std::string set = launch::list_names(master.names);
   return invalid("cannot tell where the ranks meet (the rank comes from " + known.rank_->from +

@@ -10,14 +10,14 @@
 namespace tutti {
 
 // Finds the launch in these sources, in this order: the arguments, the URL, TUTTI_*, RANK and WORLD_SIZE,
-// OMPI_COMM_WORLD_*, PMI_*, SLURM_* (in a step), JOB_COMPLETION_INDEX, NODES_IPS. What the arguments, the URL
-// and TUTTI_* say must not contradict each other; what they leave open comes from the first later source that
-// has all of it. An empty variable counts as not set. If nothing is set and there is no URL, the world is
-// this process alone.
+// OMPI_COMM_WORLD_*, PMI_*, SLURM_* (in a job step), JOB_COMPLETION_INDEX, NODES_IPS. The arguments, the URL
+// and TUTTI_* must not contradict each other. What they leave open comes from the first later source that
+// provides all of it. An empty variable counts as not set. If nothing is set and there is no URL, the world
+// is this process alone.
 //
-// Fails with `invalid_argument`, which names the variable and the wrong value, the two that contradict each
-// other, or everything that was found and what each source lacks. `own_addresses` are this host's addresses,
-// by which it finds itself in NODES_IPS.
+// Fails with `invalid_argument`. The error names a variable and its wrong value, or two settings that
+// contradict each other, or everything that was found and what each source lacks. `own_addresses` are the
+// addresses of this host; they serve to find it in NODES_IPS.
 Result<Launch> discover(const LaunchArguments& arguments, const Environment& environment,
                         const std::vector<std::string>& own_addresses = {});
 

@@ -49,8 +49,8 @@ Source read_plain(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// Returns the path of the session file for a job whose ranks are all on one host. Other users' files are not
-// believed.
+// Returns the path of the session file for a job whose ranks are all on one host. The path may be in /tmp,
+// since ranks reject a session file of another user.
 std::string meeting_file(Reader& reader, std::string job) {
   std::ranges::replace_if(
       job, [](unsigned char letter) { return std::isalnum(letter) == 0; }, '_');
@@ -84,8 +84,8 @@ Source read_pmi(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// These variables only count in a step: a batch script and `salloc`'s shell have SLURM_PROCID too, but are
-// not ranks.
+// These variables only count in a job step. A batch script and `salloc`'s shell have SLURM_PROCID too, but
+// are not ranks.
 Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   const std::optional<std::string> step = reader.text("SLURM_STEP_ID");
   if (!step) return {};
@@ -191,7 +191,7 @@ void read_master(Reader& reader, Source& source, const std::string& fallback_hos
   if (port) source.names.push_back("MASTER_PORT");
   const std::string chosen_host = host.value_or(fallback_host);
   std::uint16_t chosen_port = port.value_or(fallback_port);
-  // torchrun serves PyTorch's store on the port itself; ours uses the next port on rank 0's host.
+  // torchrun serves PyTorch's store on MASTER_PORT itself, so our store uses the next port on rank 0's host.
   const bool taken = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (port && taken) chosen_port = static_cast<std::uint16_t>(*port < 65535 ? *port + 1 : *port - 1);
   // A world of one rank has no other ranks to meet.

@@ -23,11 +23,11 @@ struct Source {
   std::optional<Found> world_size;
   std::optional<Found> local_rank;
   std::optional<Found> local_world_size;
-  StoreLocation store;  // kind none: not known
+  StoreLocation store;  // of kind `none` if it is not known
   std::string store_from;
   std::vector<std::string> names;  // of the variables that were found
-  std::string missing;             // "MASTER_PORT is not set"; empty: complete as far as it goes
-  std::string remedy;              // the command that sets it
+  std::string missing;             // such as "MASTER_PORT is not set"; empty if nothing is missing
+  std::string remedy;              // the command that sets what is missing
   bool is_present() const { return !names.empty(); }
 };
 
@@ -48,12 +48,12 @@ class Reader {
   Status status_;
 };
 
-// Reads MASTER_ADDR and MASTER_PORT into the source, with the names that are set and what is missing.
-// `fallback_host` and `fallback_port` replace what is not set.
+// Reads MASTER_ADDR and MASTER_PORT into the source, and notes which of the two are set and which are
+// missing. `fallback_host` and `fallback_port` replace those that are not set.
 void read_master(Reader& reader, Source& source, const std::string& fallback_host = {},
                  std::uint16_t fallback_port = 0);
 
-// Returns a reader for each launcher, in the order in which they are asked. TUTTI_* is not among them.
+// Returns a reader for each launcher, in the order in which they are asked. There is none for TUTTI_*.
 using ReadSource = Source (*)(Reader& reader, const std::vector<std::string>& own_addresses);
 const std::vector<ReadSource>& outer_sources();
 

@@ -190,7 +190,7 @@ Result<std::vector<Interface>> select_interfaces(std::span<const Interface> all,
   if (route) {
     const auto owner = std::ranges::find_if(all, [&](const Interface& one) { return owns(one, *route); });
     if (owner != all.end() && !is_virtual(*owner)) return std::vector{*owner};
-    // 127.0.1.1 and the like work on loopback without being listed.
+    // 127.0.1.1 and other loopback addresses work without being listed.
     if (route->is_loopback()) {
       const auto loopback = std::ranges::find_if(all, &Interface::loopback);
       if (loopback != all.end()) return std::vector{*loopback};

@@ -14,14 +14,14 @@ namespace tutti {
 struct Interface {
   std::string name;
   bool loopback = false;
-  std::vector<SocketAddress> addresses;  // port 0; IPv4 first, link-local IPv6 last
+  std::vector<SocketAddress> addresses;  // with port 0; IPv4 first, link-local IPv6 last
 };
 
 Result<std::vector<Interface>> list_interfaces();
 
-// `InterfaceFilter` is the user's choice of interfaces, and the variable that states it.
+// `InterfaceFilter` is the user's choice of interfaces, and the variable that it comes from.
 struct InterfaceFilter {
-  std::string text;  // empty: no choice
+  std::string text;  // empty if the user has made no choice
   std::string variable;
 };
 
@@ -31,10 +31,10 @@ InterfaceFilter interface_filter(const std::string& tutti_socket_ifname);
 
 // Returns the interfaces to use, best first, each only with the addresses to use.
 //
-// With a filter, these are the interfaces that match, in its order. A filter is a comma-separated list of
-// name prefixes and CIDR blocks ("10.0.0.0/8"). A leading ^ selects all interfaces but those (and never
-// loopback); a leading = compares whole names. Fails with `invalid_argument` if nothing matches, and names
-// the variable and the interfaces that exist.
+// With a filter, these are the interfaces that match it, in the filter's order. A filter is a comma-separated
+// list of name prefixes and CIDR blocks ("10.0.0.0/8"). A leading ^ selects all interfaces that do not match
+// (and never loopback). A leading = compares whole names. If nothing matches, fails with `invalid_argument`,
+// which names the variable and the interfaces that exist.
 //
 // Without a filter, this is the interface that owns `route` (this host's address on the route to the store).
 // If there is none, it is the first usable interface. Bridges and virtual cards of containers and hypervisors

@@ -19,7 +19,7 @@ struct StoreLocation {
   Kind kind = Kind::none;
   std::string host;
   std::uint16_t port = 0;
-  bool served = false;  // tcp: another process (a launcher) serves the store; otherwise rank 0 does
+  bool served = false;  // tcp only: a launcher serves the store; otherwise rank 0 does
   std::string path;
   friend bool operator==(const StoreLocation&, const StoreLocation&) = default;
 };
@@ -35,7 +35,7 @@ struct Launch {
   std::optional<int> local_world_size;
   StoreLocation store;
   std::optional<std::chrono::nanoseconds> timeout;
-  std::string source;  // for people: "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
+  std::string source;  // for messages: "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
 };
 
 // `LaunchArguments` are what the program itself passes. All of them may be left out.

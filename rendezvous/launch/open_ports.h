@@ -7,8 +7,9 @@
 
 namespace tutti {
 
-// Logs that any process may connect, and how to close the ports, if there are no credentials and other hosts
-// can reach one of the addresses. Every listener calls this; the log says it once per process.
+// Warns if any process may connect: if there are no credentials, and other hosts can reach one of the
+// addresses. The warning also says how to close the ports. Every listener calls this, but it is logged once
+// per process.
 void warn_of_open_ports(const security::SharedCredentials& credentials,
                         const std::vector<std::string>& addresses);
 

@@ -10,9 +10,9 @@ namespace tutti {
 // not such a list.
 std::string first_slurm_host(std::string_view node_list);
 
-// Returns a port for a job step. All its ranks compute the same one without communication. The port is
-// outside the range from which the kernel hands out ports. Two jobs may get the same port; users then set
-// MASTER_PORT.
+// Returns a port for a job step. All ranks of the step compute the same port without communication. It lies
+// outside the range from which the kernel hands out ports. Two jobs may get the same port; users must then
+// set MASTER_PORT.
 std::uint16_t slurm_port(std::string_view job_id, std::string_view step_id);
 
 }  // namespace tutti

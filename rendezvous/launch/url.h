@@ -25,7 +25,7 @@ struct InitUrl {
   std::optional<std::chrono::nanoseconds> timeout;
 };
 
-// Fails with `invalid_argument`, which names the URL and what is wrong with it.
+// Parses a URL. Fails with `invalid_argument`, which names the URL and what is wrong with it.
 Result<InitUrl> parse_url(const std::string& url);
 
 }  // namespace tutti

@@ -22,17 +22,16 @@ std::string rank_key(int rank);
 std::string list_ranks(const std::vector<int>& ranks);
 
 // Returns the other ranks whose keys are missing, in ascending order. Returns only the first ones if there
-// are very many, or if `limit` expires. A failure of the store is an error only if no missing rank was found
-// before it.
+// are very many or if `limit` expires. Fails only if the store fails before any missing rank was found.
 Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit);
 
-// Decodes the Introductions, of which `encoded[i]` is that of rank i. Fails if the ranks that have arrived
-// cannot form one world with `self`.
+// Decodes the Introductions; `encoded[i]` is that of rank i. Fails if the ranks that have arrived cannot form
+// one world with `self`.
 Result<std::vector<Introduction>> check_gathered(const Introduction& self,
                                                  const std::vector<std::string>& encoded);
 
-// Describes a rank that runs another program than `self`, and says what to do if it belongs to another job.
-// Returns an empty text if there is no such rank, or if a launcher says that both belong to one job.
+// Describes a rank that runs a different program from `self`, and says what to do if it belongs to another
+// job. Returns an empty text if there is no such rank, or if a launcher says that both belong to one job.
 std::string other_program(const Introduction& self, const std::vector<Introduction>& peers);
 
 // Returns the `mismatch` error for two processes with the same rank number.
@@ -41,7 +40,7 @@ Status taken_twice(const Introduction& holder, const Introduction& self);
 // Returns whether `other` is another process on this host that is still running.
 bool is_alive_beside(const Introduction& self, const Introduction& other);
 
-// Returns the `timeout` error of a meeting for which `self` has waited in vain. It names the ranks that have
+// Returns the `timeout` error after `self` has waited for the duration `waited`. It names the ranks that have
 // not arrived.
 Status not_arrived(Store& store, const Introduction& self, const std::string& place,
                    std::chrono::milliseconds waited, Deadline limit);

@@ -17,7 +17,7 @@ namespace tutti {
 
 struct JoinOptions {
   SessionOptions session;
-  // A prefix, such as the job's name, that separates the meetings in a store that outlives them.
+  // This prefix, such as the job's name, separates the meetings in a store that outlives them.
   std::string prefix = "tutti/0";
   std::string wire_digest;  // "NAME=value;" of each setting that must be equal on all ranks
   std::string version;
@@ -31,7 +31,7 @@ struct JoinOptions {
 struct Joined {
   Introduction self;
   std::vector<PeerInfo> peers;  // all ranks, `self` included
-  Session session;              // may be destroyed at once
+  Session session;              // no longer needed; may be destroyed at once
 };
 
 // Meets the other ranks of a launch: serves the store or connects to it, and exchanges introductions. If the

@@ -12,13 +12,13 @@ namespace {
 using std::chrono::milliseconds;
 using Phase = Meeting::Phase;
 
-// Ranks that have not arrived yet can learn of a failure, or of a death, for this long.
+// After a failure, or after a death, ranks stay this long so that ranks that arrive later learn of it.
 constexpr milliseconds told_within{2000};
 constexpr milliseconds death_told_within{800};
-// When rank 0 is done, it waits this long for ranks that are still connecting.
+// When rank 0 has finished, it waits this long for ranks that are still connecting.
 constexpr milliseconds others_limit{10'000};
 
-// The key `done` holds this if nothing went wrong.
+// The key `done` has this value if nothing went wrong.
 constexpr const char* all_left = "1";
 
 }  // namespace
@@ -39,8 +39,8 @@ Status Ending::settle(const Status& failure) {
   MeetingStore& store = meeting_.store;
   const Result<std::string> held = store.compare_set("done", "", encode_failure(failure), store.closing());
   if (!held.ok()) {
-    // If the store is gone because rank 0 has died, rank 0 is the cause of other losses. It is not the cause
-    // of a timeout, or of a rank that the network does not reach.
+    // If the store is gone because rank 0 has died, rank 0's death is the cause of other losses. It is not
+    // the cause of a timeout, or of an unreachable rank.
     const bool own = failure.code() == Code::timeout || failure.code() == Code::unreachable;
     const Status cause = first_cause(held.status());
     return own || failure.peer() == 0 || cause.peer() != 0 ? failure : cause;
@@ -58,8 +58,8 @@ Status Ending::first_cause(const Status& failure) const {
 
 void Ending::take_leave(const Status& outcome) {
   const bool failed = !outcome.ok();
-  // A timeout means that ranks are late. They would arrive too late to learn of it, unless all ranks have
-  // met.
+  // After a timeout, this rank does not stay for the late ranks, since they would arrive too late to learn of
+  // it. After all ranks have met, no rank is late, and this rank stays.
   const bool connecting = meeting_.phase == Phase::connecting;
   const bool lingers = failed && meeting_.failure_stands && (connecting || outcome.code() != Code::timeout);
   if (lingers) linger(outcome, 1);
@@ -67,8 +67,8 @@ void Ending::take_leave(const Status& outcome) {
 }
 
 // Stays for a moment, so that ranks that are only just starting learn of the failure and do not wait in vain.
-// With `single_use` rank 0 stays, since it serves the store. Otherwise all ranks stay, since the last one to
-// leave removes the failure. The wait ends once every rank knows.
+// With `single_use` only rank 0 stays, since it serves the store. Otherwise all ranks stay, since the last
+// one to leave removes the failure. The wait ends early once every rank knows.
 void Ending::linger(const Status& failure, int counted) {
   MeetingStore& store = meeting_.store;
   const bool connecting = meeting_.phase == Phase::connecting;
@@ -76,7 +76,7 @@ void Ending::linger(const Status& failure, int counted) {
   const int dead = died ? 1 : 0;
   const Deadline limit = earlier(Deadline::after(died ? death_told_within : told_within), store.closing());
   if (!connecting && !store.add("told", 1, limit).ok()) return;
-  // A rank 0 that serves the store stays for all ranks. Connected ranks tell each other.
+  // With `single_use`, rank 0 stays on behalf of all ranks. Connected ranks tell each other.
   if (meeting_.follows() || (connecting && !meeting_.options.single_use)) return;
   for (; !limit.expired(); std::this_thread::sleep_for(short_pause)) {
     const Result<std::int64_t> count = store.add(connecting ? "present" : "told", 0, limit);
@@ -85,9 +85,9 @@ void Ending::linger(const Status& failure, int counted) {
   }
 }
 
-// Ignores failures of the store: the outcome is already known, and with `single_use` rank 0 may have stopped
-// serving. Rank 0 serves until all ranks have left or one has failed. Connected ranks notice a failure
-// without the store.
+// Ignores failures of the store, since the outcome is already known and with `single_use` rank 0 may have
+// stopped serving. Rank 0 serves until all ranks have left or one has failed. Connected ranks notice a
+// failure without the store.
 void Ending::leave(bool failed, bool awaits_others) {
   MeetingStore& store = meeting_.store;
   const Introduction& self = meeting_.self;

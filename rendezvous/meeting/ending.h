@@ -7,18 +7,18 @@
 
 namespace tutti::rendezvous {
 
-// `Ending` ends one rank's part in a meeting: ranks agree on the first failure, give the others time to hear
-// of it, and leave the store.
+// `Ending` ends one rank's part in a meeting. The ranks agree on the first failure, give the others time to
+// hear of it, and leave the store.
 class Ending {
  public:
   explicit Ending(Meeting& meeting) : meeting_(meeting) {}
 
   // Publishes a failure under the key `table`, in place of the table. Returns the failure that all ranks will
-  // see, which is the first one published. If the table is already there, so that all ranks have met, calls
+  // see, which is the first one published. If the table is already there, all ranks have met; then this calls
   // `settle` instead.
   Status publish(const Status& failure);
   // Publishes a failure under the key `done`, once the ranks have met. Returns the first one published, since
-  // other ranks may already have published the cause or a consequence of this failure.
+  // another rank may have published the cause or a consequence of this failure earlier.
   Status settle(const Status& failure);
   // Returns a failure that names rank 0 if rank 0 served the store and the store is gone. Otherwise returns
   // `failure`.

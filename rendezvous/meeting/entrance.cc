@@ -26,7 +26,7 @@ Result<Entry> Entrance::enter() {
 Result<Entry> Entrance::join_session() {
   const Result<Entry> session = claim(session_key, &Entrance::disagreement);
   if (!session.ok() || *session == Entry::stale || !meeting_.follows()) return session;
-  // Once there is a table, rank 0 is no longer needed.
+  // Once the table exists, rank 0 is no longer needed.
   const Result<std::string> table = meeting_.current_table(meeting_.deadline);
   if (!table.ok()) return table.status();
   if (table->empty()) meeting_.server = first_;
@@ -39,8 +39,8 @@ Result<Entry> Entrance::take_seat() {
   return seat;
 }
 
-// Obtains this rank's addresses. They must be known before this rank counts as arrived, since the table may
-// be made at once.
+// Obtains this rank's addresses. This happens before the rank counts as arrived, since the table may be made
+// as soon as it does.
 Status Entrance::introduce() {
   if (!meeting_.options.addresses || introduced_) return {};
   Result<std::map<std::string, std::string>> addresses = meeting_.options.addresses();
@@ -53,7 +53,7 @@ Status Entrance::introduce() {
   return {};
 }
 
-// Leaves a will: if this rank dies, the others learn of it from these keys.
+// Leaves a will: if this rank dies, the store sets these keys to a failure that tells the others.
 void Entrance::bequeath(const std::vector<std::string>& keys) {
   const Introduction& self = meeting_.self;
   const Status death(Code::peer_lost,
@@ -69,12 +69,12 @@ Status Entrance::disagreement(const Introduction& first) const {
 
 Status Entrance::duplicate(const Introduction& holder) const { return taken_twice(holder, meeting_.self); }
 
-// Puts this rank's Introduction under the key if there is none. Otherwise `conflict` says whether this rank
-// may enter beside the holder, the rank whose Introduction is there.
+// Puts this rank's Introduction under the key if the key is free. Otherwise another rank, the holder, has its
+// Introduction there, and `conflict` says whether this rank may enter beside it.
 Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
   MeetingStore& store = meeting_.store;
   const bool is_seat = key != session_key;
-  // A rank 0 that serves the store sets the session key first.
+  // If rank 0 serves the store, the other ranks wait until it has set the session key.
   const bool waits = meeting_.follows() && !is_seat;
   const std::string own = meeting_.own();
   std::string seen;

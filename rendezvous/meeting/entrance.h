@@ -10,12 +10,12 @@
 
 namespace tutti::rendezvous {
 
-// `Entry` is what a rank finds when it enters. `stale`: the keys belong to another meeting, which has ended
-// but has not been cleared away.
+// `Entry` is what a rank finds when it enters. `stale` means that the keys belong to an earlier meeting,
+// which has ended but has not been cleared away.
 enum class Entry { entered, stale };
 
 // `Entrance` lets a rank into a meeting. It checks that the rank fits the session and that no other process
-// has its number. Then the rank has its seat, which is its own key in the store.
+// has its number. It then sets the rank's own key in the store, the rank's seat.
 class Entrance {
  public:
   Entrance(Meeting& meeting, Ending& ending) : meeting_(meeting), ending_(ending) {}

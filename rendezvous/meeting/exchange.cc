@@ -27,8 +27,8 @@ constexpr milliseconds poll_interval{50};
 constexpr milliseconds first_pause{20};
 constexpr milliseconds longest_pause{300};
 
-// `Exchange` carries out rounds until one is not stale. In a round the rank enters, learns of the others,
-// connects to them, and leaves.
+// `Exchange` carries out rounds. In a round the rank enters, learns of the others, connects to them, and
+// leaves. A round that finds an earlier meeting's keys is stale, and is repeated.
 class Exchange {
  public:
   Exchange(Store& store, const Introduction& self, const ExchangeOptions& options, Deadline deadline)
@@ -77,10 +77,10 @@ Result<std::vector<PeerInfo>> Exchange::run() {
   }
 }
 
-// Enters, meets, and leaves, whatever the result.
+// Enters, meets, and leaves, also after a failure.
 Result<Exchange::Round> Exchange::one_round() {
-  // A store that outlives the meeting must not keep the keys of ranks that die while they meet, since
-  // `present` would count those ranks for ever.
+  // If a rank dies while it meets, a store that outlives the meeting must delete its keys. Otherwise
+  // `present` would count that rank for ever.
   if (!meeting_.options.single_use && !meeting_.store.hold("", meeting_.deadline).ok())
     log::debug("the store cannot forget dead ranks");
   const Result<std::int64_t> present = meeting_.store.add("present", 1, meeting_.deadline);
@@ -188,8 +188,8 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
   }
 }
 
-// Waits for the table. A rank whose time has run out ends the meeting for all: they cannot meet without it,
-// and once it had left, they would take it for a rank that never arrived.
+// Waits for the table. If this rank's time runs out, it ends the meeting for all ranks. They cannot meet
+// without it, and if it just left, they would take it for a rank that never arrived.
 Result<std::string> Exchange::await_table() {
   Result<std::string> table = meeting_.await_key("table");
   if (table.ok() || table.status().code() != Code::timeout) return table;

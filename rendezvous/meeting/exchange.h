@@ -12,7 +12,7 @@ namespace tutti {
 
 // `exchange` tells the other ranks who this rank is, and returns who they are. It uses these keys:
 //   present  the number of ranks that have entered and not left
-//   session  the Introduction of the first rank, with which all others have to agree
+//   session  the Introduction of the first rank, with which all others must be compatible
 //   rank/<r> the Introduction of rank r
 //   table    rank 0's table of all Introductions; or a failure, published by the rank that noticed it, so
 //            that all ranks fail at once with the same words
@@ -21,12 +21,12 @@ namespace tutti {
 //            published by the first rank that noticed it
 // Only rank 0 reads all Introductions; every other rank makes a constant number of requests. Each rank leaves
 // a will at the store (Store::set_will): if its connection ends, the ranks that wait for `table` or `done`
-// read a failure that names it.
+// read a failure that names this rank.
 //
 // `exchange` fails with
 //   mismatch     for duplicate ranks, or different world sizes, settings or versions; it names both sides
-//   timeout      if ranks have not arrived, which it names
-//   peer_lost    if a rank has died, which it names; without a rank if the store is gone
+//   timeout      if ranks have not arrived; it names them
+//   peer_lost    if a rank has died, or if the store is gone; it names the rank that died
 //   unreachable  (single_use) if the meeting in this store has ended and this rank was not in it
 // It may be called again with the same `self`.
 Result<std::vector<PeerInfo>> exchange(Store& store, const Introduction& self, const ExchangeOptions& options,

@@ -13,23 +13,23 @@ namespace tutti {
 
 // `ExchangeOptions` say where and how the ranks of an `exchange` meet.
 struct ExchangeOptions {
-  // If true, rank 0 serves the store for this one meeting. It returns only after all ranks have the table,
-  // and may then stop serving at once. The table stays, so that a late rank learns that the meeting has
-  // ended.
+  // If true, rank 0 serves the store for this one meeting. On rank 0 `exchange` returns only after all ranks
+  // have the table, and rank 0 may then stop serving at once. The table stays, so that a late rank learns
+  // that the meeting has ended.
   // If false, the last rank to leave removes all keys except the counter `present`, so that the next meeting
   // can use the same store and keys. If ranks die, the store removes the keys once all others have left. A
   // store that does not track connections keeps them.
   bool single_use = false;
   // Called by rank 0 about ten times a second while it waits for ranks.
   std::function<void()> while_waiting = {};
-  // The place where the ranks meet, for errors: "tcp://a:29500".
+  // The place where the ranks meet, such as "tcp://a:29500". Errors name it.
   std::string place = {};
   // Returns this rank's addresses. Called once this rank is known at the store. Without this function, the
-  // addresses in `self` are used. If it fails, this rank cannot take part, and all ranks fail with the same
-  // error.
+  // addresses in `self` are used. If the function fails, this rank cannot take part, and all ranks fail with
+  // the same error.
   std::function<Result<std::map<std::string, std::string>>()> addresses = {};
-  // Called on every rank once the ranks have met, before it leaves the store. If it fails on one rank, all
-  // ranks that are still in it fail with the first cause.
+  // Called on every rank once the ranks have met, before the rank leaves the store. If the function fails on
+  // one rank, all ranks that are still in it fail with the first cause.
   std::function<Status(const std::vector<PeerInfo>&)> connect = {};
   // Called a few times a second while this rank waits for others. If it returns true, the meeting fails on
   // all ranks with `aborted`, which names this rank.

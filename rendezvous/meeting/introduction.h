@@ -12,13 +12,13 @@
 
 namespace tutti {
 
-// `Introduction` is what a rank says about itself when the ranks meet: facts that the others will use, and
-// facts that only have to agree.
+// `Introduction` is what a rank says about itself when the ranks meet. It has facts that the others will use,
+// and facts that only have to agree.
 struct Introduction : PeerInfo {
   int world_size = 1;
   std::string wire_digest;                 // "NAME=value;" of each setting that must be equal everywhere
-  std::string version;                     // of the library, and of its sources
-  std::map<std::string, std::string> job;  // what launchers call it, by variable such as TUTTI_JOB_ID
+  std::string version;                     // of the library, with a digest of its sources
+  std::map<std::string, std::string> job;  // the job's names, by launcher variable such as TUTTI_JOB_ID
   std::string program;                     // such as "train.py"; empty if unknown
   std::string nonce;  // random; distinguishes this attempt to meet from others by the same rank
 };
@@ -40,7 +40,7 @@ Status check_compatible(const Introduction& a, const Introduction& b);
 // the variables in `job` that both ranks have; if both have TUTTI_JOB_ID, compares only that one.
 Status check_same_job(const Introduction& a, const Introduction& b);
 
-// These encode the table of all ranks, and a failure that is published in its place.
+// These two encode the table of all ranks, and a failure that is published in its place.
 std::string encode_table(const std::vector<std::string>& encoded_introductions);
 std::string encode_failure(const Status& failure);
 // Returns the failure in `text`, or nothing if the text is a table or is damaged.

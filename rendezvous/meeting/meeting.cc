@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds table_interval{50};
 constexpr milliseconds interrupt_interval{200};
-// If a store stalls for this long, the rank checks whether it is interrupted, and then asks again.
+// After a request that stalls for this long, the rank checks whether it is interrupted, and then asks again.
 constexpr milliseconds stall_limit{3000};
 // At most this part of the given time is reserved for finding out which ranks are missing.
 constexpr milliseconds most_reserved{500};

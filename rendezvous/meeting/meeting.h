@@ -25,7 +25,7 @@ class Meeting {
   enum class Phase {
     outside,     // the store does not know this rank
     present,     // the rank is counted in the key `present`
-    seated,      // its own key is set
+    seated,      // the rank's own key is set
     connecting,  // the table is set, so all ranks have met
   };
 
@@ -36,12 +36,12 @@ class Meeting {
   bool follows() const { return options.single_use && self.rank != 0; }
   // Returns `self`, encoded.
   std::string own() const { return encode_introduction(self); }
-  // Returns whether the table has this rank's nonce, and so is of this meeting.
+  // Returns whether the table has this rank's nonce, and so belongs to this meeting.
   bool knows_us(const std::vector<Introduction>& table) const;
-  // Returns the value of the key `table`, or an empty text if it is not set. No table is empty itself.
+  // Returns the value of the key `table`, or an empty text if the key is not set. A table is never empty.
   Result<std::string> current_table(Deadline limit);
 
-  // Returns whether the user has interrupted the meeting. Once the user's function has returned true, this
+  // Returns whether the user has interrupted the meeting. Once `options.interrupted` has returned true, this
   // stays true.
   bool is_interrupted();
   Status interruption() const;
@@ -51,7 +51,8 @@ class Meeting {
   Result<std::string> await_key(const std::string& key);
   // Logs, at growing intervals, which ranks this one waits for. Called between the requests of a long wait.
   void speak_of_wait();
-  // Returns the time limit of a request that every store answers at once unless it stalls.
+  // Returns the time limit of a request that does not wait for a key. A store that does not stall answers it
+  // at once.
   Deadline patience() const;
   // Returns the `timeout` error, which names the ranks that have not arrived.
   Status not_arrived();
@@ -60,10 +61,12 @@ class Meeting {
   Introduction self;
   const ExchangeOptions& options;
   const Deadline deadline;
-  const Deadline waiting;  // earlier than `deadline`: the rest is for finding out which ranks are missing
+  // Waits end at this time. It is earlier than `deadline`; the time in between serves to find out which ranks
+  // are missing.
+  const Deadline waiting;
   Phase phase = Phase::outside;
-  bool failure_stands = false;  // a failure is in the store
-  std::string server;           // describes rank 0 if it serves the store and the store ends with it
+  bool failure_stands = false;  // the store has a failure in place of the table, or under `done`
+  std::string server;           // describes rank 0 if it serves the store and the table is not there yet
 
  private:
   bool interrupted_ = false;

@@ -5,9 +5,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A closing request may take at most this long.
+// A request that `closing` limits may take at most this long.
 constexpr milliseconds longest_request{2000};
-// Closing requests may begin until this long after the deadline.
+// Such requests may begin until this long after the deadline.
 constexpr milliseconds closing_window{300};
 
 Deadline end_after(Deadline deadline) {

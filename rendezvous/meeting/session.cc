@@ -104,7 +104,7 @@ std::string session_error(const std::string& path, const Status& last) {
 }  // namespace
 
 struct Session::Serving {
-  // The file is removed before the server ends, so that no rank finds a file that leads nowhere.
+  // Destruction removes the file before it ends the server, so that no rank finds a file that leads nowhere.
   std::unique_ptr<tcp::StoreServer> server;
   std::optional<file::PublishedSession> file;
 };
@@ -129,7 +129,7 @@ std::vector<std::string> listen_addresses(const std::string& host, const std::ve
     if (std::ranges::find(addresses, address.host()) == addresses.end()) addresses.push_back(address.host());
   }
   if (names_loopback(host)) {
-    // IPv6 may be off although the name service knows ::1.
+    // IPv6 may be off although the name service knows ::1, so another address is preferred.
     if (addresses.size() > 1) std::erase(addresses, "::1");
     return {addresses.front()};
   }
@@ -180,8 +180,7 @@ class SessionMaker {
   const Deadline deadline_;
 };
 
-// Makes the session of a world of one rank. It listens too, though only on loopback, since no other rank has
-// to reach it.
+// Makes the session of a world of one rank. No other rank has to reach this process, so it uses loopback.
 Result<Session> SessionMaker::alone() const {
   Result<security::SharedCredentials> credentials = security::Credentials::create(options_.security);
   if (!credentials.ok()) return credentials.status();
@@ -278,8 +277,8 @@ void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& t
   }
 }
 
-// Makes credentials of the user's token, which may be empty, and the token in the file. So a process proves
-// that it can read the file, and that it has the user's token if there is one.
+// Makes credentials from two tokens: the user's, which may be empty, and the one in the file. So a process
+// proves that it can read the file, and that it has the user's token if there is one.
 Result<security::SharedCredentials> SessionMaker::file_credentials(const file::SessionText& text) const {
   security::Settings settings = options_.security;
   settings.token = Secret::joined({settings.token.reveal(), "/", text.token.reveal()});
@@ -310,8 +309,8 @@ Result<Session> SessionMaker::serve_file() const {
   return session;
 }
 
-// Makes one attempt: reads the file, connects to the store that it names, and checks that it is the same
-// session.
+// Makes one attempt: reads the file, connects to the store that the file names, and checks that the store has
+// the file's nonce.
 Result<Session> SessionMaker::follow_file() const {
   Result<file::SessionText> text = file::read_session(launch_.store.path);
   if (!text.ok()) return text.status();
@@ -321,7 +320,8 @@ Result<Session> SessionMaker::follow_file() const {
   const bool same_host = text->boot_id == boot_id();
   for (const file::Endpoint& endpoint : text->endpoints) {
     const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
-    // Another host's loopback is not ours. An advertised name is resolved.
+    // Skips the loopback address of another host, since it leads to this host. An endpoint that is a name is
+    // resolved.
     if (address && address->is_loopback() && !same_host) continue;
     const Deadline limit = earlier(deadline_, Deadline::after(endpoint_limit));
     Result<std::vector<SocketAddress>> targets =

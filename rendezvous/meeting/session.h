@@ -18,12 +18,12 @@
 namespace tutti {
 
 struct SessionOptions {
-  std::string bind_address;                     // literal; empty: derived from where the ranks meet
-  std::string advertise_address;                // file sessions: told to the others in place of the bound one
-  std::uint16_t first_port = 0, last_port = 0;  // for ports that we may choose; 0: any
+  std::string bind_address;                     // an IP address; if empty, derived from where the ranks meet
+  std::string advertise_address;                // file sessions: published in place of the bound address
+  std::uint16_t first_port = 0, last_port = 0;  // range of the ports that we choose; 0 for any
   InterfaceFilter interfaces;                   // file sessions: where to listen besides loopback
   security::Settings security = {};             // file sessions add a token of their own
-  // Called repeatedly while the store is looked for. If it returns true, the search ends with `aborted`.
+  // Called repeatedly during the search for the store. If it returns true, the search ends with `aborted`.
   std::function<bool()> interrupted = {};
 };
 
@@ -37,7 +37,7 @@ class Session {
   ~Session();
 
   std::shared_ptr<Store> store;
-  // The store exists for this meeting only; see ExchangeOptions.
+  // True if the store exists for this meeting only; see ExchangeOptions.
   bool single_use = false;
   // The credentials prove to the others that this process belongs to the job. Null if there is no such proof.
   security::SharedCredentials credentials;
@@ -45,7 +45,8 @@ class Session {
   // may be missing on rank 0, or where the name of the store's host means loopback (Debian's 127.0.1.1).
   std::optional<SocketAddress> route;
 
-  // Says why the others may not find the store that this rank serves. Empty if they can, or on other ranks.
+  // Says, for errors, why the others may not find the store that this rank serves. Empty if there is no
+  // reason for doubt, or if this rank serves no store.
   std::string doubt;
 
   // Returns why the store refused the last tutti process that wanted to meet here. Empty if there was none,
@@ -65,10 +66,10 @@ class Session {
 Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline);
 
 // Returns the addresses that rank 0 listens on. The others look for it at `host`, which resolves to
-// `resolved` here. If `host` is "localhost" or a loopback literal, this is that loopback address. If it
-// resolves to one address only and this host has it, this is that address. Otherwise this is "", which stands
-// for all addresses: the name may mean something else on other hosts (127.0.1.1, several addresses), or may
-// not belong to this host (NAT, a Service).
+// `resolved` on this host. There are three cases. If `host` is "localhost" or a loopback literal, returns
+// that loopback address. If `host` resolves to a single address, which belongs to this host, returns that
+// address. Otherwise returns "", which stands for all addresses: the name may mean something else on other
+// hosts (127.0.1.1, several addresses), or may not belong to this host (NAT, a Service).
 std::vector<std::string> listen_addresses(const std::string& host, const std::vector<SocketAddress>& resolved,
                                           const std::vector<Interface>& interfaces);
 

@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// Returns a failure that another process described, as read from a store. The text is cut to a readable
-// length. A code that is not that of a failure becomes `internal`.
+// Makes a status of a failure that another process has put into a store. The text is cut to a readable
+// length. A code that does not stand for a failure becomes `internal`.
 Status told_failure(std::uint32_t code, std::string_view message, int peer = -1);
 
 }  // namespace tutti

@@ -30,7 +30,7 @@ class Measuring {
     return wrong[0];
   }
 
-  // Runs `operations` operations in a row. Returns the mean microseconds of one of them on this rank.
+  // Runs the operation `operations` times. Returns the mean time of one run on this rank, in microseconds.
   double batch(long operations) {
     communicator_.barrier().wait();
     const auto begin = std::chrono::steady_clock::now();
@@ -39,7 +39,7 @@ class Measuring {
     return time.count() / static_cast<double>(operations);
   }
 
-  // Does the same, but returns the mean of the slowest rank.
+  // Runs the same batch, but returns the mean of the slowest rank.
   double agreed_batch(long operations) {
     double time[] = {batch(operations)};
     slowest(time);

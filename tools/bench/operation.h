@@ -57,7 +57,7 @@ class BenchOperation {
   // Returns the number of wrong elements of the result.
   std::uint64_t count_wrong() const;
 
-  std::uint64_t bytes() const;  // the true size of the vector, from which bandwidth is computed
+  std::uint64_t bytes() const;  // the true size of the vector; bandwidth is computed from it
   std::uint64_t elements() const { return elements_; }
 
  private:

@@ -95,7 +95,7 @@ std::string understand_collectives(const std::vector<std::string>& collectives, 
   return {};
 }
 
-// Parses `words` into `options`. Returns what is wrong, or nothing.
+// Parses `words` into `options`. Returns an error message, which is empty if the words are valid.
 std::string understand(const Words& words, BenchOptions& options) {
   if (std::string problem = understand_collectives(words.collectives, options); !problem.empty())
     return problem;

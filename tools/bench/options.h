@@ -16,28 +16,28 @@ namespace tutti::tools {
 
 struct BenchOptions {
   std::vector<const MeasuredInfo*> measured;
-  int launch_ranks = 0;  // the number of ranks to start; 0: this process is a rank, or a world of one
+  int launch_ranks = 0;  // the number of ranks to start; 0 if this process is itself a rank
   std::uint64_t min_bytes = 8;
   std::uint64_t max_bytes = 16 << 20;
   std::uint64_t factor = 4;
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
-  std::string transport;  // empty: the default
-  std::string algorithm;  // empty: what the selector chooses
-  int iterations = 0;     // batches for each size; 0: as many as fit in `budget`
-  int warmup = 0;         // operations before measuring; 0: by time
-  int batch = 0;          // operations in a batch; 0: by time
+  std::string transport;  // empty for the default
+  std::string algorithm;  // empty for the selector's choice
+  int iterations = 0;     // batches for each size; 0 for as many as fit in `budget`
+  int warmup = 0;         // operations before measuring; 0 to decide by time
+  int batch = 0;          // operations in a batch; 0 to decide by time
   std::chrono::milliseconds budget{200};
   std::string csv;
 
   std::vector<std::uint64_t> sizes(const MeasuredInfo& info) const;
 };
 
-// Returns the options. If the command is to end at once (--help or a wrong option), prints the reason and
-// returns the exit status instead.
+// Returns the options. If the command must end at once (--help or a wrong option), prints the help or the
+// error and returns the exit status instead.
 std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments);
 
-// Returns the command line of a rank that measures as `arguments` say.
+// Returns the command line of a rank that makes the measurements in `arguments`.
 Arguments arguments_of_rank(const Arguments& arguments);
 
 }  // namespace tutti::tools

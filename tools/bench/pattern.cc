@@ -97,7 +97,8 @@ Pattern::Pattern(DataType type, const ReduceOp& op, int ranks) : type_(type), op
   }
 }
 
-// If the type is too narrow for a sum or product over all ranks, only one rank contributes at each index.
+// Returns one element of a rank's input. If the type is too narrow for a sum or product over all ranks, only
+// one rank contributes at each index.
 std::uint64_t Pattern::value(int rank, std::uint64_t index) const {
   const auto number = static_cast<std::uint64_t>(rank);
   if (values_ > 0) return mixed(index * 1000003 + number) % values_;

@@ -10,9 +10,10 @@
 
 namespace tutti::tools {
 
-// `Pattern` is the test data: it computes any element of any rank's input. Every order of combining gives the
-// same bits, since sums stay exact in the type and products have few factors of 2. Inputs differ between
-// ranks. A hash makes them differ between indices too, so that a block in the wrong place is noticed.
+// `Pattern` is the test data: it computes any element of any rank's input. Ranks may combine inputs in any
+// order and get the same bits, since sums stay exact in the type and products have few factors of 2. Inputs
+// differ between ranks. They also differ between indices, by a hash, so that a block in the wrong place is
+// noticed.
 class Pattern {
  public:
   Pattern(DataType type, const ReduceOp& op, int ranks);
@@ -30,17 +31,18 @@ class Pattern {
   DataType type_;
   ReduceOp op_;
   int ranks_;
-  std::uint64_t values_;  // inputs are less than this; 0: one rank per index contributes (see `value`)
+  std::uint64_t values_;  // inputs are less than this; 0 if one rank per index contributes (see `value`)
 };
 
-// `Checker` compares the result of an operation with the right one, piece by piece, and counts wrong
+// `Checker` compares the result of an operation with the right result, piece by piece, and counts wrong
 // elements.
 class Checker {
  public:
   explicit Checker(const Pattern& pattern) : pattern_(pattern) {}
 
-  // These add to `wrong()` the number of elements of `data` that differ from what a `Pattern` computes,
-  // starting at index `first`: the rank's input, or the reduction of several inputs.
+  // Both functions compare `data` with what the `Pattern` computes from index `first` on, and add the number
+  // of differing elements to `wrong()`. One expects the rank's input, the other the reduction of several
+  // inputs.
   void expect_input(const std::byte* data, std::uint64_t count, int rank, std::uint64_t first);
   void expect_reduced(const std::byte* data, std::uint64_t count, int first_rank, int last_rank,
                       std::uint64_t first);

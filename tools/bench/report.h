@@ -14,7 +14,7 @@ class Report {
   Report(const BenchOptions& options, int ranks);
 
   void begin(const MeasuredInfo& info);
-  // Adds a row. `asked` is the size that the user asked for; `operation` knows the true one. A wrong result
+  // Adds a row. `asked` is the size that the user asked for; `operation` knows the true size. A wrong result
   // gets no row in the CSV file.
   void add(const MeasuredInfo& info, std::uint64_t asked, const BenchOperation& operation,
            const Measurement& found);

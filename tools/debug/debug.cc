@@ -29,7 +29,8 @@ std::optional<pid_t> as_pid(const std::string& text) {
   return pid;
 }
 
-// `Asked` holds what this user's ranks on this machine answered. Ranks of other users are left out.
+// `Asked` holds the answers of this user's ranks on this machine, and why others did not answer. It leaves
+// out the ranks of other users.
 struct Asked {
   std::vector<DebugAnswer> answers;
   std::map<pid_t, std::string> problems;
@@ -46,7 +47,7 @@ void ask_rank(const DebugEndpoint& endpoint, const std::vector<pid_t>& wanted, A
   }
 }
 
-// Asks the processes in `wanted`, or all if it is empty.
+// Asks the processes in `wanted`, or all processes if `wanted` is empty.
 Asked ask_ranks(const std::vector<pid_t>& wanted) {
   Asked asked;
   std::vector<DebugEndpoint> others;
@@ -57,7 +58,7 @@ Asked ask_ranks(const std::vector<pid_t>& wanted) {
       others.push_back(endpoint);
     }
   }
-  // A process in a container knows itself by another process id than the one that we see.
+  // A process in a container reports a different process id from the one that we see, so ask all others.
   if (asked.answers.size() + asked.problems.size() < wanted.size()) {
     for (const DebugEndpoint& endpoint : others) ask_rank(endpoint, wanted, asked);
   }
@@ -116,7 +117,7 @@ int show_ranks(const std::vector<pid_t>& pids) {
 // `Jobs` maps a job's id and size to its dumps.
 using Jobs = std::map<std::pair<std::string, int>, std::vector<RankDump>>;
 
-// Adds a dump. If a rank has two dumps, the later one counts.
+// Adds a dump. If a rank has two dumps, keeps the later one.
 void keep(Jobs& jobs, RankDump dump) {
   std::vector<RankDump>& dumps = jobs[{dump.job, dump.size}];
   const auto same =

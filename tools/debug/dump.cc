@@ -10,8 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Returns an integer, or throws. `get<T>()` alone would also accept floating-point numbers, with a fraction
-// and of any size.
+// Returns an integer, or throws. `get<T>()` alone would also accept floating-point numbers, even fractions
+// and huge ones.
 template <class T>
 T integer(const Json& json) {
   if (!json.is_number_integer()) throw Json::type_error::create(302, "an integer was expected", &json);
@@ -23,7 +23,7 @@ T integer_or_zero(const Json& object, const char* key) {
   return object.contains(key) ? integer<T>(object.at(key)) : T{0};
 }
 
-// Makes text harmless for a terminal, since dumps come from other processes.
+// Makes text safe to print on a terminal, since dumps come from other processes.
 std::string text_of(const Json& json) { return printable(json.get<std::string>()); }
 
 std::vector<int> integers(const Json& json) {

@@ -10,15 +10,15 @@
 
 namespace tutti::tools {
 
-// A `RankDump` is the parsed dump of one rank (docs/debugging.md). All ranks in it are world ranks, except in
-// the text of a call, which names ranks of the communicator.
+// A `RankDump` is the parsed dump of one rank (docs/debugging.md). All rank numbers in it are world ranks,
+// except in the text of a call, which uses the communicator's ranks.
 struct RankDump {
   struct Operation {
     std::uint64_t number = 0;
     std::string call;
     bool running = false;
     bool failed = false;
-    std::int64_t issued_us = 0;  // 0: unknown
+    std::int64_t issued_us = 0;  // 0 if unknown
     std::int64_t ended_us = 0;
     std::vector<int> waiting_for = {};
   };
@@ -26,7 +26,7 @@ struct RankDump {
     std::uint64_t context = 0;
     std::vector<int> ranks;
     std::string status;
-    std::uint64_t issued = 0;  // collectives
+    std::uint64_t issued = 0;  // the number of collectives called
     std::map<int, std::string> names;
     std::vector<Operation> operations;
     std::vector<Operation> transfers;
@@ -39,7 +39,7 @@ struct RankDump {
   std::int64_t pid = 0;
   std::string reason;
   std::int64_t time_us = 0;
-  bool progress = true;  // false: the driving thread gave no answer
+  bool progress = true;  // false if the driving thread gave no answer
   std::vector<Communicator> communicators;
 
   // Returns "rank 3 (host b, pid 4711)".

@@ -25,7 +25,7 @@ struct View {
 struct Group {
   std::uint64_t context = 0;
   std::vector<int> ranks;
-  std::map<int, View> views;  // by world rank
+  std::map<int, View> views;  // keys are world ranks
 
   // Returns whether nothing is in flight, nothing has failed, and all ranks have made the same number of
   // calls.
@@ -44,7 +44,7 @@ std::string format_age(double seconds);
 std::string numbered(const RankDump::Operation& operation);
 // Returns "0-3, 5". The ranks must be sorted.
 std::string format_ranks(const std::vector<int>& ranks);
-// Return "rank 5" or "ranks 0-3, 5". The ranks must be sorted.
+// These return "rank 5" or "ranks 0-3, 5". The ranks must be sorted.
 std::string plural(const std::vector<int>& ranks);
 std::string plural(const std::set<int>& ranks);
 

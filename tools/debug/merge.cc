@@ -15,16 +15,16 @@ namespace {
 using Communicator = RankDump::Communicator;
 using Operation = RankDump::Operation;
 
-// Ranks are dumped one after the other, and their clocks are not exact. A wait of fewer seconds than this
+// Ranks are dumped one after the other, and their clocks differ a little. A wait of fewer seconds than this
 // proves nothing.
 constexpr double least_wait = 0.1;
-// A rank has this many seconds to answer. A rank that did not answer has been in the same place for at least
+// A rank has this many seconds to answer. If it gave no answer, it has been in the same place for at least
 // that long.
 constexpr double unanswered = 1;
 
 // Returns for how many seconds `waiting` had been in `operation` when `other` was dumped, as far as that is
-// known. `other` had not called the operation, and may have been dumped first. The clocks of different hosts
-// cannot be compared.
+// known. At its dump `other` had not called the operation, but that dump may be the earlier one. The clocks
+// of different hosts cannot be compared.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0
@@ -56,7 +56,7 @@ class Merge {
   std::map<std::pair<std::uint64_t, std::vector<int>>, Group> groups_;
   std::vector<Wait> waits_;
   std::string text_;
-  bool something_ = false;  // the report says more than where the ranks are
+  bool something_ = false;  // the report has found a problem
   bool moments_ = false;    // ranks are in different places, but not yet for `least_wait`
 };
 
@@ -80,8 +80,8 @@ std::string Merge::name(int rank) const {
   return known == names_.end() ? "rank " + std::to_string(rank) : known->second;
 }
 
-// Reports the first number at which ranks have made different calls, and returns whether there is one. If so,
-// it does not matter which rank is behind.
+// Reports the first operation number at which ranks have made different calls, and returns whether there is
+// one. After a mismatch it does not matter which rank is behind.
 bool Merge::find_mismatch(const Group& group) {
   std::map<std::uint64_t, std::map<std::string, std::vector<int>>> calls;
   for (const auto& [rank, view] : group.views) {
@@ -154,7 +154,7 @@ std::string Merge::state_of(int rank) const {
   const Operation* last = nullptr;
   std::int64_t latest = 0;
   for (const Communicator& communicator : dump.communicators) {
-    // The end of an operation may be unknown, but operations never end before earlier ones.
+    // The end time of an operation may be unknown, but it is not before that of an earlier operation.
     std::int64_t known = 0;
     for (const Operation& operation : communicator.operations) {
       if (operation.running) return "it is itself in " + numbered(operation) + stays;
@@ -196,8 +196,8 @@ void Merge::name_a_circle() {
   text_ += "\n";
 }
 
-// Names the ranks that have no dump and that no known wait leads to. There can be such ranks because the
-// ranks of a failed communicator no longer know which ranks they waited for.
+// Names the ranks that have no dump and do not appear in any known wait. Such ranks exist because the ranks
+// of a failed communicator no longer know which ranks they waited for.
 void Merge::name_the_missing() {
   std::set<int> named;
   for (const Wait& wait : waits_) named.insert(wait.to);

@@ -18,11 +18,11 @@ namespace tutti::tools {
 namespace {
 
 constexpr std::size_t read_size = 64 * 1024;
-// When a rank has ended, at most this much of its output is read at once, which is more than a pipe holds.
-// Later output of its descendants is read like any other.
+// When a rank has ended, at most this much of its output is read at once. This is more than a pipe holds.
+// Later output comes from the rank's descendants, and is read as usual.
 constexpr std::size_t most_drained = 1024 * 1024;
 
-// Makes a pipe. Only our end, which we read, is non-blocking.
+// Makes a pipe. Only `ours`, the reading end, is non-blocking.
 bool open_pipe(Descriptor& ours, Descriptor& theirs) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -110,8 +110,8 @@ void Agent::watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes) {
   await_exit(local);
 }
 
-// Waits on a descriptor of the process. Unlike SIGCHLD, such descriptors show the order in which processes
-// end. If the kernel lacks them, SIGCHLD is used instead.
+// Waits for the process's exit on a process descriptor. Unlike SIGCHLD, such descriptors show the order in
+// which processes end. If the kernel lacks them, SIGCHLD is used instead.
 void Agent::await_exit(Local& local) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, local.pid, 0));
   if (fd < 0) return;
@@ -129,8 +129,7 @@ void Agent::await_children() {
   child_signal_.async_wait([this](const asio::error_code& error, int) {
     if (error) return;
     await_children();
-    // `reap` is posted so that it runs after the handlers of exits that are already known, which keeps their
-    // order.
+    // `reap` is posted to run after the handlers of exits that are already known. This keeps exits in order.
     asio::post(io_, [this] { reap(); });
   });
 }
@@ -147,7 +146,7 @@ void Agent::await_output(Pipe& pipe) {
                       });
 }
 
-// Reads once. Returns false if there is no data now or the pipe has ended.
+// Reads once. Returns false if there is no data now, or if the pipe is closed.
 bool Agent::read_some(Pipe& pipe) {
   if (!pipe.end.is_open()) return false;
   const ssize_t bytes = read(pipe.end.native_handle(), buffer_.data(), buffer_.size());

@@ -25,7 +25,7 @@ namespace tutti::tools {
 // An `AgentTask` is the part of a job that runs on this host.
 struct AgentTask {
   std::vector<std::string> program;
-  Environment environment;  // the job's; the agent adds the variables that differ between ranks
+  Environment environment;  // of the job; the agent adds the variables that differ between ranks
   int first_rank = 0;
   int local_ranks = 1;
   int world_size = 1;
@@ -36,7 +36,7 @@ struct AgentTask {
 
 // `Agent` starts the local ranks, reads their output, notices their exit, and ends all of their processes. It
 // does not handle terminals, files or other hosts. Its handlers run on `io`, and only the thread that runs
-// `io` may use it. Call `adopt_orphans` first; this process may have no other children.
+// `io` may use it. Call `adopt_orphans` first. This process must have no other children.
 class Agent {
  public:
   Agent(asio::io_context& io, AgentEvents& events);
@@ -46,7 +46,7 @@ class Agent {
   // Sends a signal to every rank and its process group.
   void signal(int number);
   // Ends all processes: sends them the signal `number` at once, and SIGKILL after the task's `kill_grace`.
-  // `on_done` follows.
+  // `on_done` is called once they have ended.
   void stop(int number = SIGTERM);
   void kill();
   // While reading is off, the ranks' output stays in their pipes, and a rank blocks when its pipe is full.
@@ -94,7 +94,7 @@ class Agent {
   asio::steady_timer kill_timer_;
   std::chrono::nanoseconds kill_grace_{0};
   std::vector<std::unique_ptr<Local>> locals_;
-  std::set<pid_t> signalled_;  // leftovers that have been asked to end
+  std::set<pid_t> signalled_;  // descendants left over from ended ranks, and already asked to end
   std::vector<char> buffer_;
   int running_ = 0;
   bool reading_ = true;

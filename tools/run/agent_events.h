@@ -13,7 +13,7 @@ enum class Stream { out, err };
 // `ExitStatus` says how a process ended.
 struct ExitStatus {
   int code = 0;
-  int signal = 0;  // 0: it ended by itself, with `code`
+  int signal = 0;  // 0 if the process ended by itself, with `code`
 
   explicit ExitStatus(int wait_status)
       : code(WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0),
@@ -25,10 +25,10 @@ struct ExitStatus {
 class AgentEvents {
  public:
   virtual void on_output(int rank, Stream stream, std::string_view bytes) = 0;
-  // Is called when a rank has ended and all of its output has been delivered, in the order in which ranks
-  // end.
+  // Called when a rank has ended and all of its output has been delivered. The calls are in the order in
+  // which ranks end.
   virtual void on_exit(int rank, pid_t pid, ExitStatus status) = 0;
-  // Is called when neither ranks nor any of their descendants are left.
+  // Called when neither ranks nor any of their descendants are left.
   virtual void on_done() = 0;
 
  protected:

@@ -63,7 +63,8 @@ std::vector<pid_t> living_children() {
 void kill_all_children() {
   for (;;) {
     for (const pid_t child : living_children()) kill(child, SIGKILL);
-    // A child's own children become ours before `waitpid` returns the child, so the next round finds them.
+    // A child's own children become ours before `waitpid` returns the child, so the next iteration finds
+    // them.
     const pid_t ended = waitpid(-1, nullptr, 0);
     if (ended < 0 && errno == ECHILD) return;
   }

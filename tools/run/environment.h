@@ -24,30 +24,30 @@ struct JobPlace {
   std::string id;
   std::string store;  // host:port, served by the launcher
   std::string master_address;
-  int master_port = 0;  // a free port, where programs that do not use tutti's store serve their own
+  int master_port = 0;  // a free port, on which programs may serve a store of their own
 };
 
-// Applies the -x options: "VAR=VALUE" sets a variable, and "VAR" keeps the value that it has. Returns each
-// "VAR" that has no value.
+// Applies the -x options: "VAR=VALUE" sets a variable, and "VAR" keeps its current value. Returns each "VAR"
+// that is not set.
 std::vector<std::string> apply_exports(Environment& environment, const std::vector<std::string>& exports);
 
-// Sets a random token for the job, unless the user has chosen one. The token is passed in the environment,
-// since every user of the host can read command lines.
+// Sets a random token for the job, unless the user has chosen a token. It is passed in the environment and
+// not on the command line, which every user of the host can read.
 void provide_token(Environment& environment);
 
-// Set tutti's own variables, and the ones that similar launchers set, for the job and for a rank.
+// These set tutti's own variables, and those that similar launchers set, for the job and for a rank.
 void set_job_variables(Environment& environment, const JobPlace& job);
 void set_rank_variables(Environment& environment, const RankPlace& place);
 
-// Turns polling off if there are more ranks than cores, since a rank that polls then only keeps others from
+// Turns polling off if there are more ranks than cores, since a polling rank would then keep others from
 // running. A value that the user has set stays.
 void limit_spinning(Environment& environment, int local_ranks);
-// Sets OMP_NUM_THREADS, unless it is set, to a rank's share of the processors. Otherwise each of several
-// ranks would take all of them.
+// Sets OMP_NUM_THREADS to a rank's share of the processors, unless it is set. Otherwise each rank would start
+// as many threads as there are processors.
 void share_processors(Environment& environment, int local_ranks);
 
-// Returns a free TCP port outside the range from which the kernel hands out ports by itself. So the port is
-// likely to be free still when the ranks use it.
+// Returns a free TCP port outside the range from which the kernel hands out ports. So the port is likely to
+// be still free when the ranks use it.
 Result<int> find_free_port();
 
 }  // namespace tutti::tools

@@ -36,7 +36,7 @@ namespace {
   _exit(status);
 }
 
-// Passes signals on to the child until it has ended, then returns its wait status.
+// Passes signals on to the child until it has ended, and then returns its wait status.
 int wait_handing_on(pid_t child, const sigset_t& signals) {
   for (;;) {
     siginfo_t info;

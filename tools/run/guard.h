@@ -10,11 +10,11 @@ namespace tutti::tools {
 std::vector<int> signals_to_handle();
 
 // Runs `body` in a child process and returns its exit status. This process waits, and passes on the signals
-// that it gets. If either process is killed, the other cleans up: if this process is killed (SIGKILL cannot
-// be handled), the child gets SIGTERM. If the child is killed, this process inherits the child's descendants
-// and kills them.
+// that it receives. If either process is killed, the other cleans up. If this process is killed (SIGKILL
+// cannot be handled), the child gets SIGTERM. If the child is killed, this process inherits the child's
+// descendants and kills them.
 //
-// The child is in a session of its own, so that a terminal's signals reach it once, through this process.
+// The child has a session of its own, so that a terminal's signals reach it only once, through this process.
 // Call this while the process has one thread.
 int run_guarded(const std::function<int()>& body);
 

@@ -19,7 +19,7 @@ namespace tutti::tools {
 namespace {
 
 constexpr const char* loopback = "127.0.0.1";
-// At most this many bytes of output wait for our reader. When there are more, the ranks have to wait.
+// At most this many bytes of output may wait for our reader. Beyond that, the ranks have to wait.
 constexpr std::size_t most_backlog = 1024 * 1024;
 
 std::string host_name() {
@@ -36,7 +36,7 @@ std::string describe(ExitStatus status) {
          ")";
 }
 
-// Starts the store, which is protected like the ranks' own connections.
+// Starts the store. It is protected in the same way as the ranks' own connections.
 Result<std::unique_ptr<tcp::StoreServer>> serve_store(const Environment& environment) {
   const Result<Config> config = Config::from_values(environment);
   if (!config.ok()) return config.status();
@@ -65,9 +65,9 @@ Job::Job(RunOptions options)
 int Job::run() {
   for (const int number : signals_to_handle()) signals_.add(number);
   await_signals();
-  // If the reader of our output exits or a file may not grow, we report an error. By default, SIGPIPE or
+  // If the reader of our output exits, or a file must not grow, we report an error. By default, SIGPIPE or
   // SIGXFSZ would end this process and leave the ranks alone. The agent has already saved the signal actions
-  // that the ranks are to inherit.
+  // that the ranks will inherit.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
 
@@ -78,8 +78,8 @@ int Job::run() {
   return exit_status();
 }
 
-// Changes this process's folder, which the ranks inherit. So a relative path in a variable (TUTTI_TOKEN_FILE)
-// names the same file for this process and the ranks.
+// Changes this process's working folder, which the ranks inherit. So a relative path in a variable
+// (TUTTI_TOKEN_FILE) names the same file for this process and the ranks.
 bool Job::enter_folder(Environment& environment) {
   if (options_.folder.empty()) return true;
   if (chdir(options_.folder.c_str()) != 0) {
@@ -136,8 +136,8 @@ void Job::on_output(int rank, Stream stream, std::string_view bytes) {
   if (output_.backlog() >= most_backlog) agent_.set_reading(false);
 }
 
-// Ends the job if nobody reads its output any more (`tutti run ... | head`): without a message and with the
-// status of a program that SIGPIPE has ended.
+// Ends the job if nobody reads its output any more (`tutti run ... | head`). Prints no message, and returns
+// the status of a program that SIGPIPE has ended.
 void Job::end_unread() {
   if (ending_signal_ || !output_.unread()) return;
   ending_signal_ = SIGPIPE;
@@ -148,7 +148,7 @@ void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
   output_.finish(rank);
   --running_;
   if (status.success()) {
-    // The ranks that are left have survived earlier failures.
+    // A rank has succeeded, so the job has survived its earlier failures.
     if (options_.enable_recovery && !std::exchange(any_succeeded_, true)) failure_.reset();
     return;
   }
@@ -159,7 +159,7 @@ void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
   if (!options_.enable_recovery) agent_.stop();
 }
 
-// Acts on the first failure, or on a request to end.
+// Returns whether a rank's failure merely follows from an earlier failure, or from a request to end the job.
 bool Job::is_consequence() const { return ending_signal_ || (failure_ && !options_.enable_recovery); }
 
 void Job::report_failure(int rank, pid_t pid, ExitStatus status) {
@@ -190,11 +190,11 @@ void Job::await_signals() {
 
 void Job::on_signal(int number) {
   if (number == SIGTSTP) {
-    agent_.signal(SIGSTOP);  // their sessions have no terminal, so SIGTSTP would stop no rank
+    agent_.signal(SIGSTOP);  // the ranks' sessions have no terminal, so SIGTSTP would stop no rank
   } else if (!ends_job(number)) {
     agent_.signal(number);
   } else if (done_) {
-    io_.stop();  // we only wait for the reader of our output
+    io_.stop();  // all ranks have ended, and only the reader of our output is awaited
   } else if (ending_signal_) {
     agent_.kill();
     output_.discard_backlog();

@@ -29,7 +29,7 @@ class Job final : private AgentEvents {
   void on_exit(int rank, pid_t pid, ExitStatus status) override;
   void on_done() override;
 
-  // Returns false after telling the user the reason.
+  // Prepares the job. If that fails, tells the user the reason and returns false.
   bool prepare(AgentTask& task);
   bool enter_folder(Environment& environment);
   void end_unread();
@@ -50,8 +50,8 @@ class Job final : private AgentEvents {
   bool all_succeeded_ = true;
   bool any_succeeded_ = false;
   int running_ = 0;
-  std::optional<int> failure_;        // the exit status of the first rank to fail
-  std::optional<int> ending_signal_;  // asked the launcher to end; SIGPIPE: the reader has exited
+  std::optional<int> failure_;        // the exit status of the first rank that failed
+  std::optional<int> ending_signal_;  // the first request to end the job; SIGPIPE if the reader has exited
 };
 
 }  // namespace tutti::tools

@@ -23,10 +23,9 @@ struct LineSource {
 
 // `LineOutput` shows the text of many sources on one terminal so that a line never mixes two sources.
 //
-// A line is shown when it is complete. An unfinished one is shown when it gets too long to keep, or when its
-// source falls silent (progress bars, prompts); another source then starts on a new line. Silence after a
-// whole number of pages does not count: it comes from a program whose stdio flushes its buffer in the middle
-// of a line.
+// A line is shown when it is complete. An unfinished line is shown when it gets too long to keep, or when its
+// source falls silent (progress bars, prompts). Another source then starts on a new line. Silence after a
+// whole number of pages does not count, since stdio may flush its buffer in the middle of a line.
 class LineOutput {
  public:
   LineOutput(asio::io_context& io, Terminal& terminal, bool timestamp);

@@ -13,7 +13,7 @@ constexpr std::string_view no_copy = ":nocopy";
 
 // `SplitArguments` separates the launcher's own options from the program's command line. The program begins
 // after `--`, or at the first word that is neither an option nor an option's value. All words from there on
-// belong to it, even if they look like options.
+// belong to the program, even if they look like options.
 struct SplitArguments {
   Arguments own;
   std::vector<std::string> program;
@@ -24,7 +24,7 @@ bool takes_value(const CLI::App& app, const std::string& word) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
-// Translates mpirun's alternative names of options into ours.
+// Translates mpirun's names of options into ours.
 std::string own_name(const std::string& word) {
   if (word == "-np" || word == "--np") return "-n";
   if (word == "-wdir" || word == "-wd" || word == "--wd") return "--wdir";
@@ -91,7 +91,7 @@ void declare(CLI::App& app, RunOptions& options, RunWords& words) {
                "if all the others end with 0");
 }
 
-// Parses `words` into `options`. Returns what is wrong, or nothing.
+// Parses `words` into `options`. Returns an error message, which is empty if the words are valid.
 std::string understand(RunWords words, RunOptions& options) {
   if (options.ranks == 0) return "-n N, the number of ranks, is required; -n auto counts processors";
   if (std::string problem = check_exports(options.exports); !problem.empty()) return problem;

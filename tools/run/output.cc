@@ -26,13 +26,13 @@ bool same_file(int a, int b) {
 
 }  // namespace
 
-// `LogFile` writes bytes as they arrive. If it cannot be written (a full disk), the rest is lost.
+// `LogFile` writes bytes as they arrive. After an error (a full disk), the rest is lost.
 class Output::LogFile {
  public:
   LogFile(std::string path, Descriptor file) : path_(std::move(path)), file_(std::move(file)) {}
 
   const std::string& path() const { return path_; }
-  // Returns a new error once, otherwise nothing.
+  // Returns an error when it first occurs, otherwise an empty text.
   std::string write(std::string_view bytes) {
     const int problem = file_ ? write_all(file_.get(), bytes) : 0;
     if (problem == 0) return {};
@@ -68,13 +68,14 @@ Status Output::open(int ranks) {
   return {};
 }
 
-// Opens DIR/1/rank.N/stdout or stderr. These are mpirun's names, where 1 is the number of the application;
+// Opens DIR/1/rank.N/stdout or stderr. mpirun uses these names; its 1 is the number of the application, and
 // here there is only one.
 Status Output::open_file(RankStream& stream, int rank, const char* name) {
   if (options_.directory.empty()) return {};
   const std::string above = options_.directory + "/1", folder = above + "/rank." + std::to_string(rank);
   std::error_code error;
-  // The launcher makes these folders itself, since a link in place of one would lead elsewhere.
+  // The launcher makes these folders itself. It does not follow a link in place of one, since that would lead
+  // elsewhere.
   for (const std::string& each : {above, folder}) {
     if (std::filesystem::is_symlink(std::filesystem::symlink_status(each, error)))
       return Status(Code::invalid_argument, "cannot write to " + each + ": it is a symbolic link");
@@ -112,8 +113,8 @@ void Output::note_lost(const std::string& name, const std::string& problem) {
        std::to_string(exit_output_lost) + ")\n");
 }
 
-// Reports output that is lost because a terminal has failed. If its reader has exited, nothing counts as
-// lost, since nobody wants more output.
+// Reports output that is lost because a terminal has failed. If the terminal's reader has exited, nothing
+// counts as lost, since nobody wants more output.
 void Output::look_at_terminals() {
   for (const Terminal* terminal : {&out_, err_ ? &*err_ : nullptr}) {
     if (terminal_lost_ || terminal == nullptr) return;

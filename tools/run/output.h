@@ -28,13 +28,13 @@ class Output {
   // Prepares for ranks 0 to `ranks` - 1 and creates their log files. An error names the file.
   Status open(int ranks);
   void write(int rank, Stream stream, std::string_view bytes);
-  // Shows the rest of a rank's output, which has ended.
+  // Shows the rest of the output of a rank that has ended.
   void finish(int rank);
   // Returns the last lines of the rank's stderr, or of its stdout if the two are merged.
   std::vector<std::string> last_lines(int rank) const;
   // Returns whether some output of the ranks could not be written. The user has already been told.
   bool lost() const { return lost_; }
-  // Returns whether the reader of the launcher's stdout has exited and there are no log files either.
+  // Returns whether nobody reads the output: the reader of stdout has exited, and there are no log files.
   bool unread() const { return options_.directory.empty() && out_.reader_gone(); }
   // Writes the launcher's own lines to stderr.
   void note(const std::string& lines);
@@ -64,8 +64,8 @@ class Output {
   const OutputOptions options_;
   Terminal out_;
   LineOutput out_lines_;
-  // These are absent if stdout and stderr are the same file. Then both streams use `out_lines_`, since one
-  // object must know where lines end.
+  // These are absent if stdout and stderr are the same file. Then both streams use `out_lines_`, since a
+  // single object must know where lines end.
   std::optional<Terminal> err_;
   std::optional<LineOutput> err_lines_;
   std::vector<std::unique_ptr<Rank>> ranks_;

@@ -11,7 +11,7 @@
 namespace tutti::tools {
 namespace {
 
-// Opens the standard streams that are closed. Otherwise one of our own files would get such a stream's
+// Opens those standard streams that are closed. Otherwise a file that we open would get such a stream's
 // number.
 void open_standard_streams() {
   int fd;
@@ -21,8 +21,8 @@ void open_standard_streams() {
   if (fd > 2) close(fd);
 }
 
-// Replaces our stdin if the launcher runs in the background of a terminal, whose input then belongs to
-// another job. The ranks could still read it, since their sessions are not subject to the terminal's job
+// Replaces our stdin if the launcher runs in the background of a terminal. The terminal's input then belongs
+// to another job. The ranks could still read it, since their sessions are not subject to the terminal's job
 // control.
 void leave_terminal_input() {
   const pid_t foreground = isatty(STDIN_FILENO) ? tcgetpgrp(STDIN_FILENO) : -1;

@@ -19,8 +19,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-// `Child` is what runs between fork and exec. It neither allocates nor locks, which would not be safe there
-// while other threads exist.
+// `Child` runs between fork and exec. It neither allocates nor locks, since both are unsafe there while other
+// threads exist.
 struct Child {
   const char* path;
   char* const* arguments;
@@ -50,8 +50,8 @@ struct Child {
     return true;
   }
 
-  // Resets signals that the parent handles, whose handlers could otherwise run here until exec. Signals that
-  // the parent was started to ignore stay ignored.
+  // Resets the signals that the parent handles, since a handler could otherwise run here before exec. Signals
+  // that the parent ignored from its start stay ignored.
   bool reset_signals() const {
     for (int signal = 1; signal < NSIG; ++signal) {
       struct sigaction action;
@@ -67,7 +67,7 @@ struct Child {
   }
 };
 
-// Reads the child's errno. There is none if the program was executed, since exec closes the other end.
+// Reads the errno that the child reports. There is none if exec succeeded, since exec closes the child's end.
 int read_failure(int fd) {
   int problem = 0;
   ssize_t bytes;

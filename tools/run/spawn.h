@@ -12,15 +12,15 @@ namespace tutti::tools {
 // A `SpawnRequest` names a program to start. The caller keeps the descriptors and closes them.
 struct SpawnRequest {
   std::string path;
-  std::vector<std::string> arguments;  // the program's name included
+  std::vector<std::string> arguments;  // including the program's name
   std::vector<std::string> environment;
   int input = -1;
   int output = -1;
   int error = -1;
 };
 
-// `SpawnDefaults` are the process settings that this process was started with and may have changed. A program
-// that we start gets these, as if the shell had started it.
+// `SpawnDefaults` are the process settings that this process started with and may have changed since. A
+// program that we start gets the original settings, as if the shell had started it.
 struct SpawnDefaults {
   sigset_t mask;
   struct sigaction broken_pipe;
@@ -35,11 +35,11 @@ struct SpawnDefaults {
 pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults);
 
 struct FoundProgram {
-  std::string path;  // of the file with this name, even if it cannot be executed
+  std::string path;  // the file with this name, even if it cannot be executed
   int problem = 0;   // ENOENT or EACCES
 };
 
-// Finds the program where mpirun would: in the folders of `path` (PATH), then in the current folder. A name
+// Finds the program as mpirun does: first in the folders of `path` (PATH), then in the current folder. A name
 // with a slash is taken as a path.
 FoundProgram find_program(const std::string& name, const std::string& path);
 

@@ -22,8 +22,8 @@ std::string first_line(const std::string& path) {
   return line.substr(0, line.find('\n'));
 }
 
-// Returns a command that runs the file by an interpreter, such as "python3 hello.py", or nothing if the
-// file's name does not suggest one.
+// Returns a command that runs the file with an interpreter, such as "python3 hello.py", or nothing if the
+// file's name suggests no interpreter.
 std::string by_interpreter(const std::string& name, const std::string& path, const std::string& search_path) {
   if (path.ends_with(".py")) {
     const bool plain = find_program("python", search_path).problem == 0;

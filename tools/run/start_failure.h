@@ -6,15 +6,14 @@
 
 namespace tutti::tools {
 
-// `StartFailure` says why the ranks could not all be started, with the exit status that a shell would return
-// for that.
+// `StartFailure` says why the ranks could not all be started. Its exit status is what a shell would return.
 struct StartFailure {
   int exit_status;
   std::string message;
 };
 
-// Describes why the program `name`, which was looked for in `search_path` (PATH), cannot be started. The
-// message suggests what the user may have meant.
+// Describes why the program `name` cannot be started after a search in `search_path` (PATH). The message
+// suggests what the user may have meant.
 StartFailure cannot_start(const std::string& name, const FoundProgram& found, const std::string& search_path);
 
 }  // namespace tutti::tools

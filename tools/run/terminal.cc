@@ -23,7 +23,7 @@ Terminal::Terminal(asio::io_context& io, int fd) : standard_fd_(fd), fd_(fd) {
     kind_ = Kind::socket;
   } else if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
     // The file is opened again, because flags belong to the open file and not to the descriptor. If that is
-    // not permitted (a terminal of another user), we write like any other program.
+    // not permitted (a terminal of another user), our writes may block.
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
     const int own = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (own >= 0) {
@@ -36,7 +36,7 @@ Terminal::Terminal(asio::io_context& io, int fd) : standard_fd_(fd), fd_(fd) {
   epoll_event event = {};
   event.events = EPOLLOUT;
   if (watch < 0 || epoll_ctl(watch, EPOLL_CTL_ADD, fd_, &event) != 0) {
-    // A device that cannot be waited for (/dev/null) is always ready.
+    // epoll rejects devices that are always ready (/dev/null).
     if (watch >= 0) close(watch);
     return;
   }
@@ -76,7 +76,7 @@ void Terminal::write_backlog() {
       await_writable();
       break;
     } else if (errno == EAGAIN) {
-      // Another process that shares the file has made it non-blocking.
+      // Another process that shares the file has made it non-blocking, so we wait here.
       pollfd wanted = {fd_, POLLOUT, 0};
       poll(&wanted, 1, -1);
     } else if (errno != EINTR) {

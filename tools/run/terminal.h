@@ -11,8 +11,8 @@
 namespace tutti::tools {
 
 // `Terminal` writes to one of our standard streams without ever blocking on its reader: a full pipe or a
-// stopped terminal must not keep us from ending ranks. It leaves the stream's own flags alone, since the
-// shell and others share them. It keeps output that cannot be written yet; its caller watches `backlog`.
+// stopped terminal must not keep us from ending ranks. It leaves the stream's flags alone, since the shell
+// and others share the stream. It keeps output that cannot be written yet; the caller watches `backlog`.
 class Terminal {
  public:
   Terminal(asio::io_context& io, int fd);
@@ -24,7 +24,7 @@ class Terminal {
   std::size_t backlog() const { return backlog_.size() - written_; }
   // Returns the errno that ended the output, or 0. After an error all output is dropped.
   int problem() const { return problem_; }
-  // Returns whether `problem()` is that the reader has exited, as `head` does.
+  // Returns whether `problem()` means that the reader has exited, as `head` does.
   bool reader_gone() const;
   // Returns the stream's name and its file: "stdout (/dev/full)".
   std::string name() const;
@@ -41,7 +41,7 @@ class Terminal {
   int fd_;
   enum class Kind { blocking, own, socket } kind_ = Kind::blocking;
   // This becomes readable when `fd_` can be written. asio cannot wait on `fd_` itself, since it would make
-  // the shared socket non-blocking.
+  // a shared socket non-blocking for its other users.
   std::optional<asio::posix::stream_descriptor> writable_;
   bool waiting_ = false;
   int problem_ = 0;

@@ -107,7 +107,7 @@ std::string why_not_ours(const struct stat& info) {
   return {};
 }
 
-// Returns why the text in a file of ours must not be believed, or an empty text if it may be.
+// Returns why the text in our own file cannot be trusted, or an empty text if it can.
 std::string why_open_to_others(const struct stat& info) {
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return {};
   std::array<char, 8> mode;
@@ -128,7 +128,7 @@ Status replace_file(const std::string& path, std::string_view text) {
   int error = write_all(file.get(), text);
   struct stat info = {};
   if (error == 0 && fstat(file.get(), &info) != 0) error = errno;
-  // Some file systems give files to another user, or have no modes: the other ranks would refuse the file.
+  // On some file systems a new file belongs to another user, or has no mode. The other ranks would refuse it.
   std::string unfit = error == 0 ? why_not_ours(info) : std::string();
   if (error == 0 && unfit.empty()) unfit = why_open_to_others(info);
   // A network file system may report only here that it could not write.
@@ -156,8 +156,8 @@ Status not_there(const std::string& path, int error) {
   return Status(Code::unreachable, "cannot read the session file " + path + ": " + error_text(error));
 }
 
-// Opens the file's folder. Network file systems remember for a while that a file does not exist, and this
-// makes them ask again.
+// Opens the file's folder. Network file systems remember for a while that a file does not exist; opening the
+// folder makes them check again.
 void refresh_folder(const std::string& path) {
   if (DIR* folder = opendir(folder_of(path).c_str())) closedir(folder);
 }
@@ -242,8 +242,8 @@ Result<PublishedSession> PublishedSession::publish(const std::string& path, cons
 void PublishedSession::restore_if_missing() const {
   struct stat info = {};
   if (lstat(path_.c_str(), &info) == 0 || errno != ENOENT) return;
-  // A failure is ignored, since the next call tries again. If it lasts, the error names the ranks that have
-  // not arrived.
+  // A failure is ignored, since the next call tries again. If the failure lasts, the meeting ends with an
+  // error that names the ranks that have not arrived.
   static_cast<void>(replace_file(path_, format_session(session_).reveal()).ok());
 }
 

@@ -10,9 +10,9 @@
 
 namespace tutti {
 
-// `KeyTable` is the table behind the in-process and the TCP store: the operations of `Store`, without
-// waiting. Not thread-safe. It is ordered, not hashed, since strangers choose the keys and must not be able
-// to make it slow.
+// `KeyTable` holds the keys and values of the in-process store and of the TCP store. It has the operations of
+// `Store`, without waiting, and is not thread-safe. It is ordered and not hashed, since strangers choose the
+// keys and must not be able to make it slow.
 class KeyTable {
  public:
   // `max_bytes` bounds the total size of all keys and values. A change that exceeds it fails with

@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// `MemoryStore` is shared by the threads of one process. It serves worlds of one rank and ranks that are
-// threads, and the other stores are tested against it.
+// `MemoryStore` is shared by the threads of one process. Worlds of one rank use it, and so do
+// ranks that are threads. Tests compare the other stores with it.
 class MemoryStore final : public Store {
  public:
   MemoryStore();

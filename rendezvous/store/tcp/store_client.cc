@@ -26,8 +26,8 @@ using wire::StoreResponse;
 constexpr milliseconds attempt_limit{3000};
 constexpr milliseconds first_retry{10};
 constexpr milliseconds longest_retry{250};
-// An earlier job may take a moment to release its port. A store that asks for another token after this many
-// attempts does not belong to such a job.
+// An earlier job may take a moment to release its port, and its store asks for another token. After this many
+// attempts, the store is taken to be no leftover of such a job.
 constexpr int most_denials = 3;
 constexpr milliseconds pause_when_denied{1000};
 
@@ -108,8 +108,8 @@ Result<std::string> Client::get(std::string_view key, Deadline deadline) {
 }
 
 Status Client::wait(std::span<const std::string> keys, Deadline deadline) {
-  // Keys that exceed one request are awaited in several requests. If another client deletes keys meanwhile,
-  // the keys may never all have been there at one time.
+  // Keys that do not fit into one request are awaited in several requests. If another client deletes keys
+  // meanwhile, there may be no moment at which all of them existed.
   for (std::size_t first = 0; first < keys.size(); first += store_wire::max_keys_per_request) {
     const std::size_t count = std::min(store_wire::max_keys_per_request, keys.size() - first);
     StoreRequest request = request_for(StoreRequest::WAIT, keys.subspan(first, count));
@@ -122,7 +122,7 @@ Status Client::wait(std::span<const std::string> keys, Deadline deadline) {
 Result<std::vector<std::string>> Client::get_many(std::span<const std::string> keys, Deadline deadline) {
   std::vector<std::string> values;
   values.reserve(keys.size());
-  const Deadline last = answer_limit(deadline);  // also for a store that answers key by key
+  const Deadline last = answer_limit(deadline);  // for all requests together, however many it takes
   while (values.size() < keys.size()) {
     if (!values.empty() && last.expired())
       return Status(Code::timeout, "the store at " + link_->address().text() + " answers too slowly");
@@ -214,7 +214,7 @@ Result<std::shared_ptr<StoreClient>> open_store(Stream stream, const SocketAddre
   Result<std::unique_ptr<StoreLink>> link = StoreLink::open(std::move(stream), address, deadline, options);
   if (!link.ok()) return link.status();
   auto client = std::make_shared<Client>(*std::move(link));
-  // A store soon drops a client that has not sent a request.
+  // Sends a first request, since a store soon drops a client that has not sent any.
   if (const Status known = client->exists("tutti", deadline).status(); !known.ok())
     return known.code() == Code::aborted ? known : Status(Code::unreachable, known.message());
   return std::shared_ptr<StoreClient>(std::move(client));
@@ -245,7 +245,7 @@ Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std:
                 client.status().message());
     }
     if (deadline.remaining() <= backoff.pause()) {
-      // An attempt that the deadline cut off says less than the one before.
+      // If the deadline cut off the last attempt, the one before says more.
       const Status& why = deadline.expired() && !before.ok() ? before : client.status();
       return why.with_context("no store at " + format_endpoint(host, port) + " within the time given");
     }

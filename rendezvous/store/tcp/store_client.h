@@ -26,18 +26,18 @@ class StoreClient : public Store {
   virtual SocketAddress local_address() const = 0;
 };
 
-// Resolves the name and connects, again and again until this works or the deadline has passed. Then it fails
+// Resolves the name and connects. Repeats both until they succeed or the deadline has passed. Then it fails
 // with `unreachable`, which says what failed last: the name, the connection, or that something other than a
-// store answers. It fails early with `unauthenticated` if the store and this process have different tokens,
-// or if only one of them has a token.
+// store answers. It fails before the deadline with `unauthenticated` if the store and this process have
+// different tokens, or if only one of them has a token.
 Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
                                                    Deadline deadline, const StoreClientOptions& options = {});
 
-// Makes one attempt, at one address.
+// Makes a single attempt to connect, to one address.
 Result<std::shared_ptr<StoreClient>> try_connect_store(const SocketAddress& address, Deadline deadline,
                                                        const StoreClientOptions& options = {});
 
-// Uses a new connection to `address`, on which nothing has been sent yet.
+// Makes a client of a new connection to `address`, on which nothing has been sent yet.
 Result<std::shared_ptr<StoreClient>> open_store(store_wire::Stream stream, const SocketAddress& address,
                                                 Deadline deadline, const StoreClientOptions& options = {});
 

@@ -17,8 +17,8 @@ constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 366);
 // A response is written in pieces of this size, each with a time limit of its own.
 constexpr std::size_t write_step = std::size_t{1} << 20;
 
-// Requests up to this size are accepted even if large ones have used up the memory for requests. The requests
-// of ranks that meet are not larger.
+// Requests up to this size are accepted even if large ones have used up the memory for requests. Ranks that
+// meet send no larger requests.
 constexpr std::size_t small_request = std::size_t{64} << 10;
 // A buffer of this size is kept for the next request.
 constexpr std::size_t kept_buffer = 4096;
@@ -72,7 +72,8 @@ void StoreConnection::greet() {
   server_hello_.nonce = state_.nonce;
   asio::async_write(wire_, asio::buffer(&server_hello_, sizeof(server_hello_)),
                     [self = shared_from_this()](asio::error_code error, std::size_t) {
-                      // A client of another version has received our version, and can tell its user.
+                      // A client of another version has received our version by now, and can report it to its
+                      // user.
                       if (self->is_over(error) || little_endian16(self->client_hello_.version) != version)
                         return self->close();
                       self->await_request();
@@ -143,7 +144,7 @@ void StoreConnection::parked_expired() { reply(state_.service.expire(parked_)); 
 
 void StoreConnection::reply(Frame frame) {
   asio::error_code ignored;
-  wire_.socket().cancel(ignored);  // the watch of a parked request
+  wire_.socket().cancel(ignored);  // ends the watch of a parked request
   release();
   if (frame->size() > receive_step && is_over_budget()) return close();
   response_ = std::move(frame);

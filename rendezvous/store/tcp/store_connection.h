@@ -49,7 +49,7 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   StoreConnection(asio::ip::tcp::socket socket, ServerState& state, Event changed, Event closed);
 
   Standing standing() const { return standing_; }
-  // Returns whether the client has begun as a client of tutti does.
+  // Returns whether the client's first bytes are those of a tutti client.
   bool has_begun() const { return guard_.has_begun(); }
 
   void start();

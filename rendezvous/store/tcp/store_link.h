@@ -18,12 +18,12 @@
 namespace tutti::tcp {
 
 // `StoreLink` is the connection of a `StoreClient` to its server. It carries one request at a time. A request
-// that is given up half-way breaks the connection. The next request makes a new one, and there repeats the
-// promises that this client had from the server (`hold`, `set_will`).
+// that is given up half-way breaks the connection. Then the next request first makes a new connection, on
+// which it repeats the promises that this client had from the server (`hold`, `set_will`).
 class StoreLink {
  public:
-  // Uses a new connection to `address`, on which nothing has been sent yet. Fails with `unreachable` if the
-  // other side is not a store that this client may use.
+  // Makes a link of a new connection to `address`, on which nothing has been sent yet. Fails with
+  // `unreachable` if the other side is not a store that this client may use.
   static Result<std::unique_ptr<StoreLink>> open(store_wire::Stream stream, const SocketAddress& address,
                                                  Deadline deadline, const StoreClientOptions& options);
 
@@ -62,8 +62,8 @@ class StoreLink {
   Status exchange(const wire::StoreRequest& request, Deadline limit, wire::StoreResponse& response);
   Status reopen(Deadline deadline);
   Status reconnect(Deadline limit);
-  // Gives up the connection after a failed request. `promised` says whether the server held promises before
-  // that request, which may have cancelled the last one.
+  // Gives up the connection after a failed request. `promised` says whether the server had made promises
+  // before that request, since the request itself may have cancelled the last promise.
   Status give_up(const Status& why, bool promised);
   Status lost(const Status& cause) const;
   Status no_answer() const;
@@ -79,16 +79,16 @@ class StoreLink {
   std::condition_variable free_;
   bool busy_ = false;
   store_wire::Stream stream_;
-  // A broken connection with promises stays open until a new one has them too. Otherwise the server would
-  // delete the held keys and execute the will.
+  // A broken connection with promises stays open until a new connection has them too. Otherwise the server
+  // would delete the held keys and execute the will.
   store_wire::Stream abandoned_;
-  wire::StoreRequest hold_;  // without keys: nothing is held
-  wire::StoreRequest will_;  // without keys: there is no will
+  wire::StoreRequest hold_;  // without keys if nothing is held
+  wire::StoreRequest will_;  // without keys if there is no will
   bool lost_ = false;
 };
 
-// Returns when to give up a server that does not answer at all. This is after `deadline`, since at the
-// deadline the server itself ends the wait and says which keys are missing.
+// Returns the time at which a client gives up on a server that does not answer at all. It is after
+// `deadline`, since at the deadline the server itself ends the wait and says which keys are missing.
 Deadline answer_limit(Deadline deadline);
 
 }  // namespace tutti::tcp

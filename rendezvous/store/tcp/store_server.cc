@@ -50,8 +50,8 @@ struct Bound {
   StoreServer::Endpoint endpoint;
 };
 
-// Returns advice about a port that is in use. One in the kernel's range for outgoing connections may be taken
-// by chance.
+// Returns advice about a port that is in use. If the kernel gives such ports to outgoing connections, another
+// program may have the port by chance.
 std::string other_port_advice(std::uint16_t port) {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   unsigned first = 0, last = 0;
@@ -97,7 +97,7 @@ Result<Bound> bind_one(SocketAddress address, bool both_families) {
 
 Result<Bound> bind_port(const std::string& host, std::uint16_t port) {
   if (host.empty()) {
-    // Hosts without IPv6 refuse the socket or its address, but a port in use is an error.
+    // On a host without IPv6, the socket or its address fails, and IPv4 is tried. A port in use is an error.
     Result<Bound> all = bind_one(*parse_address("::", port), true);
     if (all.ok() || all.status().message().find("is in use") != std::string::npos) return all;
     return bind_one(*parse_address("0.0.0.0", port), false);
@@ -264,8 +264,8 @@ void StoreServer::Impl::adopt(int fd) {
   client->start();
 }
 
-// Drops a client that has been silent for too long, and returns whether there was one. A busy client stays; a
-// waiting one is dropped only if the server is full and its ranks hold keys.
+// Drops a client that has been silent for too long, and returns whether there was one. A busy client stays. A
+// waiting one is dropped only if the server is full and its clients are ranks that hold keys.
 bool StoreServer::Impl::make_room(bool full) {
   const auto now = std::chrono::steady_clock::now();
   for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {

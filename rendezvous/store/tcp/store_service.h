@@ -27,7 +27,7 @@ using Frame = std::shared_ptr<const std::string>;
 class StoreService {
  public:
   struct Will {
-    std::vector<std::string> keys;  // none: there is no will
+    std::vector<std::string> keys;  // empty if there is no will
     std::string value;
     bool operator==(const Will& other) const = default;
     bool operator<(const Will& other) const {
@@ -42,10 +42,10 @@ class StoreService {
     bool wants_values = false;
     std::function<void(Frame)> answer;
 
-    std::size_t next = 0;  // the key that it is parked on
+    std::size_t next = 0;  // the index of the key that the request waits for
     std::multimap<std::string, Parked*, std::less<>>::iterator position;
     bool is_parked = false;
-    std::string held;  // a prefix; empty: none
+    std::string held;  // the prefix that is held; empty if there is none
     Will will;
   };
 
@@ -61,7 +61,7 @@ class StoreService {
   // Cancels all wills, since connections that end from now on end because the server does.
   void stop() { wills_.clear(); }
 
-  // The total size of the responses that are still held.
+  // Returns the total size of the responses that are still held.
   std::size_t frame_bytes() const { return *frame_bytes_; }
 
  private:
@@ -84,7 +84,8 @@ class StoreService {
   std::multimap<std::string, Parked*, std::less<>> waiting_;
   std::map<std::string, std::size_t> holders_;  // how many connections hold each prefix
   std::map<Will, std::size_t> wills_;           // how many connections have each will
-  // The latest single-key response, until that key changes: all ranks ask for the same few keys.
+  // This is the latest response with a single key, kept until that key changes. It helps since all ranks ask
+  // for the same few keys.
   std::string cached_key_;
   Frame cached_;
 };

@@ -30,7 +30,7 @@ class Stream {
 
   // Connects to the address. Fails with `unreachable` and the system's reason if that is not possible, with
   // `invalid_argument` if the address is a loopback address that this host lacks, with `resource_exhausted`
-  // if there is no descriptor, and with `aborted` as below.
+  // if there is no descriptor, and with `aborted` if `interrupted` returns true.
   static Result<Stream> connect(const SocketAddress& address, Deadline deadline,
                                 const std::function<bool()>& interrupted = {});
 
@@ -38,7 +38,7 @@ class Stream {
   // once it returns true.
   void ask_when_waiting(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
 
-  // Runs the guard, by which both sides prove who they are before they send anything else, and may agree to
+  // Runs the guard. By it both sides prove who they are before they send anything else, and may agree to
   // encrypt all that follows. Fails as the guard does, or with `timeout` or `aborted`.
   Status pass(security::Guard& guard, Deadline deadline);
 
@@ -48,7 +48,7 @@ class Stream {
   // These fail with `timeout`, `peer_lost` or `aborted`.
   Status send(const void* data, std::size_t bytes, Deadline deadline);
   Status receive(void* data, std::size_t bytes, Deadline deadline);
-  // Appends to `data`, which grows as bytes arrive and not at once by `bytes`.
+  // Appends to `data`. The text grows as bytes arrive, not by `bytes` at once.
   Status receive(std::string& data, std::size_t bytes, Deadline deadline);
 
   // Returns the address of this end. Its family is AF_UNSPEC if it is unknown.

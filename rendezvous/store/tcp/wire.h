@@ -17,7 +17,7 @@ inline constexpr std::uint16_t version = 1;
 
 struct ClientHello {
   std::array<char, 8> magic = store_wire::magic;
-  std::uint16_t version = store_wire::version;  // little endian, as everything here
+  std::uint16_t version = store_wire::version;  // little endian, like all numbers here
   std::array<std::uint8_t, 6> reserved = {};
 };
 static_assert(sizeof(ClientHello) == 16);
@@ -28,12 +28,12 @@ struct ServerHello {
   std::array<char, 8> magic = store_wire::magic;
   std::uint16_t version = store_wire::version;
   std::array<std::uint8_t, 6> reserved = {};
-  Nonce nonce = {};  // random for each server; no two sessions at an address have the same
+  Nonce nonce = {};  // random for each server, so that sessions at the same address differ
 };
 static_assert(sizeof(ServerHello) == 32);
 
 inline constexpr std::size_t length_bytes = 4;
-// The size of a request with a key and two values of the largest size.
+// This is the size of a request with a key and two values of the largest size.
 inline constexpr std::size_t max_frame_bytes = 2 * max_store_value_bytes + (std::size_t{64} << 10);
 // Buffers grow by this much as bytes arrive, whatever length was announced.
 inline constexpr std::size_t receive_step = std::size_t{256} << 10;
