@@ -57,7 +57,7 @@ TEST(DriverBackground, DoesNotSleepOnWhatATaskHasBroughtMeanwhile) {
   Driver driver{DriverOptions{}};
   std::atomic<bool> polled_after_task{false};
   bool posted = false;
-  bool brought = false;  // only the driving thread uses this and `posted`
+  bool brought = false;  // only the driving thread uses `posted` and `brought`
   Task task([&] { brought = true; });
   Polled polled(driver);
   {
@@ -66,7 +66,7 @@ TEST(DriverBackground, DoesNotSleepOnWhatATaskHasBroughtMeanwhile) {
       if (brought) polled_after_task = true;
       return false;
     };
-    // When the thread asks, no work is left. The task that it runs as it leaves brings some.
+    // When the thread asks, no work is left. But as it stops driving, it runs a task that brings some.
     polled.work_left = [&] {
       if (!posted) driver.post(task);
       posted = true;

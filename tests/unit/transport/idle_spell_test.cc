@@ -14,10 +14,10 @@ using Time = IdleSpell::Time;
 
 constexpr microseconds spin(50), yield(200);
 
-// The tests tell a spell what time it is. The spell itself reads the clock only when it ends, and after it
-// has yielded: if the clock is well ahead of the time that it was told, it concludes that another thread ran.
-// So it never sees another thread if it is told a time in the future, and always if it is told one in the
-// past.
+// The tests pass the current time to a spell. The spell itself reads the clock only when it ends and after it
+// has yielded. After a yield, it compares the clock with the time that the test passed: if the clock is well
+// ahead, it concludes that another thread ran. So with a time in the future it never concludes this, and with
+// a time in the past it always does.
 class IdleSpellTest : public ::testing::Test {
  protected:
   const Time future_ = Deadline::Clock::now() + hours(1);

@@ -149,7 +149,8 @@ TEST(Stream, UnexpectedMessagesAreBounded) {
   for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_TRUE(sends[i].ok() && recvs[i].ok()) << i;
 }
 
-// Whatever stays unclaimed, a message that fits into the free half of the window gets through.
+// While one message stays unclaimed, every other message that fits into the free half of the window gets
+// through.
 TEST(Stream, CreditComesBackBeforeAnybodyStalls) {
   StreamPair pair(small_limits);
   TestSend held(100, 9999);
@@ -396,8 +397,8 @@ TEST(Stream, RandomTraffic) {
         sends[way].emplace_back(random() % (i % 4 == 0 ? 3000 : 150), i, way);
       for (std::uint64_t i = 0; i < 100; ++i) recvs[way].emplace_back(sends[way][i].memory.size(), i);
     }
-    // Receives come in another order than sends, but stay close enough that other messages never fill the
-    // window.
+    // Receives are posted in another order than sends. But the orders differ so little that messages without
+    // a receive never fill the window.
     std::size_t sent[2] = {0, 0}, received[2] = {0, 0};
     std::vector<std::size_t> order(100);
     std::iota(order.begin(), order.end(), 0);

@@ -134,7 +134,7 @@ class PipeChannel final : public StreamChannel {
   using StreamChannel::accept_stripes;
 
   PipeChannel* other = nullptr;
-  std::size_t room = 1 << 20;        // of the buffer
+  std::size_t room = 1 << 20;        // the size of the buffer
   std::vector<std::byte> in_flight;  // written here, not yet read by the other end
   bool closed = false;
 

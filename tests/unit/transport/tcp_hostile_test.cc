@@ -47,7 +47,7 @@ TEST(TcpStrangers, WhoSaysNothingIsClosedInTime) {
 
 TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   Options options;
-  options.handshake_timeout = 1h;  // only the limit on their number helps
+  options.handshake_timeout = 1h;  // only the limit on the number of connections helps
   Pair world(options);
   const OpenSockets before = OpenSockets::now();
   std::vector<std::unique_ptr<RawSocket>> strangers;
@@ -69,7 +69,8 @@ TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   EXPECT_TRUE(recv.wait().ok());
 }
 
-// A distant rank needs some round trips to say who it is, which gives a nearer attacker time.
+// A distant rank needs some round trips to say who it is. In that time, a nearer attacker can open many
+// connections.
 TEST(TcpStrangers, ACrowdFromOneAddressDisplacesItselfOnly) {
   Options options;
   options.handshake_timeout = 1h;
