@@ -154,7 +154,7 @@ TEST(Join, AloneNeedsNoPlace) {
 TEST(Join, ByNamesOfThisHost) {
   expect_complete(join_all(2, tcp_at("localhost", free_port())));
   expect_complete(join_all(2, tcp_at("[::1]", free_port())));
-  // The host name's address may be 127.0.1.1.
+  // This host's name may resolve to 127.0.1.1.
   expect_complete(join_all(2, tcp_at(describe_this_process().host, free_port())));
 }
 

@@ -275,7 +275,7 @@ TEST(Exchange, WhoIsInterruptedDoesNotWaitForAnEarlierMeetingToEnd) {
   const std::string table =
       encode_table({encode_introduction(rank_of(0, 2)), encode_introduction(rank_of(1, 2))});
   ASSERT_TRUE(store.set("table", table, ample()).ok());
-  ASSERT_TRUE(store.add("present", 1, ample()).ok());  // a rank that has not yet left
+  ASSERT_TRUE(store.add("present", 1, ample()).ok());  // one rank has not left the earlier meeting
   ExchangeOptions options;
   options.interrupted = [] { return true; };
   const Outcome outcome = exchange(store, rank_of(1, 2), options, Deadline::after(seconds(20)));
@@ -329,7 +329,7 @@ TEST(Exchange, AMissingRankZeroIsNamed) {
   std::vector<Introduction> ranks = world_of(3);
   ranks.erase(ranks.begin());
   const std::vector<Outcome> outcomes = meet(store, ranks, {}, Deadline::after(seconds(2)));
-  // The rank that gives up first leaves, so the second may miss it too.
+  // The rank that gives up first leaves the meeting, so the other rank may report it as missing too.
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.status().code(), Code::timeout);
     EXPECT_EQ(outcome.status().peer(), 0) << outcome.status().to_string();
@@ -371,7 +371,7 @@ TEST(Exchange, WhoeverComesTooLateIsTold) {
   EXPECT_EQ(late.status().code(), Code::unreachable);
   EXPECT_SAYS(late.status().message(), "have already met");
   EXPECT_SAYS(late.status().message(), "rank 1 (host host1, pid 101)");
-  // This also holds for a rank whose world size differs.
+  // A late rank with another world size gets the same error.
   EXPECT_EQ(exchange(store, rank_of(2, 3), options, ample()).status().code(), Code::unreachable);
 }
 

@@ -73,7 +73,7 @@ TEST(StreamCancel, AnnouncedSendIsWithdrawn) {
   expect_alive(pair);
 }
 
-// The receiver's clear is in transit while the send is cancelled.
+// The receiver's clear frame is in transit while the send is cancelled.
 TEST(StreamCancel, SendCrossesTheClear) {
   StreamPair pair(small_limits);
   TestSend send(1000, 1);

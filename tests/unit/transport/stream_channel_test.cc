@@ -28,7 +28,8 @@ TEST(Stream, SmallMessageIsOneFrame) {
   EXPECT_EQ(pair.b->counters().messages_received, 1u);
 }
 
-// Tests sizes around the limits, cut into pieces of every kind, with the receive before and after.
+// Tests sizes around the limits. Messages arrive in chunks of many sizes, and the receive is posted before or
+// after them.
 TEST(Stream, AllSizesAllChunks) {
   for (const std::size_t bytes : {0u, 1u, 63u, 64u, 99u, 100u, 101u, 255u, 256u, 257u, 512u, 1000u, 5000u}) {
     for (const std::size_t chunk : {1u, 7u, 64u, 65u, 1000u, 100000u}) {
@@ -202,7 +203,7 @@ TEST(Stream, PayloadsTakeTurns) {
   EXPECT_EQ(large_recv.memory, large.memory);
 }
 
-// An endless stream of small messages does not starve a large one either.
+// An endless stream of small messages does not starve a large one.
 TEST(Stream, SmallMessagesDoNotStarveLargeOnes) {
   StreamPair pair;
   pair.room(256);

@@ -121,11 +121,11 @@ INSTANTIATE_TEST_SUITE_P(Fields, HostileData,
                          ::testing::Values(BadData{7 | 1 << 16, 64, 64},          // stale id
                                            BadData{8, 64, 64},                    // other id
                                            BadData{0xffffffff, 64, 64},           // impossible id
-                                           BadData{7, 64, 0},                     // again
+                                           BadData{7, 64, 0},                     // the same part again
                                            BadData{7, 64, 128},                   // a gap
                                            BadData{7, 64, ~std::uint64_t{63}},    // wraps around
                                            BadData{7, 0, 64},                     // empty
-                                           BadData{7, 63, 64},                    // odd
+                                           BadData{7, 63, 64},                    // an odd length
                                            BadData{7, 320, 64},                   // longer than a fragment
                                            BadData{7, 0xffffffc0 % 100'000, 64},  // far too long
                                            BadData{7, 257, 64}));
@@ -214,7 +214,8 @@ TEST_F(Hostile, AnythingAfterGoodbyeIsIgnored) {
   EXPECT_EQ(pair.owner_b.downs.size(), 1u);
 }
 
-// Frames that are almost right, in any order, cause a refusal at most. (The sanitizers watch.)
+// Frames that are almost right, in any order, cause nothing worse than a refusal. (The sanitizers check
+// this.)
 TEST_F(Hostile, RandomFrames) {
   std::size_t refused = 0;
   for (std::uint32_t seed = 1; seed <= 3000; ++seed) {

@@ -65,7 +65,7 @@ struct TestRecv : RecvOp {
   bool failed(Code code) const { return completions == 1 && status.code() == code; }
 };
 
-// `TestOwner` replaces the mesh: it matches receives by sequence number.
+// `TestOwner` replaces the mesh. It matches messages with receives by their tags.
 class TestOwner final : public TransportOwner {
  public:
   explicit TestOwner(int rank) : rank_(rank) {

@@ -260,7 +260,7 @@ TEST(TcpConnect, FramesThatAreNoneBreakTheProtocol) {
   EXPECT_EQ(recv.wait().code(), Code::protocol_error) << recv.status.to_string();
 }
 
-// A listener without descriptors pauses, and continues when there are some again.
+// A listener that has no descriptor left pauses, and continues when one is free again.
 TEST(TcpConnect, WaitsForDescriptors) {
   // UBSan needs descriptors for each type that it has not seen before. This extra pair makes it see all types
   // now.
