@@ -6,8 +6,8 @@
 #include "collectives/schedule/topology.h"
 #include "tests/unit/collectives/proof_cases.h"
 
-// This file proves every algorithm of messages with the symbolic checker, for every number of ranks from 1 to
-// 64 and some larger ones.
+// This file proves every algorithm that sends messages with the symbolic checker, for every number of ranks
+// from 1 to 64 and for some larger numbers.
 namespace tutti::test {
 namespace {
 
@@ -41,8 +41,9 @@ std::vector<Tuning> tunings_for(const Algorithm& algorithm) {
   return tunings;
 }
 
-// Proves all combinations for few ranks. For many ranks, it proves every (count, in place) pair, with the
-// rest drawn in turn.
+// A case is one count, in place or not. With few ranks, this proves every case with all combinations of
+// tuning, variant and root. With many ranks, it proves every case with one combination, a different one each
+// time.
 void prove(const Algorithm& algorithm, int size, std::uint32_t& seed, const Topology* topology = nullptr) {
   Problem shape;
   shape.kind = algorithm.kind;
@@ -100,8 +101,8 @@ TEST(ProveScan, EveryRankCount) { prove_all(CollectiveKind::scan); }
 TEST(ProveScan, EveryRankCountExclusive) { prove_all(CollectiveKind::exscan); }
 TEST(ProveBarrier, EveryRankCount) { prove_all(CollectiveKind::barrier); }
 
-// Returns placements, each of which gives the host of every rank: regular and irregular, with the ranks of a
-// host consecutive or not.
+// Returns placements, some regular and some irregular. A placement lists the host of each rank. The ranks of
+// a host may be consecutive or not.
 std::vector<std::vector<int>> placements() {
   std::vector<std::vector<int>> all = {
       {0, 0, 1, 1}, {0, 1, 0, 1},       {0, 0, 0, 1},       {0, 1, 1, 1, 1},

@@ -56,9 +56,10 @@ const std::vector<Named>& calls() {
   return all;
 }
 
-// Returns the fewest allocations, by all ranks together, in one of many windows of repeated calls. It stops
-// at a window with none. Some windows may allocate: the scheduler decides how many messages wait for their
-// receives, and pools grow when that number is a new maximum.
+// Repeats the call in many windows of a few calls each. Returns the fewest allocations that all ranks
+// together made in a single window, and stops early at a window without any. A window may need some, since
+// the scheduler decides how many messages wait for their receives, and pools grow when that number reaches a
+// new maximum.
 std::size_t fewest_allocations(Cluster& cluster, const Named& named, std::size_t count) {
   constexpr int windows = 40;
   constexpr int repetitions = 10;

@@ -14,7 +14,7 @@
 
 namespace tutti::test {
 
-// A `PlainSegment` is memory of one process that stands for a group's shared memory.
+// A `PlainSegment` stands in for a group's shared memory. It uses ordinary memory of one process.
 class PlainSegment final : public SharedSegment {
  public:
   // Counts in `rings` how often each member's bell rings.
@@ -44,7 +44,7 @@ class BoardWorld {
     SharedRun run = {};
   };
 
-  bool flat = true;  // schedules run flat where they can
+  bool flat = true;  // run schedules in their flat form where possible
 
   int size() const { return static_cast<int>(ranks_.size()); }
   SharedExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }
@@ -52,12 +52,12 @@ class BoardWorld {
   Operation& issue(int rank, CollectiveKind kind, std::uint64_t count, int root = 0, bool votes = false);
   // Runs the ranks until none can make progress.
   void settle();
-  // Returns the expected result of the operation.
+  // Returns the expected result of an operation.
   static std::vector<std::int32_t> expected(CollectiveKind kind, int rank, int size, std::uint64_t count,
                                             int root);
 
   std::span<std::byte> memory();
-  // Returns the allocations that all ranks know; empty at first.
+  // Returns the table of allocations that all ranks know. It is empty at first.
   AllocationTable& allocations() { return allocations_; }
   int rings(int rank) const { return rings_[static_cast<std::size_t>(rank)]; }
 

@@ -228,7 +228,7 @@ TEST(ScheduleBuilder, RingIsAPipeline) {
 }
 
 TEST(ScheduleBuilder, ManyStepsBuildInNearLinearTime) {
-  // Quadratic work on these would take minutes; the bound is the test's own limit.
+  // Quadratic work would take minutes here, and the test's time limit would end it.
   constexpr std::uint64_t steps = 200'000;
   Problem p = problem();
   ScheduleBuilder builder(p);

@@ -10,8 +10,8 @@
 namespace tutti {
 namespace {
 
-// Returns the costs on which each rank of a cluster of threads agrees, if rank i is said to be on host
-// `hosts[i]`.
+// Lets a cluster of threads agree on costs, and returns the costs that each rank then has. The topology
+// places rank i on host `hosts[i]`.
 std::vector<CostModel> agreed(const std::string& transport, const std::vector<int>& hosts,
                               const CostModel& shipped, bool measuring) {
   test::Cluster cluster(static_cast<int>(hosts.size()), {.transport = transport});
@@ -19,7 +19,7 @@ std::vector<CostModel> agreed(const std::string& transport, const std::vector<in
   std::vector<CostModel> models(hosts.size());
   cluster.run([&](Communicator& communicator) {
     CostModel own = shipped;
-    own.cores += communicator.rank();  // differs by rank: a figure that only one rank has must not matter
+    own.cores += communicator.rank();  // differs by rank; only rank 0's number must count
     models[static_cast<std::size_t>(communicator.rank())] =
         agree_on_costs(communicator, topology, own, measuring);
   });
@@ -74,7 +74,8 @@ TEST(Calibration, AbsurdFiguresAreNotBelieved) {
   EXPECT_EQ(plausible(measured, {}, 20), kept);
 }
 
-// Plans use the costs that rank 0 announces, so all ranks refuse impossible costs and name rank 0.
+// All ranks use the costs that rank 0 announces. If the costs are impossible, all ranks refuse them, and the
+// error names rank 0.
 TEST(Calibration, RankZeroIsNotBelievedEverything) {
   const CostModel usual = shipped_model("tcp");
   std::vector<CostModel> absurd;

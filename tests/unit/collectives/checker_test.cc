@@ -51,7 +51,7 @@ TEST(ScheduleChecker, FindsADeadlockOfSynchronousSends) {
   const auto schedules = emit_two(pair_case(), [](ScheduleBuilder& builder, int rank, int peer) {
     builder.copy(own, result);
     builder.send(peer, result);
-    builder.recv_reduce(peer, result, result, side(rank));  // has to wait until its own send has ended
+    builder.recv_reduce(peer, result, result, side(rank));  // must wait until this rank's send has ended
   });
   EXPECT_THAT(check_schedules(schedules, pair_case(), true, 1), HasSubstr("cannot be carried out"));
 }
@@ -137,9 +137,9 @@ bool remove_edge(Schedule& schedule, std::size_t edge) {
   return true;
 }
 
-// The checker finds an error if any one dependency is missing: the builder keeps only dependencies that do
-// not follow from others. (It looks only one step back, so this holds only for short schedules such as
-// these.)
+// The builder leaves out dependencies that follow from others. So every dependency that it keeps is needed,
+// and the checker must find an error if one is missing. (The builder looks only one step back, so it may keep
+// superfluous dependencies in longer schedules than these.)
 TEST(ScheduleChecker, FindsEveryMissingDependency) {
   for (const char* name : {"recursive_doubling", "rabenseifner", "ring"}) {
     const ScheduleCase test(CollectiveKind::all_reduce, 4, 8, 0, false);

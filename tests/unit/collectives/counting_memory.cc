@@ -36,7 +36,8 @@ void* __wrap_aligned_alloc(std::size_t alignment, std::size_t bytes) {  // NOLIN
 }
 }
 
-// Every form of `new` and `delete` is replaced, since sanitizers have their own and notice a mixture.
+// This file replaces every form of `new` and `delete`. Sanitizers have their own forms, and would report a
+// mixture of both.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new(std::size_t bytes) {

@@ -4,9 +4,9 @@
 
 namespace tutti::test {
 
-// Returns how often this program has allocated memory so far. Allocations count if they are made by `operator
-// new`, or by malloc and its relatives in code that is linked with wrap_memory (CMakeLists.txt). All of our
-// code is.
+// Returns how often this program has allocated memory so far. It counts calls of `operator new`, and calls of
+// malloc and its relatives from code that is linked with `--wrap` (see CMakeLists.txt). All of our code is
+// linked with it.
 std::size_t allocations();
 
 }  // namespace tutti::test

@@ -42,7 +42,8 @@ TEST(FlatSchedule, HasTheStepsOfItsSchedule) {
   }
 }
 
-// Each operation runs three times. The second and third calls are not compared with the next rank's call.
+// Each operation runs three times. The second and third calls repeat the first, so no rank compares them with
+// the next rank's call.
 TEST(FlatSchedule, DoesWhatItsScheduleDoes) {
   constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce,     Kind::broadcast, Kind::all_gather,
                             Kind::reduce_scatter, Kind::all_to_all, Kind::gather,    Kind::scatter,
@@ -54,8 +55,8 @@ TEST(FlatSchedule, DoesWhatItsScheduleDoes) {
       stepwise.flat = false;
       std::vector<std::pair<const BoardWorld::Operation*, const BoardWorld::Operation*>> pairs;
       for (int i = 0; i < 3 * size; ++i) {
-        // One rank, a different one each time, runs last: it finds all signals that it awaits, so it does not
-        // stop.
+        // A different rank runs last each time. All signals that it awaits have arrived by then, so it does
+        // not stop.
         const int rank = (i + i / size) % size;
         const std::uint64_t count = kind == Kind::barrier ? 0 : 7;
         pairs.emplace_back(&flat.issue(rank, kind, count, 1), &stepwise.issue(rank, kind, count, 1));

@@ -5,13 +5,14 @@
 
 #include "tests/unit/collectives/board_world.h"
 
-// This file tests where registered memory is found, and that the claims of other ranks about it are checked.
+// This file tests that a rank finds registered memory, and that it checks what other ranks claim about
+// theirs.
 namespace tutti::test {
 namespace {
 
 class GroupMemoryTest : public testing::Test {
  protected:
-  // Returns one of three ranks' handle of an allocation.
+  // Returns the handle that `rank`, one of three ranks, has of a shared allocation.
   std::shared_ptr<GroupMemory> map(int rank) {
     return std::make_shared<GroupMemory>(std::make_unique<PlainSegment>(memory_, rings_), rank, parts_);
   }
@@ -99,7 +100,7 @@ TEST_F(GroupMemoryTest, StaysAsLongAsThisRankUsesItWhateverOthersSay) {
 TEST(Shortage, CountsWhoSharesAHostOrAControlGroup) {
   constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   const Topology topology = Topology::regular(2, 2);
-  // On the first host each rank has a container of its own; on the second both ranks share one.
+  // On the first host, each rank has its own container. On the second host, both ranks share one.
   std::vector<AllocationVote> votes = {
       {50, {100, 60, 1}}, {50, {100, 60, 2}}, {20, {100, 60, 1}}, {40, {100, 60, 1}}};
   EXPECT_FALSE(find_shortage(votes, topology));
@@ -116,7 +117,7 @@ TEST(Shortage, CountsWhoSharesAHostOrAControlGroup) {
   EXPECT_EQ(shortage->rank, 2);
   EXPECT_EQ(shortage->wanted, 61u);
   EXPECT_EQ(shortage->limit, 60u);
-  // Without any known limit, addresses are still limited.
+  // Even where no limit on memory is known, the address space is limited.
   for (AllocationVote& vote : votes) vote = {none / 8, {none, none, 0}};
   EXPECT_FALSE(find_shortage(votes, topology));
   for (AllocationVote& vote : votes) vote.bytes = none;

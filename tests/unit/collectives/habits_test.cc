@@ -52,7 +52,7 @@ struct Regular : MemberWorld {
   Call call(Pair& elements) const {
     return {.kind = CollectiveKind::broadcast, .in = elements, .out = elements};
   }
-  // Acts as if such a broadcast had just been carried out.
+  // Acts as if this rank had just carried out a broadcast of two elements.
   void form() {
     const Problem problem = problem_of(members.rank(), 2);
     const Algorithm* const algorithm = find_algorithm(CollectiveKind::broadcast, "shared");
@@ -83,7 +83,7 @@ struct HabitsOfTwo : testing::Test {
     root.form();
     leaf.form();
   }
-  // Carries out a first broadcast, which the leaf calls too early.
+  // Carries out a first broadcast. The leaf calls it before the root does.
   void broadcast_once() {
     Work sent, received;
     root.elements = {1, 2};

@@ -27,7 +27,7 @@ TEST(History, KnowsWhatIsLiveAndWhatIsOver) {
   EXPECT_EQ(history.find(4).state, History::State::finished);
   history.end(3, History::State::failed, 0, 300);
   EXPECT_EQ(history.find(3).state, History::State::failed);
-  history.at_once(11, call_of(11), 9);  // replaces 3
+  history.at_once(11, call_of(11), 9);  // replaces operation 3
   EXPECT_EQ(history.find(3).call, nullptr);
   EXPECT_TRUE(history.find(3).newer);
   EXPECT_FALSE(history.find(19).newer);
@@ -70,14 +70,14 @@ TEST(History, GrowsForWhatIsLive) {
 TEST(History, ForgetsWhereItMay) {
   History history(4, History::Full::forget);
   for (std::uint64_t i = 0; i < 10; ++i) history.begin(operation(i));
-  history.end(2, History::State::finished, 0, 1);  // was forgotten long ago
+  history.end(2, History::State::finished, 0, 1);  // the history forgot operation 2 long ago
   const auto entries = history.entries();
   ASSERT_EQ(entries.size(), 4u);
   EXPECT_EQ(entries.front().number, 6u);
   for (const auto& entry : entries) EXPECT_EQ(entry.state, History::State::live);
 }
 
-// Entries that a reader gets while they are being overwritten are complete.
+// A reader gets only complete entries, even while a writer overwrites them.
 TEST(History, CanBeReadWhileItIsWritten) {
   History history(16, History::Full::grow);
   std::atomic<bool> over{false};

@@ -5,8 +5,8 @@
 #include "collectives/schedule/topology.h"
 #include "tests/prove/schedule_checker.h"
 
-// This file tests counts beyond 32 bits: schedules for billions of elements must be the small schedules,
-// scaled.
+// This file tests counts beyond 32 bits. A schedule for billions of elements must be a small schedule, scaled
+// up.
 namespace tutti::test {
 namespace {
 
@@ -122,8 +122,9 @@ TEST(LargeCounts, StepsStayBoundedForManyRanks) {
   }
 }
 
-// Operations through windows repeat a few rounds as often as needed. Of an operation's phase, 40 bits say
-// which operation it is, and 24 bits count its signals.
+// The schedule of an operation that goes through windows has a few rounds, which are repeated as often as
+// needed. An operation's phase holds the number of the operation in 40 bits, and a count of its signals in
+// the other 24 bits. That count must not overflow.
 TEST(LargeCounts, SharedSchedulesRepeatThemselves) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const int size : {2, 8, 64}) {

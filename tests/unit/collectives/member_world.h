@@ -22,7 +22,7 @@ namespace tutti::test {
 class PaperPlane final : public ControlPlane {
  public:
   struct Letter {
-    int to;  // -1: all
+    int to;  // -1 means all ranks
     std::uint32_t topic;
     std::string body;
   };
@@ -43,26 +43,27 @@ class PaperPlane final : public ControlPlane {
   std::vector<Letter>& letters_;
 };
 
-// `MemberWorld` is one rank of a communicator, as its separate parts and without peers: the test plays the
-// other ranks. Operations start, and then do nothing until the test ends them.
+// `MemberWorld` consists of the separate parts of one rank of a communicator. It has no peers: the test plays
+// the other ranks. Operations start, and then do nothing until the test ends them.
 class MemberWorld : public Failure::Actor, public OperationOwner {
  public:
-  // `talks`: whether there is a control plane.
+  // `talks` says whether there is a control plane.
   explicit MemberWorld(int size, int rank = 0, bool talks = true);
   ~MemberWorld() override;
 
-  // Makes an operation of this rank as a collective call does: numbered, but not started yet.
+  // Makes an operation of this rank as a collective call does. The operation has a number, but has not
+  // started yet.
   Operation& make(const Fingerprint& call, const CallOptions& options = {});
   // Makes such an operation and starts it.
   Operation& begin(const Fingerprint& call, const CallOptions& options = {});
 
-  // OperationOwner
+  // These functions implement `OperationOwner`.
   void start(Operation& operation) override { started.push_back(operation.sequence); }
   void on_part_over(Operation& operation, const Status& status) override { live.end(operation, status); }
   void cancel(Operation& operation, const Status& why) override { live.end(operation, why); }
   std::vector<int> awaited(const Operation&) const override { return {}; }
   std::string name_awaited(const Operation&) const override { return {}; }
-  // Failure::Actor
+  // These functions implement `Failure::Actor`.
   void spread_failure(const Status& why, bool) override {
     ++spread;
     shared.fail(why);

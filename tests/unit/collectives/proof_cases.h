@@ -17,10 +17,11 @@ struct Variant {
 
 // Returns all variants that the algorithm supports.
 std::vector<Variant> variants_for(const Algorithm& algorithm);
-// Returns the first rank, the last, and one in the middle; only 0 for kinds without a root.
+// Returns the roots to prove: the first rank, the last, and one in the middle, or only rank 0 for kinds
+// without a root.
 std::vector<int> roots_for(CollectiveKind kind, int size);
-// Returns whether input or output holds a block for every rank, so that counts are multiplied by the number
-// of ranks.
+// Returns whether the input or the output holds one block for each rank. Such a buffer has as many elements
+// as the count times the number of ranks.
 bool has_blocks(CollectiveKind kind);
 
 }  // namespace tutti::test

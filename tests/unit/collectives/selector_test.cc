@@ -37,7 +37,8 @@ TEST(Selector, AllReduce) {
     EXPECT_EQ(chosen(CollectiveKind::all_reduce, size, 256 * KiB), "rabenseifner");
     EXPECT_EQ(chosen(CollectiveKind::all_reduce, size, 256 * MiB), "ring");
   }
-  // Folding 7 ranks into 4 sends a whole vector there and back; the circulant graph needs no folding.
+  // Recursive algorithms fold 7 ranks into 4, which sends a whole vector there and back. The circulant graph
+  // needs no folding.
   EXPECT_EQ(chosen(CollectiveKind::all_reduce, 7, 256 * KiB), "circulant");
 }
 
@@ -84,8 +85,8 @@ TEST(Selector, SeveralHosts) {
   EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 16 * MiB, Topology::regular(2, 4)), "two_level");
   EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 16 * MiB, in_turn), "two_level");
   EXPECT_EQ(chosen_for(CollectiveKind::barrier, 0, in_turn), "leaders");
-  // If each host has consecutive ranks, and a power of two of them, the first rounds of recursive doubling
-  // stay within hosts anyway.
+  // If the ranks of each host are consecutive and their number is a power of two, the first rounds of
+  // recursive doubling stay within hosts anyway.
   EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 8, Topology::regular(4, 4)), "recursive_doubling");
 }
 

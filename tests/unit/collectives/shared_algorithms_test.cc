@@ -3,8 +3,8 @@
 #include "collectives/schedule/registered.h"
 #include "tests/unit/collectives/proof_cases.h"
 
-// This file proves every algorithm over shared memory with the symbolic checker. Windows are so small that a
-// vector takes hundreds of rounds, or just large enough for the vector, or larger.
+// This file proves every algorithm over shared memory with the symbolic checker. Some windows are so small
+// that a vector takes hundreds of rounds, some are just large enough for the vector, and some are larger.
 namespace tutti::test {
 namespace {
 
@@ -22,9 +22,9 @@ Problem shape(const Algorithm& algorithm, int size, std::uint32_t element_size, 
   return problem;
 }
 
-// Returns the number of elements that one round covers. It derives this from the repetition in the schedule
-// of a long vector, which has 64 rounds. A schedule without a repetition uses rounds of some other size; any
-// value will do for it.
+// Returns the number of elements that one round covers. In the schedule of a long vector, one repetition
+// covers 64 rounds, so the result is its stride divided by 64. For a schedule without a repetition, any
+// result will do.
 std::uint64_t round_of(const Algorithm& algorithm, Problem problem) {
   problem.count = 1 << 20;
   const std::vector<std::uint64_t> none(static_cast<std::size_t>(problem.size));
@@ -40,7 +40,7 @@ void prove(const Algorithm& algorithm, const Problem& shape, const std::vector<s
   const auto roots = roots_for(algorithm.kind, shape.size);
   for (const std::uint64_t count : counts) {
     for (const bool in_place : {false, true}) {
-      // Few ranks are tested with all combinations; many ranks with one combination each time, in turn.
+      // With few ranks, every count is proved with all combinations; with many ranks, with one of them.
       const std::size_t combinations = variants.size() * roots.size();
       for (std::size_t i = 0; i < (shape.size <= 4 ? combinations : 1); ++i) {
         const std::size_t pick = shape.size <= 4 ? i : seed % combinations;
@@ -57,7 +57,7 @@ void prove(const Algorithm& algorithm, const Problem& shape, const std::vector<s
 }
 
 void prove_windows(const Algorithm& algorithm, int size, std::uint32_t& seed) {
-  // An element of 64 bytes stands for a cache line, so that a round has few elements.
+  // Each element fills a cache line of 64 bytes, so that a round has few elements.
   const Problem lines = shape(algorithm, size, line, smallest(size));
   const std::uint64_t r = round_of(algorithm, lines);
   prove(algorithm, lines, {0, 1, r, r + 1, 4 * r, 5 * r - 1}, seed);
@@ -100,15 +100,15 @@ TEST(ProveSharedMoves, Gather) { prove_all(CollectiveKind::gather); }
 TEST(ProveSharedMoves, Scatter) { prove_all(CollectiveKind::scatter); }
 TEST(ProveSharedMoves, Barrier) { prove_all(CollectiveKind::barrier); }
 
-// These algorithms work on registered memory. Windows are only scratch space, and may be smaller than a
-// piece.
+// These algorithms work on registered memory, one piece of the vector at a time. They use windows only as
+// scratch space, and a window may be smaller than a piece.
 TEST(ProveRegistered, EveryKind) {
   std::uint32_t seed = 0;
   int proved = 0;
   for (const Algorithm& algorithm : algorithms()) {
     for (const int size : {2, 3, 4, 5, 7, 8, 13, 16, 33}) {
-      // Elements are so large that a few of them make a piece, and a few pieces make the 128 KiB that justify
-      // a vote.
+      // Elements are so large that a few of them make a piece. A few pieces make 128 KiB, the smallest size
+      // for which these algorithms apply.
       Problem problem = shape(algorithm, size, 8 * 1024, 0);
       problem.registered = true;
       const auto p = static_cast<std::uint64_t>(size);

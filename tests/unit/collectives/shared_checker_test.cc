@@ -114,7 +114,7 @@ TEST(SharedChecker, FindsWhatIsOverwrittenTooEarly) {
         }
         builder.copy({BufferId::input, 0, 2}, half);
         builder.signal();
-        builder.copy({BufferId::input, 2, 2}, half);  // no signal says that it was read
+        builder.copy({BufferId::input, 2, 2}, half);  // rank 1 may not have read the window
         builder.signal();
         builder.copy(in, out);
       });
@@ -131,8 +131,8 @@ bool remove(Schedule& schedule, StepKind kind, std::size_t n) {
   return false;
 }
 
-// Removes one await or copy at a time from algorithms: every one of them is needed. (Only some at the start
-// of a repetition are not.)
+// Removes one await or copy at a time. Each of them is needed, so the checker must find an error. (The
+// schedules have no repetition, because some steps at the start of a repetition are not needed.)
 TEST(SharedChecker, FindsEveryMissingStep) {
   struct Victim {
     CollectiveKind kind;
@@ -198,7 +198,7 @@ TEST(SharedChecker, FindsRanksThatLeaveTooEarly) {
     const ScheduleCase test = registered_case(kind);
     const auto right = build("registered", test);
     ASSERT_EQ(check_shared_schedules(right, test, true, 1), "");
-    auto hasty = right;  // the root: all ranks read or write its memory
+    auto hasty = right;  // rank 0 is the root: all ranks read or write its memory
     while (remove(hasty[0], StepKind::await, 0)) {
     }
     expect_found(hasty, test, HasSubstr("memory of rank 0 after that rank has left"));
@@ -243,8 +243,8 @@ TEST(SharedChecker, FindsABarrierThatLetsGoEarly) {
   for (std::size_t n = 0; n < 2; ++n) {
     auto broken = right;
     ASSERT_TRUE(remove(broken[1], StepKind::await, n));
-    // A rank may hear of another one through a third. That does not replace an await, but the rank has then
-    // heard of the other one.
+    // This tries only one order of events. In other orders, rank 1 may still hear of the rank that it no
+    // longer awaits, through the third rank. Then the checker finds no error.
     EXPECT_THAT(check_shared_schedules(broken, test, false, 1), HasSubstr("without having heard"));
   }
 }

@@ -16,10 +16,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Kind = CollectiveKind;
 
-// These counts of elements exceed a slot, exceed a page, and take more rounds than a window has areas.
-constexpr std::uint64_t in_pages = 2'000;
-constexpr std::uint64_t in_windows = 6'000;
-constexpr std::uint64_t many_rounds = 60'000;
+// These are counts of elements.
+constexpr std::uint64_t in_pages = 2'000;      // too large for a slot
+constexpr std::uint64_t in_windows = 6'000;    // too large for a page
+constexpr std::uint64_t many_rounds = 60'000;  // takes more rounds than a window has areas
 
 struct Call {
   Kind kind;
@@ -72,7 +72,8 @@ TEST(SharedExecutor, WhateverTheOrder) {
   }
 }
 
-// A root does not wait until its data has been read, unless its slots, or its pages, are used up.
+// Checks that a root does not wait until its data has been read, unless all its slots or pages are in use.
+// `room` is the number of these slots or pages.
 void run_ahead(std::uint64_t count, std::size_t room) {
   BoardWorld world(2);
   std::vector<const BoardWorld::Operation*> roots;
@@ -151,7 +152,7 @@ TEST(SharedExecutor, OnlySleepersAreRung) {
   world.issue(0, Kind::all_reduce, 10);
   world.issue(1, Kind::all_reduce, 10);
   EXPECT_EQ(world.rings(0), 0);
-  // Data that arrives in the meantime is noticed in time.
+  // Rank 0 does not sleep, since rank 1's data has arrived in the meantime.
   EXPECT_TRUE(world.executor(0).prepare_sleep());
   world.executor(0).cancel_sleep();
   world.settle();
@@ -167,18 +168,19 @@ TEST(SharedExecutor, OnlySleepersAreRung) {
   EXPECT_EQ(world.rings(0), rung);
 }
 
-// The rank that votes last rings before it starts its work. Otherwise only the end of that work would ring.
+// Rank 0 sleeps until rank 1 votes. Rank 1 rings rank 0's bell before it starts its own work, and not only at
+// the end of that work.
 TEST(SharedExecutor, WhoWaitsForVotesIsRungAtOnce) {
   BoardWorld world(2);
   world.issue(0, Kind::all_reduce, many_rounds, 0, true);
   EXPECT_FALSE(world.executor(0).prepare_sleep());
   world.issue(1, Kind::all_reduce, many_rounds, 0, true);
-  EXPECT_EQ(world.rings(0), 1);  // once for as long as it sleeps
+  EXPECT_EQ(world.rings(0), 1);  // only once while rank 0 sleeps
   world.executor(0).cancel_sleep();
   world.settle();
 }
 
-// A rank sleeps while it waits for windows. Each step of a slow reader rings its bell.
+// A root sleeps while it waits for its window. Each step of a slow reader rings the root's bell.
 TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   BoardWorld world(2);
   world.issue(0, Kind::broadcast, in_windows);
@@ -191,7 +193,8 @@ TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   EXPECT_EQ(second.told, 1);
 }
 
-// Two roots wait for no rank. Their calls are compared before a slot is used again, or earlier.
+// Two ranks that broadcast as root wait for nobody. Their calls are compared at the latest before a slot is
+// used again.
 TEST(SharedExecutor, TwoRootsAreAMismatch) {
   BoardWorld world(2);
   const auto& zero = world.issue(0, Kind::broadcast, 5, 0);
@@ -206,7 +209,8 @@ TEST(SharedExecutor, TwoRootsAreAMismatch) {
   EXPECT_EQ(one.status.peer(), 0);
 }
 
-// Repeated calls are compared a few at a time, and when there is nothing else to do.
+// A call that repeats the one before is compared later: together with a few others, or when there is nothing
+// else to do.
 TEST(SharedExecutor, RepeatedCallsAreComparedLater) {
   BoardWorld world(2);
   for (int i = 0; i < 3; ++i) world.issue(0, Kind::broadcast, 5, 0);
@@ -232,7 +236,8 @@ TEST(SharedExecutor, RepeatedCallsAreComparedBeforeLong) {
   EXPECT_TRUE(told_apart);
 }
 
-// `Disagreement` has long runs of equal calls and a few barriers; one rank calls something else once.
+// `Disagreement` is a list of calls, with long runs of equal calls and a few barriers. One rank calls
+// something else once.
 struct Disagreement {
   std::vector<Call> calls;
   std::size_t rank;
@@ -312,8 +317,8 @@ TEST(SharedExecutor, OneCallThatDiffersIsToldApart) {
   }
 }
 
-// Whatever other ranks write, this rank neither crashes nor reaches beyond the memory (which the sanitizers
-// check).
+// Whatever other ranks write, this rank neither crashes nor reaches beyond the memory. (The sanitizers check
+// this.)
 TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
   for (std::uint32_t seed = 1; seed <= 40; ++seed) {
     std::mt19937 random(seed);
@@ -351,7 +356,7 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
   }
 }
 
-// Another rank's count is read again only when necessary, since that rank is using its cache line.
+// A rank reads another rank's count again only when necessary, since the other rank is using that cache line.
 TEST(Board, WhatAllHaveFinishedIsRemembered) {
   BoardWorld world(3);
   Board& board = world.executor(0).board();

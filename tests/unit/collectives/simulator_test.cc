@@ -72,7 +72,7 @@ TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
         if (!algorithm.applies(p) || algorithm.kind == CollectiveKind::all_to_all_v) continue;
         const bool counted =
             algorithm.kind == CollectiveKind::gather_v || algorithm.kind == CollectiveKind::scatter_v;
-        if (counted) continue;  // costs are not estimated: there is nothing to choose
+        if (counted) continue;  // has no estimate, since there is nothing to choose
         const std::vector<std::uint64_t> counts(static_cast<std::size_t>(size), count);
         p.input_counts = p.output_counts = counts;
         std::vector<Tuning> tunings = {{2, 0, 8}};

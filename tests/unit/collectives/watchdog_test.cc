@@ -18,7 +18,7 @@ constexpr Fingerprint watched_barrier;
 
 struct Guarded : MemberWorld {
   explicit Guarded(int size, int rank = 0, bool talks = true) : MemberWorld(size, rank, talks) {}
-  // Begins an operation that has already been under way for `age` and may take a minute.
+  // Begins an operation with a time limit of one minute, as if it had begun `age` ago.
   Operation& begin_before(std::chrono::seconds age) {
     Operation& operation = begin(watched_barrier);
     operation.stamp(Deadline::Clock::now() - age);

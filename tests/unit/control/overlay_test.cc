@@ -1,4 +1,5 @@
-// Tests the control plane's state machine. The test holds the other ends of its connections and its clock.
+// Tests the control plane's state machine. The test holds the other ends of the connections, and sets the
+// clock.
 #include "control/liveness/overlay.h"
 
 #include <atomic>
@@ -25,7 +26,7 @@
 
 namespace {
 
-// `NameService` is a name service that answers only when it may.
+// `NameService` is a name service that answers nothing until `answers` is true.
 struct NameService {
   std::mutex mutex;
   std::condition_variable changed;
@@ -33,7 +34,7 @@ struct NameService {
   int asked = 0;
 };
 
-// The name service is never destroyed, since a thread that asks it may wait until the process ends.
+// The name service is never destroyed, since a thread may still wait for its answer when the process ends.
 NameService& name_service() {
   static auto* const service = new NameService;
   return *service;
@@ -169,7 +170,7 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
   EXPECT_EQ(world.connected[1], "10.0.0.7:4711");
 }
 
-// Returns the lines of the log about a stranger that sends `text`.
+// Returns the log of a rank to which a stranger sends `text`.
 std::string log_about(const std::string& text, security::SharedCredentials credentials) {
   const test::ScratchFolder folder;
   const std::string file = folder.path() + "/log";
@@ -204,7 +205,8 @@ TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(without, HasSubstr("has no token"));
 }
 
-// A distant rank's messages are some round trips apart, so a nearer crowd overtakes it.
+// A distant rank needs several round trips to say who it is, so many strangers that are nearer can connect in
+// between.
 TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
   World world;
   const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
@@ -228,7 +230,7 @@ TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
   EXPECT_FALSE(is_closed(far));
 }
 
-// A crowd comes from the rank's own host, after the rank has sent a part of its hello.
+// A rank has sent a part of its hello. Then many strangers connect from the same host.
 TEST(Overlay, ASilentCrowdDisplacesNoRankOfItsHostThatHasBegun) {
   World world;
   const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
@@ -262,8 +264,9 @@ class Losses final : public ControlEvents {
   std::map<int, Status> lost;
 };
 
-// Runs rank 0 of two, with the other at `host`. Returns what rank 0 reports, and when by its own clock. If
-// `silent`, no attempt to connect is answered or, if `error` is set, every attempt ends with that error.
+// Runs rank 0 of two ranks, with rank 1 at `host`. Returns how rank 0 reports that it has lost rank 1, and
+// after what time by its own clock. If `silent`, attempts to connect get no answer, or all end with `error`
+// if it is not 0.
 std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silent, int error = 0) {
   OverlayOptions options;
   for (int rank = 0; rank < 2; ++rank) {
@@ -302,7 +305,8 @@ TEST(Overlay, WhereTheNetworkDoesNotLeadIsSaidSoon) {
   EXPECT_LT(after, milliseconds(5000));
 }
 
-// An error from the network soon ends the attempts; a shortage on this host does not.
+// Rank 0 soon gives up after an error of the network. After a shortage on its own host, it keeps trying until
+// the limit.
 TEST(Overlay, AShortageOfThisHostIsNotTakenForTheOthersRejection) {
   const std::chrono::nanoseconds patience = OverlayOptions{}.limit;
   for (const int error : {EHOSTUNREACH, ENETUNREACH, EACCES})
@@ -315,7 +319,8 @@ TEST(Overlay, WhereNothingAnswersIsNamed) {
   EXPECT_THAT(loss_of("10.0.0.1", true).first, HasSubstr("made at 10.0.0.1:4711: nothing answered"));
 }
 
-// Waiting does not help here, and no firewall is to blame.
+// Rank 0 reports a lack of descriptors at once, since waiting does not help. The message must not blame a
+// firewall.
 TEST(Overlay, ALackOfDescriptorsIsSaidAtOnce) {
   OverlayOptions options;
   for (int rank = 0; rank < 2; ++rank) {

@@ -102,7 +102,8 @@ TEST(Config, StartsWithTheDefaultsOfTheTable) {
   EXPECT_EQ(config.shm_window, 1u << 20);
   EXPECT_EQ(config.shm_ring, 128u << 10);
   EXPECT_EQ(config.log_level, log::Level::warn);
-  // Every default is a value that its own parser accepts, and prints as it stands in the table.
+  // The parser of each variable accepts its default, and the parsed value prints exactly as the table shows
+  // it.
   for (const Config::Setting& setting : config.settings()) {
     EXPECT_EQ(setting.value, setting.variable->default_value) << setting.variable->name;
     EXPECT_FALSE(setting.from_environment);

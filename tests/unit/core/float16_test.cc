@@ -50,7 +50,8 @@ TYPED_TEST(NarrowFloatTest, EveryPatternWidensExactlyAndComesBack) {
   }
 }
 
-// Checks the floats around every representable number and every point halfway between two of them.
+// Checks the floats around every number that the format represents, and around the midpoint between every two
+// neighbours.
 TYPED_TEST(NarrowFloatTest, RoundsToNearestEven) {
   const auto check = [&](float value) {
     for (const float signed_value : {value, -value}) {
@@ -61,7 +62,8 @@ TYPED_TEST(NarrowFloatTest, RoundsToNearestEven) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (unsigned code = 0; code <= this->format().largest_code(); ++code) {
     const double here = reference::decode(this->format(), code);
-    // Past the largest number the last step is used again: rounding up begins after half of it.
+    // The largest number has no successor, so this uses the last step again: rounding up begins half a step
+    // above that number.
     const double step = code < this->format().largest_code()
                             ? reference::decode(this->format(), code + 1) - here
                             : here - reference::decode(this->format(), code - 1);

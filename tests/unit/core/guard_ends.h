@@ -49,7 +49,8 @@ inline void send_all(int socket, const std::string& text) {
   ASSERT_EQ(send(socket, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
 }
 
-// A `Recording` records everything that the two guards send to each other. `change` may modify it.
+// A `Recording` records everything that the two guards send to each other. `change` may modify each message
+// on its way.
 struct Recording {
   std::vector<std::string> to_right, to_left;
 

@@ -1,6 +1,6 @@
-# The objects of the wide instruction sets may define one symbol each, their table, and may need no others. The linker
-# could choose any other symbol (an inline function, a template) for the whole program, which would then run it on a
-# processor without that instruction set.
+# Each object for a wide instruction set may define only one symbol, its table, and may refer to no others. If it
+# defined another (an inline function, a template), the linker could choose that copy for the whole program. The program
+# would then run it even on a processor without the instruction set.
 foreach(object IN LISTS OBJECTS)
   if(NOT object MATCHES "reduce_(baseline|avx2|avx512)\\.cc")
     continue()

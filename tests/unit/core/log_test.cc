@@ -142,7 +142,7 @@ TEST_F(LogTest, WholeLinesFromManyThreads) {
     });
   }
   for (int i = 0; i < 20; ++i) {
-    EXPECT_TRUE(log::configure(log::Level::info, file_).ok());  // replaces the file while they write
+    EXPECT_TRUE(log::configure(log::Level::info, file_).ok());  // replaces the file while the threads write
   }
   for (std::thread& thread : threads) thread.join();
   const auto written = lines();

@@ -31,7 +31,7 @@ TEST(Status, CarriesCodePeerAndText) {
   EXPECT_EQ(copy.code(), Code::peer_lost);
 }
 
-// Control characters written by a peer must neither reach the terminal nor begin a line that looks like one
+// Control characters from a peer must not reach the terminal, and must not begin a line that looks like one
 // of ours.
 TEST(Status, NothingControlsATerminal) {
   const Status status(Code::aborted, "rank 1 says: \x1b[2J\nok");

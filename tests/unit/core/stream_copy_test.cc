@@ -9,8 +9,8 @@
 namespace tutti::test {
 namespace {
 
-// Tests all alignments of either side, with lengths around whole cache lines. Bytes next to the target must
-// not change.
+// Tests all alignments of the source and of the target, with lengths around whole cache lines. Bytes next to
+// the target must not change.
 TEST(StreamCopy, EveryAlignmentAndLength) {
   std::vector<unsigned char> from(1024);
   std::iota(from.begin(), from.end(), 1);

@@ -1,4 +1,4 @@
-// Tests the way from a launch to the addresses of all ranks, over real sockets and files.
+// Tests how ranks learn each other's addresses after their launch, over real sockets and files.
 #include "rendezvous/meeting/bootstrap.h"
 
 #include <chrono>
@@ -107,7 +107,8 @@ TEST_P(JoinWorlds, OverAFileTwice) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, JoinWorlds, testing::Values(1, 2, 3, 7, 16));
 
-// All ranks start at once, and one of them cannot listen. The others learn the reason and that rank's number.
+// Starts all ranks at once, where rank `broken` cannot listen. Checks that the others learn the reason and
+// that rank's number.
 void expect_told(int broken, const StoreLocation& store) {
   constexpr int world_size = 3;
   std::vector<Status> outcomes(world_size);
@@ -153,7 +154,7 @@ TEST(Join, AloneNeedsNoPlace) {
 TEST(Join, ByNamesOfThisHost) {
   expect_complete(join_all(2, tcp_at("localhost", free_port())));
   expect_complete(join_all(2, tcp_at("[::1]", free_port())));
-  // The host name's address may be 127.0.1.1.
+  // This host's name may resolve to 127.0.1.1.
   expect_complete(join_all(2, tcp_at(describe_this_process().host, free_port())));
 }
 
@@ -176,7 +177,8 @@ TEST(Join, TheFirstSessionStillHeldDoesNotDisturbTheNextOnAFile) {
   const StoreLocation store = file_at(folder / "session");
   const std::vector<Outcome> first = join_all(2, store);
   expect_complete(first);
-  // Rank 1 of the next run starts first. It finds the old session, whose rank 0 still serves.
+  // Rank 1 of the next run starts first. It finds the file of the old session, whose rank 0 still serves its
+  // store.
   Outcome one = Status(Code::internal, "not run");
   std::thread early([&] { one = join_as(1, 2, store); });
   std::this_thread::sleep_for(milliseconds(100));
@@ -202,7 +204,7 @@ TEST(Join, AfterACrashedRunOnTheSameFile) {
   kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(file::read_session(store.path).ok());  // the file still exists, but leads nowhere
+  ASSERT_TRUE(file::read_session(store.path).ok());  // the file still exists, but its store does not
   expect_complete(join_all(3, store));
 }
 
@@ -219,7 +221,7 @@ TEST(Join, OverAFileWithGarbage) {
     write_private(store.path, garbage);
     expect_complete(join_all(2, store));
   }
-  // This session leads to a store, but to one of another session.
+  // This session file names a store that belongs to another session.
   const auto other = tcp::StoreServer::create({}).take();
   const file::SessionText session{
       random_hex(16), random_secret(32), boot_id(), {{"127.0.0.1", other->port()}}};
@@ -240,7 +242,8 @@ TEST(Join, OverSomebodysDataIsRefusedAtOnce) {
   EXPECT_EQ(left, "weeks of work");
 }
 
-// An attacker serves a store, plays rank 0, and has put a session file in place that leads to the store.
+// An attacker plays rank 0 and serves a store. The attacker then puts the file of this session where rank 1
+// looks for its own.
 TEST(Join, ASessionOfSomebodyElseLeadsNowhere) {
   const ScratchFolder folder;
   const StoreLocation theirs = file_at(folder / "theirs"), ours = file_at(folder / "ours");
@@ -368,7 +371,8 @@ TEST(Join, WhoIsInterruptedLooksForNobody) {
   }
 }
 
-// All ranks have already met. Without the interruption, this rank would try again until they meet again.
+// Both ranks have already met, and rank 1 joins again. Without the interruption, it would retry until rank 0
+// joins again too.
 TEST(Join, WhoIsInterruptedDoesNotTryAgain) {
   const StoreLocation store = tcp_at("127.0.0.1", free_port());
   const std::vector<Outcome> met = join_all(2, store);

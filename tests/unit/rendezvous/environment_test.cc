@@ -236,7 +236,7 @@ TEST(Environment, KubernetesIndexedJob) {
   const Environment job = {{"JOB_COMPLETION_INDEX", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "job-0.svc"}};
   expect_launch(found(job), 1, 2, "tcp://job-0.svc:29500");
   expect_launch(found(with(job, {{"RANK", "0"}, {"MASTER_PORT", "5"}})), 0, 2,
-                "tcp://job-0.svc:5");  // as if torchrun runs inside
+                "tcp://job-0.svc:5");  // as torchrun inside the job would set them
   EXPECT_SAYS(error({{"JOB_COMPLETION_INDEX", "1"}}),
               "JOB_COMPLETION_INDEX is set but WORLD_SIZE and MASTER_ADDR are not");
 }

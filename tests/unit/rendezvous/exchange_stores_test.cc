@@ -99,7 +99,7 @@ TEST(Exchange, AStoreThatDoesNotWaitIsNotAskedWithoutPause) {
   }
 }
 
-// The server of a `DyingStore` is gone from the first wait on, but the store only reports a timeout, as
+// The server of a `DyingStore` dies during the first wait. The store reports this only as a timeout, as
 // torch's stores do.
 class DyingStore final : public UsersStore {
  public:
@@ -137,7 +137,7 @@ TEST(Exchange, GarbageInTheKeysIsAnErrorNotACrash) {
   EXPECT_EQ(exchange(other, rank_of(2, 2), {}, ample()).status().code(), Code::invalid_argument);
 }
 
-// The key that says how a meeting ended holds garbage or another key's value.
+// The key "done", which says how a meeting ended, holds garbage or another key's value.
 TEST(Exchange, ADamagedEndIsAnErrorOnlyForThoseWhoFail) {
   for (const std::string& end : {std::string("\xff\xff garbage"), encode_table({}), std::string("0"),
                                  encode_table({encode_introduction(rank_of(0, 2))})}) {
@@ -171,7 +171,7 @@ class SlowStore final : public ForwardingStore {
   }
 };
 
-// A meeting ends with the request that is under way, however many more would follow.
+// At its deadline, a rank finishes only the request in progress, however many would follow.
 TEST(Exchange, ASlowStoreDelaysTheEndByOneAnswer) {
   for (const int rank : {0, 1}) {
     MemoryStore fast;
@@ -183,7 +183,7 @@ TEST(Exchange, ASlowStoreDelaysTheEndByOneAnswer) {
   }
 }
 
-// A store's answer may be as long as a frame allows.
+// The text of a failure comes from the store and may be very long, so a rank clips it.
 TEST(Exchange, APublishedFailureIsClipped) {
   const std::string text = std::string(4094, 'x') + "\xe2\x82\xac" + std::string(6 << 20, 'y');
   MemoryStore store;
@@ -203,8 +203,8 @@ class StallingStore final : public UsersStore {
   }
 };
 
-// A rank that has met the others does not wait until its deadline for a rank that does not leave, or for a
-// store that stalls.
+// A rank that has met the others does not wait until its deadline if another rank does not leave or if the
+// store stalls.
 TEST(Exchange, TakingLeaveHasALimitOfItsOwn) {
   const auto begin = Deadline::Clock::now();
   auto stalled = std::async(std::launch::async, [] {

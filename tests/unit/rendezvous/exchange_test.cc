@@ -82,8 +82,8 @@ TEST_P(ExchangeWorlds, TheSameKeysServeAgain) {
   MemoryStore store;
   std::vector<std::thread> threads;
   std::vector<int> completed(static_cast<std::size_t>(GetParam()), 0);
-  // There is no barrier between rounds, so a fast rank finds the remains of a meeting that others are still
-  // leaving.
+  // There is no barrier between rounds, so a fast rank finds keys of a meeting that other ranks have not left
+  // yet.
   for (int rank = 0; rank < GetParam(); ++rank) {
     threads.emplace_back([&, rank] {
       for (int round = 0; round < 10; ++round) {
@@ -125,7 +125,7 @@ TEST(Exchange, ADuplicateRankIsNamedWithBothHosts) {
   expect_complete(meet(store, world_of(3)));  // the failed meeting leaves nothing behind
 }
 
-// Both jobs have a rank 1, but only one of these can take part in the meeting.
+// Both jobs have a rank 1, but only one of the two can take part in the meeting.
 TEST(Exchange, AnotherJobIsRefusedAndDoesNotDisturb) {
   MemoryStore store;
   ExchangeOptions options;
@@ -162,7 +162,7 @@ TEST(Exchange, JobsAreToldApartByWhatBothKnow) {
       same({{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "1"}}, {{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "2"}}));
 }
 
-// This happens if a program started by `tutti run` starts the ranks' program twice.
+// This happens if `tutti run` starts a script that starts the ranks' program twice.
 TEST(Exchange, ARankThatIsStartedTwiceIsRefused) {
   MemoryStore store;
   const pid_t other = fork();
@@ -275,7 +275,7 @@ TEST(Exchange, WhoIsInterruptedDoesNotWaitForAnEarlierMeetingToEnd) {
   const std::string table =
       encode_table({encode_introduction(rank_of(0, 2)), encode_introduction(rank_of(1, 2))});
   ASSERT_TRUE(store.set("table", table, ample()).ok());
-  ASSERT_TRUE(store.add("present", 1, ample()).ok());  // a rank that has not yet left
+  ASSERT_TRUE(store.add("present", 1, ample()).ok());  // one rank has not left the earlier meeting
   ExchangeOptions options;
   options.interrupted = [] { return true; };
   const Outcome outcome = exchange(store, rank_of(1, 2), options, Deadline::after(seconds(20)));
@@ -283,7 +283,8 @@ TEST(Exchange, WhoIsInterruptedDoesNotWaitForAnEarlierMeetingToEnd) {
   EXPECT_EQ(outcome.status().peer(), 1);
 }
 
-// The last rank arrives while another is being interrupted, so the table appears during the interruption.
+// The last rank arrives while another rank is being interrupted. So rank 0 publishes the table of all ranks
+// during the interruption.
 TEST(Exchange, ARankThatIsInterruptedAsAllHaveMetEndsItForThoseWhoConnect) {
   for (const bool single_use : {false, true}) {
     MemoryStore store;
@@ -328,7 +329,7 @@ TEST(Exchange, AMissingRankZeroIsNamed) {
   std::vector<Introduction> ranks = world_of(3);
   ranks.erase(ranks.begin());
   const std::vector<Outcome> outcomes = meet(store, ranks, {}, Deadline::after(seconds(2)));
-  // The rank that gives up first leaves, so the second may miss it too.
+  // The rank that gives up first leaves the meeting, so the other rank may report it as missing too.
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.status().code(), Code::timeout);
     EXPECT_EQ(outcome.status().peer(), 0) << outcome.status().to_string();
@@ -370,7 +371,7 @@ TEST(Exchange, WhoeverComesTooLateIsTold) {
   EXPECT_EQ(late.status().code(), Code::unreachable);
   EXPECT_SAYS(late.status().message(), "have already met");
   EXPECT_SAYS(late.status().message(), "rank 1 (host host1, pid 101)");
-  // This also holds for a rank whose world size differs.
+  // A late rank with another world size gets the same error.
   EXPECT_EQ(exchange(store, rank_of(2, 3), options, ample()).status().code(), Code::unreachable);
 }
 

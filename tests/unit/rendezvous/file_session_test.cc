@@ -115,8 +115,8 @@ TEST(FileSession, WhatMayStillBecomeASession) {
     const PublishedSession replaces = PublishedSession::publish(path, some_session()).take();
     EXPECT_TRUE(read_session(path).ok());
   }
-  // A file made by `touch` under a usual umask is accepted: it is empty, so a rank could believe nothing
-  // false in it.
+  // Rank 0 accepts a file made by `touch` under a usual umask. The file is empty, so it cannot mislead a
+  // rank.
   write_file(path, "");
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
   const PublishedSession replaces = PublishedSession::publish(path, some_session()).take();

@@ -100,8 +100,8 @@ TEST_F(Secrets, ATokenThatASessionFileAddsToIsOverwritten) {
   EXPECT_EQ(found_in_freed_memory(), 0u);
 }
 
-// The rank that writes the session file overwrites the token. So does a rank that follows the file to a store
-// that no longer exists.
+// The rank that writes the session file overwrites the token. So does a rank that reads the file but does not
+// reach the store that it names.
 TEST_F(Secrets, TheTokenOfASessionFileIsOverwritten) {
   const test::ScratchFolder folder;
   Launch launch;

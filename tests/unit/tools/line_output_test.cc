@@ -9,7 +9,8 @@
 namespace tutti::tools {
 namespace {
 
-// The terminal of the tested LineOutput is a pipe; `shown` is its output so far.
+// The tested `LineOutput` writes to a pipe instead of a terminal. `shown` returns everything that it has
+// written so far.
 class LineOutputTest : public testing::Test {
  protected:
   LineOutputTest() { fcntl(ends_[0], F_SETFL, O_NONBLOCK); }

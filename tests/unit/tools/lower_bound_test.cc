@@ -65,7 +65,8 @@ TEST(LowerBound, NoAlgorithmBeatsIt) {
   }
 }
 
-// Uses the costs by which algorithms are chosen, with and without shared memory, on one host and on several.
+// This test uses the costs by which the selector chooses algorithms, with and without shared memory, on one
+// host and on several.
 TEST(LowerBound, NoEstimateIsBelowIt) {
   int judged = 0;
   const auto judge = [&](const Problem& problem, const CostModel& model) {

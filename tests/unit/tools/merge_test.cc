@@ -65,7 +65,7 @@ TEST(Merge, NothingGoesOn) {
   EXPECT_EQ(merge(world(4)), "nothing is in flight, and all ranks have made equally many calls\n");
 }
 
-// Ranks that wait for other ranks than the missing one also lead to it.
+// Rank 2 is behind. Ranks 0 and 1 wait for other ranks, but in the end they wait for rank 2 too.
 TEST(Merge, NamesWhoIsBehind) {
   auto dumps = world(4);
   running(dumps[0], "all_reduce(count=4)", {3});
@@ -100,7 +100,7 @@ TEST(Merge, NamesDifferentCalls) {
                                       "broadcast(root=0)\n"));
 }
 
-// This also holds while that rank is itself in an operation.
+// The message names rank 1, which makes no progress, even though rank 1 is itself in an operation.
 TEST(Merge, NamesWhoMakesNoProgress) {
   auto dumps = world(2);
   running(dumps[1], "all_reduce(count=4)", {});
@@ -141,7 +141,8 @@ void move_to(RankDump& dump, std::int64_t time_us, std::int64_t since_us) {
   dump.communicators.front().operations.back().issued_us = since_us;
 }
 
-// The rank that is asked last has made the most calls.
+// The ranks were asked at different moments. Rank 1 was asked later and has made more calls, but rank 0 is
+// not behind.
 TEST(Merge, MomentsAreNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -156,8 +157,8 @@ TEST(Merge, MomentsAreNoDelay) {
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
 }
 
-// Operations that a rank began after the other rank was asked say nothing about that rank, however long they
-// last.
+// Rank 0 was asked a minute after rank 1. If its operation began after rank 1 was asked, rank 1 may have
+// joined since then, so it does not count as behind.
 TEST(Merge, WhatBeganLaterIsNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -167,7 +168,8 @@ TEST(Merge, WhatBeganLaterIsNoDelay) {
   EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
 }
 
-// A rank that was asked later, and still had not called the operation, is behind.
+// Rank 1 was asked a minute after rank 0, and still had not called the operation that rank 0 was in. So rank
+// 1 is behind.
 TEST(Merge, WhoIsSeenLaterIsBehindAllTheSame) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -189,7 +191,8 @@ TEST(Merge, ASendAndItsAnswerAreNoCircle) {
   EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
 }
 
-// A rank whose driver did not answer for a second has been in its operation for at least that second.
+// If a rank's driver did not answer for a second, the rank has been in its operation for at least that
+// second.
 TEST(Merge, NoAnswerIsAWait) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {});

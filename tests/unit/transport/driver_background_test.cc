@@ -57,7 +57,7 @@ TEST(DriverBackground, DoesNotSleepOnWhatATaskHasBroughtMeanwhile) {
   Driver driver{DriverOptions{}};
   std::atomic<bool> polled_after_task{false};
   bool posted = false;
-  bool brought = false;  // only the driving thread uses this and `posted`
+  bool brought = false;  // only the driving thread uses `posted` and `brought`
   Task task([&] { brought = true; });
   Polled polled(driver);
   {
@@ -66,7 +66,7 @@ TEST(DriverBackground, DoesNotSleepOnWhatATaskHasBroughtMeanwhile) {
       if (brought) polled_after_task = true;
       return false;
     };
-    // When the thread asks, no work is left. The task that it runs as it leaves brings some.
+    // When the thread asks, no work is left. But as it stops driving, it runs a task that brings some.
     polled.work_left = [&] {
       if (!posted) driver.post(task);
       posted = true;
@@ -110,7 +110,7 @@ TEST(DriverBackground, CostsNothingWhileIdleAndLittleBesideAWaiter) {
                     std::chrono::microseconds(after.ru_utime.tv_usec - before.ru_utime.tv_usec) +
                     std::chrono::seconds(after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
                     std::chrono::microseconds(after.ru_stime.tv_usec - before.ru_stime.tv_usec);
-  EXPECT_LT(used, 150ms);  // of 600 ms: nothing spins
+  EXPECT_LT(used, 150ms);  // out of 600 ms, so nothing spins
   EXPECT_LT(polled.passes.load(), 100'000);
 }
 
@@ -126,8 +126,8 @@ TEST(DriverBackground, StopsAndLeavesDrivingToCallers) {
   EXPECT_EQ(pipe.received.load(), 1);
 }
 
-// `HostLoop` is a host program's own event loop: it sleeps on the descriptor and calls `progress`, nothing
-// else.
+// `HostLoop` is a host program's own event loop. It only sleeps on the driver's descriptor and calls
+// `progress`.
 class HostLoop {
  public:
   explicit HostLoop(Driver& driver) : driver_(driver) {}
@@ -201,7 +201,7 @@ TEST(DriverFork, AChildIsToldAndDoesNotHang) {
   if (child == 0) {
     const bool told = driver->forked() && !driver->wait(never, soon()) && !driver->try_enter();
     char byte;
-    const bool closed = read(pipe.watched(), &byte, 1) == 0;  // is /dev/null now
+    const bool closed = read(pipe.watched(), &byte, 1) == 0;  // it is /dev/null now
     driver.reset();
     _exit(told && closed ? 0 : 1);
   }

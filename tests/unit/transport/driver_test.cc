@@ -104,7 +104,7 @@ TEST(DriverWait, ManyThreadsEachWithItsOwnFlag) {
     waiters.emplace_back([&, i] {
       Flag& flag = flags[static_cast<std::size_t>(i)];
       for (int round = 0; round < rounds; ++round) {
-        // Any driving thread may find the completion, not only the one whose pipe this is.
+        // Whichever thread drives will find the completion. It need not be the thread that owns the pipe.
         pipes[static_cast<std::size_t>(i)]->write_byte();
         if (!driver.wait(flag, soon())) break;
         flag.store(0);

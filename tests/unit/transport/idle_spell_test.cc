@@ -14,10 +14,10 @@ using Time = IdleSpell::Time;
 
 constexpr microseconds spin(50), yield(200);
 
-// The tests tell a spell what time it is. The spell itself reads the clock only when it ends, and after it
-// has yielded: if the clock is well ahead of the time that it was told, it concludes that another thread ran.
-// So it never sees another thread if it is told a time in the future, and always if it is told one in the
-// past.
+// The tests pass the current time to a spell. The spell itself reads the clock only when it ends and after it
+// has yielded. After a yield, it compares the clock with the time that the test passed: if the clock is well
+// ahead, it concludes that another thread ran. So with a time in the future it never concludes this, and with
+// a time in the past it always does.
 class IdleSpellTest : public ::testing::Test {
  protected:
   const Time future_ = Deadline::Clock::now() + hours(1);
@@ -55,7 +55,7 @@ TEST_F(IdleSpellTest, SpinsAloneThenOffersTheProcessorThenIsOver) {
 TEST_F(IdleSpellTest, IsOverSoonWhereOthersWantTheProcessor) {
   for (int i = 0; i < 10; ++i) {
     spell_.begin(past_);
-    EXPECT_TRUE(spell_.is_spinning());  // a spell that others cut short does not count as vain
+    EXPECT_TRUE(spell_.is_spinning());  // earlier spells, cut short by others, did not count as vain
     EXPECT_TRUE(spell_.pass_time(past_ + microseconds(10)));
     EXPECT_TRUE(crowded_);
     EXPECT_FALSE(spell_.pass_time(past_ + microseconds(20)));
@@ -85,7 +85,7 @@ TEST_F(IdleSpellTest, SpinsOnWhereSpinningFindsSomething) {
 TEST_F(IdleSpellTest, LearnsFromALostTimeSlice) {
   spell_.begin(past_);
   EXPECT_TRUE(spell_.pass_time(past_));
-  spell_.end();  // an hour later
+  spell_.end();  // an hour later by the clock
   spell_.begin(future_);
   EXPECT_FALSE(spell_.is_spinning());
 }
@@ -102,7 +102,7 @@ TEST(IdleSpell, NeitherSpinsNorYieldsIfItMustNot) {
   EXPECT_FALSE(spell.pass_time(now));
 }
 
-// Ending a spell that has not begun tells the policies nothing.
+// Ending a spell that has not begun does not affect the policies.
 TEST_F(IdleSpellTest, EndsOnce) {
   spell_.end();
   spell_.begin(past_);

@@ -130,8 +130,8 @@ TEST_P(ShmNoBell, IsNotTakenFromWhoWelcomes) {
 INSTANTIATE_TEST_SUITE_P(All, ShmNoBell, ::testing::ValuesIn(no_bells),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Ranks 0 and 1 share a segment that the test leads as rank 2. The test gives them one bell of its own as the
-// bell of every rank.
+// Ranks 0 and 1 share a segment with the test, which plays rank 2 and leads the segment. Instead of the bell
+// of each rank, the test sends them its own false bell.
 class ShmFalseBells : public ::testing::Test {
  protected:
   ShmFalseBells() {

@@ -69,7 +69,7 @@ TEST_F(ShmPeer, CanSend) {
 }
 
 TEST_F(ShmPeer, WithAnImpossibleTailIsFoundOut) {
-  // The tail is as a stray write might leave it: far ahead, but still a whole number of lines.
+  // The tail is far ahead, but still a whole number of lines, as a stray write might leave it.
   for (int i = 0; i < 3; ++i) pipe->out().advance(ring);
   pipe->out().publish();
   pipe->wake_peer();
@@ -171,7 +171,7 @@ TEST_F(ShmPeer, CannotConnectTwice) {
   EXPECT_TRUE(world[0].context.downs.empty());
 }
 
-// --- tests of ranks between which shared memory does not work ---
+// --- tests in which shared memory does not work between the ranks ---
 
 // `BothWays` has two ranks with both shm and tcp. A test can give either rank a false address of the other.
 struct BothWays {
@@ -192,7 +192,7 @@ struct BothWays {
     nodes[0]->shut_down();
     other.join();
   }
-  // `belief`: the shm address that this rank believes the other to have.
+  // Starts a rank. `belief` is the shm address that this rank believes the other rank to have.
   void start(int rank, const std::string& belief = {}) {
     const auto place = static_cast<std::size_t>(rank);
     MeshOptions options;
@@ -239,7 +239,8 @@ TEST(ShmFallback, IsNotNeededWhereAllIsWell) {
   EXPECT_EQ(world.transport_at(1), "shm");
 }
 
-// Rank 0 is refused, falls back, and hands over its queued messages. Rank 1 has not been told, but follows.
+// Rank 0 is refused, falls back to tcp, and sends its queued messages there. Rank 1 has not heard of this,
+// but follows.
 TEST(ShmFallback, WhoIsRefusedTakesTheOtherAlong) {
   const std::string name = "tutti-test-fallback-" + std::to_string(getpid());
   const Descriptor listener = listen_local(name).take();
@@ -293,7 +294,8 @@ TEST(ShmFallback, WhoCannotMapFallsBack) {
   EXPECT_EQ(world.transport_at(1), "tcp");
 }
 
-// The proof is wrong, so the rank that made the segment falls back and tells the other rank.
+// The other side has not written the right proof into the segment. So rank 0, which made the segment, falls
+// back and tells the other side.
 TEST(ShmFallback, WhoMapsOtherMemoryIsTold) {
   const std::string name = "tutti-test-proof-" + std::to_string(getpid());
   const Descriptor listener = listen_local(name).take();
@@ -327,7 +329,7 @@ TEST(ShmFallback, OtherHostsAndNamespacesAreNotReached) {
   EXPECT_TRUE(transport->can_reach(other).ok());
   auto judge = [&](const PeerInfo& peer) {
     Status status;
-    // The judging transport belongs to a node, so it knows its own rank.
+    // The transport that judges `peer` belongs to a node, so it knows its own rank.
     MeshOptions options;
     options.peers = {world.peers[0], peer};
     options.transports.push_back(create({}).take());

@@ -262,7 +262,7 @@ TEST_F(ShmLeader, LiesAboutSizeOrSeals) {
   }
 }
 
-// A hole in huge pages could raise SIGBUS when no huge page is left.
+// Memory of huge pages may have holes. Touching one could raise SIGBUS when no huge page is left.
 TEST_F(ShmLeader, OffersHugePages) {
   constexpr std::size_t huge = std::size_t{2} << 20;
   wish.bytes = huge - front_bytes(2);

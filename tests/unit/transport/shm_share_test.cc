@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A `Group` has the requests of all ranks of a world for the same segment.
+// A `Group` has one request for each rank of a world, all for the same segment.
 struct Group {
   std::deque<Wish> wishes;
 
@@ -129,7 +129,7 @@ TEST(ShmShare, ADifferentSizeIsRefusedToAll) {
   group.wishes[0].post();
   group.wishes[2].post();
   EXPECT_EQ(group.wishes[0].wait().code(), Code::mismatch);
-  group.wishes[1].post();  // this rank learns of it too, although it is late
+  group.wishes[1].post();  // rank 1 learns of the mismatch too, although it asks late
   for (Wish& wish : group.wishes) {
     EXPECT_EQ(wish.wait().code(), Code::mismatch) << wish.status.to_string();
     EXPECT_THAT(wish.status.message(), HasSubstr("rank 2 (host host2, pid 1002)"));

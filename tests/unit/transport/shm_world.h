@@ -37,7 +37,7 @@ struct World {
   std::vector<PeerInfo> peers;
   std::vector<std::unique_ptr<Node>> nodes;
 
-  // `extra`: the address of one more rank, which the test itself plays.
+  // `extra` is the address of one more rank, which the test itself plays.
   explicit World(int size, const std::string& extra = {}, const Options& options = {})
       : World(std::vector(static_cast<std::size_t>(size), options), extra) {}
   // Takes one entry of `options` for each rank.
@@ -130,7 +130,8 @@ inline int make_memfd(std::size_t size, bool sealed = true, unsigned flags = 0) 
   return memfd;
 }
 
-// Returns a rank's first note, with the nonces of both ranks, which all ranks know.
+// Returns the first note that rank `from` sends to rank `to`. It contains the nonces of both ranks, which all
+// ranks know.
 inline Note first_note(const World& world, NoteKind kind, int from, int to) {
   const auto nonce = [&](int rank) {
     return parse_address(world.peers[static_cast<std::size_t>(rank)].addresses.at("shm"))->nonce;

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 constexpr microseconds longest(50);
 constexpr milliseconds a_slice(3);
 
-// Returns how many waits, from now on, may not spin.
+// Returns how many of the next waits must not spin, up to the first that may.
 int skipped(SpinPolicy& policy) {
   int waits = 0;
   while (policy.begin().count() == 0) ++waits;

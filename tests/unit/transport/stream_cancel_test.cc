@@ -73,7 +73,7 @@ TEST(StreamCancel, AnnouncedSendIsWithdrawn) {
   expect_alive(pair);
 }
 
-// The receiver's clear is in transit while the send is cancelled.
+// The receiver's clear frame is in transit while the send is cancelled.
 TEST(StreamCancel, SendCrossesTheClear) {
   StreamPair pair(small_limits);
   TestSend send(1000, 1);
@@ -160,7 +160,8 @@ TEST(StreamCancel, RecvAtEveryByte) {
   EXPECT_GT(refused, 5);
 }
 
-// When half of the message is in the buffer, it is claimed (0), claimed and given up (1), or discarded (2).
+// Once half of the message is in the buffer, the test claims it (0), claims it and gives it up (1), or
+// discards it (2).
 TEST(StreamCancel, ClaimedHalfway) {
   for (const int what : {0, 1, 2}) {
     StreamPair pair(small_limits);

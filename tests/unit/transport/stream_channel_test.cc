@@ -28,7 +28,8 @@ TEST(Stream, SmallMessageIsOneFrame) {
   EXPECT_EQ(pair.b->counters().messages_received, 1u);
 }
 
-// Tests sizes around the limits, cut into pieces of every kind, with the receive before and after.
+// Tests sizes around the limits. Messages arrive in chunks of many sizes, and the receive is posted before or
+// after them.
 TEST(Stream, AllSizesAllChunks) {
   for (const std::size_t bytes : {0u, 1u, 63u, 64u, 99u, 100u, 101u, 255u, 256u, 257u, 512u, 1000u, 5000u}) {
     for (const std::size_t chunk : {1u, 7u, 64u, 65u, 1000u, 100000u}) {
@@ -149,7 +150,8 @@ TEST(Stream, UnexpectedMessagesAreBounded) {
   for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_TRUE(sends[i].ok() && recvs[i].ok()) << i;
 }
 
-// Whatever stays unclaimed, a message that fits into the free half of the window gets through.
+// While one message stays unclaimed, every other message that fits into the free half of the window gets
+// through.
 TEST(Stream, CreditComesBackBeforeAnybodyStalls) {
   StreamPair pair(small_limits);
   TestSend held(100, 9999);
@@ -201,7 +203,7 @@ TEST(Stream, PayloadsTakeTurns) {
   EXPECT_EQ(large_recv.memory, large.memory);
 }
 
-// An endless stream of small messages does not starve a large one either.
+// An endless stream of small messages does not starve a large one.
 TEST(Stream, SmallMessagesDoNotStarveLargeOnes) {
   StreamPair pair;
   pair.room(256);
@@ -396,8 +398,8 @@ TEST(Stream, RandomTraffic) {
         sends[way].emplace_back(random() % (i % 4 == 0 ? 3000 : 150), i, way);
       for (std::uint64_t i = 0; i < 100; ++i) recvs[way].emplace_back(sends[way][i].memory.size(), i);
     }
-    // Receives come in another order than sends, but stay close enough that other messages never fill the
-    // window.
+    // Receives are posted in another order than sends. But the orders differ so little that messages without
+    // a receive never fill the window.
     std::size_t sent[2] = {0, 0}, received[2] = {0, 0};
     std::vector<std::size_t> order(100);
     std::iota(order.begin(), order.end(), 0);

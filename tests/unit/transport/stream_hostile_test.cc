@@ -121,16 +121,16 @@ INSTANTIATE_TEST_SUITE_P(Fields, HostileData,
                          ::testing::Values(BadData{7 | 1 << 16, 64, 64},          // stale id
                                            BadData{8, 64, 64},                    // other id
                                            BadData{0xffffffff, 64, 64},           // impossible id
-                                           BadData{7, 64, 0},                     // again
+                                           BadData{7, 64, 0},                     // the same part again
                                            BadData{7, 64, 128},                   // a gap
                                            BadData{7, 64, ~std::uint64_t{63}},    // wraps around
                                            BadData{7, 0, 64},                     // empty
-                                           BadData{7, 63, 64},                    // odd
+                                           BadData{7, 63, 64},                    // an odd length
                                            BadData{7, 320, 64},                   // longer than a fragment
                                            BadData{7, 0xffffffc0 % 100'000, 64},  // far too long
                                            BadData{7, 257, 64}));
 
-// A payload on a stripe must not be small, since each one takes an entry in the table of payloads to come.
+// A payload on a stripe must not be small, since each one takes an entry in the table of expected payloads.
 TEST_F(Hostile, SmallPayloadsOnAStripe) {
   pair.b->accept_stripes();
   TestRecv recv(200);
@@ -143,7 +143,8 @@ TEST_F(Hostile, SmallPayloadsOnAStripe) {
   EXPECT_TRUE(recv.failed(Code::protocol_error));
 }
 
-// The payload would never arrive, so the receive would wait for ever.
+// A peer announces a payload on a stripe, but this transport has no stripes. The payload would never arrive,
+// so the receive would wait for ever.
 TEST_F(Hostile, StripesOfATransportThatHasNone) {
   constexpr std::uint32_t bytes = StreamLimits::min_stripe_payload;
   TestRecv recv(bytes);
@@ -213,7 +214,8 @@ TEST_F(Hostile, AnythingAfterGoodbyeIsIgnored) {
   EXPECT_EQ(pair.owner_b.downs.size(), 1u);
 }
 
-// Frames that are almost right, in any order, cause a refusal at most. (The sanitizers watch.)
+// Frames that are almost right, in any order, cause nothing worse than a refusal. (The sanitizers check
+// this.)
 TEST_F(Hostile, RandomFrames) {
   std::size_t refused = 0;
   for (std::uint32_t seed = 1; seed <= 3000; ++seed) {
@@ -241,7 +243,7 @@ TEST_F(Hostile, RandomFrames) {
           static_cast<std::uint32_t>(header.type == FrameType::eager  ? header.message.bytes
                                      : header.type == FrameType::data ? pick({64, 128, 256, 300, 44})
                                                                       : 0);
-      // As the mesh would, the test gives no receive a message that is longer than its buffer.
+      // Like the mesh, the test never gives a receive a message that is longer than the receive's buffer.
       for (TestRecv& recv : recvs) {
         if (recv.completions == 0 && recv.tag == header.message.tag && header.message.bytes > recv.bytes) {
           std::erase(fresh.owner_b.posted, &recv);

@@ -65,7 +65,7 @@ struct TestRecv : RecvOp {
   bool failed(Code code) const { return completions == 1 && status.code() == code; }
 };
 
-// `TestOwner` replaces the mesh: it matches receives by sequence number.
+// `TestOwner` replaces the mesh. It matches messages with receives by their tags.
 class TestOwner final : public TransportOwner {
  public:
   explicit TestOwner(int rank) : rank_(rank) {
@@ -134,7 +134,7 @@ class PipeChannel final : public StreamChannel {
   using StreamChannel::accept_stripes;
 
   PipeChannel* other = nullptr;
-  std::size_t room = 1 << 20;        // of the buffer
+  std::size_t room = 1 << 20;        // the size of the buffer
   std::vector<std::byte> in_flight;  // written here, not yet read by the other end
   bool closed = false;
 

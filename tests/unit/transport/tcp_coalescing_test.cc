@@ -75,11 +75,11 @@ TEST(TcpCoalescing, WhatAPeerHasNotReadLeavesTogether) {
   Messages messages(world, 200);
   world[0].drive([&] {
     const std::uint32_t before = all_segments_sent();
-    world[1].drive([&] {  // holds rank 1's driver, so it cannot read
+    world[1].drive([&] {  // holds rank 1's driver, so that rank 1 cannot read
       messages.send();
       EXPECT_TRUE(messages.have_left());
       EXPECT_EQ(waiting_sockets(), 1);
-      EXPECT_LE(all_segments_sent() - before, 50u);  // two, plus acknowledgements that are sent at once
+      EXPECT_LE(all_segments_sent() - before, 50u);  // two segments, plus acknowledgements sent at once
     });
     // The messages arrive, although rank 0 does not drive again.
     messages.receive();

@@ -162,7 +162,7 @@ TEST(TcpConnect, APeerThatNeverAnswersIsUnreachableAtTheDeadline) {
 TEST(TcpConnect, WhereTheNetworkDoesNotLeadIsSaidBeforeTheDeadline) {
   auto transport = create({}).take();
   const std::string address = transport->address();
-  const std::string nowhere = "255.255.255.255:4711";  // no TCP leads there
+  const std::string nowhere = "255.255.255.255:4711";  // TCP cannot connect there
   auto node = make_node(0, {peer_info(0, address), peer_info(1, with_endpoints(address, nowhere))},
                         std::move(transport), std::chrono::hours(1));
   Send send(8, collective(0), 1);
@@ -260,9 +260,10 @@ TEST(TcpConnect, FramesThatAreNoneBreakTheProtocol) {
   EXPECT_EQ(recv.wait().code(), Code::protocol_error) << recv.status.to_string();
 }
 
-// A listener without descriptors pauses, and continues when there are some again.
+// A listener that has no descriptor left pauses, and continues when one is free again.
 TEST(TcpConnect, WaitsForDescriptors) {
-  // UBSan needs descriptors for each type that it has not seen before. This extra pair shows it all types.
+  // UBSan needs descriptors for each type that it has not seen before. This extra pair makes it see all types
+  // now.
   Pair shown;
   Send first(8, collective(0), 1);
   Recv second(8, 0, collective(0));

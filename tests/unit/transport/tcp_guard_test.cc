@@ -115,7 +115,7 @@ TEST(TcpGuard, WhoSaysThatItIsAnotherRankThanItHasProvedIsDropped) {
   expect_exchange(world[0], 0, world[2], 2, 0);
 }
 
-// The rank is on the host that the crowd comes from, and is so slow that the crowd overtakes it.
+// A rank has started the handshake, but is slow. Then many strangers connect from the same host.
 TEST(TcpGuard, ASilentCrowdDisplacesNoRankOfItsHostThatHasBegun) {
   Pair world(with_token("secret"), 2);
   RawSocket slow(world.addresses[0]);

@@ -47,7 +47,7 @@ TEST(TcpStrangers, WhoSaysNothingIsClosedInTime) {
 
 TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   Options options;
-  options.handshake_timeout = 1h;  // only the limit on their number helps
+  options.handshake_timeout = 1h;  // only the limit on the number of connections helps
   Pair world(options);
   const OpenSockets before = OpenSockets::now();
   std::vector<std::unique_ptr<RawSocket>> strangers;
@@ -59,7 +59,7 @@ TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   EXPECT_EQ(connected, 600);
   // The oldest connections are closed to make room; the others stay open.
   EXPECT_TRUE(strangers.front()->is_closed_silently());
-  EXPECT_LE(OpenSockets::now().connected - before.connected, 600 + 256 + 1);  // one is being accepted
+  EXPECT_LE(OpenSockets::now().connected - before.connected, 600 + 256 + 1);  // 1 is being accepted
   expect_exchange(world[0], 0, world[1], 1, 0);
   Recv recv(8, 1, collective(5));
   world[0].post(recv);
@@ -69,7 +69,8 @@ TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   EXPECT_TRUE(recv.wait().ok());
 }
 
-// A distant rank needs some round trips to say who it is, which gives a nearer attacker time.
+// A distant rank needs some round trips to say who it is. In that time, a nearer attacker can open many
+// connections.
 TEST(TcpStrangers, ACrowdFromOneAddressDisplacesItselfOnly) {
   Options options;
   options.handshake_timeout = 1h;
@@ -137,7 +138,7 @@ TEST(TcpStrangers, WhoIsWelcomeAndThenTalksNonsenseHurtsItselfOnly) {
   rank_1.send(nonsense);
   EXPECT_EQ(recv.wait().code(), Code::protocol_error) << recv.status.to_string();
   expect_exchange(world[0], 0, world[2], 2, 1);
-  // Rank 0 gave rank 1 up. The real rank 1 learns that instead of waiting.
+  // Rank 0 has given up rank 1. The real rank 1 learns this and does not wait.
   Send send(8, collective(2), 1);
   world[1].post(0, send);
   EXPECT_EQ(send.wait().code(), Code::peer_lost) << send.status.to_string();
