@@ -350,7 +350,7 @@ TEST(TcpStore, MemoryIsCapped) {
 TEST(TcpStore, SurvivesRunningOutOfDescriptors) {
   const auto server = serve();
   const auto client = client_of(*server);
-  // UBSan needs descriptors for each type that it has not seen.
+  // UBSan opens descriptors when it checks a type for the first time. These calls make it do so now.
   ASSERT_TRUE(client->set("k", "u", ample()).ok());
   ASSERT_TRUE(client->hold("job", ample()).ok());  // as ranks do, so that it is not displaced
   Stranger late(*server);
