@@ -1,4 +1,4 @@
-// Tests that ranks that cannot meet say what their host lacks for it.
+// Tests that ranks that cannot meet say what their host lacks.
 #include <chrono>
 #include <csignal>
 #include <deque>
@@ -72,7 +72,7 @@ TEST(MeetingWithoutAWay, SpeaksOfInit) {
     const auto failure = world.failure(rank);
     ASSERT_TRUE(failure) << world.report();
     EXPECT_EQ(failure->code, "peer_lost") << failure->message;
-    // All ranks show the error of the rank that noticed it first.
+    // All ranks report the error of the rank that noticed it first.
     EXPECT_TRUE(failure->message.starts_with("rank ")) << failure->message;
     EXPECT_NE(failure->message.find(": init() "), std::string::npos) << failure->message;
   }

@@ -37,7 +37,7 @@ std::vector<std::string> greetings() {
       "SSH-2.0-OpenSSH_9.2\r\n",
       std::string("\x00\x00\x00\x80", 4) + std::string(60, 'x'),  // a length of 2 GiB
       std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8),
-      std::string("TUTTIST\n\x01\0\0\0\0\0\0\0\x00\x00\x00\x80", 20),  // this length, to a store
+      std::string("TUTTIST\n\x01\0\0\0\0\0\0\0\x00\x00\x00\x80", 20),  // the same length, to a store
       "TUTTIST\n",
       "tutti?\r\n",
       "\xd7tutti\r\n",

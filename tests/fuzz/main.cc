@@ -1,5 +1,5 @@
-// Runs a fuzz target on the inputs of a corpus. It also runs on beginnings of each input, since data from
-// outside may end anywhere. Each file is one input, except `found`, which has one on each line, in
+// Runs a fuzz target on the inputs of a corpus. Runs it also on prefixes of each input, since data from
+// outside may end anywhere. Each file is one input, except `found`, which has one input on each line, in
 // hexadecimal digits. Builds for libFuzzer use its main() instead of this one.
 #include <algorithm>
 #include <cstddef>
