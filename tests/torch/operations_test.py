@@ -11,7 +11,7 @@ from torch.distributed import ReduceOp
 SIZES = [1, 2, 3, 4]
 COUNT = 37
 INTEGERS = [torch.int8, torch.uint8, torch.int32, torch.int64]
-# These types exist since torch 2.3.
+# These types were added in torch 2.3.
 UNSIGNED = [getattr(torch, name) for name in ("uint32", "uint64") if hasattr(torch, name)]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 REDUCED = INTEGERS + UNSIGNED + FLOATS + [torch.bool, torch.complex64, torch.complex128]
@@ -208,7 +208,7 @@ def all_types_move(rank, size):
             result = call(dtype, None)
             if result is not None:
                 check(result, expected, what)
-            # Gloo does not have the other types, and its ranks would disagree on whether the call has started.
+            # Gloo lacks the other types. Its ranks would then disagree on whether the call has started.
             if dtype in INTEGERS + FLOATS and call not in (all_to_all,):
                 try:
                     result = call(dtype, gloo)

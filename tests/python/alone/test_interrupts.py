@@ -128,7 +128,7 @@ def test_ctrl_c_while_the_ranks_meet(interrupted, by, tmp_path):
     ranks = [start(MEETING, TUTTI_LOG_LEVEL="debug", **place) for place in own]
     for rank in ranks:
         assert rank.stdout.readline() == "ready\n"
-    for rank in ranks:  # until all three wait in the same store
+    for rank in ranks:  # waits until all three are in the same store
         await_log(rank, "has arrived")
     ranks[interrupted].send_signal(signal.SIGINT)
     assert finish(ranks[interrupted])[1] == "KeyboardInterrupt\n"
