@@ -1,4 +1,4 @@
-// Tests promises of the C interface besides correct results: errors, structures, times, groups.
+// Tests what the C interface promises besides correct results: errors, structures, times, groups.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -91,7 +91,8 @@ TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
   }
 }
 
-// If one rank's function throws, the collective fails on all ranks, even on those that have their result.
+// If one rank's function throws, the collective fails on all ranks, even on those that already have their
+// result.
 TEST_P(CommunicatorErrors, AUsersOperationThatThrowsFailsOnAllRanks) {
   struct Thrower {
     bool throws = false;

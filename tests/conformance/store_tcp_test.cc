@@ -194,7 +194,7 @@ int listen_somewhere(SocketAddress& address) {
   return listener;
 }
 
-// A server accepts and greets but never answers. Only that request fails.
+// A server accepts and greets, but never answers a request. The client gets a timeout for that request only.
 TEST(TcpStore, ASilentServerIsATimeout) {
   SocketAddress address;
   const int listener = listen_somewhere(address);
@@ -205,7 +205,7 @@ TEST(TcpStore, ASilentServerIsATimeout) {
       const store_wire::ServerHello hello;
       EXPECT_EQ(send(accepted.back(), &hello, sizeof(hello), MSG_NOSIGNAL),
                 static_cast<ssize_t>(sizeof(hello)));
-      // Only the first connection gets an answer.
+      // Connecting includes one request. Only the first connection gets the answer to it.
       if (i > 0) continue;
       EXPECT_EQ(send(accepted.back(), "\0\0\0\0", 4, MSG_NOSIGNAL), 4);
     }

@@ -119,8 +119,8 @@ TEST(StoreWills, AWillIsDoneWhenItsConnectionEnds) {
   EXPECT_EQ(watcher->set_will(keys, std::string(5000, 'x'), ample()).code(), Code::invalid_argument);
 }
 
-// Each of two clients waits for the other's will when the store ends. The store closes one connection before
-// the other, but neither client has died. So no will may be carried out, and both get `peer_lost`.
+// Two clients wait for each other's will when the store ends. The store closes one connection before the
+// other, but neither client has died. So no will may be carried out, and both clients get `peer_lost`.
 TEST(StoreWills, NoWillIsDoneByAStoreThatEnds) {
   auto server = serve();
   const std::array clients = {client_of(*server), client_of(*server)};

@@ -51,7 +51,8 @@ std::vector<std::string> greetings() {
   return all;
 }
 
-// Opens a connection for each greeting. Every fifth is reset, as by a port scan; about half stay open.
+// Opens a connection for each greeting. Every fifth connection is reset, as by a port scan; about half stay
+// open.
 std::vector<LoopbackSocket> bother(std::uint16_t port) {
   std::vector<LoopbackSocket> kept;
   int number = 0;
@@ -281,7 +282,7 @@ TEST(Descriptors, OfAStoreAreNotForClientsThatWaitForWhatNeverComes) {
   expect_ranks_to_meet_among(store_hello() + wait_for_k);
 }
 
-// While all local ports are in use, ranks wait for one.
+// While all local ports are in use, ranks wait for a free one.
 TEST(Ports, RunOutAndComeBack) {
   std::string problem;
   std::thread([&] {

@@ -62,7 +62,7 @@ TEST_P(Interrupted, ByAlarmsAllTheTime) {
   Process::Environment variables = {{"TUTTI_TRANSPORTS", encrypted ? "tcp" : GetParam()}};
   if (encrypted) variables.insert({{"TUTTI_TOKEN", "of this test"}, {"TUTTI_TLS", "1"}});
   Ranks ranks(3, {"alarms", "1"}, variables);
-  // The first ranks start long before the one that serves the store.
+  // Ranks 1 and 2 start long before rank 0, which serves the store.
   for (const int rank : {2, 1}) ranks.start(rank);
   EXPECT_FALSE(ranks.all().front().wait(std::chrono::milliseconds(300)));
   ranks.start(0);

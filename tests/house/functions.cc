@@ -84,7 +84,7 @@ std::string_view without_template(std::string_view head) {
   return head;
 }
 
-// Returns whether an '=' stands outside parentheses: if so, the braces after it initialise something. The '='
+// Returns whether an '=' stands outside parentheses. If so, the braces after it initialise something. The '='
 // in an operator's name does not count.
 bool is_assigned(std::string_view head) {
   int depth = 0;
@@ -159,7 +159,7 @@ class Reader {
 
   std::vector<Function> found_;
   std::vector<Brace> braces_;  // the open braces
-  int inside_ = 0;             // how many of them belong to, or lie within, functions and initialisers
+  int inside_ = 0;             // how many of these are not `Brace::container`
   int parentheses_ = 0;
   std::string head_;
   std::size_t begin_ = 1;

@@ -194,7 +194,8 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     // contexts.
     const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
     for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
-    // Shrinking ends the operations of the other ranks. The last rank must be asked before it calls shrink.
+    // Shrinking ends the operations of the other ranks. Rank 2 calls shrink late, so that the others ask it
+    // while it has not called shrink yet.
     if (splits > 0) std::this_thread::sleep_for(std::chrono::seconds(comm.rank() == 2 ? 4 : 2));
     const tutti::Shrunk shrunk = comm.shrink(1);
     return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");

@@ -67,7 +67,7 @@ def check(actual, expected, what):
 
 
 def gloo_agrees(call, expected, what):
-    """Returns 1 if Gloo has the operation, after checking that its result is as expected, too; otherwise 0."""
+    """Returns 1 if Gloo has the operation, otherwise 0. Checks that Gloo's result is as expected, too."""
     try:
         result = call()
     except (RuntimeError, ValueError):
