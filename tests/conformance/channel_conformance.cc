@@ -312,7 +312,8 @@ TEST_P(ChannelConformance, MessagesAfterTheirContext) {
   world[0].drive([&] { world[0].mesh.detach(2); });
 }
 
-// Ranks exchange random messages, and post the sends and receives of each block in random order.
+// Ranks exchange random messages, in blocks of eight for each pair. Each rank posts the sends and receives of
+// a block in random order.
 TEST_P(ChannelConformance, Soak) {
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
     const int ranks = 2 + static_cast<int>(seed % 3);

@@ -51,7 +51,8 @@ TEST_P(CommunicatorErrors, DifferentCallsAreAMismatchOnBothSides) {
   }
 }
 
-// Without a control plane, nobody can tell which rank is wrong, so the error names two ranks that differ.
+// Without a control plane, nobody can tell which rank is wrong, so the error names two ranks whose calls
+// differ.
 TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
   using Variant = std::function<Work(Communicator&, std::vector<float>&, bool)>;
   const auto type = [](bool odd) { return odd ? DataType::int32 : DataType::float32; };

@@ -244,10 +244,10 @@ struct Slowness {
   std::atomic<bool> over{false};
 };
 
-// Adds two operands. The slow rank passes a `state`. It then first waits until the operation has failed on
-// all other ranks. Those may use their buffers again by then, so this function may read what they write. That
-// race is harmless, because the result is thrown away. The thread sanitizer sees it only because the ranks
-// are threads of one process.
+// Adds two operands. If there is a `state`, as on the slow rank, first waits until the operation has failed
+// on all other ranks. Those may use their buffers again by then, so this function may read what they write.
+// That race is harmless, because the result is thrown away. The thread sanitizer sees it only because the
+// ranks are threads of one process.
 __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const void* right, void* out,
                                                        std::size_t elements, DataType, void* state) {
   if (const auto* const slow = static_cast<const Slowness*>(state))

@@ -166,7 +166,7 @@ TEST(Authentication, AnEmptyTokenIsAnErrorAndNotOpen) {
   }
 }
 
-// Returns the processes that have `needle` on their command line.
+// Returns the /proc folders of the processes that have `needle` on their command line.
 std::string command_lines(const std::string& needle) {
   std::string found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

@@ -234,8 +234,8 @@ void hurry(Communicator& comm, const std::atomic<bool>& stop) {
   }
 }
 
-// Forks while other threads are working, so that children find unfinished work. With one thread that is rare,
-// since the lock that a child needs is hardly ever held.
+// Forks while other threads are working, so that children find unfinished work. With only one such thread
+// that would be rare, since it hardly ever holds the lock that a child needs.
 void forks_at_work() {
   constexpr int busy_threads = 3;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

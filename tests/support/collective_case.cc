@@ -117,8 +117,8 @@ void fill_expected(const CollectiveCase& test, const Layout& layout, std::byte* 
     case Kind::all_to_all:
     case Kind::all_to_all_v:
       fill_input(test, to, 0, 0, n, size);
-      break;  // `size` is 1 here: the inputs of all ranks, one after the other
-    default:  // kinds that do not scatter have one block, which nothing precedes
+      break;  // there is only one rank, so its input is the output
+    default:  // kinds that do not scatter have one block, at offset 0
       fill_reduced(test, to, layout.in_counts.size() > 1 ? before(layout.in_counts, rank) : 0, n, size, size);
   }
 }

@@ -51,8 +51,8 @@ struct CaseCall {
   std::span<const std::uint64_t> out_counts;
 };
 
-// A `Perform` carries out a case's call and waits for it; it throws `Error`. `perform` does so by the C++
-// interface.
+// A `Perform` carries out a case's call and waits for it. It throws `Error` if the call fails. `perform` uses
+// the C++ interface.
 using Perform = std::function<void(Communicator&, const CollectiveCase&, const CaseCall&)>;
 void perform(Communicator& communicator, const CollectiveCase& test, const CaseCall& call);
 

@@ -8,12 +8,12 @@
 //   differ WHAT [WHO] rank WHO, or the last rank, makes another call, or calls in another order
 //   hasty WHO         as `late`, but rank 0 aborts while it asks which rank is late, and later prints
 //                     how busy it is
-//   again WHO         all ranks call shrink, rank WHO later than the others, until it does not time out
+//   again WHO         all ranks call shrink until it does not time out; rank WHO begins later than the others
 //   part [SPLITS]     all ranks split SPLITS times, call shrink, and leave as soon as it returns
 //   abort WHO         that rank aborts from another thread while all are blocked
 // Prints "ready" when all ranks have met. After or instead of that, prints "failed NANOSECONDS CODE MESSAGE"
-// with the time, on the monotonic clock, at which it learned of a failure, and "peer RANK" with the rank that
-// the failure blames.
+// and "peer RANK". NANOSECONDS is the time, on the monotonic clock, at which this rank learned of the
+// failure. RANK is the rank that the failure blames.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -214,8 +214,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
       say("aborting " + std::to_string(now()));
       comm.abort("enough");
     });
-    // No rank waits for a particular rank. Each waits only for its last operation: a receive that nothing
-    // will ever match.
+    // Each rank waits only for its last operation: a receive that the next rank will never match.
     std::vector<int> data(1);
     const Work never = comm.recv(data, (comm.rank() + 1) % comm.size(), 77);
     Work waiting = never;

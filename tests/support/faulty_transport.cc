@@ -67,7 +67,7 @@ void FaultyChannel::send(SendOp& op) {
   inner_->send(op);
 }
 
-// This happens inside `send`, as when a transport notices that its connection is broken.
+// Breaks the channel. `send` may call this, as when a transport notices there that its connection is broken.
 void FaultyChannel::break_off(Code code, const std::string& why) {
   TransportOwner& owner = transport_.owner();
   const Status status(code, owner.peer(peer_).describe() + ": " + why, peer_);

@@ -86,5 +86,5 @@ def free_port():
 
 
 def environment(**changes):
-    """Returns the variables of this process with `changes`, for a program to be started."""
+    """Returns the environment variables of this process with `changes`, for a program that it starts."""
     return {**os.environ, "OMP_NUM_THREADS": "1", **changes}
