@@ -1,15 +1,15 @@
 # tutti_test(NAME SOURCES ... LIBS ... [LABELS ...] [TIMEOUT s] [ARGS ...] [SERIAL] [WAITS])
 #
 # Adds the GoogleTest program build/<preset>/bin/tests/NAME and one ctest entry for each of its suites, `NAME.Suite`. An
-# entry per test would cost a process per test; one per program would leave cores idle and hide which part failed.
-# Labels: the area's folder (unit, conformance, ...) and LABELS; CI also runs tests labelled "sanitize" under the
+# entry per test would cost a process per test; one per program would leave cores idle and hide which part failed. The
+# labels are the area's folder (unit, conformance, ...) and LABELS; CI also runs tests labelled "sanitize" under the
 # sanitizers. TIMEOUT applies to one suite. It is there for suites that hang, so it is far longer than a slow machine
-# needs. No other test runs beside a SERIAL suite. A suite that waits most of the time (WAITS) takes a quarter of a
+# needs. No other test runs beside a SERIAL suite. A suite that waits most of the time (WAITS) counts as a quarter of a
 # core. A suite in which every test is skipped counts as skipped. Sources may use TUTTI_BIN_DIR (where `tutti` and the
 # examples are) and TUTTI_SOURCE_DIR.
 set(TUTTI_TEST_DISCOVER ${CMAKE_CURRENT_LIST_DIR}/discover.cmake)
 set(TUTTI_TEST_SKIP_CODE 77)
-# `./dev test` counts quarters of a core, so a test that keeps a core busy needs four PROCESSORS for ctest.
+# `./dev test` counts in quarters of a core, so a test that keeps a core busy needs four PROCESSORS in ctest.
 set(TUTTI_TEST_CORE 4)
 
 # A sanitizer stops the program at its first finding; ctest then reports a failure.
@@ -31,7 +31,7 @@ function(tutti_test name)
   endif()
   set(schedule "PROCESSORS ${TUTTI_TEST_CORE}")
   if(TEST_WAITS)
-    set(schedule "PROCESSORS 1 COST 20")  # they start first, and leave room for others
+    set(schedule "PROCESSORS 1 COST 20")  # ctest starts it first; other tests use the rest of its core
   endif()
   file(RELATIVE_PATH area ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   string(REGEX REPLACE "/.*" "" area "${area}")
@@ -50,7 +50,7 @@ function(tutti_test name)
   if("sanitize" IN_LIST labels)
     add_dependencies(sanitized ${name})
   else()
-    # Source files of these programs may use one name for different things.
+    # The source files of one program may use the same name for different things, so they cannot be joined into one.
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   endif()
   list(JOIN labels "|" labels)

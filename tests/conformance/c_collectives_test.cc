@@ -117,7 +117,7 @@ int call(tutti_comm* comm, const CollectiveCase& test, const CaseCall& with, tut
   }
 }
 
-// Performs the call. Calls alternate between getting a work handle to wait for, and getting none.
+// Performs the call. Even counts ask for a work handle and wait for it; odd counts use the blocking form.
 void perform_in_c(tutti_comm* comm, const CollectiveCase& test, const CaseCall& with) {
   const std::unique_ptr<const tutti_op_object, decltype(&tutti_op_free)> op(c_op(test.op), tutti_op_free);
   tutti_work* work = nullptr;

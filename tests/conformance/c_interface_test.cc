@@ -1,4 +1,4 @@
-// Tests promises of the C interface besides correct results: errors, structures, times, groups.
+// Tests what the C interface promises besides correct results: errors, structures, times, groups.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -127,13 +127,13 @@ TEST(CInterface, TimeoutsNameWhoIsLate) {
     options.timeout_ns = 50'000'000;
     char byte = 0;
     const int code = tutti_recv(comm, &byte, 1, TUTTI_UINT8, 1, 0, &options, nullptr);
-    // Rank 1 may have left before this rank's time limit.
+    // Rank 1 may leave before this rank's time limit. Then this rank gets `aborted`.
     EXPECT_TRUE(code == TUTTI_ERROR_TIMEOUT || code == TUTTI_ERROR_ABORTED) << tutti_error_message();
     EXPECT_THAT(tutti_error_message(), HasSubstr("rank 1"));
   });
 }
 
-// This is long enough for the ranks to notice that one is late and to exchange notes about it.
+// This is long enough for the ranks to notice that one is late, and to tell each other.
 constexpr std::chrono::milliseconds noticed{300};
 
 TEST(CInterface, TimesThatTheClockCannotCountHaveNoEnd) {
@@ -204,8 +204,8 @@ TEST(CInterface, SplitsShrinksAndDescribes) {
   });
 }
 
-// The control plane, the mesh and the world remember freed communicators as ranges, so that memory does not
-// grow with each split.
+// The control plane, the mesh and the world remember the numbers of freed communicators as ranges, so that
+// memory does not grow with each split.
 TEST(CInterface, ASplitThatIsFreedLeavesNothingBehind) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers have an allocator of their own, which is not asked how much it has given out";

@@ -153,8 +153,8 @@ TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
   std::deque<Send> sends;
   for (std::size_t i = 0; i < count; ++i)
     world[0].post(1, sends.emplace_back(200, collective(i), static_cast<int>(i)));
-  // This message in the other direction is sent last and needs no credit. The wait for it leaves the first
-  // rank time to send whatever its credit allows.
+  // Rank 1 sends this message back, which needs no credit. While rank 0 waits for it, rank 0 has time to send
+  // whatever its credit allows.
   Send back(0, collective(0), 0);
   Recv back_recv(0, 1, collective(0));
   world[0].post(back_recv);
@@ -173,8 +173,8 @@ TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
   for (Send& send : sends) EXPECT_TRUE(send.wait().ok());
 }
 
-// Two large payloads are received in the opposite order, over small buffers: the second one is received
-// before the first has a receive. Neither payload blocks the other.
+// Two large payloads go each way, over small buffers. The receive for the payload that was sent first is
+// posted only after the other payload has arrived. Neither payload blocks the other.
 TEST_P(ChannelConformance, NoPayloadBlocksAnother) {
   World world(GetParam(), 2, {.small_buffers = true});
   constexpr std::size_t bytes = 4'000'000;
@@ -290,7 +290,7 @@ TEST_P(ChannelConformance, MessagesBeforeTheirContext) {
   EXPECT_TRUE(large.wait().ok() && tagged.wait().ok());
 }
 
-// Messages for a context that has ended are drained: they neither hold credit nor disturb other messages.
+// Messages for a context that has ended are drained: they neither use up credit nor disturb other messages.
 TEST_P(ChannelConformance, MessagesAfterTheirContext) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   TestContext other[2];
@@ -312,7 +312,8 @@ TEST_P(ChannelConformance, MessagesAfterTheirContext) {
   world[0].drive([&] { world[0].mesh.detach(2); });
 }
 
-// Ranks exchange random messages, and post the sends and receives of each block in random order.
+// Ranks exchange random messages, in blocks of eight for each pair. Each rank posts the sends and receives of
+// a block in random order.
 TEST_P(ChannelConformance, Soak) {
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
     const int ranks = 2 + static_cast<int>(seed % 3);

@@ -22,8 +22,9 @@ void expect_alive(World& world, std::uint64_t sequence) {
   }
 }
 
-// Each round cancels a send after more of its data has moved. Whether or not the receive succeeds, the memory
-// of the cancelled send is not read any more, and other messages arrive.
+// Each round cancels a send a little later, when more of its data has moved. After that, the memory of the
+// cancelled send is not read any more, and other messages arrive. That holds whether or not the receive
+// succeeds.
 TEST_P(ChannelFailures, CancelledSends) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   std::uint64_t sequence = 0;
@@ -213,7 +214,8 @@ TEST_P(ChannelFailures, AbortBeforeItsContext) {
   world[1].drive([&] { world[1].mesh.detach(5); });
 }
 
-// When a rank dies, every operation of its peers with it fails, at once or later. Other operations continue.
+// When a rank dies, each operation of another rank with it fails, at once or later. Other operations
+// continue.
 TEST_P(ChannelFailures, LostPeer) {
   World world(GetParam(), 3, {.small_buffers = true, .limits = tiny});
   expect_alive(world, 0);

@@ -27,7 +27,7 @@ class TransportFixture {
  public:
   virtual ~TransportFixture() = default;
   virtual std::string name() const = 0;
-  // Creates the transport of one rank of a new world. `small_buffers`: its queues are as small as it permits.
+  // Creates the transport of one rank of a new world. `small_buffers`: make its queues as small as possible.
   virtual std::unique_ptr<Transport> create(int rank, bool small_buffers) = 0;
   // Called once per world, before its transports are created.
   virtual void new_world() {}
@@ -193,7 +193,7 @@ class Node {
  private:
   static DriverOptions driver_options() {
     DriverOptions options;
-    options.spin = std::chrono::nanoseconds(0);  // more ranks than cores
+    options.spin = std::chrono::nanoseconds(0);  // there may be more ranks than cores
     return options;
   }
 };

@@ -17,7 +17,7 @@ class Collectives : public testing::TestWithParam<std::tuple<std::string, int>> 
  protected:
   std::string transport() const { return std::get<0>(GetParam()); }
   int size() const { return std::get<1>(GetParam()); }
-  // Returns whether a call may ask for the algorithm by name in this world, with four-byte elements.
+  // Returns whether a call with elements of four bytes may request the algorithm by name in this world.
   bool applies(const Algorithm& algorithm, std::uint64_t count) const {
     Problem problem;
     problem.kind = algorithm.kind;

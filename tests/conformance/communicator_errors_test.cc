@@ -51,7 +51,8 @@ TEST_P(CommunicatorErrors, DifferentCallsAreAMismatchOnBothSides) {
   }
 }
 
-// Without a control plane, nobody can tell which rank is wrong, so the error names two ranks that differ.
+// Without a control plane, nobody can tell which rank is wrong, so the error names two ranks whose calls
+// differ.
 TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
   using Variant = std::function<Work(Communicator&, std::vector<float>&, bool)>;
   const auto type = [](bool odd) { return odd ? DataType::int32 : DataType::float32; };
@@ -91,7 +92,8 @@ TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
   }
 }
 
-// If one rank's function throws, the collective fails on all ranks, even on those that have their result.
+// If one rank's function throws, the collective fails on all ranks, even on those that already have their
+// result.
 TEST_P(CommunicatorErrors, AUsersOperationThatThrowsFailsOnAllRanks) {
   struct Thrower {
     bool throws = false;

@@ -48,7 +48,7 @@ TEST_P(CommunicatorMessages, PointToPoint) {
     EXPECT_EQ(receive.received().source, previous);
     EXPECT_EQ(receive.received().tag, 7u);
     EXPECT_EQ(receive.received().bytes, 4000u);
-    // Each rank receives from any source with any tag, also from itself.
+    // Each rank sends to all ranks, itself included, and receives from any source with any tag.
     for (int peer = 0; peer < comm.size(); ++peer) comm.send(std::span(out).first(1), peer, 100 + peer);
     int sum = 0;
     for (int i = 0; i < comm.size(); ++i) {

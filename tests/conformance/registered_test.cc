@@ -1,5 +1,5 @@
-// Tests Communicator::allocate and collectives on its memory. They work in place if all ranks can, and
-// otherwise on copies.
+// Tests Communicator::allocate and collectives on its memory. The collectives work in place if all ranks can,
+// and otherwise on copies.
 
 #include "collectives/schedule/registered.h"
 
@@ -205,8 +205,8 @@ TEST_P(Registered, SeveralAndFreedByAndBy) {
       run(comm, test, {live.front()->all().input, live.back()->all().output}, true);
       if (comm.rank() % 2 == 0 && live.size() > 2) live.erase(live.begin() + 1);
     }
-    // Rank 0's first allocation is now another one than on the other ranks. That is fine: all of them belong
-    // to the same communicator.
+    // Now the first allocation of rank 0 is not the same as that of the other ranks. That is fine: all
+    // allocations belong to the same communicator.
     if (comm.rank() == 0) live.erase(live.begin());
     run(comm, test, live.front()->all(), true);
     if (comm.rank() == 0) live.clear();
@@ -236,17 +236,18 @@ void wait_until(const std::function<bool()>& condition) {
   for (int i = 0; i < 60'000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// `Slowness` is the state of an operation in which one rank is slow: on how many other ranks it has failed,
-// and whether it has ended on the slow one.
+// `Slowness` describes an operation in which one rank is slow. It counts the other ranks on which the
+// operation has failed, and says whether the operation has ended on the slow one.
 struct Slowness {
   const int others;
   std::atomic<int> failed{0};
   std::atomic<bool> over{false};
 };
 
-// Adds. With a `state`, it first waits until the operation has failed on all other ranks. They may use their
-// buffers again by then, so this function may read what they write. That race is harmless, because the result
-// is thrown away. The thread sanitizer sees it only because the ranks are threads of one process.
+// Adds two operands. If there is a `state`, as on the slow rank, first waits until the operation has failed
+// on all other ranks. Those may use their buffers again by then, so this function may read what they write.
+// That race is harmless, because the result is thrown away. The thread sanitizer sees it only because the
+// ranks are threads of one process.
 __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const void* right, void* out,
                                                        std::size_t elements, DataType, void* state) {
   if (const auto* const slow = static_cast<const Slowness*>(state))
@@ -258,7 +259,7 @@ __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const v
 }
 
 // An operation has failed on all ranks but one, which is still in the middle of it. That rank must not write
-// to the buffers of the others, which may already use them for something else.
+// to the buffers of the other ranks, since they may already use them for something else.
 TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
   Slowness slow{size() - 1};
   on_each([&slow](Communicator& comm) {
@@ -284,11 +285,12 @@ TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
   });
 }
 
-// One rank aborts while the others wait for it in `allocate`. They learn of it long before their deadline.
+// One rank aborts while the others wait for it in `allocate`. They learn of the abort long before their
+// deadline.
 TEST_P(Registered, AllocateEndsWithTheCommunicator) {
   for (const std::string transport : {"shared", "shm"}) {
-    // All calls count as parts of `allocate`. So the last rank can call the all_gather with which `allocate`
-    // begins, and nothing else of it.
+    // `part_of` makes all calls count as parts of `allocate`. So the last rank can make only the first call
+    // of `allocate`, an all_gather, and leave out the rest.
     Cluster ranks(size(), {.transport = transport, .part_of = Composite::allocate});
     ranks.run([](Communicator& comm) {
       const auto begin = std::chrono::steady_clock::now();
@@ -353,7 +355,8 @@ TEST_P(Registered, MoreThanTheCachesHold) {
     const auto bytes = memory.as<std::byte>().subspan(sizeof(std::int32_t));
     const CaseMemory halves{bytes.first(bytes.size() / 2), bytes.last(bytes.size() / 2)};
     std::vector<Kind> kinds = {Kind::all_reduce, Kind::reduce, Kind::broadcast};
-    // Unless TEST_ALL is set, each world size tests only one kind, since each takes a sanitizer seconds.
+    // Unless TEST_ALL is set, each world size tests only one kind, since a kind takes seconds under a
+    // sanitizer.
     if (!test_all()) kinds = {kinds[static_cast<std::size_t>(comm.size()) % kinds.size()]};
     for (const Kind kind : kinds) {
       CollectiveCase test;

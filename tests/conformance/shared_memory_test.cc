@@ -119,8 +119,8 @@ TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
   }
 }
 
-// A requested algorithm applies to that call only, and not to the calls after it. A rank may keep the plan of
-// its last call, but whether it does depends on which thread drives, so ranks may have kept different plans.
+// A requested algorithm applies only to the call that requests it. A rank may keep the plan of its last call.
+// Whether it does depends on which thread drives, so different ranks may have kept different plans.
 TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   Cluster ranks(GetParam(), {.transport = "shared", .timeout = std::chrono::seconds(20)});
   ranks.run([](Communicator& comm) {

@@ -120,7 +120,8 @@ TEST(StoreGuard, ACrowdFromOneAddressDisplacesItselfOnly) {
   for (const int fd : crowd) close(fd);
 }
 
-// The client is on the crowd's own host, and so slow that the whole crowd connects before it has finished.
+// The client `slow` is on the crowd's own host. It is so slow that the whole crowd connects before it has
+// finished.
 TEST(StoreGuard, ASilentCrowdDisplacesNoClientOfItsHostThatHasBegun) {
   tcp::StoreServerOptions options;
   options.credentials = holder_of("secret");

@@ -194,7 +194,7 @@ int listen_somewhere(SocketAddress& address) {
   return listener;
 }
 
-// A server accepts and greets but never answers. Only that request fails.
+// A server accepts and greets, but never answers a request. The client gets a timeout for that request only.
 TEST(TcpStore, ASilentServerIsATimeout) {
   SocketAddress address;
   const int listener = listen_somewhere(address);
@@ -205,7 +205,7 @@ TEST(TcpStore, ASilentServerIsATimeout) {
       const store_wire::ServerHello hello;
       EXPECT_EQ(send(accepted.back(), &hello, sizeof(hello), MSG_NOSIGNAL),
                 static_cast<ssize_t>(sizeof(hello)));
-      // Only the first connection gets an answer.
+      // Connecting includes one request. Only the first connection gets the answer to it.
       if (i > 0) continue;
       EXPECT_EQ(send(accepted.back(), "\0\0\0\0", 4, MSG_NOSIGNAL), 4);
     }
@@ -350,7 +350,7 @@ TEST(TcpStore, MemoryIsCapped) {
 TEST(TcpStore, SurvivesRunningOutOfDescriptors) {
   const auto server = serve();
   const auto client = client_of(*server);
-  // UBSan needs descriptors for each type that it has not seen.
+  // UBSan opens descriptors when it checks a type for the first time. These calls make it do so now.
   ASSERT_TRUE(client->set("k", "u", ample()).ok());
   ASSERT_TRUE(client->hold("job", ample()).ok());  // as ranks do, so that it is not displaced
   Stranger late(*server);

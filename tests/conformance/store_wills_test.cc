@@ -78,7 +78,7 @@ TEST(StoreWills, HeldKeysGoWithTheLastWhoHoldsThem) {
   ASSERT_TRUE(other->hold("job", ample()).ok());  // a second hold by the same client changes nothing
   one = nullptr;
   ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));
-  EXPECT_EQ(watcher->get("job/a", ample()).take(), "v");  // the watcher may cache it, but must miss it below
+  EXPECT_EQ(watcher->get("job/a", ample()).take(), "v");  // may be cached here, but must be gone below
   other = nullptr;
   EXPECT_TRUE(eventually([&] { return !watcher->exists("job/a", ample()).take(); }));
   EXPECT_FALSE(watcher->exists("job/b/c", ample()).take());
@@ -93,7 +93,7 @@ TEST(StoreWills, HeldKeysGoWhenTheyAreLetGo) {
   ASSERT_TRUE(one->hold("job", ample()).ok());
   ASSERT_TRUE(other->hold("job", ample()).ok());
   ASSERT_TRUE(one->release(ample()).ok());
-  ASSERT_TRUE(one->release(ample()).ok());  // it holds nothing any more, so nothing happens
+  ASSERT_TRUE(one->release(ample()).ok());  // without a hold, a release does nothing
   EXPECT_TRUE(one->exists("job/a", ample()).take());
   ASSERT_TRUE(other->release(ample()).ok());
   EXPECT_FALSE(one->exists("job/a", ample()).take());
@@ -119,8 +119,8 @@ TEST(StoreWills, AWillIsDoneWhenItsConnectionEnds) {
   EXPECT_EQ(watcher->set_will(keys, std::string(5000, 'x'), ample()).code(), Code::invalid_argument);
 }
 
-// When the store itself ends, no client has died. Each client waits for the other's will, and must get
-// `peer_lost`, although the store closes one connection before the other.
+// Two clients wait for each other's will when the store ends. The store closes one connection before the
+// other, but neither client has died. So no will may be carried out, and both clients get `peer_lost`.
 TEST(StoreWills, NoWillIsDoneByAStoreThatEnds) {
   auto server = serve();
   const std::array clients = {client_of(*server), client_of(*server)};
@@ -179,7 +179,7 @@ class Meeting {
   std::future<Status> outcome_;
 };
 
-// The stores stall for longer than a rank waits for an answer and then tries to connect again.
+// Each store stalls for longer than a rank waits for an answer and then for a new connection.
 TEST(StoreWills, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
   const std::array<StoreProcess, 2> stores;
   Meeting first[] = {{stores[0], 0}, {stores[1], 1}};
@@ -237,7 +237,8 @@ TEST(StoreWills, RanksThatWereKilledWhileTheyMetAreNotInTheWayOfTheNext) {
   }
 }
 
-// The survivors keep their connections to the store, so the keys must not depend on the end of those.
+// The survivors keep their connections to the store. So the keys must be removed although those connections
+// have not ended.
 TEST(StoreWills, WhatADeadRankHasWrittenGoesWhenTheOthersHaveLeft) {
   const auto server = serve();
   const auto watcher = client_of(*server);
@@ -256,7 +257,8 @@ TEST(StoreWills, WhatADeadRankHasWrittenGoesWhenTheOthersHaveLeft) {
       static_cast<void>(exchange(keys, introduction(1, met ? 2 : 3), options, ample()).ok());
       _exit(1);
     }
-    // The store forgets the whole job, with the will, if rank 1 dies before rank 0 has come.
+    // This waits for rank 0 too. If rank 1 died before rank 0 had arrived, the store would forget the whole
+    // job, and the will of rank 1 with it.
     const std::vector<std::string> keys = {"job/rank/0", met ? "job/connects" : "job/rank/1"};
     ExchangeOptions options;
     std::thread killer([&] {

@@ -90,7 +90,7 @@ int times(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Returns how often each of the two ranks of a job warns of a port that others can reach.
+// Starts a job of two ranks. Returns how often each of them warns that other processes can reach its port.
 int open_port_warnings(const Process::Environment& variables, bool reachable = true) {
   Job job(2, variables, 0);
   if (reachable) {
@@ -121,7 +121,7 @@ TEST(Authentication, OpenPortsAreWarnedOfOnce) {
   EXPECT_THAT(info.out() + info.err(), Not(HasSubstr("without a token")));
 }
 
-// If the rank listened on another interface, its log would contain a warning.
+// If the rank listened on another interface, it would log a warning.
 TEST(Authentication, AWorldOfOneListensOnLoopbackOnly) {
   Job alone(1, {{"TUTTI_INIT_METHOD", std::nullopt}});
   ASSERT_TRUE(alone.are_ready()) << alone[0].report();
@@ -166,7 +166,7 @@ TEST(Authentication, AnEmptyTokenIsAnErrorAndNotOpen) {
   }
 }
 
-// Returns the processes that have `needle` on their command line.
+// Returns the /proc folders of the processes that have `needle` on their command line.
 std::string command_lines(const std::string& needle) {
   std::string found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

@@ -1,4 +1,5 @@
-// Tests hosts that are cut off from each other. The hosts are network namespaces, whose link goes down.
+// Tests hosts that are cut off from each other. Each host is a network namespace; it is cut off by taking its
+// link down.
 
 #include <cstdio>
 #include <deque>
@@ -45,7 +46,7 @@ class Cut : public testing::Test {
   std::deque<Process> ranks_;
 };
 
-// One of three hosts is cut off. The ranks of the other hosts continue. Those of the cut-off host do not,
+// One of three hosts is cut off. The ranks of the other hosts continue. The ranks of the cut-off host do not,
 // since they are a minority.
 TEST_F(Cut, OffHostIsLostAndTheOthersGoOn) {
   if (!network_.problem().empty()) GTEST_SKIP() << network_.problem();

@@ -67,7 +67,7 @@ class Decorator : public testing::TestWithParam<std::tuple<std::string, int>> {
     });
     return outcomes;
   }
-  // `short_time` is the timeout of operations that cannot complete. `long_time` never passes.
+  // `short_time` is the timeout of operations that cannot complete. `long_time` is longer than any run takes.
   static constexpr std::chrono::milliseconds short_time{400};
   static constexpr std::chrono::milliseconds long_time{60'000};
   // Returns the numbers of the messages to disturb, early and late ones. In a world of two ranks, no rank

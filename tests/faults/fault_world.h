@@ -36,7 +36,8 @@ class FaultWorld {
   bool ready();
   // Returns a rank's report of its failure, or nothing if it does not report in time.
   std::optional<Failure> failure(int number);
-  // Waits until a rank continues in a world of that size. Returns how many milliseconds the agreement took.
+  // Waits until a rank continues in a world of `size` ranks. Returns how many milliseconds the agreement
+  // took.
   std::optional<double> shrunk(int number, int size);
   // Returns whether the message names a rank, as in "rank 2 (host h, pid 4711)". The host is not checked.
   bool names(const std::string& message, int number);

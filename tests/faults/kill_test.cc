@@ -97,7 +97,7 @@ TEST(KillIdle, IsNoticedByAll) {
   }
 }
 
-// Half of the ranks are in another communicator than the victim.
+// Half of the ranks are in a communicator that the victim is not in.
 TEST(KillSplit, IsNoticedInAllCommunicators) {
   for (const std::string transport : {"tcp", "shm"}) {
     FaultWorld world(6, {"split", "all_reduce", "1000"}, {.transport = transport});

@@ -1,4 +1,4 @@
-// Tests that ranks that cannot meet say what their host lacks for it.
+// Tests that ranks that cannot meet say what their host lacks.
 #include <chrono>
 #include <csignal>
 #include <deque>
@@ -27,7 +27,7 @@ Process rank_of_two(int rank, const std::vector<std::string>& command, const std
                            {"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(unused_port())}});
 }
 
-// These are enough descriptors for a store to listen, but not to accept a connection.
+// The process has enough descriptors for its store to listen, but too few to accept a connection.
 TEST(MeetingWithFewDescriptors, SaysSo) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";
@@ -72,7 +72,7 @@ TEST(MeetingWithoutAWay, SpeaksOfInit) {
     const auto failure = world.failure(rank);
     ASSERT_TRUE(failure) << world.report();
     EXPECT_EQ(failure->code, "peer_lost") << failure->message;
-    // All ranks show the error of the rank that noticed it first.
+    // All ranks report the error of the rank that noticed it first.
     EXPECT_TRUE(failure->message.starts_with("rank ")) << failure->message;
     EXPECT_NE(failure->message.find(": init() "), std::string::npos) << failure->message;
   }
@@ -155,8 +155,8 @@ TEST(MeetingBehindAFirewall, ThatRefusesOneDirectionIsNoHindrance) {
   });
 }
 
-// One rank stops when all have arrived, but not all have finished meeting. The others end within their limit,
-// plus a little time to tell each other.
+// One rank is stopped when all have arrived, but not all have finished meeting. The others end within their
+// limit, plus a little time to tell each other.
 TEST(MeetingWithAStoppedRank, KeepsTheLimit) {
   for (const int victim : {0, 1}) {
     FaultWorld world(3, {"idle"}, {.more = {{"TUTTI_INIT_TIMEOUT", "4s"}, {"TUTTI_LOG_LEVEL", "debug"}}});
@@ -167,7 +167,7 @@ TEST(MeetingWithAStoppedRank, KeepsTheLimit) {
     world.rank(victim).signal(SIGSTOP);
     for (int rank = 0; rank < world.size(); ++rank) {
       if (rank == victim) continue;
-      // The rank may have finished meeting before the victim stopped.
+      // This rank may have finished meeting before the victim was stopped.
       const bool ended = world.rank(rank).wait_for_output("failed ") || world.rank(rank).out() == "ready\n";
       EXPECT_TRUE(ended) << world.report();
     }

@@ -1,5 +1,5 @@
-// Tests that ranks that wait in vain say where and for which ranks, and that ranks of one host meet under
-// mpirun without settings.
+// Tests that ranks that wait in vain say where they wait and for which ranks. Also tests that ranks of one
+// host meet under mpirun without settings.
 #include <chrono>
 #include <string>
 #include <thread>

@@ -37,7 +37,7 @@ std::vector<std::string> greetings() {
       "SSH-2.0-OpenSSH_9.2\r\n",
       std::string("\x00\x00\x00\x80", 4) + std::string(60, 'x'),  // a length of 2 GiB
       std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8),
-      std::string("TUTTIST\n\x01\0\0\0\0\0\0\0\x00\x00\x00\x80", 20),  // this length, to a store
+      std::string("TUTTIST\n\x01\0\0\0\0\0\0\0\x00\x00\x00\x80", 20),  // the same length, to a store
       "TUTTIST\n",
       "tutti?\r\n",
       "\xd7tutti\r\n",
@@ -51,7 +51,8 @@ std::vector<std::string> greetings() {
   return all;
 }
 
-// Opens a connection for each greeting. Every fifth is reset, as by a port scan; about half stay open.
+// Opens a connection for each greeting. Every fifth connection is reset, as by a port scan; about half stay
+// open.
 std::vector<LoopbackSocket> bother(std::uint16_t port) {
   std::vector<LoopbackSocket> kept;
   int number = 0;
@@ -281,7 +282,7 @@ TEST(Descriptors, OfAStoreAreNotForClientsThatWaitForWhatNeverComes) {
   expect_ranks_to_meet_among(store_hello() + wait_for_k);
 }
 
-// While all local ports are in use, ranks wait for one.
+// While all local ports are in use, ranks wait for a free one.
 TEST(Ports, RunOutAndComeBack) {
   std::string problem;
   std::thread([&] {

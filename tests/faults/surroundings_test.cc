@@ -55,13 +55,14 @@ class Ranks {
 
 class Interrupted : public testing::TestWithParam<std::string> {};
 
-// Every system call of the program's own threads may end with EINTR, a thousand times a second.
+// An alarm interrupts each rank a thousand times a second, so any system call of the program's own threads
+// may end with EINTR.
 TEST_P(Interrupted, ByAlarmsAllTheTime) {
   const bool encrypted = GetParam() == "encrypted";
   Process::Environment variables = {{"TUTTI_TRANSPORTS", encrypted ? "tcp" : GetParam()}};
   if (encrypted) variables.insert({{"TUTTI_TOKEN", "of this test"}, {"TUTTI_TLS", "1"}});
   Ranks ranks(3, {"alarms", "1"}, variables);
-  // The first ranks start long before the one that serves the store.
+  // Ranks 1 and 2 start long before rank 0, which serves the store.
   for (const int rank : {2, 1}) ranks.start(rank);
   EXPECT_FALSE(ranks.all().front().wait(std::chrono::milliseconds(300)));
   ranks.start(0);
@@ -83,7 +84,7 @@ TEST_P(Forked, ChildrenAreRefusedAndParentsGoOn) {
   ranks.expect_good_end();
 }
 
-// The children are like a data loader's workers, which inherit the communicator and know nothing of it.
+// The children are like the workers of a data loader: they inherit the communicator, but know nothing of it.
 TEST_P(Forked, ChildrenOfABusyParentEndAndDisturbNobody) {
   Ranks ranks(2, {"workers"}, {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.start_all();
@@ -106,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
     , Destroyed, testing::Combine(testing::Values("main", "then", "abort"), testing::Values("tcp", "shm")),
     [](const auto& each) { return std::get<0>(each.param) + "_" + std::get<1>(each.param); });
 
-// Either the rank that cannot open something or a rank that waits for it reports that in time.
+// A rank that runs out of descriptors, or a rank that waits for it, reports this in time.
 TEST(FewDescriptors, AreAClearError) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";

@@ -64,8 +64,8 @@ class TlsAttacks : public ::testing::TestWithParam<Service> {
                    {"TUTTI_INIT_METHOD", "tcp://" + where + ":" + std::to_string(first_port)}});
     }
   }
-  // The rank that connected to the attacker reports that it is not authenticated. At the store that is
-  // rank 1.
+  // The rank that connected to the attacker reports that its peer is not authenticated. If the attack is on
+  // the store, rank 1 is the rank that connected.
   void expect_that_nothing_was_heard() {
     std::string errors;
     for (const auto& rank : job_->ranks) {
@@ -112,7 +112,8 @@ TEST(TlsStrangers, CostLittleBeforeTheySpeakTls) {
   settings.token = Secret("a guess");
   settings.tls = true;
   const auto credentials = security::Credentials::create(settings).take();
-  // At its data port, rank 0 continues with these strangers. At its other ports it refuses them.
+  // These strangers ask for the data service. So rank 0 continues with them at its data port, and refuses
+  // them at its other ports.
   constexpr int most = 200;
   std::vector<LoopbackSocket> strangers;
   for (const std::uint16_t port : listening_ports(job[0].pid())) {

@@ -84,7 +84,7 @@ void alone(Input& input) {
   require(state == State::failed && !guard.status().ok());
 }
 
-// The messages before TLS are those of an honest guard. Inside TLS the peer sends the input.
+// Before TLS, the peer sends the messages of an honest guard. Inside TLS, it sends the input.
 void inside(Input& input, const security::TlsContext& context) {
   const bool accepts = input.byte() % 2 == 0;
   Guard guard = make(accepts), honest = make(!accepts);

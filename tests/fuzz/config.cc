@@ -50,7 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!config.ok()) return 0;
   std::map<std::string, std::string> printed;
   for (const Config::Setting& setting : config->settings()) {
-    // A list of one quoted item was accepted only for its extra comma, which is not printed.
+    // A list of one quoted item was accepted only because of its extra comma. That comma is not printed, so
+    // the printed list would not be accepted.
     if (!unmeant_ends(setting.value).empty()) return 0;
     if (!setting.value.empty()) printed[std::string(setting.variable->name)] = setting.value;
   }

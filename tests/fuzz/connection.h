@@ -67,8 +67,8 @@ inline bool goes_on(security::Guard::State state) {
   return state == security::Guard::State::reading || state == security::Guard::State::writing;
 }
 
-// `Meeting` holds the states in which two guards end after an exchange in which bytes were changed on the
-// way.
+// `Meeting` holds the final states of two guards that have exchanged messages. An attacker may have changed
+// those messages in transit.
 struct Meeting {
   security::Guard::State left = security::Guard::State::reading;
   security::Guard::State right = security::Guard::State::reading;

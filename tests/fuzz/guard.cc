@@ -1,5 +1,5 @@
 // Fuzzes guards of connections, with and without a token or TLS. Either one guard receives the input, or two
-// guards are connected, and bytes on the way are changed, dropped or added.
+// guards are connected, and bytes between them are changed, dropped or added.
 #include "core/security/guard.h"
 
 #include <string>
@@ -60,7 +60,7 @@ void alone(Input& input) {
   require(protection == Protection::none || state == State::failed);
 }
 
-// Connects two guards. One that receives other bytes than its peer has sent must refuse the connection.
+// Connects two guards. A guard that receives other bytes than its peer has sent must refuse the connection.
 void between(Input& input) {
   const Protection left_has = protection_by(input), right_has = protection_by(input);
   Guard left = connecting(left_has), right = accepting(right_has);

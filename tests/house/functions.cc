@@ -10,8 +10,8 @@ namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// `Blanked` joins the lines. Comments, literals and preprocessor lines become blanks, so line numbers stay
-// the same.
+// `Blanked` is the text of a file as one string. Comments, literals and preprocessor lines become blanks, so
+// line numbers stay the same.
 class Blanked {
  public:
   explicit Blanked(const std::vector<std::string>& lines) {
@@ -54,7 +54,7 @@ class Blanked {
       }
     }
   }
-  // Returns the position after the next `mark`; beyond the end of the line if there is none.
+  // Returns the position after the next `mark`, or a position beyond the end of the line if there is none.
   static std::size_t end_of(std::string_view line, std::size_t from, std::string_view mark) {
     const std::size_t found = line.find(mark, from);
     return found == line.npos ? line.size() + 1 : found + mark.size();
@@ -84,7 +84,7 @@ std::string_view without_template(std::string_view head) {
   return head;
 }
 
-// Returns whether an '=' stands outside parentheses: if so, the braces after it initialise something. The '='
+// Returns whether an '=' stands outside parentheses. If so, the braces after it initialise something. The '='
 // in an operator's name does not count.
 bool is_assigned(std::string_view head) {
   int depth = 0;
@@ -159,7 +159,7 @@ class Reader {
 
   std::vector<Function> found_;
   std::vector<Brace> braces_;  // the open braces
-  int inside_ = 0;             // how many of them belong to, or lie within, functions and initialisers
+  int inside_ = 0;             // how many of these are not `Brace::container`
   int parentheses_ = 0;
   std::string head_;
   std::size_t begin_ = 1;

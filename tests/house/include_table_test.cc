@@ -15,7 +15,7 @@ namespace {
 
 bool is_public(std::string_view path) { return path.starts_with("include/tutti/"); }
 
-// Returns the layer of a public header, which is `core` for all headers that are not listed.
+// Returns the layer of a public header. All headers that are not in this list belong to `core`.
 std::string_view floor_of(std::string_view public_header) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> floors = {
       {{"store.h", "rendezvous"},
@@ -137,8 +137,8 @@ TEST(IncludeTable, OnlyPublicHeadersExport) {
   EXPECT_GT(exporting, 5);
 }
 
-// A browser or an editor can follow every include without a build. Only protoc's output exists in a build
-// alone.
+// A browser or an editor can follow every include without a build. The only exception is protoc's output,
+// which exists only in a build.
 TEST(IncludeTable, EveryIncludeNamesAFileOfTheTree) {
   for (const SourceFile& file : source_tree()) {
     for (const std::string& header : includes_of(file)) {

@@ -1,4 +1,4 @@
-// Tests that the paths, links and headings named in the pages exist.
+// Tests that the paths, links and headings named in the Markdown pages exist.
 #include <algorithm>
 #include <array>
 #include <cctype>

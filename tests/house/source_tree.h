@@ -15,8 +15,8 @@ struct SourceFile {
 // Returns all .h and .cc files of the tree, read once, sorted by path.
 const std::vector<SourceFile>& source_tree();
 
-// Returns the paths, from the root, that a file's `#include <tutti/...>` and `#include "..."` lines stand
-// for.
+// Returns the paths, from the root, of the files that `file` includes by `#include <tutti/...>` or
+// `#include "..."`.
 std::vector<std::string> includes_of(const SourceFile& file);
 
 // Returns whether `path`, which is relative to the root, is a file.

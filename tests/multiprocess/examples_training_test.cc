@@ -54,7 +54,7 @@ TEST(Training, ReadsDigitsAndReportsProgress) {
   EXPECT_THAT(result.out, HasSubstr(" samples/s\n"));
 }
 
-// Early in training the loss is large, which shows differences from the order of additions best.
+// Early in training the loss is large. So this is when a different order of additions changes it most.
 TEST(Training, LearnsTheSameOnAnyNumberOfRanks) {
   const Arguments short_run{"--epochs", "12"};
   const Training alone = train(1, short_run);
@@ -62,7 +62,7 @@ TEST(Training, LearnsTheSameOnAnyNumberOfRanks) {
     const Training together = train(size, short_run);
     EXPECT_NEAR(together.loss, alone.loss, 1e-3) << size << " ranks\n" << together.out << alone.out;
   }
-  // The comparison notices differences: another seed gives another loss.
+  // This shows that the comparison notices differences: another seed gives another loss.
   const Training other = train(1, {"--epochs", "12", "--seed", "2"});
   EXPECT_GT(std::abs(other.loss - alone.loss), 1e-3) << other.out << alone.out;
 }

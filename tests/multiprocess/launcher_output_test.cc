@@ -115,8 +115,8 @@ TEST(LauncherOutput, MuchOfItIsComplete) {
 }
 
 TEST(LauncherOutput, LongLinesAreNotMixed) {
-  // These lines are longer than a pipe takes at once, and shorter than what the launcher keeps of an
-  // unfinished line.
+  // These lines are longer than a pipe takes at once. They are shorter than the part of an unfinished line
+  // that the launcher keeps.
   const Ended result =
       run_shell({"-n", "4"}, "for i in 1 2 3; do head -c 50000 /dev/zero | tr '\\0' $RANK; echo; done");
   const auto lines = lines_of(result.out);
@@ -189,7 +189,7 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
 TEST(LauncherOutput, FullDiskAtOneStreamIsSeenWhereTheReaderOfTheOtherHasLeft) {
   test::ScratchFolder folder;
   const std::string logs = " tutti run -n 1 --output-filename " + (folder / "logs") + " -- sh -c ";
-  // This is more than a pipe takes, so that the reader has surely left before the last output arrives.
+  // The script writes more than a pipe holds. So the reader has surely left before the last output arrives.
   const std::string script = "'yes | head -c 1000000; echo lost >&2'";
   EXPECT_THAT(run_by_shell("{" + logs + script + " 2> /dev/full; echo status $? >&2; } | true").err,
               HasSubstr("status 74\n"));

@@ -32,7 +32,7 @@ class Command {
   // Waits until stdout contains `text` `times` times. Returns false if a minute passes or the command ends
   // first.
   bool wait_for_output(const std::string& text, int times = 1);
-  // Waits for the end, for a minute at most. Then it kills the command, and the status is -1.
+  // Waits for the command to end. After a minute, kills it, and the status is -1.
   Ended wait();
   // Returns all running processes that carry the mark, including the command itself.
   std::vector<pid_t> marked() const;

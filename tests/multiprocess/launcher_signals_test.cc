@@ -91,7 +91,7 @@ TEST(LauncherSignals, StopAndContinue) {
   Command command(run(2, "echo $$; echo ready; while :; do sleep 0.05; done"));
   ASSERT_TRUE(command.wait_for_output("ready\n", 2));
   command.signal(SIGTSTP);
-  // The launcher, the ranks and the processes that these have started stop. Only the process that watches the
+  // The launcher, the ranks and their child processes are all stopped. Only the process that watches the
   // ranks stays awake. A shell whose child was stopped before exec is in state "D".
   EXPECT_TRUE(eventually([&] {
     int awake = 0;

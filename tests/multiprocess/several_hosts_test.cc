@@ -52,7 +52,8 @@ Traffic run_on(const NetworkHosts& network, const std::vector<int>& hosts) {
 TEST(SeveralHosts, TheLeastPossibleGoesOverTheWire) {
   const NetworkHosts network(3);
   if (!network.problem().empty()) GTEST_SKIP() << network.problem();
-  // On H hosts the least possible is 2 (H-1)/H. Headers, acknowledgements and heartbeats add up to a tenth.
+  // On H hosts, the least possible is 2 (H-1)/H. Headers, acknowledgements and heartbeats add at most a
+  // tenth.
   const Traffic two = run_on(network, {0, 0, 1, 1});
   EXPECT_GT(two.two_level, 1.0);
   EXPECT_LT(two.two_level, 1.1);

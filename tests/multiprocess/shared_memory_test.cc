@@ -66,8 +66,9 @@ TEST(SharedMemory, CarriesEverything) {
   }
 }
 
-// Each communicator that shares memory needs descriptors. If they are short, the members agree beforehand to
-// use messages. A failed attempt to share memory takes ten seconds, so 300 of them would take too long.
+// Each communicator that shares memory needs descriptors. If descriptors are short, the members agree
+// beforehand to use messages. A failed attempt to share memory takes ten seconds, so 300 of them would take
+// too long.
 TEST(SharedMemory, CommunicatorsBeyondTheDescriptorsExchangeMessages) {
   Ranks ranks(4, "splits", {{"TUTTI_LOG_LEVEL", "warn"}});
   for (Process& process : ranks.processes) {
@@ -110,7 +111,7 @@ TEST(SharedMemory, AKilledRankIsNamedToAllInACollective) {
   ranks.expect_lost(3);
 }
 
-// Rank 0 leads the segments.
+// Rank 0 is the leader of the shared segments.
 TEST(SharedMemory, AKilledLeaderIsNamedToAllInACollective) {
   Ranks ranks(4, "all");
   ASSERT_TRUE(ranks.are_ready());

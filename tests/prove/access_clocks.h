@@ -14,11 +14,11 @@ class Clocks {
  public:
   explicit Clocks(std::size_t ranks);
 
-  // Returns the span that `rank` is in now: a time between two of its signals.
+  // Returns the number of the span that `rank` is in now. A span is the time between two signals of a rank.
   std::uint32_t now(std::size_t rank) const { return known_[rank][rank]; }
   std::uint32_t signals(std::size_t rank) const { return static_cast<std::uint32_t>(given_[rank].size()); }
   void signal(std::size_t rank);
-  // Records that `rank` has awaited `signals` signals of `peer`, which must have given that many.
+  // Records that `rank` has awaited the first `signals` signals of `peer`, which must have given that many.
   void await(std::size_t rank, std::size_t peer, std::uint32_t signals);
   // Returns whether `rank` can know that `peer` has completed what it did at `when`.
   bool knows(std::size_t rank, std::size_t peer, std::uint32_t when) const {
@@ -30,7 +30,7 @@ class Clocks {
  private:
   using Clock = std::vector<std::uint32_t>;  // by rank
   std::vector<Clock> known_;
-  std::vector<std::vector<Clock>> given_;  // with each signal
+  std::vector<std::vector<Clock>> given_;  // what a rank knew at each of its signals
 };
 
 // An `Access` says which rank touched a cell, and when.
@@ -41,20 +41,21 @@ struct Access {
 };
 
 // An `AccessLog` knows which ranks touched each cell of a memory last. Two accesses to a cell, at least one
-// of them a write, must be ordered by signals. If they are not, `read` and `write` return the earlier access.
+// of them a write, must be ordered by signals. If they are not, `read` and `write` return the earlier access;
+// otherwise they return null.
 class AccessLog {
  public:
   AccessLog(const Clocks& clocks, std::size_t cells) : clocks_(clocks), cells_(cells) {}
 
   const Access* read(std::size_t cell, const Access& by);
   const Access* write(std::size_t cell, const Access& by);
-  // Returns an access to the cell that may take place after `rank` has left.
+  // Returns an access to the cell that may take place after `rank` has left, or null if there is none.
   const Access* after(std::size_t cell, std::size_t rank) const;
 
  private:
   struct Cell {
     Access writer;
-    std::vector<Access> readers;  // since that write; the last of each rank
+    std::vector<Access> readers;  // the last read of each rank since that write
   };
   bool ordered(const Access& earlier, std::size_t rank) const {
     return clocks_.knows(rank, earlier.rank, earlier.when);

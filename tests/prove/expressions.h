@@ -12,7 +12,7 @@ class Expressions {
  public:
   using Id = std::uint32_t;
   static constexpr Id undefined = 0;  // never written
-  static constexpr Id wrong = 1;      // combines contributions that do not belong together
+  static constexpr Id wrong = 1;      // combines contributions that must not be combined
 
   // A `Summary` has facts about a tree that can be read without walking over it.
   struct Summary {

@@ -23,8 +23,8 @@ bool overlap_badly(const Range& a, const Range& b) {
 
 namespace {
 
-// Returns what is wrong with the slices: each must lie in its buffer, and two must overlap exactly or not at
-// all.
+// Returns what is wrong with the slices of each step. Each slice must lie in its buffer, and two of them must
+// overlap exactly or not at all.
 std::string check_slices(const Schedule& schedule, const Memory& memory, int rank) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
@@ -44,7 +44,7 @@ std::string check_slices(const Schedule& schedule, const Memory& memory, int ran
   return {};
 }
 
-// `Order` has, for every step, the set of steps that complete before it may start, as rows of bits.
+// `Order` has a row of bits for every step: the steps that complete before that step may start.
 class Order {
  public:
   explicit Order(const Schedule& schedule)

@@ -42,7 +42,7 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-// Runs collectives of small and large sizes, sent as one message and as many.
+// Runs collectives of small and large sizes, so that some are sent as one message and others as many.
 void compute(Communicator& comm, int round) {
   const int p = comm.size(), rank = comm.rank();
   for (const std::size_t count : {std::size_t{1}, round % 20 == 19 ? std::size_t{300'000} : 1000}) {
@@ -60,8 +60,8 @@ void compute(Communicator& comm, int round) {
 
 std::atomic<long> alarms{0};
 
-// Runs for that many seconds, and longer if needed until each rank has had some hundred alarms, since a busy
-// machine delivers few.
+// Runs for `duration` seconds. Runs longer if needed, until each rank has had some hundred alarms, since a
+// busy machine delivers few.
 void storm(double duration) {
   constexpr long enough = 200;
   struct sigaction action {};
@@ -197,13 +197,13 @@ void let_go(Communicator comm, const std::string& how) {
   expect(never.status().code() == tutti::Code::aborted, never.status().to_string());
 }
 
-// Communicators that children inherit. The children drop them, just end, or try to use them.
+// Children inherit these communicators. The children drop them, just end, or try to use them.
 std::vector<Communicator> inherited;
 
 [[noreturn]] void worker(int kind) {
   alarm(120);  // kills a child that hangs
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  if (kind == 1) kind = 0;  // when it exits, their runtime waits for threads that the child does not have
+  if (kind == 1) kind = 0;  // at exit, a sanitizer waits for threads that the child does not have
 #endif
   if (kind == 1) std::exit(0);  // destroys `inherited`
   if (kind == 2) {
@@ -234,8 +234,8 @@ void hurry(Communicator& comm, const std::atomic<bool>& stop) {
   }
 }
 
-// Forks while other threads are working, so that children find unfinished work. With one thread that is rare,
-// since the lock that a child needs is hardly ever held.
+// Forks while other threads are working, so that children find unfinished work. With only one such thread
+// that would be rare, since it hardly ever holds the lock that a child needs.
 void forks_at_work() {
   constexpr int busy_threads = 3;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -4,8 +4,9 @@
 
 namespace tutti::test {
 
-// Makes a certificate authority in a folder, as `NAME.pem` and `NAME.key`, and the same two files for each
-// holder whose certificate it has signed. Uses the `openssl` command; returns false if that cannot be run.
+// `make_authority` makes a certificate authority in a folder, as `NAME.pem` and `NAME.key`.
+// `make_certificate` makes the same two files for a holder, whose certificate that authority signs. Both use
+// the `openssl` command, and return false if it fails.
 bool make_authority(const std::string& folder, const std::string& name);
 bool make_certificate(const std::string& folder, const std::string& authority, const std::string& holder);
 

@@ -28,7 +28,7 @@ struct ClusterOptions {
 };
 
 // A `Cluster` is a world of ranks that are threads of this process, each with its own driver, mesh and
-// communicator. It differs from real processes only in that the ranks share memory.
+// communicator. It differs from real processes only in that the ranks share one address space.
 class Cluster {
  public:
   explicit Cluster(int size, ClusterOptions options = {});

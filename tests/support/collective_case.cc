@@ -117,8 +117,8 @@ void fill_expected(const CollectiveCase& test, const Layout& layout, std::byte* 
     case Kind::all_to_all:
     case Kind::all_to_all_v:
       fill_input(test, to, 0, 0, n, size);
-      break;  // `size` is 1 here: the inputs of all ranks, one after the other
-    default:  // kinds that do not scatter have one block, which nothing precedes
+      break;  // there is only one rank, so its input is the output
+    default:  // kinds that do not scatter have one block, at offset 0
       fill_reduced(test, to, layout.in_counts.size() > 1 ? before(layout.in_counts, rank) : 0, n, size, size);
   }
 }
@@ -195,8 +195,8 @@ std::size_t first_difference(const std::byte* data, const std::vector<std::byte>
                                   expected.begin());
 }
 
-// Returns the offset, in elements, of the rank's own block if its input is a block of the output, or the
-// reverse.
+// Returns the offset, in elements, of the rank's own block within the larger of its input and output. That is
+// the output of an all_gather, and the input of a reduce_scatter.
 std::uint64_t own_block(const CollectiveCase& test, const Layout& layout, int rank) {
   switch (test.kind) {
     case Kind::all_gather:

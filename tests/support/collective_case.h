@@ -51,8 +51,8 @@ struct CaseCall {
   std::span<const std::uint64_t> out_counts;
 };
 
-// A `Perform` carries out a case's call and waits for it; it throws `Error`. `perform` does so by the C++
-// interface.
+// A `Perform` carries out a case's call and waits for it. It throws `Error` if the call fails. `perform` uses
+// the C++ interface.
 using Perform = std::function<void(Communicator&, const CollectiveCase&, const CaseCall&)>;
 void perform(Communicator& communicator, const CollectiveCase& test, const CaseCall& call);
 
@@ -71,9 +71,9 @@ std::vector<CollectiveCase> collective_matrix(int size);
 // Returns whether to test all combinations. Under a sanitizer, where they take minutes, it returns false
 // unless TEST_ALL is set, as by `./dev test --all`.
 bool test_all();
-// Returns the matrix or, unless `test_all()`, covering pairs of it: any two values of kind, type, operation,
-// count and place (in or out of place) that can be combined are combined at least once. Each size has
-// covering pairs of its own.
+// Returns the matrix if `test_all()`. Otherwise returns a part of it that covers all pairs: any two values of
+// kind, type, operation, count and place (in or out of place) that can be combined are combined at least
+// once. The part depends on `size`.
 std::vector<CollectiveCase> tested_matrix(int size);
 
 }  // namespace tutti::test

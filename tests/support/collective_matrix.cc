@@ -20,7 +20,8 @@ std::vector<ReduceOp> operations_for(const CollectiveCase& test) {
                                ReduceOp::bit_or, ReduceOp::bit_xor, ReduceOp::premultiplied_sum(2),
                                last_nonzero()};
   std::erase_if(all, [&](const ReduceOp& op) { return !op.supports(test.type); });
-  // The prefix of an average is divided by the world size, which is rarely wanted and hard to understand.
+  // An average over a prefix of the ranks would be divided by the world size. That is rarely wanted and hard
+  // to understand, so it is not tested.
   if (test.kind == Kind::scan || test.kind == Kind::exscan) {
     std::erase_if(all, [](const ReduceOp& op) { return op.kind() == ReduceOp::Kind::avg; });
   }
@@ -29,7 +30,8 @@ std::vector<ReduceOp> operations_for(const CollectiveCase& test) {
 
 // Returns a part of `cases` that still contains every pair of properties that some case combines.
 std::vector<CollectiveCase> covering_pairs(std::vector<CollectiveCase> cases, int size) {
-  // Each size has its own order, so that sizes differ in the other combinations that they test.
+  // The order depends on the size, so different sizes test different combinations of more than two
+  // properties.
   std::shuffle(cases.begin(), cases.end(), std::mt19937(static_cast<unsigned>(size)));
   std::set<std::tuple<std::size_t, std::uint64_t, std::size_t, std::uint64_t>> covered;
   std::erase_if(cases, [&](const CollectiveCase& test) {

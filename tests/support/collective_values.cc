@@ -12,7 +12,7 @@ namespace tutti::test {
 
 namespace {
 
-// The number of elements in a batch is small enough for the stack and the first-level cache.
+// This number of elements fits on the stack and into the first-level cache.
 constexpr std::size_t batch = 1024;
 
 template <class Visit>

@@ -8,8 +8,8 @@
 namespace tutti::test {
 
 // These functions compute a case's elements, as bytes of its type. They compute many at once, since computing
-// them one by one would take longer under a sanitizer than the collectives themselves. The blocks of an input
-// are numbered consecutively.
+// them one by one would take longer under a sanitizer than the collectives themselves. Elements are numbered
+// consecutively across the blocks of an input.
 
 // Writes elements [first, first + count) of `rank`'s input.
 void fill_input(const CollectiveCase& test, std::byte* to, int rank, std::uint64_t first, std::uint64_t count,

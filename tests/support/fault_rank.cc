@@ -8,12 +8,12 @@
 //   differ WHAT [WHO] rank WHO, or the last rank, makes another call, or calls in another order
 //   hasty WHO         as `late`, but rank 0 aborts while it asks which rank is late, and later prints
 //                     how busy it is
-//   again WHO         all ranks call shrink, rank WHO later than the others, until it does not time out
+//   again WHO         all ranks call shrink until it does not time out; rank WHO begins later than the others
 //   part [SPLITS]     all ranks split SPLITS times, call shrink, and leave as soon as it returns
 //   abort WHO         that rank aborts from another thread while all are blocked
 // Prints "ready" when all ranks have met. After or instead of that, prints "failed NANOSECONDS CODE MESSAGE"
-// with the time, on the monotonic clock, at which it learned of a failure, and "peer RANK" with the rank that
-// the failure blames.
+// and "peer RANK". NANOSECONDS is the time, on the monotonic clock, at which this rank learned of the
+// failure. RANK is the rank that the failure blames.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -194,7 +194,8 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     // contexts.
     const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
     for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
-    // Shrinking ends the operations of the other ranks. The last rank must be asked before it calls shrink.
+    // Shrinking ends the operations of the other ranks. Rank 2 calls shrink late, so that the others ask it
+    // while it has not called shrink yet.
     if (splits > 0) std::this_thread::sleep_for(std::chrono::seconds(comm.rank() == 2 ? 4 : 2));
     const tutti::Shrunk shrunk = comm.shrink(1);
     return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");
@@ -213,8 +214,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
       say("aborting " + std::to_string(now()));
       comm.abort("enough");
     });
-    // No rank waits for a particular rank. Each waits only for its last operation: a receive that nothing
-    // will ever match.
+    // Each rank waits only for its last operation: a receive that the next rank will never match.
     std::vector<int> data(1);
     const Work never = comm.recv(data, (comm.rank() + 1) % comm.size(), 77);
     Work waiting = never;

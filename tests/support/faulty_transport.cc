@@ -67,7 +67,7 @@ void FaultyChannel::send(SendOp& op) {
   inner_->send(op);
 }
 
-// This happens inside `send`, as when a transport notices that its connection is broken.
+// Breaks the channel. `send` may call this, as when a transport notices there that its connection is broken.
 void FaultyChannel::break_off(Code code, const std::string& why) {
   TransportOwner& owner = transport_.owner();
   const Status status(code, owner.peer(peer_).describe() + ": " + why, peer_);
@@ -110,8 +110,7 @@ FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const Transpo
 
 FaultyTransport::~FaultyTransport() = default;
 
-// The driving thread calls this. `driver` is the driver that this thread drives, but the analysis cannot see
-// that.
+// Only the driving thread calls this. It drives `driver`, but the thread-safety analysis cannot see that.
 Status FaultyTransport::start(Driver& driver, TransportOwner& owner,
                               const MessageLimits& limits) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   driver_ = &driver;
@@ -132,7 +131,7 @@ std::unique_ptr<Channel> FaultyTransport::open(int peer, std::chrono::nanosecond
   return channel;
 }
 
-// The inner transport asks for one of its own channels.
+// The inner transport calls this, and wants one of its own channels.
 Channel* FaultyTransport::on_incoming(int rank, Transport&) {
   Channel* const channel = owner_->on_incoming(rank, *this);
   return channel == nullptr ? nullptr : &static_cast<FaultyChannel*>(channel)->inner();

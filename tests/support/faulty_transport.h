@@ -28,7 +28,7 @@ struct TransportFault {
 
 class FaultyChannel;
 
-// A `FaultyTransport` wraps one rank's end of another transport and commits the given fault. It has the name
+// A `FaultyTransport` wraps one rank's end of another transport and causes the given fault. It has the name
 // and addresses of the other transport, so the other ranks do not notice it.
 class FaultyTransport final : public Transport, private TransportOwner, private Pollable {
  public:
@@ -52,7 +52,7 @@ class FaultyTransport final : public Transport, private TransportOwner, private 
   void forget(FaultyChannel& channel) { std::erase(channels_, &channel); }
 
  private:
-  // TransportOwner: passes on what the inner transport says, in this transport's name.
+  // These functions of TransportOwner pass on what the inner transport says, in this transport's name.
   const PeerInfo& peer(int rank) const override { return owner_->peer(rank); }
   int size() const override { return owner_->size(); }
   int rank() const override { return owner_->rank(); }

@@ -19,7 +19,7 @@ inline constexpr std::chrono::milliseconds ample = std::chrono::minutes(5);
 // destructor kills what is left of that group, and the program dies with the test.
 class Process {
  public:
-  // Variables to add to the inherited environment or, if they have no value, to remove from it.
+  // These variables are added to the inherited environment. Those without a value are removed from it.
   using Environment = std::map<std::string, std::optional<std::string>>;
 
   // `command[0]` is looked up in PATH unless it has a slash. Variables of launchers and of tutti are not

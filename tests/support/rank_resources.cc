@@ -12,7 +12,7 @@
 
 namespace {
 
-// Returns the number of entries of a folder of /proc/self whose link target begins with `kind`.
+// Returns how many links in a folder of /proc/self have a target that begins with `kind`.
 int count(const std::string& folder, const std::string& kind) {
   int found = 0;
   DIR* directory = opendir(folder.c_str());

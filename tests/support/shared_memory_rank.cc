@@ -2,7 +2,7 @@
 // have met and every pair has exchanged a message. Then the mode decides:
 //   end      leaves;
 //   free     allocates memory, releases it, and leaves once it is no longer mapped;
-//   recv     waits for a message from the last rank that is never sent;
+//   recv     waits for a message that the last rank never sends;
 //   reduce   takes part in collectives until one fails, or for ever;
 //            in `recv` and `reduce` the last rank does nothing;
 //   all      takes part in collectives, on every rank;

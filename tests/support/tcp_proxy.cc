@@ -106,7 +106,7 @@ void TcpProxy::accept_all() {
 void TcpProxy::accept_one(std::size_t listener) {
   const int client = accept4(listeners_[listener], nullptr, nullptr, SOCK_CLOEXEC);
   const int server = connect_to(to_, ports_[listener]);
-  if (client < 0 || server < 0) {  // looks as if nothing listened
+  if (client < 0 || server < 0) {  // the client sees that nothing listens
     if (client >= 0) close(client);
     if (server >= 0) close(server);
     return;

@@ -1,4 +1,4 @@
-"""Begins programs that a test interrupts: `tell` prints how a call ended, whatever it raised."""
+"""Programs that a test interrupts begin with this text. Its `tell` prints how a call ended, whatever it raised."""
 
 import os
 

@@ -142,7 +142,7 @@ void TlsAttacker::serve(Visit& visit) {
   }
 }
 
-// Returns false if `pass` has nothing to pass on.
+// Attacks one connection. Returns whether `pass` should then pass on what the two sides send.
 bool TlsAttacker::attack(Visit& visit, const std::string& opening) {
   ++attacks_;
   const bool relays = options_.role == Role::relay;
@@ -171,7 +171,7 @@ void TlsAttacker::pass(Visit& visit) {
   }
 }
 
-// Returns false if the connection has ended. Without a receiver the bytes are dropped.
+// Returns false if the connection has ended. If `to` has no connection, the bytes are dropped.
 bool TlsAttacker::pass_some(Side& from, Side& to, bool remember) {
   const bool pending = from.tls != nullptr && SSL_pending(from.tls) > 0;
   if (!pending && !is_readable(from.descriptor)) return true;

@@ -16,14 +16,15 @@ struct ssl_st;
 namespace tutti::test {
 
 // A `TlsAttacker` is in the path of ranks that encrypt, and does not have their token. It accepts connections
-// at an address that ranks advertise but do not listen on. It passes connections for other services
-// unchanged.
+// at an address that ranks advertise but do not listen on. It attacks the connections for one service, and
+// passes on those for other services unchanged.
 class TlsAttacker {
  public:
   enum class Role {
-    // Plays the rank that was meant: accepts, ignores the offered key, and shows a certificate.
+    // Plays the rank that the other side wanted to reach: accepts, ignores the offered key, and shows a
+    // certificate.
     impostor,
-    // Ends TLS on either side, shows its certificate to both, and passes on what it reads.
+    // Terminates TLS on both sides, shows its certificate to both, and passes on what it reads.
     relay,
   };
   struct Options {

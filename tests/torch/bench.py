@@ -1,7 +1,7 @@
-"""all_reduce through torch.distributed, on tutti and on Gloo: what `./dev bench --torch` runs.
+"""Measures all_reduce through torch.distributed, on tutti and on Gloo. `./dev bench --torch` runs this.
 
-Both backends live in the same ranks and take turns, batch by batch, so that drift of the machine's speed hits both
-alike. The cost of the binding is measured in rounds that alternate with `tutti bench`.
+Both backends run in the same ranks and take turns, batch by batch. So if the machine's speed changes, it changes for
+both. The cost of the binding is measured in rounds that alternate with `tutti bench`.
 """
 import argparse
 import csv
@@ -33,7 +33,7 @@ def sizes(largest):
 
 
 def batch(tensor, group, count):
-    """Returns the seconds of one operation, as the mean of a batch."""
+    """Returns the seconds that one operation takes, as the mean of a batch."""
     began = time.perf_counter()
     for _ in range(count):
         dist.all_reduce(tensor, group=group)
@@ -41,7 +41,7 @@ def batch(tensor, group, count):
 
 
 def measure(groups, size, rounds, budget):
-    """Returns for each backend the seconds of each round, on the slowest rank."""
+    """Returns, for each backend, the seconds that one operation took on the slowest rank in each round."""
     tensor = torch.zeros(size // 4)
     counts, times = {}, {name: [] for name in groups}
     for name, group in groups.items():
@@ -72,7 +72,7 @@ def rank_main(rank, ranks, folder, all_sizes, rounds, budget, pipe):
 
 
 def launch(ranks, all_sizes, rounds, budget):
-    """Returns for each size, for each backend, the seconds of each round."""
+    """Returns, for each size and each backend, the seconds that one operation took in each round."""
     fork = multiprocessing.get_context("fork")
     pipe, theirs = fork.Pipe()
     with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def launch(ranks, all_sizes, rounds, budget):
 
 
 def from_cpp(program, ranks):
-    """Returns the seconds of a small all_reduce in C++, as the median of some batches."""
+    """Returns the seconds that a small all_reduce takes in C++, as the median of some batches."""
     with tempfile.NamedTemporaryFile("r") as table:
         subprocess.run([program, "bench", "-n", str(ranks), "all_reduce", "--min-bytes", str(SMALL), "--max-bytes",
                         str(SMALL), "--budget-ms", "30", "--csv", table.name], check=True, stdout=subprocess.DEVNULL)

@@ -21,7 +21,7 @@ def futures(rank, size):
     chain = dist.all_reduce(torch.ones(4), async_op=True).get_future().then(then_another)
     assert torch.equal(chain.wait(), torch.full((4,), 2.0 * size * size))
 
-    # Many futures are pending at once, and may complete in any order. They also deliver results that are copied.
+    # Many futures are pending at once, and may complete in any order. Their results are copied into `outputs`.
     outputs = [[torch.empty(8) for _ in range(size)] for _ in range(50)]
     pending = [dist.all_gather(each, torch.full((8,), float(rank)), async_op=True).get_future() for each in outputs]
     torch.futures.wait_all(pending)
@@ -66,7 +66,7 @@ def test_work_that_nobody_waits_for():
 
 
 def looked_at_while_settled(rank, size):
-    """The futures' thread drops the last reference to a tensor that Python knows, for which it needs the GIL."""
+    """The futures' thread drops the last reference to a tensor that has a Python object, which needs the GIL."""
     for _ in range(1000):
         tensor = torch.ones(100)
         tensor.note = "what Python has of it goes with it"

@@ -42,7 +42,7 @@ def waits_briefly(rank, size):
             work.wait(timedelta(milliseconds=50))
         assert not work.is_completed()
         dist.barrier()
-        work.wait(timedelta(days=365 * 400))  # the wait that timed out has not disturbed the operation
+        work.wait(timedelta(days=365 * 400))  # the wait that timed out did not disturb the operation
         assert tensor.item() == 5
     else:
         dist.barrier()
@@ -128,7 +128,7 @@ def create_group(store, rank, size, timeout=timedelta(seconds=60)):
 
 
 def run_at_once(*functions):
-    """Runs each function in a thread of its own, all at once. Raises an exception that one of them has raised."""
+    """Runs each function in a thread of its own, all at once. If a function raises an exception, this does too."""
     with ThreadPoolExecutor(len(functions)) as threads:
         start = threading.Barrier(len(functions))
 

@@ -11,7 +11,7 @@ from torch.distributed import ReduceOp
 SIZES = [1, 2, 3, 4]
 COUNT = 37
 INTEGERS = [torch.int8, torch.uint8, torch.int32, torch.int64]
-# These types exist since torch 2.3.
+# These types were added in torch 2.3.
 UNSIGNED = [getattr(torch, name) for name in ("uint32", "uint64") if hasattr(torch, name)]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 REDUCED = INTEGERS + UNSIGNED + FLOATS + [torch.bool, torch.complex64, torch.complex128]
@@ -22,7 +22,7 @@ FOLDS = {ReduceOp.SUM: operator.add, ReduceOp.AVG: operator.add, ReduceOp.PRODUC
 
 
 def values(dtype, rank, count=COUNT):
-    """Returns small numbers that differ from rank to rank, and that no operation on four ranks makes overflow."""
+    """Returns small numbers that differ from rank to rank. No operation on four ranks overflows with them."""
     numbers = (torch.arange(count) * 7 + rank * 3) % 4 + (torch.arange(count) % 2) * (rank == 1)
     if dtype == torch.bool:
         return numbers > 1
@@ -40,7 +40,7 @@ def supported(op, dtype):
 
 
 def reduced(op, dtype, size, count=COUNT):
-    """Returns the expected result, computed in a type that loses nothing."""
+    """Returns the expected result, computed in a type that loses no precision."""
     if dtype == torch.bool:
         wide = {ReduceOp.SUM: torch.logical_or, ReduceOp.MAX: torch.logical_or, ReduceOp.PRODUCT: torch.logical_and,
                 ReduceOp.MIN: torch.logical_and}.get(op, FOLDS[op])
@@ -67,7 +67,7 @@ def check(actual, expected, what):
 
 
 def gloo_agrees(call, expected, what):
-    """Returns 1 if Gloo has the operation, after checking that its result is as expected, too; otherwise 0."""
+    """Returns 1 if Gloo has the operation, otherwise 0. Checks that Gloo's result is as expected, too."""
     try:
         result = call()
     except (RuntimeError, ValueError):
@@ -208,7 +208,7 @@ def all_types_move(rank, size):
             result = call(dtype, None)
             if result is not None:
                 check(result, expected, what)
-            # Gloo does not have the other types, and its ranks would disagree on whether the call has started.
+            # Gloo lacks the other types. With those, its ranks would disagree on whether the call has started.
             if dtype in INTEGERS + FLOATS and call not in (all_to_all,):
                 try:
                     result = call(dtype, gloo)

@@ -30,7 +30,8 @@ def transfers_in_a_batch(rank, size):
         work.wait()
 
 
-# Gloo implements these collectives directly. It builds others from several of them, and records those instead.
+# Gloo implements these collectives directly. It builds its other collectives from several of these, and a profiler
+# records the parts instead.
 def collectives(rank, size):
     dist.all_reduce(torch.ones(5))
     dist.all_reduce(torch.ones(5), async_op=True).wait()

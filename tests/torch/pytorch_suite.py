@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""PyTorch's own distributed tests, which come with the torch package, run on a backend.
+"""Runs PyTorch's own distributed tests, which come with the torch package, on a backend.
 
     pytorch_suite.py [--backend tutti|gloo] [--ranks N] [--match REGEX] [--seconds N] [--results FILE]
 
-Each test runs on its own: forked ranks, one time limit. Results are lines of JSON; tests that the file has a result
-for already are not run again, so that a run can be interrupted and continued. Tests decide by the
-name of the backend whether they apply. They see the name "gloo", so that every test for Gloo runs; with `--like mpi`
-they see "mpi", and the tests of operations that Gloo lacks run. pytorch_suite.txt lists the tests that do not apply to
-tutti, and why.
+Each test runs in forked ranks of its own, with its own time limit. Each result is a line of JSON in FILE. Tests that
+have a result in FILE are not run again, so that a run can be interrupted and continued. Tests decide by the name of the
+backend whether they apply. They see the name "gloo", so that every test for Gloo runs. With `--like mpi` they see
+"mpi", and the tests of operations that Gloo lacks run. pytorch_suite.txt lists the tests that do not apply to tutti,
+and why.
 """
 import argparse
 import datetime
@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Alike(str):
-    """The name of a backend, which also compares equal to the name `like` of another one."""
+    """Holds the name of a backend. It compares equal to that name, and also to `like`, the name of another backend."""
 
     like = ""
 

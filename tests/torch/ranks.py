@@ -1,4 +1,4 @@
-"""Runs a function on several ranks, each a forked process, and returns the result of each."""
+"""Runs a function on several ranks, each in a forked process, and returns the result of each rank."""
 import multiprocessing
 import os
 import tempfile
@@ -33,7 +33,7 @@ def _rank(function, rank, size, folder, backend, timeout, arguments, pipe):
 
 
 def start(size, function, *arguments, backend="tutti", timeout=60):
-    """Starts the processes of the ranks. Returns them, and a pipe for the result of each."""
+    """Starts a process for each rank. Returns the processes, and a pipe for the result of each."""
     fork = multiprocessing.get_context("fork")
     folder = tempfile.mkdtemp()
     processes, pipes = [], []
@@ -48,7 +48,7 @@ def start(size, function, *arguments, backend="tutti", timeout=60):
 
 
 def results(processes, pipes, expected=None):
-    """Returns the results of the ranks `expected` (default: all). Raises the first rank's traceback if one fails."""
+    """Returns the results of the ranks in `expected` (default: all). If a rank fails, raises its traceback."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     outcomes, problem = {}, None
     for rank in expected if expected is not None else range(len(processes)):
@@ -86,5 +86,5 @@ def free_port():
 
 
 def environment(**changes):
-    """Returns the variables of this process with `changes`, for a program to be started."""
+    """Returns the environment variables of this process with `changes`, for a program that it starts."""
     return {**os.environ, "OMP_NUM_THREADS": "1", **changes}

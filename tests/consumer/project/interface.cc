@@ -169,7 +169,7 @@ void use_groups(Communicator& comm) {
   expect(part->status().code() == tutti::Code::aborted, "abort");
 }
 
-// `ClosedStore` is a store as a program may derive its own.
+// `ClosedStore` shows that a program may derive a store of its own.
 class ClosedStore : public tutti::Store {
  public:
   tutti::Status set(std::string_view, std::string_view, tutti::Deadline) override { return closed(); }

@@ -21,10 +21,10 @@ namespace tutti::soak {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{2};
-constexpr int patience = 150'000;  // in looks: five minutes
+constexpr int patience = 150'000;  // five minutes, counted in looks at the ranks
 
-// Returns the variables of a rank. Their time limits are so long that only deadlines of the plan can pass,
-// even on a slow machine.
+// Returns the environment variables of a rank. The time limits in them are so long that only deadlines of the
+// plan can pass, even on a slow machine.
 std::vector<std::string> environment(const Episode& episode, int rank, const std::string& store) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -88,8 +88,8 @@ struct Totals {
   }
 };
 
-// Runs an episode. If it fails while the whole machine was suspended for longer than the short deadlines,
-// runs it again.
+// Runs an episode. If it fails, and the whole machine was suspended meanwhile for longer than the short
+// deadlines, runs it again.
 bool run(std::uint64_t seed, const Episode& episode, Totals& totals) {
   for (;;) {
     tutti::soak::Job job(seed, episode);

@@ -9,7 +9,8 @@ namespace tutti::soak {
 
 namespace {
 
-// `Dice` does not use the standard distributions, which differ between libraries.
+// `Dice` draws random numbers. It does not use the standard distributions, since they differ between
+// libraries.
 class Dice {
  public:
   Dice(std::uint64_t seed, std::uint64_t number) : engine_(seed * 0x9e3779b97f4a7c15u + number) {
@@ -100,7 +101,7 @@ Episode Episode::draw(std::uint64_t seed, std::uint64_t number) {
     const std::size_t steps = 2 + dice.below(6);
     round.fault = draw_fault(dice, left, steps);
     // A rank that waits for a point-to-point message cannot tell which rank is late or makes a different
-    // call.
+    // call. So rounds with these faults contain only collectives.
     const bool only_collectives =
         round.fault.kind == Fault::Kind::late || round.fault.kind == Fault::Kind::disagree;
     while (round.steps.size() < steps) round.steps.push_back(draw_step(dice, cases, only_collectives));

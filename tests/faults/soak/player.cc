@@ -93,8 +93,8 @@ void Player::play(const Round& round) {
   comm_.barrier({.timeout = late ? milliseconds(fault.milliseconds) : milliseconds(0)}).wait();
 }
 
-// Carries out the fault in a second thread, while the rank continues. But a rank that is to be late, to pause
-// or to make another call waits for that thread.
+// Carries out the fault in a second thread, while the rank continues. But if the rank is to be late, to pause
+// or to make another call, the rank waits for that thread.
 void Player::come_to(const Fault& fault) {
   std::this_thread::sleep_for(microseconds(fault.microseconds));
   switch (fault.kind) {
@@ -181,7 +181,7 @@ void Player::run_allocated(const Step& step) {
   const int p = comm_.size();
   for (std::size_t i = 0; i < all.size(); ++i)
     expect(all[i] == p * (p - 1) / 2 + p * static_cast<std::int64_t>(i), "wrong sum in allocated memory");
-  comm_.barrier().wait();  // until then, others may read this memory
+  comm_.barrier().wait();  // other ranks may read this memory until then
 }
 
 void Player::run_split(const Step& step) {
@@ -192,8 +192,8 @@ void Player::run_split(const Step& step) {
   expect(problem.empty(), problem);
 }
 
-// Waits until the whole communicator has failed, and returns its error. At first perhaps only a part of it,
-// made by `split`, has failed.
+// Waits until the whole communicator has failed, and returns its error. At first, perhaps only a communicator
+// that was split from it has failed.
 Status Player::cause() const {
   for (int i = 0; i < 20'000 && comm_.status().ok(); ++i) std::this_thread::sleep_for(milliseconds(1));
   return comm_.status();

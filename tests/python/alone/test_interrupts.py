@@ -11,7 +11,8 @@ from worlds import DEADLINE_SECONDS, ENVIRONMENT, finish, places, start, start_w
 
 TELL = (pathlib.Path(__file__).parents[2] / "support" / "tell.py").read_text()
 
-# The signal arrives at the only moment when Python code of tutti runs between the failure and the program.
+# The signal arrives while tutti makes the exception. Between the failure and the program, tutti runs Python code only
+# then.
 MAKING_AN_ERROR = TELL + """
 import signal, tutti.errors
 make = tutti.errors.make
@@ -128,7 +129,7 @@ def test_ctrl_c_while_the_ranks_meet(interrupted, by, tmp_path):
     ranks = [start(MEETING, TUTTI_LOG_LEVEL="debug", **place) for place in own]
     for rank in ranks:
         assert rank.stdout.readline() == "ready\n"
-    for rank in ranks:  # until all three wait in the same store
+    for rank in ranks:  # all three must wait in the same store first
         await_log(rank, "has arrived")
     ranks[interrupted].send_signal(signal.SIGINT)
     assert finish(ranks[interrupted])[1] == "KeyboardInterrupt\n"

@@ -1,4 +1,4 @@
-"""Tests that need their own processes: how programs begin, are interrupted, and end."""
+"""Tests how programs begin, are interrupted, and end. These tests need their own processes."""
 
 import ast
 import os
@@ -106,7 +106,7 @@ def test_library_and_header_are_where_the_package_says():
 
 
 def test_stub_describes_the_extension():
-    """The stub has every class, method and function of the extension, and besides only private names for types."""
+    """The stub has every class, method and function of the extension. Its other names are private names for types."""
     tree = ast.parse((ROOT / "bindings/python/tutti/_core.pyi").read_text())
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):

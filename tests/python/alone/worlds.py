@@ -24,7 +24,7 @@ def start(program, *arguments, **environment):
 
 
 def places(size):
-    """Returns the variables of each rank."""
+    """Returns the environment variables of each rank, as a list."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])

@@ -75,7 +75,8 @@ def overlapping(comm):
 
 
 VALUE, TYPE, UNSUPPORTED = tutti.InvalidArgumentError, TypeError, tutti.UnsupportedError
-# Each call comes with the exception that it raises, and its text. It raises at the call, not at `wait`.
+# Each call is listed with the exception that it raises, and with the text of that exception. The call itself must raise
+# it, not `wait`.
 REFUSALS = {
     "steps": (lambda c: c.all_reduce(numpy.zeros((4, 4))[:, ::2]), VALUE, "not contiguous.*ascontiguousarray"),
     "transposed": (lambda c: c.all_reduce(OnlyDLPack(numpy.zeros((4, 3)).T)), VALUE, "not contiguous"),

@@ -175,7 +175,7 @@ def test_descriptions(comm):
 def test_gradient_reducer(comm, mean, bucket_bytes):
     shapes = [(3, 4), (4,), 7, (), (2, 2)]
     reducer = tutti.GradientReducer(comm, shapes, "float64", bucket_bytes=bucket_bytes, mean=mean)
-    # In every step, each rank's gradients become ready in a different order, and one is left to `wait`.
+    # In every step, each rank's gradients become ready in a different order. One gradient is left to `wait`.
     for step in range(3):
         order = numpy.random.default_rng((comm.rank, step)).permutation(len(shapes))
         for i in order:
