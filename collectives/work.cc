@@ -42,7 +42,7 @@ class TracedWait {
   Trace::Event event_;
 };
 
-// Says why a wait without a deadline ended too early: no progress can be made.
+// Returns the error of a wait that has ended early because no progress can be made.
 Status stuck(Operation& operation) {
   Driver& driver = operation.engine().driver;
   if (driver.forked()) return forked_child().with_context(operation.describe());

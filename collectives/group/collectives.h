@@ -25,9 +25,9 @@ class Collectives final : public OperationOwner {
   Collectives(const Parts& parts, const Selector& selector, const Registry& registry,
               Arbitration& arbitration);
 
-  // Any thread: checks a call and issues it.
+  // Checks a call and issues it. Any thread may call.
   Work issue(const Call& call, const CallOptions& options);
-  // Any thread; see Habits.
+  // See Habits. Any thread may call.
   bool repeat(const Call& call, const CallOptions& options, Work& work) {
     return habits_.repeat(call, options, work);
   }

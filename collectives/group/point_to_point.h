@@ -18,7 +18,7 @@ class PointToPoint final : public OperationOwner {
   explicit PointToPoint(const Parts& parts) : parts_(parts) {}
   ~PointToPoint() override;
 
-  // Any thread: checks the legs and issues them as one operation.
+  // Checks the legs and issues them as one operation. Any thread may call.
   Work issue(std::span<const Transfer> legs, const CallOptions& options);
 
   // OperationOwner

@@ -30,7 +30,7 @@ class Mesh;
 // not received the commit could find itself alone. Every note is repeated until it is answered, so lost notes
 // do no harm.
 //
-// Functions are for the driving thread, unless they are marked.
+// Only the driving thread calls these functions, except where a comment says otherwise.
 class Shrinking final : public Pollable {
  public:
   struct Options {
@@ -50,8 +50,8 @@ class Shrinking final : public Pollable {
   bool poll() override;
   Deadline next_deadline() const override { return over_ ? Deadline::never() : next_round_; }
 
-  // Any thread may call `done`. It is not zero once the agreement has ended; then any thread may also call
-  // the functions below.
+  // Any thread may call `done`. Its value becomes 1 when the agreement has ended. From then on, any thread
+  // may also call the functions below.
   const std::atomic<std::uint32_t>& done() const { return done_; }
   const Status& status() const { return status_; }
   const ShrinkNote& decision() const { return decision_; }

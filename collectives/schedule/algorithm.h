@@ -18,15 +18,15 @@ struct Algorithm {
   std::string_view name;  // "ring", "recursive_doubling", ...; unique within a kind
   CollectiveKind kind;
   bool rank_order;  // combines strictly in rank order, so it suits non-commutative operations
-  unsigned knobs;   // the fields of Tuning that it uses: a sum of Knob
-  // Returns whether it can solve this problem (besides `rank_order`). Depends only on values that all ranks
-  // know.
+  unsigned knobs;   // the fields of Tuning that it uses: a sum of `Knob` values
+  // Returns whether the algorithm can solve this problem. Does not consider `rank_order`. Depends only on
+  // values that all ranks know.
   bool (*applies)(const Problem& problem);
   // Returns the estimated seconds until the last rank has finished, in closed form. It must not look at
   // `problem.rank`.
   double (*cost)(const Problem& problem, const Tuning& tuning, const CostModel& model);
   void (*emit)(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning);
-  bool shared = false;  // makes shared schedules; `applies` asks for a window
+  bool shared = false;  // makes shared schedules; `applies` requires a window
 };
 
 enum Knob : std::uint8_t { radix_knob = 1, segment_knob = 2, window_knob = 4 };
