@@ -18,9 +18,9 @@ namespace tutti {
 
 namespace {
 
-// The last handle may be destroyed inside a `then` callback, on the driving thread. Tearing down needs the
-// baton and waits for goodbyes. So in that case a separate thread tears down, once the driving thread has
-// left the callback.
+// The last handle of a group may be destroyed inside a `then` callback, on the driving thread. Tearing down
+// needs the baton and waits for goodbyes. So in that case a separate thread tears down, once the driving
+// thread has left the callback.
 //
 // In a forked child nothing is torn down. Threads that do not exist there may have been changing the state,
 // and the parent says goodbye.

@@ -21,7 +21,7 @@ namespace tutti {
 // `Collectives` issues a communicator's collectives and carries them out, by messages or over shared memory.
 class Collectives final : public OperationOwner {
  public:
-  // `registry` knows the memory that all members can reach.
+  // `registry` knows the memory that all members can access.
   Collectives(const Parts& parts, const Selector& selector, const Registry& registry,
               Arbitration& arbitration);
 

@@ -47,8 +47,8 @@ class TUTTI_CAPABILITY("baton") Gate {
   void settle();
 
  private:
-  // Returns false while an operation of another thread waits to be started, since operations start in order
-  // of issue.
+  // Returns false while an operation of another thread waits to be started, since operations start in the
+  // order in which they were issued.
   bool try_enter() TUTTI_TRY_ACQUIRE(true) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return waiting_.load(std::memory_order_acquire) == 0 && driver_.try_enter();
   }

@@ -23,8 +23,8 @@ class Journal {
   // --- any thread ---
 
   std::uint64_t number_collective() { return next_collective_.fetch_add(1, std::memory_order_relaxed); }
-  // Does the same on the driving thread, without the cost of an atomic increment. That is safe, since a
-  // program that issues from several threads must order its calls anyway.
+  // Does the same as `number_collective`, but only on the driving thread, and without the cost of an atomic
+  // increment. That is safe, since a program that issues from several threads must order its calls anyway.
   std::uint64_t number_collective_at_once() {
     const std::uint64_t number = next_collective_.load(std::memory_order_relaxed);
     next_collective_.store(number + 1, std::memory_order_relaxed);
@@ -89,7 +89,7 @@ class Journal {
   std::atomic<std::uint64_t> issued_{0};
   std::atomic<std::uint64_t> over_at_once_{0};  // not counted in `issued_`; written by the driving thread
 
-  // Driving.
+  // Only the driving thread changes these members.
   History collectives_;
   History transfers_;
   std::uint64_t next_transfer_ = 0;

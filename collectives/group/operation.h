@@ -86,7 +86,7 @@ class Operation {
   std::uint64_t sequence = 0;  // of transfers: their number among the communicator's transfers, once started
   std::uint8_t algorithm = 0;  // the one that carries the operation out
   History::Time queued = 0;    // when it was issued, if it could not start at once
-  History::Time started = 0;   // if the operation is timed
+  History::Time started = 0;   // when it started, if it is timed
   // `issued` is the time from which the operation is timed, and `deadline` the time when it must be done.
   // Many operations complete before anyone needs the time. So the group reads the clock only when it first
   // looks at an operation that has not completed.

@@ -187,7 +187,7 @@ void Shrinking::answer_proposal(int position, const ShrinkNote& proposal) {
 
 // --- leading ---
 
-// If `again`, notes that have not been answered are sent again.
+// Takes the leader's next step. If `again`, notes that have not been answered are sent again.
 void Shrinking::lead(bool again) {
   joined_[static_cast<std::size_t>(members_.rank())] = own_join();
   bool all = true;

@@ -60,10 +60,10 @@ struct World {
   static constexpr std::chrono::nanoseconds usual_goodbye_limit = std::chrono::seconds(2);
   std::chrono::nanoseconds goodbye_limit = usual_goodbye_limit;
   ContextNumbers contexts;
-  // The size in bytes of each rank's window in communicators whose ranks share memory; 0 if no ranks are to
-  // share memory. It is equal on all ranks.
+  // This is the size in bytes of each rank's window in communicators whose ranks share memory; 0 if no ranks
+  // are to share memory. It is equal on all ranks.
   std::uint64_t window_bytes = 0;
-  // While this is set, all calls on the communicators that are created belong to this composite call.
+  // All calls on communicators that are created while this is set belong to this composite call.
   Composite part_of = Composite::none;
   // True if each rank on this host has a processor of its own.
   bool patient = true;

@@ -23,7 +23,7 @@ namespace tutti {
 // the mark is the same before and after an entry was read, the entry is consistent.
 class History {
  public:
-  // Nanoseconds of Deadline::Clock; 0: not known.
+  // A time counts nanoseconds of Deadline::Clock; 0 means that it is not known.
   using Time = std::int64_t;
   enum class State : std::uint8_t { none, live, finished, failed };
 

@@ -44,7 +44,7 @@ class Recorded {
   virtual std::uint64_t collectives_issued() const = 0;
   virtual const History& collectives() const = 0;
   virtual const History& transfers() const = 0;
-  // Driving.
+  // Only the driving thread may call this.
   virtual std::vector<Waiting> waiting() const = 0;
 };
 

@@ -86,7 +86,7 @@ class Board {
   static_assert(sizeof(Slot) == slot_bytes);
   static constexpr int phase_bits = 24;
   static constexpr std::size_t payload_bytes = sizeof(Slot::payload);
-  // The size in bytes of everything that a rank has on the board, except its window.
+  // This is the size in bytes of everything that a rank has on the board, except its window.
   static constexpr std::size_t area_bytes = 64 + failure_bytes + slots * slot_bytes + pages * page_bytes;
 
   int rank() const { return rank_; }

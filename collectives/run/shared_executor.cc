@@ -213,8 +213,8 @@ bool SharedExecutor::repeat() {
   return true;
 }
 
-// Returns false if combining failed, or if a rank has left the operation: it may reuse its buffers, so this
-// operation must fail.
+// Returns false if combining failed, or if a rank has left the operation. Such a rank may reuse its buffers,
+// so this operation must fail.
 bool SharedExecutor::compute(const Step& step) {
   if (step.out.owner == everyone) return reduce_for_everyone(step);
   const RunBinding& binding = *first_->binding;

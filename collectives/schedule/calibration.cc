@@ -38,7 +38,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// The tag of the first message of a round tells the passive rank what to do next.
+// The tag of the first message of a round tells the follower what to do next.
 enum Request : std::uint64_t {
   answer,       // send the same number of bytes back
   take_burst,   // more small messages follow; answer the last

@@ -29,7 +29,7 @@ struct CostModel {
   LinkCost far;            // between hosts; the ranks of a host share its port to other hosts
   double gamma = 0.1e-9;   // core seconds per byte combined or copied
   double signal = 0.3e-6;  // seconds until a rank that shares memory sees another rank's signal
-  // A factor on the cost of a byte when all ranks send to distant ranks at once, instead of to their
+  // The cost of a byte is multiplied by this if all ranks send to distant ranks at once, instead of to their
   // neighbours. Then messages that are due at the same time compete for the ports.
   double congestion = 1.15;
   std::uint64_t eager = UINT64_MAX;  // messages up to this size are sent eagerly

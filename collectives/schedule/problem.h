@@ -33,10 +33,10 @@ struct Problem {
   bool commutative = true;
   bool average = false;        // divide at the end
   bool premultiplied = false;  // scale at the start
-  // True if combining may fail, as a user's operation may. Then no rank finishes before all ranks have
-  // combined.
+  // True if combining may fail, which only a user's operation can. Then no rank finishes before all ranks
+  // have combined.
   bool agrees = false;
-  // Whether the operation is in place. all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v):
+  // True if the operation is in place. all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v):
   // input is output. all_gather(_v), gather(_v) (root): input is the rank's own block of output.
   // reduce_scatter(_v), scatter(_v) (root): output is the rank's own block of input, and the other blocks
   // keep their values. This changes only local steps, never messages.
@@ -46,7 +46,8 @@ struct Problem {
   // own count. all_to_all_v: the counts that this rank sends to each rank, and receives from each.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
-  // The size in bytes of each rank's window if all ranks share memory; otherwise 0. It is agreed at init.
+  // This is the size in bytes of each rank's window if all ranks share memory; otherwise 0. It is agreed at
+  // init.
   std::uint64_t window_bytes = 0;
   // True if the inputs and outputs of all ranks are memory that all of them may read and write
   // (`Communicator::allocate`). The ranks find this out by a vote; see SharedExecutor.

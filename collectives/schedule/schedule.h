@@ -47,9 +47,9 @@ struct Step {
   // so that all ranks combine the same operands in the same order and get the same bits.
   MessageSide message_side = MessageSide::right;
   std::int32_t peer = -1;
-  // The number of this message among those from its sender to its receiver within the collective. Both sides
-  // count in the order in which the algorithm emitted the messages. Together with (context, sequence) it
-  // matches send and receive; the order in which steps become ready does not matter.
+  // This is the number of this message among those from its sender to its receiver within the collective.
+  // Both sides count in the order in which the algorithm emitted the messages. Together with (context,
+  // sequence) it matches send and receive; the order in which steps become ready does not matter.
   std::uint32_t index = 0;
   Slice left;
   Slice right;

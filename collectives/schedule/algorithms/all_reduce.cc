@@ -9,8 +9,8 @@ namespace tutti {
 namespace {
 
 // `Groups` divides the ranks into contiguous groups. Their number is the largest power of k that does not
-// exceed p, so a group has at most k ranks. The first rank of each group leads it: it collects before the
-// leaders exchange, and hands out the result afterwards.
+// exceed p, so a group has at most k ranks. The first rank of each group leads it: it combines the inputs of
+// its group before the leaders exchange, and sends the result to its group afterwards.
 struct Groups {
   Groups(int size, int radix) {
     while (count * radix <= size) count *= radix;
@@ -140,8 +140,8 @@ std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int g
 
 // This is the algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004):
 // reduce-scatter by recursive halving, then all-gather by recursive doubling. The nearest partners come
-// first, so operands are combined in rank order, and the largest messages travel the shortest distance. The
-// leaders end up with pieces in another order, which does not matter. Cost: 2 log2 p rounds, 2 n bytes, n
+// first, so operands are combined in rank order, and the largest messages travel the shortest distance. So
+// the pieces are not in the order of the leaders, which does not matter. Cost: 2 log2 p rounds, 2 n bytes, n
 // combined; if p is not a power of two, n more bytes before and n after.
 void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Groups groups(problem.size, 2);

@@ -166,8 +166,8 @@ class Terms {
     return model_.cores == 0 ? 1 : std::max(1.0, static_cast<double>(active) / model_.cores);
   }
   // `through` is the number of messages that pass a host's port at the same time. `active` is the number of
-  // ranks of a host that work at the same time. At the same time, each of them handles `ends` messages: 2 if
-  // it sends one and receives one.
+  // ranks of a host that work at the same time. Each of them handles `ends` messages at once: 2 if it sends
+  // one and receives one.
   Path path(bool far, int through, int distance, int active, int ends) const {
     const LinkCost& link = far ? model_.far : model_.near;
     const double shared = far ? std::max(through, 1) : 1;

@@ -84,8 +84,8 @@ class Slots {
 };
 
 // `Alternation` holds the buffers of an algorithm that replaces its whole vector `stages` times. Each stage
-// sends the old value while it receives into the new one, so no receive has to wait for a send. It starts at
-// the input and ends in the output.
+// sends the old value while it receives into the new one, so no receive has to wait for a send. The vector
+// starts in the input and ends in the output.
 class Alternation {
  public:
   Alternation(ScheduleBuilder& builder, const Problem& problem, int stages);

@@ -53,8 +53,8 @@ Slice Rounds::lane(int owner, std::uint64_t t, std::uint64_t lane, std::uint64_t
 }
 
 // Before iteration t, the sources must have finished iteration t - 1. The area that this rank is about to
-// write again was read in iteration t - (depth - 1), so the readers must have finished that one. `before` is
-// the number of signals that each rank gave before iteration 0.
+// write again was read in iteration t - (depth - 1), so the readers must have finished that iteration.
+// `before` is the number of signals that each rank gave before iteration 0.
 void Rounds::await(std::uint64_t t, std::uint64_t rounds, std::uint32_t before, bool repeated,
                    const Ranks& sources, const Ranks& readers) const {
   const auto iteration = static_cast<std::uint32_t>(t);

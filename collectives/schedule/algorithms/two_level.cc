@@ -140,7 +140,7 @@ void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuni
 
 // --- all_gather, reduce_scatter ---
 
-// Returns one block for each host, in the order of hosts. It holds the blocks of all ranks of that host.
+// Returns one block for each host, in the order of hosts. A host's block holds the blocks of all its ranks.
 Blocks host_blocks(const Problem& problem) {
   std::vector<std::uint64_t> counts;
   for (int h = 0; h < problem.topology->hosts(); ++h)
