@@ -12,7 +12,7 @@
 #include "collectives/group/group.h"
 #include "collectives/group/world.h"
 
-// This file implements the memory that users ask for.
+// This file implements `Communicator::allocate` and `Allocation`.
 namespace tutti {
 
 Allocation Communicator::allocate(std::size_t bytes) {
@@ -40,8 +40,8 @@ Allocation Communicator::allocate(std::size_t bytes) {
 Allocation::Allocation(std::shared_ptr<Group> group, std::shared_ptr<GroupMemory> memory)
     : group_(std::move(group)), memory_(std::move(memory)) {}
 
-// The group keeps another reference until all ranks have released the memory. So the segment is dropped not
-// here but by the driving thread, as segments must be.
+// The group keeps another reference until all ranks have released the memory. So this function does not drop
+// the segment. The driving thread does, because no other thread may.
 void Allocation::let_go() {
   GroupMemory* const memory = memory_.get();
   const bool shared = registered();

@@ -86,7 +86,7 @@ std::uint64_t share(const Context& c) {
   }
 }
 
-// Checks that a _v kind has one count for each rank, on the sides that need counts.
+// Checks that the kinds with counts (those that end in _v) have one count for each rank.
 Status check_counts(const Context& c) {
   const auto wrong = [&](std::span<const std::uint64_t> counts, const char* which) {
     if (counts.size() == c.p()) return Status();
@@ -131,7 +131,8 @@ Status check_overlap(const Context& c, Problem& problem) {
   const std::size_t offset = own_block_offset(problem) * problem.element_size;
   problem.in_place =
       in.bytes() <= out.bytes() ? in_begin == out_begin + offset : out_begin == in_begin + offset;
-  // If blocks had other sizes, they would land on blocks that are still to be sent.
+  // In place, each received block replaces a sent block. If their sizes differed, a received block would
+  // overwrite blocks that are still to be sent.
   if (problem.kind == CollectiveKind::all_to_all_v) {
     problem.in_place = problem.in_place && std::ranges::equal(problem.input_counts, problem.output_counts);
   }
@@ -139,7 +140,7 @@ Status check_overlap(const Context& c, Problem& problem) {
   return problem.in_place || apart ? Status() : invalid("in and out overlap without being in place");
 }
 
-// Returns the type of the elements. The sides that this rank has are known to agree.
+// Returns the type of the elements: the input's if this rank has an input, otherwise the output's.
 DataType type_of(const Context& c) { return has_input(c) ? c.call.in.type : c.call.out.type; }
 
 Status check_types(const Context& c, bool has_in, bool has_out) {

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// A `Call` is one call of a collective as the user makes it. It does not own the elements, the operation and
+// A `Call` is one call of a collective as the user makes it. It does not own the elements, the reduction or
 // the counts. A buffer that this rank does not need (the output of a reduce on a rank other than the root) is
 // ignored.
 struct Call {
@@ -41,7 +41,7 @@ Fingerprint fingerprint(const Call& call, int rank, int size);
 // of the call, so these must live as long as the problem.
 Result<Problem> check(const Call& call, int rank, int size);
 
-// Checks one message.
+// Checks the arguments of one message, on a communicator of `size` ranks.
 Status check(const Transfer& transfer, int size);
 
 }  // namespace tutti

@@ -18,12 +18,12 @@ namespace tutti {
 
 namespace {
 
-// The last handle may be destroyed inside a `then` callback, on the driving thread. Tearing down needs the
-// baton and waits for goodbyes. So in that case a separate thread tears down, once the driving thread has
-// left the callback.
+// The last handle of a group may be destroyed inside a `then` callback, on the driving thread. Tearing down
+// needs the baton and waits for goodbyes. So in that case a separate thread tears down, once the driving
+// thread has left the callback.
 //
-// In a forked child nothing is torn down. Threads that do not exist there may have been changing it, and the
-// parent says goodbye.
+// In a forked child nothing is torn down. Threads that do not exist there may have been changing the state,
+// and the parent says goodbye.
 void retire(Group* group) {
   const Driver& driver = group->world().engine->driver;
   if (driver.forked()) {
@@ -36,7 +36,7 @@ void retire(Group* group) {
   }
 }
 
-// `shares` says that the ranks share memory if they can. It is equal on all ranks.
+// If `shares` is true, the ranks try to share memory. It is equal on all ranks.
 std::shared_ptr<Group> make_group(const std::shared_ptr<World>& world, std::uint32_t context,
                                   std::vector<int> ranks, bool shares = true) {
   std::shared_ptr<Group> group(new Group(world, context, std::move(ranks)), retire);

@@ -25,7 +25,7 @@ class TracedWait {
     event_.call = operation.call;
     event_.began = Trace::now();
     event_.transfer = operation.kind == Operation::Kind::transfers;
-    if (event_.transfer) return;  // it gets its number when it starts, which may be during this wait
+    if (event_.transfer) return;  // a transfer gets its number when it starts, perhaps during this wait
     event_.context = operation.binding.context;
     event_.number = operation.sequence;
   }
@@ -42,7 +42,8 @@ class TracedWait {
   Trace::Event event_;
 };
 
-// Says why a wait without a deadline ended too early: no progress can be made.
+// Returns the error of a wait that has ended early because no progress can be made; ok if progress can be
+// made.
 Status stuck(Operation& operation) {
   Driver& driver = operation.engine().driver;
   if (driver.forked()) return forked_child().with_context(operation.describe());

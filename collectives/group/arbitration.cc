@@ -14,8 +14,8 @@ namespace tutti {
 namespace {
 
 constexpr std::chrono::milliseconds hearing_limit{100};
-// The pause between looks at the board. Ranks that share memory do not wake a rank that only wants to know
-// their calls.
+// During a dispute, this rank looks at the board this often. The other ranks do not wake it when they write
+// their calls there.
 constexpr std::chrono::milliseconds board_pause{2};
 
 }  // namespace
@@ -130,7 +130,7 @@ void Arbitration::on_question(int origin, const CallNote& theirs) {
 }
 
 // Answers the questions about operations that this rank has reached. The other questions wait until it
-// reaches theirs.
+// reaches their operations.
 void Arbitration::answer_asked() {
   std::erase_if(asked_, [this](const Asked& asked) {
     const ContextEvents::Known ours = journal_.find(asked.sequence);

@@ -20,12 +20,12 @@ namespace tutti {
 
 // `Arbitration` finds the member that is wrong when members make different calls.
 //
-// The rank that notices a mismatch knows only two calls. It asks all members for their call with that number,
-// and reads the calls on the board. Once more than half are known to have made the same call, the verdict
-// names a member that has made another one. If no majority is known soon, it names the two calls and blames
-// no rank.
+// The rank that notices a mismatch knows only two calls. It asks all members which call they have made with
+// the same number, and reads the calls on the board. Once more than half of the members are known to have
+// made the same call, the verdict names a member that has made a different one. If no majority is known soon,
+// the verdict names the two calls and blames no rank.
 //
-// Only the driving thread calls these functions, also inside a callback of the mesh.
+// Only the driving thread calls these functions. It may do so inside a callback of the mesh.
 class Arbitration {
  public:
   Arbitration(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
@@ -33,11 +33,11 @@ class Arbitration {
 
   // Returns whether this rank has noticed two calls that differ, and has no verdict yet.
   bool is_open() const { return dispute_ != nullptr; }
-  // Called when a member (a world rank) has made a different call as collective number `sequence`; see
-  // ContextEvents.
+  // Called when the member `peer` (a world rank) has made a different call as collective number `sequence`;
+  // see ContextEvents.
   void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why);
-  // Called when the board shows two calls that differ. `operation` is the one that failed because of it, if
-  // any.
+  // Called when the board shows two calls that differ. `operation` is the operation that failed because of
+  // them; null if none did.
   void on_mismatch_on_board(const Operation* operation, const Status& noticed);
   // Called when a note of another member (`origin`, its world rank) has arrived over the control plane.
   // `on_blocked`: that member has waited in a call for a long time. `on_question`: it has seen two calls that
@@ -45,19 +45,19 @@ class Arbitration {
   void on_blocked(int origin, const CallNote& theirs);
   void on_question(int origin, const CallNote& theirs);
   void on_answer(int origin, const CallNote& theirs);
-  // Answers questions, and reaches a verdict once that is due.
+  // Answers the questions that this rank can answer by now, and reaches a verdict once one is due.
   void poll();
   Deadline next_deadline() const;
   // Reaches a verdict from the calls that are known now.
   void settle_now();
-  // Called when the communicator has failed.
+  // Drops the dispute, because the communicator has failed.
   void drop() { dispute_.reset(); }
 
  private:
   struct Dispute {
     std::optional<std::uint64_t> sequence = {};  // of the collective, if it is known
     std::uint64_t number = 0;                    // of the operation on the board; 0: none
-    Status noticed;                              // by a rank that knows only two calls
+    Status noticed;                              // the mismatch that this rank noticed
     Deadline until = Deadline::never();
     std::vector<std::optional<Fingerprint>> calls = {};  // by rank in the communicator, if known
   };

@@ -45,12 +45,11 @@ Work Collectives::issue(const Call& call, const CallOptions& options) {
 
 Work Collectives::issue_checked(const Call& call, const Problem& problem, const Fingerprint& print,
                                 const CallOptions& options) {
-  // A habit does not remember which composite call it belongs to, so parts of composite calls do not use
-  // habits.
+  // A habit does not remember whether its call is part of a composite call, so such parts do not use habits.
   if (print.part_of == Composite::none) {
     if (Work work; habits_.attempt(call, problem, print, options, work)) return work;
   }
-  // The number is taken first, since an operation that fails here has a place in the order, too.
+  // The number is taken first, so that an operation that fails here still has its place in the order.
   const std::uint64_t number = parts_.journal.number_collective();
   Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, print.algorithm);
   if (!schedule.ok()) return parts_.live.refuse(print, schedule.status());
@@ -78,7 +77,8 @@ void Collectives::start(Operation& operation) {
   }
 }
 
-// A failure that was noted while the last messages arrived still counts. Acting on it ends the operation.
+// If a failure was noted while the last messages arrived, the operation does not end here. It ends when the
+// failure takes effect.
 void Collectives::on_part_over(Operation& operation, const Status& status) {
   if (status.ok() && !parts_.failure.happened()) return parts_.live.end(operation, status);
   if (status.code() == Code::mismatch && !operation.run)
@@ -87,7 +87,7 @@ void Collectives::on_part_over(Operation& operation, const Status& status) {
     parts_.failure.suspect(Status(Code::aborted,
                                   parts_.members.describe_this_rank() + ": " + status.message(),
                                   parts_.members.own_world_rank()));
-  } else if (status.code() != Code::mismatch || !arbitration_.is_open()) {  // else the verdict counts
+  } else if (status.code() != Code::mismatch || !arbitration_.is_open()) {  // else the verdict is the cause
     parts_.failure.suspect(status);
   }
 }

@@ -21,13 +21,13 @@ namespace tutti {
 // `Collectives` issues a communicator's collectives and carries them out, by messages or over shared memory.
 class Collectives final : public OperationOwner {
  public:
-  // `registry` knows the memory that all members can reach.
+  // `registry` knows the memory that all members can access.
   Collectives(const Parts& parts, const Selector& selector, const Registry& registry,
               Arbitration& arbitration);
 
-  // Any thread: checks a call and issues it.
+  // Checks a call and issues it. Any thread may call.
   Work issue(const Call& call, const CallOptions& options);
-  // Any thread; see Habits.
+  // See Habits. Any thread may call.
   bool repeat(const Call& call, const CallOptions& options, Work& work) {
     return habits_.repeat(call, options, work);
   }

@@ -9,8 +9,8 @@ namespace tutti {
 
 namespace {
 
-// After the end of a connection, other ranks have this long to report a better cause. Then its peer is
-// blamed.
+// When a connection ends, other ranks have this long to report a better cause. After that, the peer of the
+// connection is blamed.
 constexpr std::chrono::milliseconds grace{50};
 
 }  // namespace

@@ -11,18 +11,20 @@ namespace tutti {
 
 // `Failure` keeps the first cause of a communicator's failure. Later causes are dropped.
 //
-// A cause may be noted anywhere, also inside a callback of the mesh. It takes effect at the next safe point,
-// which is a call of `act`. Functions are for the driving thread, unless they are marked.
+// A cause may be noted anywhere, even inside a callback of the mesh. It takes effect at the next safe point,
+// which is a call of `act`. Only the driving thread calls these functions, except where a comment says
+// otherwise.
 class Failure {
  public:
   // An `Actor` ends the operations that are in flight when the communicator fails.
   class Actor {
    public:
     virtual ~Actor() = default;
-    // Tells the other members. Called once. `known` says that another rank has already told all of them.
+    // Tells the other members of the failure. Called once. `known` means that another rank has already told
+    // all of them.
     virtual void spread_failure(const Status& why, bool known) = 0;
     virtual void end_operations(const Status& why) = 0;
-    // Returns whether other ranks may know better than this one why a connection has ended.
+    // Returns whether other ranks may know better than this rank why a connection has ended.
     virtual bool others_may_know() const = 0;
   };
 
@@ -36,18 +38,18 @@ class Failure {
   // Returns the cause, or ok as long as there is none. Any thread may call.
   Status status() const;
 
-  // Keeps a cause that the control plane has told, or is telling, all members.
+  // Keeps a cause that all members know already, or will learn from the control plane.
   void note_known(const Status& why);
   // Notes a cause that only this rank has seen. If it is the end of a connection, other ranks get a moment to
   // report a better cause.
   void suspect(const Status& why);
   bool suspects() const { return suspects_; }
-  // Notes the suspected cause once that moment has passed.
+  // Notes the suspected cause once other ranks have had their moment to report a better one.
   void confirm_suspicion();
   Deadline next_deadline() const { return suspects_ ? confirmed_at_ : Deadline::never(); }
 
-  // Lets the actor end operations in flight, if there is a cause. Must not be called inside a callback of the
-  // mesh.
+  // If there is a cause, lets the actor end the operations in flight. Must not be called inside a callback of
+  // the mesh.
   void act() {
     if (happened() && !acting_) act_now();
   }

@@ -46,7 +46,7 @@ void Gate::start(Operation& operation) {
   }
 }
 
-// An abort is not a call, so it does not wait for the operations that were handed over.
+// An abort has no place in the order of calls, so it does not wait for the operations that were handed over.
 void Gate::abort(const Status& why) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   failure_.note(why);
   if (driver_.try_enter()) {

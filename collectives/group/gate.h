@@ -24,8 +24,8 @@ class TUTTI_CAPABILITY("baton") Gate {
   // Starts an operation on this thread if no other thread drives. A small message is then sent before
   // `launch` returns.
   Work launch(Operation& operation);
-  // Takes the baton for a call that may complete at once. Returns false if another thread has the baton or
-  // the communicator has failed. After true, the caller must call `leave`.
+  // Takes the baton (the right to drive) for a call that may complete at once. Returns false if another
+  // thread has the baton or the communicator has failed. If it returns true, the caller must call `leave`.
   bool enter_in_passing() TUTTI_TRY_ACQUIRE(true) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     if (!try_enter()) return false;
     shared_.listen();
@@ -40,15 +40,15 @@ class TUTTI_CAPABILITY("baton") Gate {
   }
   // Fails the communicator, now or as soon as the driving thread can act.
   void abort(const Status& why);
-  // Returns whether this is a forked child. There a call might wait for a lock that a thread of the parent
-  // held.
+  // Returns whether this is a forked child. A call in a forked child might wait forever for a lock that a
+  // thread of the parent held.
   bool is_forked() const { return driver_.forked(); }
   // Returns once every operation that was handed over has started. The calling thread must not drive.
   void settle();
 
  private:
-  // Returns false while an operation of another thread waits to be started, since operations start in order
-  // of issue.
+  // Returns false while an operation of another thread waits to be started, since operations start in the
+  // order in which they were issued.
   bool try_enter() TUTTI_TRY_ACQUIRE(true) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return waiting_.load(std::memory_order_acquire) == 0 && driver_.try_enter();
   }

@@ -39,8 +39,8 @@ Group::~Group() {
     failure_.note(Status(Code::aborted, members_.describe_this_rank() +
                                             " destroyed the communicator with operations in flight"));
   } else if (std::uncaught_exceptions() > 0) {
-    // The other ranks may be waiting for something that this rank will not do any more. So they learn why it
-    // leaves, not only that it left.
+    // The other ranks may be waiting for this rank. So this tells them why it leaves, not only that it has
+    // left.
     failure_.note(Status(Code::aborted,
                          members_.describe_this_rank() + " left the communicator because of an exception"));
   }
@@ -152,7 +152,7 @@ void Group::on_member_lost(int, const Status& why) { failure_.suspect(shared_.fi
 
 void Group::share_windows(std::uint64_t wanted_bytes, Deadline deadline) {
   if (size() == 1 || wanted_bytes == 0) return;
-  // Whole cache lines make every rank's window begin where any element may lie.
+  // If a window consists of whole cache lines, every rank's window is aligned for any type of element.
   const std::uint64_t window_bytes = Board::whole_lines(wanted_bytes);
   std::unique_ptr<Board> board = sharing_.make_board(window_bytes, deadline);
   if (board == nullptr) return;

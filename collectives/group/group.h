@@ -35,10 +35,10 @@
 
 namespace tutti {
 
-// `Group` is the implementation of a communicator: it combines the parts, and passes events of the mesh, the
-// control plane and the driver to them.
+// `Group` implements a communicator. It combines the parts that other files of this folder define, and passes
+// them the events of the mesh, the control plane and the driver.
 //
-// Any thread may issue operations; everything marked "driving" is for the driving thread.
+// Any thread may issue operations. Only the driving thread calls the functions marked "driving".
 class Group final : public ContextEvents,
                     public ControlClient,
                     public Pollable,
@@ -71,8 +71,9 @@ class Group final : public ContextEvents,
     return point_to_point_.issue(legs, options);
   }
 
-  // Lets the members share memory, if they can, in windows of at least `wanted_bytes`. All members must call
-  // it before they issue any operation, each on a thread that does not drive.
+  // Sets up memory that the members share, with windows of at least `wanted_bytes`. Does nothing if they
+  // cannot share memory. All members must call this before they issue any operation, each on a thread that
+  // does not drive.
   void share_windows(std::uint64_t wanted_bytes, Deadline deadline);
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
@@ -84,7 +85,7 @@ class Group final : public ContextEvents,
   ShrinkNote agree_to_shrink(int min_size) { return survivors_.agree(min_size); }
   Status status() const override { return failure_.status(); }
   std::uint64_t operations_issued() const { return journal_.operations_issued(); }
-  // The driving thread calls this.
+  // Only the driving thread may call this.
   std::uint64_t registered_operations() const {
     const SharedExecutor* const executor = shared_.executor();
     return executor == nullptr ? 0 : executor->registered_operations();

@@ -15,8 +15,8 @@
 namespace tutti {
 
 // `Habits` remembers the last small shared-memory collective of each kind, so that an equal call costs
-// little: the operation runs inside the call. If it has completed when the call returns, `work` is left as it
-// was (a default `Work` is done), no clock was read, and nothing was allocated.
+// little: the operation runs inside the call. If the operation completes before the call returns, `work` is
+// left unchanged (a default `Work` counts as done), no memory is allocated, and most calls read no clock.
 //
 // Any thread may call.
 class Habits {
@@ -27,10 +27,11 @@ class Habits {
   Habits(const Habits&) = delete;
   Habits& operator=(const Habits&) = delete;
 
-  // Runs a call that equals the last one of its kind, including the pointers, so that it need not be checked
-  // again. Returns false for any other call.
+  // Runs a call that equals the last call of its kind, including the pointers. Such a call need not be
+  // checked again. Returns false for any other call.
   bool repeat(const Call& call, const CallOptions& options, Work& work);
-  // Runs a call that has been checked, if its problem equals that of the last call of its kind.
+  // Runs a call that has been checked, if its problem equals that of the last call of its kind. Otherwise
+  // returns false.
   bool attempt(const Call& call, const Problem& problem, const Fingerprint& print, const CallOptions& options,
                Work& work);
   // Remembers an operation, since the next call of its kind may equal it.

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t collectives_window = 256;
 constexpr std::size_t transfers_window = 64;
-// One in this many of the operations that complete at once is timed. With a trace, all of them are. Must be a
-// power of two.
+// Of the operations that complete at once, one in this many is timed. With a trace, all of them are timed.
+// Must be a power of two.
 constexpr std::uint64_t operations_per_clock = 16;
 
 }  // namespace
@@ -34,7 +34,7 @@ void Journal::begin(Operation& operation) {
                                .started = operation.started});
 }
 
-// An operation that lasted long enough to be timed also has an end time.
+// Only operations that are timed, or lasted so long that their time of issue was stamped, get an end time.
 void Journal::end(const Operation& operation, const Status& status) {
   const bool failed = !status.ok();
   if (failed && operation.kind == Operation::Kind::collective)

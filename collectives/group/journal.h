@@ -23,8 +23,8 @@ class Journal {
   // --- any thread ---
 
   std::uint64_t number_collective() { return next_collective_.fetch_add(1, std::memory_order_relaxed); }
-  // Does the same on the driving thread, without the cost of an atomic increment. That is safe, since a
-  // program that issues from several threads must order its calls anyway.
+  // Does the same as `number_collective`, but only on the driving thread, and without the cost of an atomic
+  // increment. That is safe, since a program that issues from several threads must order its calls anyway.
   std::uint64_t number_collective_at_once() {
     const std::uint64_t number = next_collective_.load(std::memory_order_relaxed);
     next_collective_.store(number + 1, std::memory_order_relaxed);
@@ -44,12 +44,12 @@ class Journal {
   // --- driving ---
 
   std::uint64_t number_transfer() { return next_transfer_++; }
-  // Without a trace, only some of the operations that complete at once are timed. Returns the time now if the
-  // operation of that number is one of them; otherwise 0.
+  // Returns the time now if operation `number` is to be timed; otherwise 0. Without a trace, only some of the
+  // operations that complete at once are timed.
   History::Time beginning(std::uint64_t number) const { return timed(number) ? now() : 0; }
   void begin(Operation& operation);
   void end(const Operation& operation, const Status& status);
-  // Record operations that completed at once.
+  // These two functions record an operation that has completed at once.
   void collective_at_once(const Operation& operation, History::Time began) {
     if (began == 0) {
       collectives_.at_once(operation.sequence, operation.call, operation.algorithm);
@@ -89,11 +89,11 @@ class Journal {
   std::atomic<std::uint64_t> issued_{0};
   std::atomic<std::uint64_t> over_at_once_{0};  // not counted in `issued_`; written by the driving thread
 
-  // Driving.
+  // Only the driving thread changes these members.
   History collectives_;
   History transfers_;
   std::uint64_t next_transfer_ = 0;
-  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // of a collective
+  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // number of a collective
 };
 
 }  // namespace tutti

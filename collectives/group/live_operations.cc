@@ -31,7 +31,7 @@ std::chrono::nanoseconds LiveOperations::timeout(const CallOptions& options) con
 
 Work LiveOperations::refuse(const Fingerprint& call, const Status& why) {
   Operation* operation = Operation::create(engine_);
-  operation->kind = Operation::Kind::transfers;  // then its name contains no number
+  operation->kind = Operation::Kind::transfers;  // so that its name contains no number
   operation->call = call;
   journal_.count_issued();
   Work work = Operation::handle(*operation);

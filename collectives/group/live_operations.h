@@ -28,16 +28,17 @@ class LiveOperations {
   Operation* make_passing(OperationOwner& owner, Operation::Kind kind);
   // Makes an operation that has failed already.
   Work refuse(const Fingerprint& call, const Status& why);
-  // Ends an operation that has not begun.
+  // Fails an operation that has not begun.
   void refuse(Operation& operation, const Status& why);
 
   // --- driving ---
 
   void begin(Operation& operation);
-  // Lists an operation of `make_passing` that has not completed, so that it continues like any other.
+  // Adds an operation of `make_passing` that has not completed to the list, so that it continues like any
+  // other.
   Work keep(Operation& operation, const CallOptions& options);
   void end(Operation& operation, const Status& status);
-  // Returns the newest operation; null if there is none. `next` of each is an older one.
+  // Returns the newest operation; null if there is none. The `next` of each operation is the next older one.
   Operation* newest() const { return newest_; }
   bool empty() const { return newest_ == nullptr; }
 

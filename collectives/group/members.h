@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// `Members` is the list of a communicator's ranks: the world rank of each, and its host and process.
+// `Members` lists a communicator's ranks: the world rank, the host and the process of each.
 class Members {
  public:
   // `world_ranks` are the world ranks of the members, in the order of their ranks in the communicator.
@@ -23,7 +23,7 @@ class Members {
   const std::vector<int>& world_ranks() const { return world_ranks_; }
   int world_rank(int rank) const { return world_ranks_[static_cast<std::size_t>(rank)]; }
   // `contains` returns whether a rank of the world is a member; `rank_of` returns its rank in the
-  // communicator.
+  // communicator, or -1.
   bool contains(int world_rank) const {
     return world_rank >= 0 && world_rank < std::ssize(ranks_) && rank_of(world_rank) >= 0;
   }

@@ -25,7 +25,7 @@ OperationPool::~OperationPool() {
 
 Operation* OperationPool::take() {
   if (Operation* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
-  // In a forked child, a thread that does not exist there may hold the lock.
+  // In a forked child, the lock may be held by a thread that does not exist there.
   if (born_ == fork_generation()) {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
@@ -95,7 +95,8 @@ void Operation::release() {
   shared_schedule.reset();
   registered_schedule.reset();
   op = ReduceOp::sum;
-  // The pool may be destroyed with the last engine reference, which therefore must outlive the call.
+  // The engine owns the pool, and this may be the last reference to the engine. So the reference must outlive
+  // the call of `give_back`.
   const std::shared_ptr<Engine> engine = std::move(engine_);
   engine->operations.give_back(this);
 }

@@ -30,8 +30,8 @@ class OperationOwner;
 class Trace;
 struct Engine;
 
-// `Operation` is one operation in flight: a collective (a run of a schedule) or point-to-point legs. It is
-// held by its handles, and by the group until it is over.
+// `Operation` is one operation in flight: a collective (a run of a schedule) or point-to-point messages
+// (legs). Its handles hold references to it, and so does the group until the operation has ended.
 class Operation {
  public:
   enum class Kind : std::uint8_t { collective, transfers };
@@ -74,7 +74,7 @@ class Operation {
   Engine& engine() const { return *engine_; }
   // Fills `binding` for a collective among `ranks` of the world, and keeps a copy of its reduction in `op`.
   void bind(const Call& made, std::uint32_t context, Mesh& mesh, std::span<const int> ranks);
-  // Returns for example "all_reduce(count=4, float32, sum) #17" or "send(count=4, float32)".
+  // Returns a text such as "all_reduce(count=4, float32, sum) #17" or "send(count=4, float32)".
   std::string name() const;
   // Returns `name()` followed by " after 0.123 s".
   std::string describe() const;
@@ -85,18 +85,18 @@ class Operation {
   Fingerprint call;
   std::uint64_t sequence = 0;  // of transfers: their number among the communicator's transfers, once started
   std::uint8_t algorithm = 0;  // the one that carries the operation out
-  History::Time queued = 0;    // when it was issued, if it could not start then
-  History::Time started = 0;   // if the operation is timed
+  History::Time queued = 0;    // when it was issued, if it could not start at once
+  History::Time started = 0;   // when it started, if it is timed
   // `issued` is the time from which the operation is timed, and `deadline` the time when it must be done.
-  // Many operations complete before a clock need be read, so the group reads it when it first looks at those
-  // that have not completed.
+  // Many operations complete before anyone needs the time. So the group reads the clock only when it first
+  // looks at an operation that has not completed.
   std::atomic<Deadline::Clock::time_point> issued;
   std::chrono::nanoseconds timeout{0};
   Deadline deadline = Deadline::never();
   RunBinding binding;
   ReduceOp op = ReduceOp::sum;  // keeps a user function alive
-  CachedSchedule::Lease run;    // of a schedule of messages
-  SharedRun shared;             // of a shared schedule, which the next two keep alive
+  CachedSchedule::Lease run;    // if the schedule consists of messages
+  SharedRun shared;             // if the schedule is shared; the next two members keep it alive
   std::shared_ptr<CachedSchedule> shared_schedule;
   std::shared_ptr<CachedSchedule> registered_schedule;
   std::vector<SendLeg> sends;
@@ -127,7 +127,7 @@ class Operation {
   std::atomic<Callback*> callbacks_{nullptr};
 };
 
-// Returns the failure of every call of a communicator in a forked child.
+// Returns the error of every call that a forked child makes on a communicator.
 Status forked_child();
 
 // Calls a callback of `then`. An exception of the callback is logged and dropped.

@@ -13,10 +13,10 @@
 
 namespace tutti {
 
-// `Parts` are the parts of a communicator that every kind of operation needs, from its call to its end.
+// `Parts` refers to the parts of a communicator that every kind of operation needs, from its call to its end.
 struct Parts {
   const std::uint32_t context;
-  const Composite part_of;  // the call that all calls of this communicator are part of
+  const Composite part_of;  // the composite call that all calls of this communicator belong to, if any
   const Members& members;
   Mesh& mesh;
   Failure& failure;

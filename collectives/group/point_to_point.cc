@@ -89,8 +89,8 @@ void PointToPoint::bind(Operation::RecvLeg& node, const Transfer& leg, const Fin
   };
 }
 
-// Most small messages are sent at once. Then the prepared operation serves the next message, too, and `work`
-// is left as it was (a default `Work` is done).
+// Most small messages are sent at once. Then `work` is left unchanged (a default `Work` counts as done), and
+// the prepared operation is used again for the next message.
 bool PointToPoint::send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options,
                                    Work& work) {
   if (!parts_.gate.enter_in_passing()) return false;
@@ -101,7 +101,7 @@ bool PointToPoint::send_in_passing(const Transfer& leg, const Fingerprint& call,
   Operation& operation = *ready_send_;
   operation.call = call;
   operation.sequence = parts_.journal.number_transfer();
-  operation.legs_open = 2;  // one more than there are legs, as in `start`
+  operation.legs_open = 2;  // one more than the number of legs, as in `start`
   Operation::SendLeg& node = operation.sends.front();
   bind(node, leg, call, operation);
   node.posted = true;
@@ -119,8 +119,8 @@ bool PointToPoint::send_in_passing(const Transfer& leg, const Fingerprint& call,
 }
 
 void PointToPoint::start(Operation& operation) {
-  // The count is one more than there are legs, so that the operation cannot end while legs are still being
-  // posted.
+  // The count is one more than the number of legs, so that the operation cannot end while legs are still
+  // being posted.
   operation.legs_open = operation.sends.size() + operation.recvs.size() + 1;
   for (auto& node : operation.recvs) {
     node.posted = true;
@@ -137,7 +137,8 @@ void PointToPoint::on_part_over(Operation& operation, const Status& status) {
   if (!status.ok() && operation.leg_failure.ok()) operation.leg_failure = parts_.shared.first_cause(status);
   if (--operation.legs_open != 0) return;
   if (operation.leg_failure.code() == Code::peer_lost) parts_.failure.suspect(operation.leg_failure);
-  // If there is a suspicion, it will end all operations once it is confirmed.
+  // If `suspect` has started a suspicion, this operation ends when the suspicion is confirmed, together with
+  // all others.
   if (operation.leg_failure.ok() || !parts_.failure.suspects())
     parts_.live.end(operation, operation.leg_failure);
 }

@@ -18,7 +18,7 @@ class PointToPoint final : public OperationOwner {
   explicit PointToPoint(const Parts& parts) : parts_(parts) {}
   ~PointToPoint() override;
 
-  // Any thread: checks the legs and issues them as one operation.
+  // Checks the legs and issues them as one operation. Any thread may call.
   Work issue(std::span<const Transfer> legs, const CallOptions& options);
 
   // OperationOwner
@@ -34,7 +34,7 @@ class PointToPoint final : public OperationOwner {
   bool send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options, Work& work);
 
   const Parts parts_;
-  Operation* ready_send_ = nullptr;  // prepared for the next message, driving; null: none is prepared
+  Operation* ready_send_ = nullptr;  // prepared for the next message; null if none is; driving
 };
 
 }  // namespace tutti

@@ -51,8 +51,8 @@ Result<std::unique_ptr<SharedSegment>> SegmentSharing::share(std::uint64_t bytes
     requests_.push_back(&sharing);
     mesh_.share(sharing);
   }
-  // This wait needs no deadline: transports keep to theirs, and a failure of the communicator ends it at
-  // once.
+  // This wait needs no deadline: the transport keeps the request's deadline, and a failure of the
+  // communicator ends the request at once.
   const bool over = driver_.wait(sharing.over, Deadline::never());
   const DriverGuard guard(driver_);
   std::erase(requests_, &sharing);
@@ -85,7 +85,7 @@ std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uin
       segment = std::move(shared).take();
     } else {
       const Status why = failure_.happened() ? failure_.status() : shared.status();
-      // The communicator has failed here, or at a member whose note arrived here first.
+      // The communicator has failed. This rank may have learned of it only from the failed request.
       if (why.code() == Code::aborted || why.code() == Code::peer_lost || failure_.happened()) {
         throw Error(why);
       }
@@ -94,7 +94,7 @@ std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uin
   }
   auto memory = std::make_shared<GroupMemory>(std::move(segment), members_.rank(), parts);
   if (memory->shared()) {
-    const DriverGuard guard(driver_);  // unused segments may be dropped
+    const DriverGuard guard(driver_);  // `add` may drop unused segments
     allocations_.add(memory);
   }
   return memory;

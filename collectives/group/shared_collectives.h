@@ -17,7 +17,7 @@
 namespace tutti {
 
 // `SharedCollectives` runs a communicator's collectives through the memory that its members share, if they
-// share any. Functions are for the driving thread, unless they are marked.
+// share any. Only the driving thread calls these functions, except where a comment says otherwise.
 class SharedCollectives {
  public:
   SharedCollectives(const Members& members, Failure& failure) : members_(members), failure_(failure) {}
@@ -26,7 +26,7 @@ class SharedCollectives {
   // operation is issued.
   void open(std::unique_ptr<SharedExecutor> executor, std::uint64_t window_bytes);
   void close() { executor_.reset(); }
-  // Returns the bytes of each member's window; 0 if the members share no memory. Any thread may call.
+  // Returns the size in bytes of each member's window; 0 if the members share no memory. Any thread may call.
   std::uint64_t window_bytes() const { return window_bytes_; }
   // Returns null if the members share no memory.
   SharedExecutor* executor() const { return executor_.get(); }
@@ -35,15 +35,15 @@ class SharedCollectives {
   void listen() {
     if (executor_ != nullptr && executor_->board().unheard()) hear();
   }
-  // Returns the first cause of the failure that this rank sees as `why`. (A failing rank writes its cause on
-  // the board before it leaves.)
+  // This rank has seen the failure `why`. Returns the communicator's first cause if one is known; otherwise
+  // `why`. (A failing rank writes its cause on the board before it leaves.)
   Status first_cause(const Status& why);
-  // Tells the other members of the failure, and stops.
+  // Tells the other members of the failure, and drops the collectives in progress.
   void fail(const Status& why);
 
-  // Makes an operation with a shared schedule ready to be submitted. If every buffer here that other members
-  // would access may lie in `registry`, the members will vote on the registered form, so this prepares that
-  // form, too. Any thread may call.
+  // Makes an operation with a shared schedule ready to be submitted. If the collective has a registered form,
+  // the members vote on whether to use it. This prepares that form, too, if every buffer here that other
+  // members would access lies in `registry`. Any thread may call.
   void bind(Operation& operation, const Problem& problem, ScheduleCache& cache,
             const Registry& registry) const;
 

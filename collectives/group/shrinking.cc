@@ -16,8 +16,8 @@ namespace {
 
 using Kind = ShrinkNote::Kind;
 
-// The pauses before notes are repeated. The first is short and the next ones grow, since most answers arrive
-// soon.
+// After these pauses, notes are repeated. The first pause is short, because most answers arrive soon. Each
+// further pause is twice as long as the one before, up to `longest_pause`.
 constexpr std::chrono::milliseconds first_pause{10};
 constexpr std::chrono::milliseconds longest_pause{50};
 
@@ -187,7 +187,7 @@ void Shrinking::answer_proposal(int position, const ShrinkNote& proposal) {
 
 // --- leading ---
 
-// If `again`, notes that have not been answered are sent again.
+// Takes the leader's next step. If `again`, notes that have not been answered are sent again.
 void Shrinking::lead(bool again) {
   joined_[static_cast<std::size_t>(members_.rank())] = own_join();
   bool all = true;
@@ -263,7 +263,7 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
 
 // --- the end ---
 
-// From here on, the desk answers members that ask.
+// From here on, the desk answers every note of a member with the decision.
 void Shrinking::conclude(const ShrinkNote& decision) {
   decision_ = decision;
   desk_.remember(context_, encode(decision));
@@ -283,7 +283,8 @@ void Shrinking::conclude(const ShrinkNote& decision) {
   finish({});
 }
 
-// The leader calls this. It finishes when all survivors have learned of the commit.
+// The leader calls this to tell members the decision. After a commit, it finishes when all survivors have
+// learned of it.
 void Shrinking::tell(bool again) {
   bool all = true;
   for (std::size_t i = 0; i < size_; ++i) {

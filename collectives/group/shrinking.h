@@ -20,7 +20,7 @@ class Members;
 class Mesh;
 
 // `Shrinking` is one rank's part in the agreement among the survivors of a failed communicator. The agreement
-// is a two-phase commit, led by the lowest survivor (docs/protocol.md, "Shrinking").
+// is a two-phase commit, led by the survivor with the lowest rank (docs/protocol.md, "Shrinking").
 //
 // All members send their joins to the leader. When each member has joined or is gone, the leader proposes the
 // survivors and the number of the new communicator. When all survivors have accepted, it commits. If the
@@ -30,7 +30,7 @@ class Mesh;
 // not received the commit could find itself alone. Every note is repeated until it is answered, so lost notes
 // do no harm.
 //
-// Functions are for the driving thread, unless they are marked.
+// Only the driving thread calls these functions, except where a comment says otherwise.
 class Shrinking final : public Pollable {
  public:
   struct Options {
@@ -50,8 +50,8 @@ class Shrinking final : public Pollable {
   bool poll() override;
   Deadline next_deadline() const override { return over_ ? Deadline::never() : next_round_; }
 
-  // Any thread may call `done`. It is not zero once the agreement has ended; then any thread may also call
-  // the functions below.
+  // Any thread may call `done`. Its value becomes 1 when the agreement has ended. From then on, any thread
+  // may also call the functions below.
   const std::atomic<std::uint32_t>& done() const { return done_; }
   const Status& status() const { return status_; }
   const ShrinkNote& decision() const { return decision_; }
@@ -84,7 +84,7 @@ class Shrinking final : public Pollable {
   const Options options_;
   const std::size_t size_;
   std::uint32_t attempt_;
-  std::vector<std::optional<ShrinkNote>> joined_;  // by position
+  std::vector<std::optional<ShrinkNote>> joined_;  // by position: the rank in the communicator
   std::vector<bool> declined_, accepted_, learned_;
   ShrinkNote proposal_;      // of the leader; round 0: none yet
   std::uint32_t number_;     // the lowest number that this rank could take

@@ -27,7 +27,7 @@ Splitting::Splitting(Group& group, int color, int key)
 }
 
 // Splits of other communicators may be in progress on some ranks. So a number that is free on all ranks when
-// it is proposed may be taken when all have learned of it.
+// it is proposed may be taken by the time all of them have learned of it.
 std::uint32_t Splitting::agree_on_number() {
   for (;;) {
     std::int64_t number = group_.world().contexts.propose();
@@ -62,8 +62,8 @@ void Splitting::combine(const Buffer& number, const ReduceOp& op) {
       .wait();
 }
 
-// The leader needs a connection to each member. Every member holds the bells of all members while the segment
-// is handed out.
+// While the members set up shared memory, the leader needs a connection to each member, and every member
+// holds a descriptor (a bell) for each member.
 std::optional<int> Splitting::first_in_want() const {
   constexpr std::size_t passing = 8;
   if (members_.size() == 1) return std::nullopt;

@@ -70,7 +70,7 @@ void Survivors::end(Shrinking& shrinking) TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // 
   attempts_ = shrinking.attempt();
 }
 
-// Gives up the members that are neither survivors nor have left by themselves: they must not come back.
+// Gives up the members that did not survive and did not leave by themselves, so that they cannot come back.
 void Survivors::leave_behind(const ShrinkNote& decision) {
   for (int rank = 0; rank < members_.size(); ++rank) {
     const auto at = static_cast<std::size_t>(rank);

@@ -12,19 +12,19 @@
 
 namespace tutti {
 
-// `Survivors` lets the members that remain after a loss agree on who remains. Each call of `shrink` is one
-// such agreement, one after the other.
+// `Survivors` lets the members that remain after a loss agree on who remains. Each call of `shrink` runs one
+// such agreement, and only one runs at a time.
 class Survivors {
  public:
   Survivors(std::uint32_t context, const Members& members, World& world, Failure& failure,
             const Journal& journal, Gate& gate);
 
   // Agrees with the other members on the survivors and on the new communicator's number. If the communicator
-  // has not failed yet, this fails it. Throws `Error`. The calling thread must not drive.
+  // has not failed yet, this makes it fail. Throws `Error`. The calling thread must not drive.
   ShrinkNote agree(int min_size);
 
-  // For the driving thread. `on_note`: a member (`origin`, its world rank) has sent a note. `on_loss`: a rank
-  // has been lost.
+  // Only the driving thread calls these two functions. `on_note`: a member (`origin`, its world rank) has
+  // sent a note. `on_loss`: a rank has been lost.
   void on_note(int origin, const ShrinkNote& note);
   void on_loss();
 

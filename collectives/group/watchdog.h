@@ -20,9 +20,9 @@ namespace tutti {
 // that have left.
 //
 // An operation that has waited for 100 ms is announced to all members, which compare it with their own call
-// of that number. An operation that has timed out is reported to the leader, the first member that is alive.
-// The leader asks all members for their progress. Then it fails the communicator, and names the members that
-// are late.
+// of the same number. An operation that has timed out is reported to the leader, the first member that is
+// alive. The leader asks all members for their progress. Then it fails the communicator, and names the
+// members that are late.
 //
 // Only the driving thread calls these functions.
 class Watchdog {
@@ -30,21 +30,21 @@ class Watchdog {
   Watchdog(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
            const Journal& journal, const LiveOperations& live);
 
-  // Checks the times of all operations in flight. Most calls return at once and only one in many checks,
-  // since reading the clock is slow.
+  // Checks the times of all operations in flight. Only one in many calls does so; the others return at once,
+  // because reading the clock is slow.
   void look();
   // Ends the inquiry that this rank leads, if there is one and it is complete.
   void conclude();
   Deadline next_deadline() const;
   // Notes a failure if an operation over shared memory waits for a member that has left. (An operation over
-  // messages notices that by its connection.)
+  // messages notices it when the connection ends.)
   void look_for_leavers();
-  // Called when the communicator has failed.
+  // Drops the inquiry, because the communicator has failed.
   void drop() { inquiry_.reset(); }
 
   // Called when a note of another member (`origin`, its world rank) has arrived over the control plane.
   // `on_expired`: an operation has timed out there. `on_where`: the leader asks for this rank's progress.
-  // `on_here`: an answer to that question.
+  // `on_here`: a member answers that question.
   void on_expired(int origin, const ExpiredNote& expired);
   void on_where(int origin, const CallNote& call);
   void on_here(int origin, const HereNote& answer);

@@ -49,7 +49,7 @@ World::World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> starte
 World::~World() {
   debug_server.reset();
   if (engine->driver.forked()) {
-    static_cast<void>(recorder.release());  // a thread that does not exist here may have been in it
+    static_cast<void>(recorder.release());  // a thread that does not exist here may have been using it
   } else {
     recorder->stop();
   }

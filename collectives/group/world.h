@@ -17,15 +17,15 @@
 
 namespace tutti {
 
-// `ContextNumbers` assigns the numbers that distinguish the messages of communicators. A number is used once
-// per process, and the members of a new communicator agree on a number that none of them uses.
+// `ContextNumbers` assigns the numbers that distinguish the messages of communicators. Each process uses a
+// number only once, and the members of a new communicator agree on a number that none of them has used.
 class ContextNumbers {
  public:
-  // Proposes a number that is not used here yet.
+  // Proposes a number that this process has not used yet.
   std::uint32_t propose();
-  // Returns the first number that is higher than all that were used here.
+  // Returns the lowest number that is higher than all numbers that this process has used.
   std::uint32_t above_all();
-  // Reserves `context` permanently; false if it is in use here already.
+  // Reserves `context` permanently. Returns false if this process has used it already.
   bool take(std::uint32_t context);
 
  private:
@@ -37,7 +37,8 @@ class ContextNumbers {
 class DebugServer;
 class Recorder;
 
-// `World` is the state that all communicators of one `init` share. It lives as long as the last of them.
+// `World` is the state that all communicators of one `init` share. It lives until the last of them is
+// destroyed.
 struct World {
   World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,
         Selector algorithm_selector, std::chrono::nanoseconds operation_timeout);
@@ -51,26 +52,27 @@ struct World {
   Selector selector;  // changes only while there is no communicator
   Topology topology;
   std::chrono::nanoseconds default_timeout;
-  // The ranks of a new communicator may take this long to share memory. Then they do without it.
+  // The ranks of a new communicator may take this long to set up shared memory. After that, they exchange
+  // messages instead.
   static constexpr std::chrono::nanoseconds usual_sharing_limit = std::chrono::seconds(10);
   std::chrono::nanoseconds sharing_limit = usual_sharing_limit;
-  // A world that ends waits this long for its goodbye to be sent.
+  // When a world ends, it waits at most this long for its goodbyes to be sent.
   static constexpr std::chrono::nanoseconds usual_goodbye_limit = std::chrono::seconds(2);
   std::chrono::nanoseconds goodbye_limit = usual_goodbye_limit;
   ContextNumbers contexts;
-  // The bytes of each rank's window, in each communicator whose ranks share memory; 0 if they do not. It is
-  // equal on all ranks.
+  // This is the size in bytes of each rank's window in communicators whose ranks share memory; 0 if no ranks
+  // are to share memory. It is equal on all ranks.
   std::uint64_t window_bytes = 0;
-  // All calls of the communicators that are made now are part of this call.
+  // All calls on communicators that are created while this is set belong to this composite call.
   Composite part_of = Composite::none;
-  // Says that each rank here has a processor to itself.
+  // True if each rank on this host has a processor of its own.
   bool patient = true;
   std::unique_ptr<Recorder> recorder;
-  std::unique_ptr<DebugServer> debug_server;  // null: this rank answers no questions
+  std::unique_ptr<DebugServer> debug_server;  // null: this rank has none
 };
 
-// Makes the communicator of all ranks of a world whose mesh has been started. It blocks until the ranks share
-// memory, if they are to.
+// Makes the communicator of all ranks of a world whose mesh has been started. Blocks until the ranks share
+// memory, or are known not to share any.
 Communicator create_communicator(const std::shared_ptr<World>& world);
 
 // Returns the costs by which a communicator's algorithms are chosen. All ranks have agreed on them.

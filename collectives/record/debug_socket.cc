@@ -55,8 +55,8 @@ pid_t same_user(int socket) {
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
-// Containers may share the network and yet have equal process numbers. So the name also contains random
-// numbers.
+// Processes in different containers may share a network namespace and have the same process number. So the
+// name also contains random numbers.
 std::string new_name() {
   std::random_device random;
   return std::string(prefix) + std::to_string(getpid()) + "-" + std::to_string(random()) +
@@ -86,7 +86,7 @@ DebugServer::DebugServer(Descriptor listener, Descriptor stop, std::function<std
   try {
     const SignalsBlocked blocked;
     thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {  // `create` notices
+  } catch (const std::system_error&) {  // `create` checks for this
   }
 }
 
@@ -141,7 +141,7 @@ std::vector<DebugEndpoint> debug_endpoints() {
     endpoint.name = line.substr(at + 1);
     const char* const number = endpoint.name.data() + prefix.size();
     std::from_chars(number, endpoint.name.data() + endpoint.name.size(), endpoint.pid);
-    // The table also lists connections in progress, by the same name.
+    // The table also lists connections in progress, under the same name.
     const bool known =
         std::ranges::any_of(found, [&](const DebugEndpoint& other) { return other.name == endpoint.name; });
     if (!known) found.push_back(std::move(endpoint));

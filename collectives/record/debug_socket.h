@@ -20,12 +20,12 @@ namespace tutti {
 // `DebugServer` answers each connection to an abstract unix socket with a text, and closes it. It reads
 // nothing, so no input can do harm. Only processes of the same user (SO_PEERCRED) get an answer. It has a
 // thread of its own, so it answers even if a callback of the program does not return. It serves one
-// connection after the other.
+// connection at a time.
 //
 // In a forked child it does nothing.
 class DebugServer {
  public:
-  // `text` is called on the server's thread.
+  // `text` returns the text for a connection. It is called on the server's thread.
   static Result<std::unique_ptr<DebugServer>> create(std::function<std::string()> text);
   // Joins the thread, which may be in `text`.
   ~DebugServer();
@@ -44,7 +44,7 @@ class DebugServer {
   std::thread thread_;
 };
 
-// A `DebugEndpoint` is a server in this machine and network namespace, of any user.
+// A `DebugEndpoint` is a server in this process's network namespace. It may belong to any user.
 struct DebugEndpoint {
   pid_t pid = 0;  // as that process sees it; in a container it may differ from the number seen here
   std::string name;
@@ -55,8 +55,8 @@ struct DebugAnswer {
   pid_t pid = 0;  // as this process sees the other one
   std::string text;
 };
-// Fails with unauthenticated if the server belongs to another user, unreachable if it is gone, and timeout if
-// no answer arrived in time.
+// Returns the answer of a server. Fails with unauthenticated if the server belongs to another user,
+// unreachable if it is gone, and timeout if no answer arrived in time.
 Result<DebugAnswer> ask(const DebugEndpoint& endpoint, std::chrono::milliseconds limit);
 
 }  // namespace tutti

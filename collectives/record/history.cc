@@ -19,7 +19,8 @@ History::Time History::coarse_now() {
   return now.tv_sec * Time{1'000'000'000} + now.tv_nsec;
 }
 
-// Doubles the table until `number` has a slot: more operations are in flight than there are slots.
+// Doubles the table until `number` has a slot. This is needed if more operations are in flight than there are
+// slots.
 History::Slot& History::grow_for(std::uint64_t number) {
   Entry there;
   while (table().read(number & table().mask, there) && there.state == State::live && there.number != number) {
@@ -109,7 +110,7 @@ std::vector<History::Entry> History::entries() const {
   std::vector<Entry> entries;
   for (std::size_t i = 0; i <= table.mask; ++i) {
     Entry entry;
-    // A quick writer may interfere a few times, but hardly more often.
+    // A quick writer may interfere a few times, but hardly more often than this.
     for (int attempt = 0; attempt < 8; ++attempt) {
       if (!table.read(i, entry)) continue;
       entries.push_back(entry);

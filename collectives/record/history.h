@@ -14,8 +14,8 @@
 
 namespace tutti {
 
-// `History` is a communicator's list of its last operations, by their number. The library uses it to judge
-// early and late messages, and dumps contain it (the flight recorder).
+// `History` lists a communicator's last operations by number. The library uses it to judge early and late
+// messages, and dumps contain it (the flight recorder).
 //
 // The driving thread writes it. Any thread may read it at any time, even while the writer is stopped. Each
 // slot's `mark` says what is in the slot. It is cleared before the slot changes and set afterwards, and every
@@ -23,7 +23,7 @@ namespace tutti {
 // the mark is the same before and after an entry was read, the entry is consistent.
 class History {
  public:
-  // Nanoseconds of Deadline::Clock; 0: not known.
+  // A time counts nanoseconds of Deadline::Clock; 0 means that it is not known.
   using Time = std::int64_t;
   enum class State : std::uint8_t { none, live, finished, failed };
 
@@ -68,8 +68,8 @@ class History {
     end(operation.number, State::finished, 0, ended);
   }
 
-  // `Known` is the state and the call of an operation; `none` if nothing is known. `call` is valid until the
-  // next call of `find`.
+  // `Known` is the state and the call of an operation. The state is `none` if nothing is known. `call` is
+  // valid until the next call of `find`.
   struct Known {
     State state = State::none;
     const Fingerprint* call = nullptr;
@@ -79,13 +79,14 @@ class History {
 
   // --- any thread ---
 
-  // Returns the entries in the order of their numbers. Those that change at this moment may be missing.
+  // Returns the entries in the order of their numbers. Entries that the driving thread is changing at this
+  // moment may be missing.
   std::vector<Entry> entries() const;
 
  private:
   using Word = std::atomic<std::uint64_t>;
-  // A `Slot` holds all that is written for an operation that completes at once. Slots share cache lines, so
-  // that they stay in the nearest cache.
+  // A `Slot` holds everything that is written for an operation that completes at once. Slots are small and
+  // share cache lines, so they stay in the nearest cache.
   struct Slot {
     Word mark;
     Word number;
@@ -105,7 +106,7 @@ class History {
         : mask(size - 1), slots(std::make_unique<Slot[]>(size)), details(std::make_unique<Details[]>(size)) {}
     Slot& slot(std::uint64_t number) const { return slots[number & mask]; }
     Details& detail(std::uint64_t number) const { return details[number & mask]; }
-    // Returns false if the entry is empty or changes at this moment.
+    // Returns false if the entry is empty or is being changed.
     bool read(std::size_t index, Entry& entry) const;
 
     const std::size_t mask;
@@ -135,7 +136,7 @@ class History {
 
   const Full full_;
   std::atomic<Table*> table_;
-  std::vector<std::unique_ptr<Table>> tables_;  // with the outgrown ones, which another thread may be reading
+  std::vector<std::unique_ptr<Table>> tables_;  // also outgrown tables, which a thread may be reading
   mutable Fingerprint found_;
 };
 

@@ -28,8 +28,8 @@ std::int64_t wall_clock_us() {
   return duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Converts a time of this process's clock to microseconds since 1970, so that ranks of several hosts can be
-// compared.
+// Converts a time of this process's clock to microseconds since 1970, so that times of ranks on different
+// hosts can be compared.
 struct WallClock {
   std::int64_t offset =
       wall_clock_us() - duration_cast<microseconds>(Deadline::Clock::now().time_since_epoch()).count();
@@ -103,7 +103,7 @@ void Recorder::configure(std::string version, std::string job, std::string dump)
   dump_ = std::move(dump);
 }
 
-// In a forked child nothing is written, and a thread that does not exist there may hold the lock.
+// In a forked child nothing is written. The lock may be held by a thread that does not exist there.
 void Recorder::add(const Recorded& group) {
   if (driver_.forked()) return;
   const std::lock_guard lock(mutex_);
@@ -204,7 +204,8 @@ std::string Recorder::write(const Waiting& waiting, std::string_view reason, boo
   json.field("time_us", wall_clock_us());
   json.field("job", job_).field("rank", self.rank).field("size", mesh_.size());
   json.field("host", self.host).field("pid", self.pid);
-  // This is false if a thread was in tutti, or in a callback of the program, for the whole time limit.
+  // `progress` is false if the driving thread was busy in tutti, or in a callback of the program, for the
+  // whole time limit.
   json.field("progress", answered);
   json.key("communicators").begin_array();
   static const std::vector<Recorded::Waiting> nothing;

@@ -26,7 +26,7 @@ class Mesh;
 // `Recorded` is the flight recorder's view of a communicator. Any thread may call, except where noted.
 class Recorded {
  public:
-  // A `Waiting` is an operation in flight, by its number in `collectives` or `transfers`, and the world ranks
+  // A `Waiting` is an operation in flight: its number in `collectives` or `transfers`, and the world ranks
   // that it waits for.
   struct Waiting {
     bool is_transfer;
@@ -44,7 +44,7 @@ class Recorded {
   virtual std::uint64_t collectives_issued() const = 0;
   virtual const History& collectives() const = 0;
   virtual const History& transfers() const = 0;
-  // Driving.
+  // Only the driving thread may call this.
   virtual std::vector<Waiting> waiting() const = 0;
 };
 
@@ -57,30 +57,32 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Must be called before there are communicators. `dump` is a pattern (core/file_pattern.h) for the files
-  // that failures write; if it is empty, they write none.
+  // Must be called before there are communicators. `dump` is a pattern (core/file_pattern.h) for the name of
+  // the file that a failure writes. If it is empty, failures write no file.
   void configure(std::string version, std::string job, std::string dump);
 
-  // Must be called before there are communicators, too. `pattern` is of the same form as `dump`. A failure
-  // writes the trace to its file. The trace outlives this recorder.
+  // Starts a trace, which must outlive this recorder. Must be called before there are communicators, too.
+  // `pattern` names the file of the trace, like `dump`. When a communicator fails, the trace is flushed to
+  // that file.
   Result<std::unique_ptr<Trace>> start_trace(const std::string& pattern);
 
   // Any thread may call these. A communicator must be removed before it is destroyed.
   void add(const Recorded& group);
   void remove(const Recorded& group);
 
-  // Returns everything as JSON. It asks the driving thread which ranks the operations in flight wait for, and
-  // waits up to `limit` for the answer. Without an answer it returns the rest. The driving thread must not
-  // call this.
+  // Returns the last operations of all communicators as JSON. It asks the driving thread which ranks the
+  // operations in flight wait for, and waits up to `limit` for the answer. Without an answer, the JSON does
+  // not contain those ranks. The driving thread must not call this.
   std::string tell(std::chrono::milliseconds limit = std::chrono::seconds(1));
-  // Notes that a communicator has failed, and writes the file, unless a file that contains this failure has
-  // been written. Driving.
+  // Writes the file because a communicator has failed, unless an earlier file contains this failure already.
+  // Only the driving thread may call this.
   void on_failure(const Recorded& group, const Status& why);
-  // Waits until the driving thread has seen the last question. Must be called before the driver is destroyed.
+  // Waits until the driving thread has answered the last question. Must be called before the driver is
+  // destroyed.
   void stop();
 
  private:
-  // Lists the operations of each communicator that wait, with the ranks that they wait for.
+  // `Waiting` maps each communicator to its operations in flight, with the ranks that they wait for.
   using Waiting = std::map<const Recorded*, std::vector<Recorded::Waiting>>;
   struct Question : DriverTask {
     Recorder* recorder = nullptr;
@@ -105,7 +107,7 @@ class Recorder {
   std::map<const Recorded*, bool> groups_;  // the value says whether a file contains the group's failure
   std::mutex asking_;                       // one question at a time
   Question question_;
-  bool asked_ = false;  // a question that is not answered yet
+  bool asked_ = false;  // a question has not been answered yet
   Waiting answer_;
   std::condition_variable answered_;
 };

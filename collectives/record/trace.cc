@@ -31,8 +31,9 @@ constexpr std::chrono::milliseconds writing_interval{100};
 constexpr off_t longest_file = off_t{1} << 30;  // in bytes
 constexpr std::string_view end_of_file = "\n]\n";
 
-// Times count from a round number of seconds, which is equal for ranks that start within days of each other.
-// Readers keep times as floating-point numbers, which are too imprecise for nanoseconds since 1970.
+// Times count from the last multiple of this step since 1970, which is normally the same for all ranks of a
+// job. They do not count from 1970, because readers keep them as floating-point numbers, which would be too
+// imprecise.
 constexpr std::int64_t origin_step_ns = std::int64_t{1'000'000} * 1'000'000'000;
 
 std::int64_t wall_clock_offset_ns() {
@@ -89,7 +90,7 @@ struct Trace::State {
 
   std::mutex writing;  // of the file; taken before `mutex`
   std::vector<Event> taken;
-  off_t end = 0;  // where the next write begins: it overwrites the end of the file
+  off_t end = 0;  // where the next write begins: it overwrites `end_of_file`
   bool broken = false;
 
   std::thread thread;
@@ -144,7 +145,7 @@ void Trace::State::append(std::string text) {
   }
   broken = true;
   log::warn("the trace ends here: ", name, ": ", error_text(error));
-  // This makes the earlier events valid JSON again: at most their end was overwritten.
+  // This makes the earlier events valid JSON again: at most the `end_of_file` behind them was overwritten.
   static_cast<void>(write_at(file.get(), end, end_of_file));
   static_cast<void>(ftruncate(file.get(), end + static_cast<off_t>(end_of_file.size())));
 }

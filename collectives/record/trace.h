@@ -16,10 +16,10 @@ namespace tutti {
 // buffer is full, further events are dropped, and the file says how many. After each write the file is valid
 // JSON, however the process ends.
 //
-// In a forked child nothing is traced. Any thread may call everything.
+// In a forked child nothing is traced. Any thread may call these functions.
 class Trace {
  public:
-  // Replaces the file. `process` describes the rank whose events these are.
+  // Creates the file, or replaces it. `process` describes the rank whose events these are.
   static Result<std::unique_ptr<Trace>> create(const std::string& file, int rank, const std::string& process);
   // Writes the remaining events.
   ~Trace();

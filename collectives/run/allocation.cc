@@ -12,7 +12,7 @@ constexpr std::uint64_t page = 4096;
 
 constexpr std::uint64_t pages(std::uint64_t bytes) { return (bytes + page - 1) / page * page; }
 
-// With larger sizes, sums would overflow.
+// Larger sizes are counted as this size, because their sums could overflow.
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 62;
 
 }  // namespace

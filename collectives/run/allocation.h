@@ -18,10 +18,10 @@
 namespace tutti {
 
 // `GroupMemory` is the memory of one call of `Communicator::allocate`: a part for each rank. The ranks share
-// it; if they cannot, it is ordinary memory of this rank. Any thread may release it.
+// the memory. If they cannot, it is ordinary memory of this rank. Any thread may release it.
 class GroupMemory {
  public:
-  // Returns the bytes of a segment with a part of `parts[r]` bytes for each rank r.
+  // Returns the size in bytes of a segment with a part of `parts[r]` bytes for each rank r.
   static std::uint64_t segment_bytes(const std::vector<std::uint64_t>& parts);
   // If `segment` is null, the memory is not shared.
   GroupMemory(std::unique_ptr<SharedSegment> segment, int rank, const std::vector<std::uint64_t>& parts);
@@ -37,7 +37,7 @@ class GroupMemory {
   std::uint64_t bytes(int rank) const { return bytes_[static_cast<std::size_t>(rank)]; }
   // Notes that this rank does not use the memory any more. This object may be destroyed once `release` has
   // returned. Other ranks may use the memory until all have released it. Returns true if this rank is the
-  // last.
+  // last to release it.
   bool release();
   bool released_by_all() const;
 
@@ -56,8 +56,8 @@ class GroupMemory {
 // thread may call the functions that destroy a segment.
 class AllocationTable final : public Registry {
  public:
-  // All ranks make allocations in the same order. `add` and `drop_unused` drop those that all ranks have
-  // released.
+  // All ranks add allocations in the same order, so an allocation has the same number on all ranks. `add` and
+  // `drop_unused` drop those that all ranks have released.
   void add(std::shared_ptr<GroupMemory> memory);
   void drop_unused();
   void clear();
@@ -85,9 +85,9 @@ struct AllocationVote {
 struct Shortage {
   int rank;
   std::uint64_t wanted;  // by the ranks on its host, or by those in its control group
-  std::uint64_t limit;   // for all of these ranks
+  std::uint64_t limit;   // what all of these ranks together may have
 };
-// Returns the first shortage. It is a pure function of values that all ranks know, so all ranks come to the
+// Returns the first shortage. The result depends only on values that all ranks know, so all ranks reach the
 // same decision.
 std::optional<Shortage> find_shortage(const std::vector<AllocationVote>& votes, const Topology& topology);
 

@@ -16,43 +16,45 @@
 
 namespace tutti {
 
-// `Board` is memory in which the ranks of a communicator on one host publish their progress. All of them map
-// it. For each rank it has
-//   - the number of shared operations that it has finished;
-//   - slots, used in turn by its operations: the call, its progress, and room for a small payload. One cache
-//     line contains everything about an operation of a few bytes. There are many slots, so that a rank may
-//     run ahead of others;
+// `Board` is shared memory in which the ranks of a communicator on one host publish their progress. For each
+// rank, the board has
+//   - the number of shared operations that the rank has finished;
+//   - slots, used in turn by the rank's operations. A slot has the call, its progress, and room for a small
+//     payload. One cache line contains everything about an operation of a few bytes. There are many slots, so
+//     that a rank may run ahead of others;
 //   - a few pages, used in turn, for payloads that do not fit into a slot;
-//   - a window, through which larger operations move their data, one at a time;
+//   - a window, through which larger operations move their data, one operation at a time;
 //   - room for the reason, if the rank has failed.
 //
-// Order. A rank that signals writes data, then the slot's phase with release. A rank that awaits reads the
-// phase with acquire, then the data. Two ranks that are awake need nothing else.
+// Order. A rank that signals writes data, then its slot's phase with release. A rank that awaits the signal
+// reads that phase with acquire, then the data. Two ranks that are awake need nothing else.
 //
-// Sleep. A rank that is about to sleep announces it in `asleep` and `sleeping`, then checks again. A rank
-// that has signalled checks afterwards whether others sleep. These two must not miss each other, so their
-// four accesses are sequentially consistent. None of them is an access to the phase, which would have to wait
-// for the cache line that the peer is polling. Instead, some time after its signal, a rank stores to its own
-// `finished` (which no rank polls, so this is cheap), then loads `sleeping`. The sleeper adds itself to
-// `sleeping`, then loads `finished` of the ranks that it awaits, then their phase. There are two cases.
-// Either the waker sees the sleeper. Or, in the single total order of these operations, the waker's store to
-// `finished` precedes the sleeper's load of it. Then that load makes the signal visible, since it acquires a
-// release that follows the signal. A rank that rings a sleeper clears its flag in `asleep`, so the sleeper is
-// rung once.
+// Sleep. A rank that is about to sleep (the sleeper) announces this in `asleep` and `sleeping`, then checks
+// again for the signals that it awaits. A rank that has signalled (the waker) checks afterwards whether
+// others sleep. At least one of the two must see the other. So each of them stores, then loads, and these
+// four accesses are sequentially consistent. Some time after its signal, the waker stores to its own
+// `finished`, then loads `sleeping`. The sleeper adds itself to `sleeping`, then loads `finished` of the
+// ranks that it awaits, then their phases. (If the waker stored to its phase instead, it would have to wait
+// for the cache line that the sleeper polls. No rank polls `finished`.)
 //
-// Only the driving thread calls anything here.
+// There are two cases. Either the waker's load sees the sleeper, and the waker rings it. Or, in the single
+// total order of these accesses, the waker's store to `finished` precedes the sleeper's load of it. Then the
+// sleeper sees the signal, because this load acquires a release that follows the signal. A rank that rings a
+// sleeper clears the sleeper's flag in `asleep`, so the sleeper is rung once.
+//
+// Only the driving thread calls these functions.
 class Board {
  public:
   static constexpr std::size_t slots = 64;
   static constexpr std::size_t slot_bytes =
-      17 * 64;  // not a power of two: spread over the sets of the caches
+      17 * 64;  // not a power of two, so that slots use all sets of the caches
   static constexpr std::size_t pages = 8;
   static constexpr std::size_t page_bytes = 16 * 1024;
   static constexpr std::size_t failure_bytes = 1024;
 
   // Returns `bytes` rounded up to whole cache lines, as windows must be.
   static constexpr std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
-  // Returns the bytes of a segment for `size` ranks with windows of `window_bytes`.
+  // Returns the size in bytes of a segment for `size` ranks with windows of `window_bytes`.
   static std::uint64_t segment_bytes(int size, std::uint64_t window_bytes);
   Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::uint64_t window_bytes);
   Board(const Board&) = delete;
@@ -84,7 +86,7 @@ class Board {
   static_assert(sizeof(Slot) == slot_bytes);
   static constexpr int phase_bits = 24;
   static constexpr std::size_t payload_bytes = sizeof(Slot::payload);
-  // The bytes of everything that a rank has except its window.
+  // This is the size in bytes of everything that a rank has on the board, except its window.
   static constexpr std::size_t area_bytes = 64 + failure_bytes + slots * slot_bytes + pages * page_bytes;
 
   int rank() const { return rank_; }
@@ -92,22 +94,23 @@ class Board {
   // Returns the slot of operation `number`, counted from 1. It is free for reuse once all ranks have finished
   // `number - slots`.
   Slot& slot(int rank, std::uint64_t number) { return area(rank).slots[number % slots]; }
-  // Returns the payload of rank 0's slot of operation `number`; the payload of rank r is r * area_bytes
-  // behind it.
+  // Returns the payload of rank 0's slot of operation `number`; the payload of rank r lies r * area_bytes
+  // further on.
   std::byte* payloads(std::uint64_t number) { return slot(0, number).payload; }
   // Returns the page of operation `number`. It may be reused once all ranks have finished `number - pages`.
   std::byte* page(int rank, std::uint64_t number) { return area(rank).pages[number % pages]; }
   std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
 
-  // Returns the call of a rank that has been seen in operation `number`. If this rank has finished that
-  // operation, the rank may have continued. Then this is its next call, and its phase differs afterwards.
+  // Returns the call in the slot of `rank` for operation `number`. The caller must have seen `rank` in that
+  // operation. If this rank has finished the operation, `rank` may have used the slot again. Then this
+  // returns a later call, and the caller can tell by the phase of the slot, which has changed.
   Fingerprint call(int rank, std::uint64_t number);
-  // Returns whether that call equals `call`.
+  // Returns whether the call in that slot equals `call`.
   bool calls(int rank, std::uint64_t number, const Fingerprint& call) {
     return slot(rank, number).calls(call);
   }
 
-  // Returns whether all ranks have finished operation `number` (0: always).
+  // Returns whether all ranks have finished operation `number` (always true for 0).
   bool all_finished(std::uint64_t number) { return number <= known_finished_ || learn_finished(number); }
   // Publishes that this rank has finished operation `number`, and wakes sleepers.
   void finish(std::uint64_t number) {
@@ -116,13 +119,12 @@ class Board {
   }
   // Wakes sleepers. Must be called after a signal, unless `finish` follows soon.
   void pulse();
-  // Between `sleep` and `wake`, a signal of another rank rings this rank's bell. After `sleep` the caller
-  // must check once more for the signals that it awaits. Before that it must read `finished` of the ranks
-  // that give them.
+  // Between `sleep` and `wake`, a signal of another rank rings this rank's bell. After `sleep`, the caller
+  // must read `finished` of the ranks that it awaits, and then check once more for their signals.
   void sleep();
   void wake();
-  // Returns the number of operations that a rank has finished. The load is an acquire: everything that the
-  // rank had signalled at its last `pulse` or `finish` is visible.
+  // Returns the number of operations that a rank has finished. After this load, all signals that the rank
+  // gave before its last `pulse` or `finish` are visible.
   std::uint64_t finished(int rank) const { return area(rank).finished.load(); }
 
   // Publishes that this rank has failed, and the reason. Called once.
@@ -167,7 +169,7 @@ class Board {
   Area* areas_;
   std::atomic<std::uint32_t>* asleep_;
   std::byte* windows_;
-  std::uint64_t known_finished_ = 0;  // by all ranks
+  std::uint64_t known_finished_ = 0;  // the last operation that all ranks are known to have finished
   std::uint32_t heard_ = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// `Buffers` are the addresses of a schedule's buffers in one run of it.
+// `Buffers` has the addresses of a schedule's buffers in one run of the schedule.
 class Buffers {
  public:
   Buffers() = default;

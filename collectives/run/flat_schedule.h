@@ -8,13 +8,13 @@
 
 namespace tutti {
 
-// `FlatSchedule` is a shared schedule of a few bytes, prepared for repeated execution. Its data move through
-// the ranks' slots (see Board). No steps repeat, and every slice is a buffer and an offset in bytes. So an
-// execution is little more than loads and stores. It has the same steps as the schedule.
+// `FlatSchedule` is a shared schedule that moves only a few bytes, prepared for repeated execution. It has
+// the same steps as the schedule, but every slice is a buffer and an offset in bytes, and no steps repeat. So
+// an execution is little more than loads and stores. The data move through the ranks' slots (see Board).
 class FlatSchedule {
  public:
   struct Place {
-    BufferId buffer = BufferId::input;  // windows are the slots' payloads, with offsets from rank 0's
+    BufferId buffer = BufferId::input;  // `window`: the slots' payloads, with offsets from rank 0's
     std::size_t offset = 0;
   };
   struct Step {

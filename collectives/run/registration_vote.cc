@@ -29,7 +29,7 @@ bool RegistrationVote::is_unanimous(Board& board, std::uint64_t number, const Fi
   for (int rank = 0; rank < board.size(); ++rank) {
     ShownBuffers shown;
     std::memcpy(&shown, board.slot(rank, number).payload, sizeof shown);
-    // Only the checked copy may be used: the compiler must not read it again.
+    // Only the checked copy may be used, so the compiler must not read the payload again.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const Reach needed = reach(call.kind, call.root, rank);
     const auto at = static_cast<std::size_t>(rank);

@@ -14,7 +14,8 @@ namespace tutti {
 // other's buffers. Each rank publishes where its buffers lie, and all ranks draw the same conclusion.
 class RegistrationVote {
  public:
-  // The bytes of the input on each rank that has one, and of the output on each rank that has one.
+  // `Sizes` has the sizes in bytes of the input and of the output, which are equal on all ranks that have
+  // one.
   struct Sizes {
     std::uint64_t input = 0;
     std::uint64_t output = 0;
@@ -27,12 +28,12 @@ class RegistrationVote {
 
   // Publishes where this rank's buffers for operation `number` lie.
   void show(Board& board, std::uint64_t number, const RunBinding& binding, Sizes sizes) const;
-  // Evaluates the votes of all ranks; the result is equal on all of them. If it is true, the addresses of the
-  // buffers are known.
+  // Evaluates the votes of all ranks; the result is equal on all of them. If it is true, `input` and `output`
+  // return the addresses of the buffers.
   bool is_unanimous(Board& board, std::uint64_t number, const Fingerprint& call, Sizes sizes);
 
-  // Return the addresses of a rank's buffers after a unanimous vote; null for a buffer that the rank does not
-  // have.
+  // These two functions return the addresses of a rank's buffers after a unanimous vote; null for a buffer
+  // that the rank does not have.
   std::byte* input(std::size_t rank) const { return inputs_[rank]; }
   std::byte* output(std::size_t rank) const { return outputs_[rank]; }
 

@@ -109,8 +109,8 @@ void Run::complete(std::uint32_t index) {
 
 void Run::message_done(std::uint32_t index, const Status& status) {
   if (failed_) return;
-  // If a user's operation threw before its message was lost, the exception is the cause that counts. The rank
-  // where it was thrown tells all others.
+  // If the user's reduction threw an exception here, that is the cause, even if a message was lost
+  // afterwards. This rank tells all others.
   if (binding_.reducer.failed()) return fail(*binding_.reducer.failure);
   if (!status.ok()) return fail(status);
   complete(index);

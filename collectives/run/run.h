@@ -15,15 +15,15 @@
 
 namespace tutti {
 
-// A `Run` executes one schedule of messages at a time. It is reused, so that repeated collectives allocate
-// nothing. Only the driving thread calls it.
+// A `Run` executes one schedule of messages, any number of times but not more than once at a time. Because it
+// is reused, repeated collectives allocate nothing. Only the driving thread calls it.
 class Run {
  public:
   explicit Run(const Schedule& schedule);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // `finished` may be called before `start` returns.
+  // `binding.finished` may be called before `start` returns.
   void start(const RunBinding& binding);
   // Cancels all posted messages; afterwards no buffer is touched, and `finished` is not called any more.
   void cancel(const Status& why);

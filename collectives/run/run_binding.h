@@ -13,8 +13,8 @@ namespace tutti {
 
 class Mesh;
 
-// A `RunBinding` is everything that one execution adds to a schedule: pointers, names of messages, and the
-// receiver of the completion.
+// A `RunBinding` is everything that one execution adds to a schedule: the buffers, the values that identify
+// its messages, and the function to call at the end.
 struct RunBinding {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -27,7 +27,7 @@ struct RunBinding {
   Mesh* mesh = nullptr;
   std::span<const int> ranks;  // communicator rank -> world rank
   // Called once, as the last act of a run; it may reuse or destroy the run. A failure is reported at once,
-  // while messages are still posted. After it, `cancel` must be called before anything else.
+  // while messages are still posted. After a failure, `cancel` must be called before anything else.
   void (*finished)(void* owner, const Status& status) = nullptr;
   void* owner = nullptr;
 };

@@ -39,7 +39,7 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
     std::unique_ptr<Run> run_;
   };
 
-  // Returns an idle run of the schedule, or makes one. For schedules of messages.
+  // Returns an idle run of the schedule, or makes one. The schedule must consist of messages.
   Lease lease();
   const Schedule& schedule() const { return schedule_; }
   // Returns the flat form of the schedule; null if it has none.
@@ -55,13 +55,14 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
   std::vector<std::unique_ptr<Run>> idle_;
 };
 
-// `ScheduleCache` keeps the schedules that were used most recently, up to a number of steps. Thread-safe.
+// `ScheduleCache` keeps the schedules that were used most recently, up to a total number of steps. It is
+// thread-safe.
 class ScheduleCache {
  public:
   explicit ScheduleCache(const Selector& selector) : selector_(selector) {}
 
-  // Returns the schedule for a problem, and builds it if necessary. `algorithm` 0 means the selector's
-  // choice.
+  // Returns the schedule for a problem, and builds it if necessary. If `algorithm` is 0, the selector chooses
+  // one.
   Result<std::shared_ptr<CachedSchedule>> get(const Problem& problem, std::uint8_t algorithm);
 
  private:

@@ -12,9 +12,9 @@ namespace tutti {
 // repeated collectives allocate nothing.
 class Scratch {
  public:
-  // Makes room for `bytes`; returns false if there is no memory. The content is lost if it grows.
+  // Makes room for `bytes`. Returns false if there is no memory. If the scratch grows, its content is lost.
   bool provide(std::size_t bytes) { return bytes <= bytes_ || grow(bytes); }
-  // Returns the failure of a collective for which there is no room.
+  // Returns the error of a collective for which there is no memory.
   static Status exhausted() {
     return Status(Code::resource_exhausted, "no memory for the scratch of a collective");
   }

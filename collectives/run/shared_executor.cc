@@ -86,7 +86,7 @@ void SharedExecutor::prepare() {
   area_ = area_for(*first_);
 }
 
-// Returns true if the operation moved on to another stage, or to the next one.
+// Returns true if the operation has reached another stage, or has ended.
 bool SharedExecutor::go_on() {
   switch (stage_) {
     case Stage::room:
@@ -124,8 +124,8 @@ SharedExecutor::Area SharedExecutor::area_for(const SharedRun& run) const {
   return bytes > Board::payload_bytes ? Area::page : Area::slot;
 }
 
-// Returns the number of the operation that all ranks must have finished before this one may write to its
-// slot, page or window.
+// Returns the number of an operation that all ranks must have finished. Before that, the current operation
+// must not write to its slot, page or window.
 std::uint64_t SharedExecutor::needs_finished() const {
   const std::uint64_t distance = area_ == Area::page ? Board::pages : Board::slots;
   const std::uint64_t before = number_ > distance ? number_ - distance : 0;
@@ -141,7 +141,7 @@ void SharedExecutor::enter() {
     vote_.show(*board_, number_, *first_->binding, {first_->input_bytes, first_->output_bytes});
     signals_before_ = 0;
     signal(1);
-    board_->pulse();  // wakes ranks that sleep until all have arrived, before this rank begins its work
+    board_->pulse();  // wakes ranks that sleep until all have voted
     stage_ = Stage::vote;
     return;
   }
@@ -153,8 +153,8 @@ void SharedExecutor::count_votes() {
   const bool registered = vote_.is_unanimous(*board_, number_, first_->binding->call,
                                              {first_->input_bytes, first_->output_bytes});
   if (registered && first_->registered == nullptr) {
-    // The votes in shared memory, which any rank can write, say that this rank's buffers are registered, but
-    // they are not.
+    // According to the votes, this rank's buffers are registered, but they are not. So a rank has changed the
+    // votes in shared memory.
     end(Status(Code::protocol_error, "the ranks' votes on registered memory have been changed"));
     return;
   }
@@ -202,7 +202,7 @@ bool SharedExecutor::repeat() {
   const Schedule::Repeat& repeat = schedule_->repeat;
   if (repeat.times == 0 || repetition_ == repeat.times) return false;
   ++repetition_;
-  if (repetition_ == repeat.times) {  // the steps that follow are numbered and placed from the start
+  if (repetition_ == repeat.times) {  // the steps that follow count from the start again
     shift_ = 0;
     signals_before_ -= static_cast<std::uint32_t>(repeat.times - 1) * repeat.signals;
     return false;
@@ -213,8 +213,8 @@ bool SharedExecutor::repeat() {
   return true;
 }
 
-// Returns false if combining failed, or if a rank has left the operation: it may reuse its buffers, so this
-// operation must fail.
+// Returns false if combining failed, or if a rank has left the operation. Such a rank may reuse its buffers,
+// so this operation must fail.
 bool SharedExecutor::compute(const Step& step) {
   if (step.out.owner == everyone) return reduce_for_everyone(step);
   const RunBinding& binding = *first_->binding;
@@ -309,7 +309,7 @@ bool SharedExecutor::patiently_arrived(int peer, std::uint32_t index) {
   return false;
 }
 
-// `finished` may destroy the run, and submit others.
+// `binding.finished` may destroy the run, and submit others.
 void SharedExecutor::end(const Status& status) {
   const RunBinding& binding = *first_->binding;
   if (streamed_) stream_fence();

@@ -18,17 +18,17 @@
 
 namespace tutti {
 
-// A `SharedRun` is one execution of a shared schedule. The caller owns this node until the execution has
-// ended.
+// A `SharedRun` is one execution of a shared schedule. The caller owns it, and must keep it until the
+// execution has ended.
 struct SharedRun {
   const Schedule* schedule = nullptr;
   const FlatSchedule* flat = nullptr;  // its flat form, if it has one
   const RunBinding* binding = nullptr;
   bool passes_caches = false;  // outputs are written past the caches (non-temporal stores)
-  // Combining may fail, so no rank finishes before all ranks have combined. Equal on all ranks.
+  // True if combining may fail. Then no rank finishes before all ranks have combined. Equal on all ranks.
   bool agrees = false;
-  // The ranks vote, and run `registered` if all buffers that other ranks access are registered. Equal on all
-  // ranks.
+  // True if the ranks vote first. They run `registered` if all buffers that other ranks access are
+  // registered. Equal on all ranks.
   bool votes = false;
   const Schedule* registered = nullptr;
   std::uint64_t input_bytes = 0;  // of each rank that has an input
@@ -44,22 +44,21 @@ struct SharedRun {
 // rank publishes where its buffers lie and awaits the others' votes; then all run the same form.
 class SharedExecutor {
  public:
-  // `patient` means that each rank has a processor of its own, so polling a few more times pays. `ranks` are
-  // the world ranks of the board's ranks. The caller keeps `ranks`, `mesh` and `registry` alive.
+  // `patient` means that each rank has a processor of its own, so it pays to poll for longer. `ranks` are the
+  // world ranks of the board's ranks. The caller keeps `ranks`, `mesh` and `registry` alive.
   SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, std::span<const int> ranks,
                  const Registry& registry, bool patient);
 
   Board& board() { return *board_; }
-  // Returns true if the operation has completed; then `finished` is not called. If the operation fails,
-  // `finished` is called at once, and `cancel` must follow.
+  // Starts an operation, or queues it behind the others. Returns true if it has completed; then `finished` of
+  // its binding is not called. If an operation fails, `finished` is called at once, and `cancel` must follow.
   bool submit(SharedRun& run);
   // Continues as far as possible. Returns true if anything was done.
   bool advance();
-  // Compares the next rank's calls so far with this rank's calls. Does nothing while an operation is in
-  // progress.
+  // Compares this rank's calls with those that the next rank has made so far. Does nothing while an operation
+  // is in progress.
   Status compare();
-  // Returns the number, among shared operations, of the one in which `compare` or `finished` has reported a
-  // mismatch.
+  // Returns the number of the shared operation for which `compare` or `finished` has reported a mismatch.
   std::uint64_t disputed() const { return disputed_; }
   // Returns the number of the operation in progress, or of the last one.
   std::uint64_t number() const { return number_; }
@@ -123,11 +122,11 @@ class SharedExecutor {
   const Mesh& mesh_;
   const std::span<const int> ranks_;
   const bool patient_;
-  const int next_;              // the rank whose calls this one compares with its own
+  const int next_;              // the rank whose calls this rank compares with its own
   SharedRun* first_ = nullptr;  // the operation in progress, and those that follow
   SharedRun* last_ = nullptr;
-  SharedRun halted_;                // takes the place of the operation in progress if there is none
-  SharedRun* submitted_ = nullptr;  // set while `submit` runs it and it has not completed
+  SharedRun halted_;  // `halt` queues it if no operation is in progress, so that later ones wait
+  SharedRun* submitted_ = nullptr;  // the run that `submit` is executing, if it has not completed
 
   Stage stage_ = Stage::idle;
   std::uint64_t number_ = 0;  // of the operation in progress, or of the last one
@@ -137,12 +136,12 @@ class SharedExecutor {
   bool reaches_others_ = false;  // `schedule_` is the registered form
   std::uint32_t cursor_ = 0;
   std::uint64_t repetition_ = 0;
-  std::uint64_t shift_ = 0;  // elements by which slices of input, output and scratch are moved on
+  std::uint64_t shift_ = 0;  // in elements; repetition adds it to the offsets in input, output and scratch
   std::uint32_t signals_before_ = 0;
   std::size_t element_size_ = 1;
   Area area_ = Area::slot;
   std::uint64_t disputed_ = 0;
-  std::uint64_t compared_ = 0;  // operations up to this one are known to be called alike by the next rank
+  std::uint64_t compared_ = 0;  // up to this operation, the next rank has made the same calls
   Fingerprint called_;          // this rank's call in the last operation
   bool signalled_ = false;
   bool streamed_ = false;  // data was copied past the caches since the last signal

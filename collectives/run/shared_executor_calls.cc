@@ -29,7 +29,7 @@ Status SharedExecutor::compare() { return stage_ == Stage::idle ? compare(number
 
 // In some operations a rank awaits no other, so two roots of a broadcast would not notice each other. So each
 // rank compares its calls with those that the next rank has made so far. If any two calls differ, some rank
-// notices, at the latest when the ranks do something together.
+// notices, at the latest in an operation in which ranks wait for each other.
 Status SharedExecutor::compare(std::uint64_t last) {
   for (; compared_ < last; ++compared_) {
     const std::uint64_t number = compared_ + 1;

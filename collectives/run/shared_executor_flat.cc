@@ -44,7 +44,8 @@ bool SharedExecutor::run_flat(const SharedRun& run) {
   return true;
 }
 
-// Does what `patiently_arrived` does, but also returns false if the peer has made a different call.
+// Does what `patiently_arrived` does. But if the peer has made a different call, it only returns false, and
+// does not end the operation.
 bool SharedExecutor::flat_arrived(const FlatSchedule::Step& step, const Fingerprint& call) {
   if (step.index == 0) return true;
   const Board::Slot& slot = board_->slot(step.peer, number_);

@@ -2,7 +2,7 @@
 
 #include "collectives/run/shared_executor.h"
 
-// This file says what an operation over shared memory waits for, and sleeps until then.
+// This file finds out what an operation over shared memory waits for, so that the rank can sleep until then.
 namespace tutti {
 
 // Returns what `arrived` would return, without acting on it. Also returns true if the peer has made a

@@ -14,19 +14,19 @@ namespace tutti {
 
 // An `Algorithm` implements one kind of collective. `emit` and `cost` are pure functions of their arguments.
 struct Algorithm {
-  std::uint8_t id;        // unique, not 0, stable: travels in fingerprints
+  std::uint8_t id;        // unique, not 0; never changes, since fingerprints contain it
   std::string_view name;  // "ring", "recursive_doubling", ...; unique within a kind
   CollectiveKind kind;
   bool rank_order;  // combines strictly in rank order, so it suits non-commutative operations
-  unsigned knobs;   // the fields of Tuning that it uses: a sum of Knob
-  // Returns whether it can solve this problem (besides `rank_order`). Depends only on values that all ranks
-  // know.
+  unsigned knobs;   // the fields of Tuning that it uses: a sum of `Knob` values
+  // Returns whether the algorithm can solve this problem. Does not consider `rank_order`. Depends only on
+  // values that all ranks know.
   bool (*applies)(const Problem& problem);
-  // Returns the estimated seconds until the last rank has finished, in closed form. It must not look at
+  // Returns a closed-form estimate of the seconds until the last rank has finished. It must not look at
   // `problem.rank`.
   double (*cost)(const Problem& problem, const Tuning& tuning, const CostModel& model);
   void (*emit)(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning);
-  bool shared = false;  // makes shared schedules; `applies` asks for a window
+  bool shared = false;  // makes shared schedules; `applies` requires a window
 };
 
 enum Knob : std::uint8_t { radix_knob = 1, segment_knob = 2, window_knob = 4 };
@@ -38,7 +38,7 @@ const Algorithm* find_algorithm(CollectiveKind kind, std::string_view name);
 const Algorithm* find_algorithm(std::uint8_t id);
 // Describes a call for errors, dumps and traces: the user's own call, and the algorithm that it names.
 std::string describe(const Fingerprint& call);
-// Returns the names of all algorithms of that kind, for errors: "recursive_doubling, ring".
+// Returns the names of all algorithms for `kind`, for use in errors: "recursive_doubling, ring".
 std::string algorithm_names(CollectiveKind kind);
 
 // Returns the complete schedule: the steps of the algorithm, with scaling before and dividing after them.

@@ -17,9 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An experiment is repeated until its time has passed or it has run often enough. Six of them take the few
-// milliseconds that a pair may have. A few rounds are needed even on slow networks, and where other programs
-// use the cores.
+// An experiment is repeated until its time has passed or it has run often enough. The six experiments of a
+// pair together take a few milliseconds. A few rounds are needed even on slow networks, and where other
+// programs use the cores.
 constexpr std::chrono::microseconds patience{700};
 constexpr int fewest_rounds = 3;
 constexpr int most_rounds = 16;
@@ -29,8 +29,8 @@ constexpr double factor_within = 20;
 constexpr double factor_between = 1e6;
 constexpr std::size_t burst_length = 16;
 constexpr std::size_t small = 8;
-// Messages of both sizes are sent on request only, and are large enough for a slope. The smaller is a segment
-// of pipelines.
+// Messages of both sizes are sent only after a handshake, not eagerly. They are large enough to measure a
+// slope. The smaller size is typical for the segments of pipelines.
 constexpr std::size_t medium = 64 << 10;
 constexpr std::size_t large = 320 << 10;
 
@@ -38,7 +38,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// The tag of the first message of a round tells the passive rank what to do next.
+// The tag of the first message of a round tells the follower what to do next.
 enum Request : std::uint64_t {
   answer,       // send the same number of bytes back
   take_burst,   // more small messages follow; answer the last
@@ -48,8 +48,8 @@ enum Request : std::uint64_t {
   payload,  // belongs to an earlier request
 };
 
-// A `Pair` is two ranks that exchange messages. One of them decides, holds the clock, and tells the other
-// what to do.
+// A `Pair` is two ranks that exchange messages. One of them, the leader, measures the time and tells the
+// other what to do.
 class Pair {
  public:
   Pair(Communicator& communicator, int peer)
@@ -68,7 +68,8 @@ class Pair {
   }
   Transfer receiving(std::size_t bytes) { return leg(Transfer::Direction::recv, bytes, payload); }
   void run(const std::vector<Transfer>& legs) { communicator_.batch(legs).wait(); }
-  // Both ranks do this at the same time, after the follower has received the request.
+  // Returns the messages that both ranks exchange at the same time, after the follower has received the
+  // request.
   std::vector<Transfer> trade(std::size_t bytes) { return {receiving(bytes), sending(bytes, payload)}; }
 
   // Returns the seconds of the best of several rounds, which is what the machine can do when nothing disturbs
@@ -95,7 +96,7 @@ class Pair {
 
 LinkCost Pair::lead() {
   LinkCost link;
-  run({sending(small, answer), receiving(small)});  // this makes the connection
+  run({sending(small, answer), receiving(small)});  // this establishes the connection
   link.alpha = one_way(small);
   const double burst = best_of([&] {
     std::vector<Transfer> legs(burst_length, sending(small, payload));
@@ -104,7 +105,8 @@ LinkCost Pair::lead() {
     run(legs);
   });
   link.gap = (burst - 2 * link.alpha) / (burst_length - 1);
-  // Messages are sent one by one, as in most collectives, because in a burst a rank wakes up only once.
+  // Messages are sent one by one, as in most collectives. In a burst, a rank would wake up only once for all
+  // messages.
   const double traded_small = best_of([&] {
     run({sending(small, trade_small)});
     run(trade(small));
@@ -112,7 +114,8 @@ LinkCost Pair::lead() {
   link.busy = (traded_small - link.alpha) / 2;
   const double time_medium = one_way(medium);
   const double time_large = one_way(large);
-  // The slope excludes the fixed cost of a message. If noise exceeds the slope, the whole time is used.
+  // The slope excludes the fixed cost of a message. If the slope is lost in noise, it is estimated from the
+  // whole time.
   const double slope = (time_large - time_medium) / (large - medium);
   const double whole = (time_large - link.alpha) / large;
   link.beta = slope > whole / 4 ? std::min(slope, whole) : whole;
@@ -153,8 +156,8 @@ void Pair::follow() {
   }
 }
 
-// Returns the seconds per byte of a sum in cache, but not in the first level, since messages are combined
-// there.
+// Returns the seconds per byte of a sum. Its operands are in cache, but not in the first level, as messages
+// usually are when they are combined.
 double measure_combining() {
   constexpr std::size_t count = 32768;
   std::vector<float> left(count, 1), right(count, 1);
@@ -168,7 +171,7 @@ double measure_combining() {
   return best / (count * sizeof(float));
 }
 
-// `TwoRanks` are the two ranks that measure a class of connection; the first leads.
+// `TwoRanks` has the two ranks that measure a class of connection; the first one leads.
 using TwoRanks = std::pair<int, int>;
 
 std::optional<TwoRanks> pair_within(const Topology& topology) {
@@ -209,7 +212,7 @@ LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double fac
   };
   if (!like(measured.alpha, shipped.alpha) || !like(measured.beta, shipped.beta)) return shipped;
   LinkCost link = measured;
-  // The other figures are differences of measurements, which noise distorts more easily.
+  // The other figures are differences of measurements, which noise distorts more easily, so they are limited.
   const auto between = [](double value, double least, double most) {
     return value >= least ? std::min(value, most) : least;  // also `least` if `value` is not a number
   };
@@ -234,8 +237,8 @@ CostModel agree_on_costs(Communicator& communicator, const Topology& topology, c
   communicator.broadcast(Buffer(bytes.data(), bytes.size(), DataType::uint8), 0, {.algorithm = "binomial"})
       .wait();
   std::memcpy(&model, bytes.data(), sizeof model);
-  // All ranks received the same costs, so all refuse them. With costs of their own, they would plan
-  // differently.
+  // All ranks received the same costs, so all refuse them. If each rank used its own costs instead, ranks
+  // could choose different algorithms.
   if (!is_possible(model)) {
     throw Error(
         Status(Code::protocol_error, "rank 0 sent impossible costs of messages: " + describe(model), 0));

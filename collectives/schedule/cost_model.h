@@ -7,9 +7,9 @@
 
 namespace tutti {
 
-// `LinkCost` is the cost of messages between two ranks by LogGP (Alexandrov, Ionescu, Schauser, Scheiman
-// 1995). The time that a message keeps a core busy is separate from the time that it occupies the connection,
-// since ranks that share cores compete only for the cores. A message of n bytes
+// `LinkCost` is the cost of messages between two ranks in the LogGP model (Alexandrov, Ionescu, Schauser,
+// Scheiman 1995). The time that a message keeps a core busy is separate from the time that it occupies the
+// connection, since ranks that share cores compete only for the cores. A message of n bytes
 //   - occupies the sender's and the receiver's port for gap + n * beta,
 //   - keeps a core busy at either end for busy + n * busy_byte,
 //   - has arrived alpha + n * beta after it left, and `handshake` later if it is not sent eagerly.
@@ -26,26 +26,26 @@ struct LinkCost {
 // `CostModel` is the model of the machine that all ranks agree on.
 struct CostModel {
   LinkCost near;           // between ranks of one host
-  LinkCost far;            // between hosts; the ranks of a host share its port to the others
+  LinkCost far;            // between hosts; the ranks of a host share its port to other hosts
   double gamma = 0.1e-9;   // core seconds per byte combined or copied
   double signal = 0.3e-6;  // seconds until a rank that shares memory sees another rank's signal
-  // The factor by which a byte costs more when all ranks send to distant ranks at once than when each sends
-  // to its neighbour. Messages that are due at the same time compete for the ports.
+  // The cost of a byte is multiplied by this if all ranks send to distant ranks at once, instead of to their
+  // neighbours. Then messages that are due at the same time compete for the ports.
   double congestion = 1.15;
   std::uint64_t eager = UINT64_MAX;  // messages up to this size are sent eagerly
   int cores = 0;                     // of a host; 0: at least one per rank
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 
-// Returns whether a machine can have these costs. They are received from another rank, which may send any
-// numbers.
+// Returns whether a machine can have these costs. This checks costs that another rank has sent, which may be
+// any numbers.
 bool is_possible(const CostModel& model);
 
 // Returns costs that were measured on one machine, for ranks that do not measure. `near_transport` ("tcp",
 // "shm", ...) is the transport between ranks of one host.
 CostModel shipped_model(std::string_view near_transport);
 
-// Describe costs for people: "alpha 12.1 us, gap 3.2 us, ..."
+// These two functions describe costs for people: "alpha 12.1 us, gap 3.2 us, ..."
 std::string describe(const LinkCost& link);
 std::string describe(const CostModel& model);
 

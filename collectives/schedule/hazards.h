@@ -12,8 +12,8 @@ namespace tutti {
 // take time of about n log n.
 class AccessHistory {
  public:
-  // Note the access by `step`, and append the steps that it must follow to `after` (with repetitions, but
-  // never `step` itself).
+  // These two functions note an access by `step`, and append to `after` the steps that must precede it (some
+  // of them several times, but never `step` itself).
   void read(std::uint64_t begin, std::uint64_t end, std::uint32_t step, std::vector<std::uint32_t>& after);
   void write(std::uint64_t begin, std::uint64_t end, std::uint32_t step, std::vector<std::uint32_t>& after);
 

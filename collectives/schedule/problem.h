@@ -9,8 +9,8 @@ namespace tutti {
 
 class Topology;
 
-// A `Problem` is everything that an algorithm may read to emit one rank's steps. It has no pointers. Except
-// for `rank`, it has no value that could make the messages of two ranks disagree.
+// A `Problem` is everything that an algorithm may read to emit one rank's steps. It has no pointers. Besides
+// `rank`, two ranks may have different values only if their messages still match.
 //
 // The sizes of the buffers, in elements, for n = `count` and p = `size`:
 //
@@ -33,24 +33,27 @@ struct Problem {
   bool commutative = true;
   bool average = false;        // divide at the end
   bool premultiplied = false;  // scale at the start
-  // Combining may fail, as a user's operation may. So no rank finishes before all ranks have combined.
+  // True if combining may fail, which only a user's operation can. Then no rank finishes before all ranks
+  // have combined.
   bool agrees = false;
-  // Whether the operation is in place. all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v):
+  // True if the operation is in place. all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v):
   // input is output. all_gather(_v), gather(_v) (root): input is the rank's own block of output.
   // reduce_scatter(_v), scatter(_v) (root): output is the rank's own block of input, and the other blocks
-  // keep their values. Changes only local steps, never messages.
+  // keep their values. This changes only local steps, never messages.
   bool in_place = false;
   // all_gather_v (output), reduce_scatter_v (input): the counts of every rank, known to all. gather_v
   // (output), scatter_v (input): at the root the counts of every rank; elsewhere a single entry, this rank's
   // own count. all_to_all_v: the counts that this rank sends to each rank, and receives from each.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
-  // The bytes of each rank's window if all ranks share memory; otherwise 0. Agreed at init.
+  // This is the size in bytes of each rank's window if all ranks share memory; otherwise 0. It is agreed at
+  // init.
   std::uint64_t window_bytes = 0;
-  // The input and output of all ranks are memory that the others may read and write
-  // (`Communicator::allocate`). The ranks find this out together; see SharedExecutor.
+  // True if the inputs and outputs of all ranks are memory that all of them may read and write
+  // (`Communicator::allocate`). The ranks find this out by a vote; see SharedExecutor.
   bool registered = false;
-  // Which ranks share a host, agreed by all; null: all ranks do. It outlives every use of the problem.
+  // Says which ranks share a host; null if all of them do. All ranks agree on it. It must outlive the
+  // problem.
   const Topology* topology = nullptr;
 };
 
@@ -60,12 +63,12 @@ bool same_schedule(const Problem& a, const Problem& b);
 
 // `Tuning` holds the knobs of an algorithm, agreed by all ranks.
 struct Tuning {
-  std::uint32_t radix = 2;          // k of k-nomial and of dissemination
+  std::uint32_t radix = 2;          // k of k-nomial trees and of dissemination
   std::uint64_t segment_bytes = 0;  // pipeline unit; 0: do not segment
   std::uint32_t window = 8;         // messages in flight for windowed exchanges
 };
 
-// Return the number of elements of this rank's input, and of its output; 0 if it has none.
+// These two functions return the number of elements of this rank's input and of its output; 0 if it has none.
 std::uint64_t input_count(const Problem& problem);
 std::uint64_t output_count(const Problem& problem);
 // Returns whether the buffers of all ranks together are so large that outputs are better written past the

@@ -19,20 +19,21 @@ struct Place {
 class Registry {
  public:
   virtual ~Registry() = default;
-  // Returns the place of these `bytes` bytes of this rank's memory.
+  // Returns the place of `bytes` bytes of this rank's memory from `data` on. Its allocation is 0 if they are
+  // not registered.
   virtual Place find(const void* data, std::uint64_t bytes) const = 0;
-  // Returns the address of a place of `rank` in this process; null if there is no such place.
+  // Returns the address at which this process sees a place of `rank`; null if there is no such place.
   virtual std::byte* resolve(int rank, const Place& place) const = 0;
 };
 
-// Returns which of `rank`'s buffers other ranks read or write in the registered form of a collective.
+// `Reach` says which buffers of a rank other ranks read or write in the registered form of a collective.
 struct Reach {
   bool input = false;
   bool output = false;
 };
 Reach reach(CollectiveKind kind, int root, int rank);
 
-// Returns whether all ranks vote on a registered form. It is a function of values that all ranks know.
+// Returns whether all ranks vote on a registered form. The result depends only on values that all ranks know.
 bool has_registered_form(const Problem& problem);
 
 }  // namespace tutti

@@ -9,18 +9,18 @@
 
 namespace tutti {
 
-// A `Schedule` is the steps of one rank in one collective, as data: a list of steps over slices of buffers.
-// It never holds pointers, which belong to one run of it. Each rank of a group on one host has a `window`,
-// which all of them read.
+// The types in this file describe as data what one rank does in one collective: a list of steps over slices
+// of buffers. They hold no pointers, since these belong to one run of a schedule. If all ranks of a group are
+// on one host, each has a `window`, which all of them read.
 enum class BufferId : std::uint8_t { input, output, scratch, window };
 
 inline constexpr std::int32_t own = -1;
 inline constexpr std::int32_t everyone = -2;
 
-// A `Slice` is `count` elements from element `offset` of a buffer. The buffer is the rank's own, or that of
-// rank `owner`; then it must be a window, or memory that its owner has registered. The output of a reduce may
-// belong to `everyone`: then each element of the result is written to the outputs of all ranks, all of them
-// registered.
+// A `Slice` is `count` elements from element `offset` of a buffer. The buffer is the rank's own, or it
+// belongs to rank `owner`; then it must be a window, or memory that its owner has registered. The output of a
+// reduce may belong to `everyone`. Then each element of the result is written to the outputs of all ranks,
+// which must all be registered.
 struct Slice {
   BufferId buffer = BufferId::input;
   std::uint64_t offset = 0;
@@ -38,7 +38,7 @@ enum class StepKind : std::uint8_t {
   scale,        // out = left * the operation's factor (premultiplied sum)
   divide,       // out = left / world size (average)
   signal,       // publishes that all steps before it are done, as this rank's `index`-th signal
-  await,        // waits until `peer` has given its `index`-th signal (the 0th: at once)
+  await,        // waits until `peer` has given its `index`-th signal (0: does not wait)
 };
 
 struct Step {
@@ -47,9 +47,9 @@ struct Step {
   // so that all ranks combine the same operands in the same order and get the same bits.
   MessageSide message_side = MessageSide::right;
   std::int32_t peer = -1;
-  // The number of this message among those from its sender to its receiver within the collective. Both sides
-  // count in the order in which the algorithm emitted the messages. Together with (context, sequence) it
-  // matches send and receive; the order in which steps become ready does not matter.
+  // This is the number of this message among those from its sender to its receiver within the collective.
+  // Both sides count in the order in which the algorithm emitted the messages. Together with (context,
+  // sequence) it matches send and receive; the order in which steps become ready does not matter.
   std::uint32_t index = 0;
   Slice left;
   Slice right;
@@ -61,9 +61,10 @@ struct Step {
 
 // A `Schedule` is immutable once built; concurrent runs share it.
 //
-// There are two kinds. Schedules of messages run in the order of their dependencies. *Shared* schedules, for
-// ranks that share memory, read and write each other's windows, ordered by signals. They run step by step in
-// the order of emission, since one processor executes all of a rank's steps, so none could overlap.
+// There are two kinds. Schedules of messages run in the order of their dependencies. *Shared* schedules are
+// for ranks that share memory. Their steps read and write the ranks' windows, and signals order these
+// accesses. A rank executes them one by one in the order in which they were emitted: one processor executes
+// all of them, so none could overlap.
 struct Schedule {
   // Steps [first, last) of a shared schedule run `times` times. Each time, all slices except those of windows
   // start `stride` elements further on, and the numbers of signals grow by `signals`. So a schedule stays

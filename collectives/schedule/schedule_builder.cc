@@ -57,7 +57,8 @@ class ScheduleBuilder::Hazards {
   }
   void after(std::uint32_t step) { after_.push_back(step); }
 
-  // Closes the step: keeps its predecessors, except those that others imply.
+  // Ends the step that is being added, and keeps its predecessors, except those that others imply. Returns
+  // how many it has kept.
   std::uint32_t close_step() {
     std::sort(after_.begin(), after_.end());
     after_.erase(std::unique(after_.begin(), after_.end()), after_.end());
@@ -79,8 +80,8 @@ class ScheduleBuilder::Hazards {
   std::uint64_t begin(const Slice& slice) const { return slice.offset + shift_[index(slice.buffer)]; }
   AccessHistory& history(const Slice& slice) { return histories_[space_[index(slice.buffer)]]; }
 
-  // Returns whether a later predecessor has after_[i] among its own predecessors. Long lists are not
-  // searched.
+  // Returns whether another predecessor implies after_[i], because it has after_[i] among its own
+  // predecessors. Long lists are not searched.
   bool implied(std::size_t i) const {
     if (after_.size() > 16) return false;
     for (std::size_t j = i + 1; j < after_.size(); ++j) {
@@ -239,7 +240,7 @@ void ScheduleBuilder::add(Step step) {
     return;
   }
   const auto id = static_cast<std::uint32_t>(schedule_.steps.size());
-  // A slice that is overwritten where it is read needs no entry as a reader: the write has at least the same
+  // An operand that the step overwrites in place is not recorded as read: the write has at least the same
   // predecessors.
   for (const Slice& operand : {step.left, step.right}) {
     if (!hazards_->same_place(operand, step.out)) hazards_->read(operand, id);

@@ -17,9 +17,9 @@ namespace tutti {
 // write, write after read, write after write). So independent steps overlap, and pipelines form by
 // themselves.
 //
-// Local steps over zero elements are dropped; such messages are kept, since a receiver cannot know. A copy
-// onto itself is dropped. For problems in place, the builder takes into account that `input` and `output`
-// share addresses.
+// Local steps over zero elements are dropped, and so are copies of a slice onto itself. Empty messages are
+// kept, because their receiver cannot know that they are empty. For problems in place, the builder takes into
+// account that `input` and `output` share addresses.
 class ScheduleBuilder {
  public:
   explicit ScheduleBuilder(const Problem& problem);
@@ -45,7 +45,7 @@ class ScheduleBuilder {
   void share() { schedule_.shared = true; }
   // Returns a slice of the window of rank `owner`.
   Slice window(int owner, std::uint64_t offset, std::uint64_t count);
-  // Returns the number of this signal: the first is 1.
+  // Emits a signal, and returns its number: the first is 1.
   std::uint32_t signal();
   void await(int peer, std::uint32_t signal);
   std::uint32_t signals() const { return signals_; }
@@ -55,14 +55,14 @@ class ScheduleBuilder {
   void end_repeat();
 
   // From here on, the `input` of an algorithm is this slice of scratch, and no longer shares addresses with
-  // the output. This serves premultiplied sums, and exchanges in place whose blocks overlap.
+  // the output. Premultiplied sums need this, and exchanges in place whose blocks overlap.
   void redirect_input(Slice to);
   // From here on, a send waits for the send emitted `window` sends before it (0: it waits for none). This
   // bounds a rank's messages in flight, and keeps messages that are ready early from delaying those that
   // others wait for.
   void limit_in_flight(std::uint32_t window);
-  // From here on, a send waits for every receive emitted so far. This is for messages without content, whose
-  // dependencies cannot be derived from memory.
+  // From here on, a send waits for every receive emitted so far. Messages without content need this, because
+  // their dependencies cannot be derived from memory.
   void fence();
   // From here on, a send waits for every step emitted so far.
   void settle();
@@ -98,11 +98,11 @@ class ScheduleBuilder {
   std::optional<Slice> input_, output_;                     // where `input` and `output` were redirected to
   std::span<const int> ranks_;        // of the part that is being emitted; empty outside of parts
   std::uint32_t window_ = 0;          // 0: no limit
-  std::vector<std::uint32_t> sends_;  // steps since the limit was set
+  std::vector<std::uint32_t> sends_;  // the steps that send, since the limit was set
   std::vector<std::uint32_t> receives_;
   std::uint32_t signals_ = 0;
-  std::size_t fenced_ = 0;     // sends wait for that many of `receives_`
-  std::uint32_t settled_ = 0;  // sends wait for that many steps
+  std::size_t fenced_ = 0;     // the number of `receives_` that a send waits for
+  std::uint32_t settled_ = 0;  // the number of steps that a send waits for
 };
 
 }  // namespace tutti

@@ -16,12 +16,12 @@ struct Choice {
   double seconds = 0;  // estimated by the cost model
 };
 
-// `Selector` chooses the algorithm with the least estimated cost among those that apply. It is a pure
-// function of values that all ranks agree on, so all ranks make the same choice.
+// `Selector` chooses the algorithm with the least estimated cost among those that apply. The choice depends
+// only on values that all ranks agree on, so all ranks make the same choice.
 class Selector {
  public:
-  // `overrides` is the text of TUTTI_ALGORITHM, "all_reduce:ring,broadcast:binomial". If it contains an
-  // unknown word, the error (invalid_argument) names it.
+  // `overrides` is the text of TUTTI_ALGORITHM, such as "all_reduce:ring,broadcast:binomial". If it contains
+  // an unknown word, the error (invalid_argument) names it.
   static Result<Selector> create(CostModel model, const std::string& overrides);
 
   // Returns the algorithm with the id `algorithm_id`, or invalid_argument if it does not apply. 0 means the

@@ -10,8 +10,7 @@
 namespace tutti {
 namespace {
 
-// `Ports` is the outgoing and the incoming port of a rank or a host, each with the time from which it is
-// free.
+// `Ports` has the times from which the outgoing and the incoming port of a rank or a host are free.
 struct Ports {
   double out = 0;
   double in = 0;
@@ -46,8 +45,8 @@ struct Event {
   }
 };
 
-// A `Meeting` is the state of a message that only one side has reached: the receiver waits, or the message
-// has arrived at `time`.
+// A `Meeting` is the state of a message that only one side has reached: the receiver has waited since `time`,
+// or the message arrived at `time`.
 struct Meeting {
   double time;
   std::uint32_t receive;
@@ -137,8 +136,8 @@ class SimulatedRun {
     waiting.erase(meeting);
   }
 
-  // Occupies the rank, and a core of its host, for `seconds`, from `time` on or as soon as both are free.
-  // Returns the time at which that begins.
+  // Occupies the rank and a core of its host for `seconds`. This begins at `time`, or as soon as both are
+  // free after that. Returns when it begins.
   double occupy(std::uint32_t rank, double time, double seconds) {
     Machine& machine = machines_[rank];
     double begin = std::max(time, machine.thread);
@@ -194,8 +193,8 @@ class SimulatedRun {
          progress_[from].repetition);
   }
 
-  // The receiver takes the message in while it arrives. If it has nothing else to do, it finishes with the
-  // last byte.
+  // The receiver takes the message in while it arrives. If the receiver has nothing else to do, it finishes
+  // when the last byte arrives.
   void land(const Event& event) {
     const Step& s = step(event.at);
     const auto to = static_cast<std::uint32_t>(s.peer);
@@ -236,7 +235,8 @@ class SimulatedRun {
     if (--progress.open == 0 && ++progress.repetition < repetitions_) repeat(event.at.rank, event.time);
   }
 
-  // A key has 24 bits for the rank and 24 for the message, more than any simulation needs.
+  // A key has 16 bits for the repetition, 24 for the rank and 24 for the message, more than any simulation
+  // needs.
   static std::uint64_t key(std::uint32_t repetition, int peer, std::uint32_t index) {
     return std::uint64_t{repetition} << 48 | static_cast<std::uint64_t>(peer) << 24 | index;
   }
@@ -251,7 +251,7 @@ class SimulatedRun {
   const CostModel& model_;
   std::uint32_t repetitions_;
   std::vector<Machine> machines_;
-  std::vector<std::unordered_map<std::uint64_t, Meeting>> meetings_;  // by receiver, then (sender, index)
+  std::vector<std::unordered_map<std::uint64_t, Meeting>> meetings_;  // by receiver, then by `key`
   std::vector<std::vector<std::uint32_t>> missing_;                   // dependencies that have not completed
   std::vector<Progress> progress_;
   const Topology* topology_;

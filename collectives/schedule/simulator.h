@@ -16,13 +16,14 @@ struct Simulation {
 };
 
 // Runs the schedules of all `problem.size` ranks on the model machine (see CostModel). Each rank has one port
-// to send and one to receive, each in first come, first served order. A host has one such pair for messages
-// to other hosts. A rank does one thing at a time (send, take in, combine, copy), on one of its host's cores.
+// to send and one to receive, each of which serves messages first come, first served. A host has one such
+// pair for messages to other hosts. A rank does one thing at a time (send, take in, combine, copy), on one of
+// its host's cores.
 //
-// `repetitions`: as in a loop, a rank starts the next repetition as soon as it has finished one; messages and
-// bytes are those of all repetitions together. `problem.rank` is ignored. Counts of the _v kinds are those of
-// all ranks; all_to_all_v, whose counts do not fit into a single problem, gives zeros. The simulation is
-// event-driven and deterministic.
+// Each rank runs the collective `repetitions` times in a loop: it starts the next repetition as soon as it
+// has finished one. Messages and bytes are those of all repetitions together. `problem.rank` is ignored. For
+// the _v kinds, `problem` must have the counts of all ranks. The result of all_to_all_v is all zeros, because
+// its counts do not fit into a single problem. The simulation is event-driven and deterministic.
 Simulation simulate(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning,
                     const CostModel& model, int repetitions = 1);
 

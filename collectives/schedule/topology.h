@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// `Topology` says which ranks of a group are on one host. It is immutable, and equal on all ranks, since it
-// is made from the descriptions of peers that all ranks got at init.
+// `Topology` says which ranks of a group are on the same host. It is immutable, and equal on all ranks, since
+// it is made from the descriptions of peers that all ranks received at init.
 class Topology {
  public:
   // `hosts` has a number for each rank; ranks of one host have equal numbers. Hosts are renumbered in the
@@ -25,7 +25,8 @@ class Topology {
   int place_of(int rank) const { return place_of_[static_cast<std::size_t>(rank)]; }
   // Returns the ranks of a host, ascending.
   std::span<const int> members(int host) const;
-  // Return the number of ranks on the host with the fewest, and on the host with the most.
+  // These two functions return the number of ranks on the host with the fewest, and on the host with the
+  // most.
   int fewest() const { return fewest_; }
   int most() const { return most_; }
   // Returns whether every host has the same number of ranks, and the ranks of each host are consecutive.
@@ -41,8 +42,8 @@ class Topology {
   bool regular_ = false;
 };
 
-// Returns for each rank the number of its host. Ranks are on one host if they share the running kernel and
-// the network: boot id and network namespace.
+// Returns for each rank the number of its host. Two ranks are on the same host if they have the same boot id
+// (of the running kernel) and the same network namespace.
 std::vector<int> hosts_of(std::span<const PeerInfo> peers);
 
 }  // namespace tutti

@@ -69,8 +69,8 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
   return terms.circulant(total_bytes(problem), false);
 }
 
-// The recursive doubling of Thakur, Rabenseifner, Gropp (2005) is for powers of two only. Cost: log2 p
-// rounds, (p-1) n bytes.
+// This is the recursive doubling of Thakur, Rabenseifner, Gropp (2005). It needs p to be a power of two.
+// Cost: log2 p rounds, (p-1) n bytes.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
   const Slice all_output = output(0, blocks.total());
@@ -93,9 +93,9 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
   return seconds;
 }
 
-// The algorithm of Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale
-// Linux cluster with fast Ethernet" (2005) is for even p only. A rank sends pairs of blocks to its left and
-// its right neighbour in turn. Cost: p/2 rounds between neighbours, (p-1) n bytes.
+// This is the algorithm of Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on
+// terascale Linux cluster with fast Ethernet" (2005). It needs an even p. A rank sends pairs of blocks to its
+// left and its right neighbour in turn. Cost: p/2 rounds between neighbours, (p-1) n bytes.
 void neighbor_exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -144,7 +144,8 @@ void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning
 double ring_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
   const Blocks blocks = blocks_of(problem);
-  // If blocks differ in size, the largest block passes every port, and all blocks pass every port.
+  // If blocks differ in size, the ring takes as long as with blocks of the mean size, except for one step,
+  // which takes as long as the largest block.
   const double largest = static_cast<double>(blocks.largest()) * problem.element_size;
   const double mean = total_bytes(problem) / terms.p();
   return terms.ring(terms.p() - 1, mean, false) + terms.pipeline(1, 1, largest, false) -

@@ -9,8 +9,8 @@ namespace tutti {
 namespace {
 
 // `Groups` divides the ranks into contiguous groups. Their number is the largest power of k that does not
-// exceed p, so a group has at most k ranks. The first rank of each group leads it: it collects before the
-// leaders exchange, and hands out the result afterwards.
+// exceed p, so a group has at most k ranks. The first rank of each group leads it: it combines the inputs of
+// its group before the leaders exchange, and sends the result to its group afterwards.
 struct Groups {
   Groups(int size, int radix) {
     while (count * radix <= size) count *= radix;
@@ -42,8 +42,8 @@ void follow(ScheduleBuilder& builder, int leader, const Slice& all_input, const 
   builder.recv(leader, all_output);
 }
 
-// Emits one exchange among k leaders, of which this rank is number j. All of them compute ((v0 v1) v2) ...,
-// from `mine` into `result`.
+// Emits one exchange among k leaders, of which this rank is number j. This rank's value is `mine`, and each
+// leader computes ((v0 v1) v2) ... into its `result`.
 void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, const Slice& mine,
                  const Slice& result) {
   const int k = static_cast<int>(leaders.size());
@@ -140,9 +140,9 @@ std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int g
 
 // This is the algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004):
 // reduce-scatter by recursive halving, then all-gather by recursive doubling. The nearest partners come
-// first, so operands meet in rank order and the largest messages travel least. Which leader ends with which
-// piece does not matter. Cost: 2 log2 p rounds, 2 n bytes, n combined; if p is not a power of two, n more
-// bytes before and n after.
+// first, so operands are combined in rank order, and the largest messages travel the shortest distance. So
+// the pieces are not in the order of the leaders, which does not matter. Cost: 2 log2 p rounds, 2 n bytes, n
+// combined; if p is not a power of two, n more bytes before and n after.
 void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Groups groups(problem.size, 2);
   const int group = groups.group_of(problem.rank);
@@ -182,8 +182,9 @@ double rabenseifner_cost(const Problem& problem, const Tuning& tuning, const Cos
   return seconds;
 }
 
-// Circulant reduce-scatter and all-gather (see circulant.h) have Rabenseifner's volume for every p. Cost: 2
-// ceil(log2 p) rounds, 2 (p-1)/p n bytes, (p-1)/p n combined; a round is up to two messages.
+// This is a circulant reduce-scatter, then a circulant all-gather (see circulant.h). For every p, they move
+// as few bytes as Rabenseifner's algorithm does for powers of two. Cost: 2 ceil(log2 p) rounds, 2 (p-1)/p n
+// bytes, (p-1)/p n combined; a round has up to two messages.
 void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice work = output(0, problem.count);

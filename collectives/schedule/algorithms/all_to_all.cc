@@ -7,8 +7,8 @@
 namespace tutti {
 namespace {
 
-// Calls `function` with the first index and the length of every run of indices below p whose base-k digit at
-// `place` (a power of k) is `digit`.
+// Finds the indices below p whose base-k digit at `place` (a power of k) is `digit`. They form runs of
+// consecutive indices. Calls `function` with the first index and the length of each run.
 template <class Function>
 void for_digit_runs(int p, int k, int place, int digit, Function function) {
   for (long first = static_cast<long>(digit) * place; first < p; first += static_cast<long>(k) * place) {
@@ -17,9 +17,9 @@ void for_digit_runs(int p, int k, int place, int digit, Function function) {
 }
 
 // This is the algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997). Each block has to travel some number
-// of ranks to its destination. It travels along the base-k digits of that number, one digit after the other.
-// All blocks that share a digit are sent in one message. Cost: ceil(log_k p) rounds of k-1 messages of about
-// n p / k bytes, packed and unpacked.
+// of ranks to its destination. It takes one hop for each base-k digit of that number. All blocks with the
+// same digit are sent in one message. Cost: ceil(log_k p) rounds of k-1 messages of about n p / k bytes,
+// packed and unpacked.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -65,22 +65,22 @@ double bruck_cost(const Problem& problem, const Tuning& tuning, const CostModel&
     for (int digit = 1; digit <= messages; ++digit) {
       for_digit_runs(problem.size, k, place, digit, [&](int, int count) { round += count * terms.bytes(); });
     }
-    const int reach = place * (messages + 2) / 2;  // no less than the mean
+    const int reach = place * (messages + 2) / 2;  // at least the mean distance
     seconds += terms.burst(messages, round / messages, terms.shift(place, reach));
     moved += round;
   }
   return seconds + terms.gamma(2 * moved + 2 * terms.p() * terms.bytes());
 }
 
-// Returns the partner in `round`. It is an involution, so both sides meet in the same round.
+// Returns the partner of `rank` in `round`. The partner's partner is `rank`, so both meet in the same round.
 int partner_of(int rank, int round, int size) {
   const bool power_of_two = (size & (size - 1)) == 0;
   return power_of_two ? rank ^ round : shifted(round, -rank, size);
 }
 
-// Sends every block directly to its destination, to `window` partners at a time. In place, the outgoing block
-// is set aside first, since the partner's block arrives in its place. Cost: p-1 messages, overlapping; (p-1)
-// n bytes.
+// Sends every block directly to its destination. A rank exchanges blocks with up to `tuning.window` partners
+// at a time. If `set_aside` (in place), the outgoing block is first copied to scratch, since the partner's
+// block replaces it. Cost: p-1 messages, overlapping; (p-1) n bytes.
 void exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning, const Blocks& sent,
               const Blocks& received, bool set_aside) {
   const std::uint64_t window = std::max<std::uint64_t>(tuning.window, 1);
@@ -108,7 +108,7 @@ void pairwise(ScheduleBuilder& builder, const Problem& problem, const Tuning& tu
   exchange(builder, problem, tuning, blocks, blocks, problem.in_place);
 }
 
-// In place, blocks of different sizes overlap each other, so all of them are set aside first.
+// In place, blocks of different sizes overlap each other, so all of them are first copied to scratch.
 void pairwise_v(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Blocks sent = Blocks::packed(problem.input_counts);
   if (problem.in_place) {

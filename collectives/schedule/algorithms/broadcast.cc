@@ -24,8 +24,8 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return terms.whole_tree(terms.bytes(), radix_of(tuning), false);
 }
 
-// The algorithm of van de Geijn, in Barnett et al., "Interprocessor collective communication library
-// (InterCom)" (1994), scatters down a binomial tree, then all-gathers (circulant, see circulant.h). Cost: 2
+// This is the algorithm of van de Geijn, in Barnett et al., "Interprocessor collective communication library
+// (InterCom)" (1994): scatter down a binomial tree, then all-gather (circulant, see circulant.h). Cost: 2
 // ceil(log2 p) rounds, 2 (p-1)/p n bytes.
 void scatter_all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, 2);
@@ -35,7 +35,8 @@ void scatter_all_gather(ScheduleBuilder& builder, const Problem& problem, const 
   if (node.parent >= 0) builder.recv(node.parent, blocks.of(all_output, node.first, node.last));
   for (const auto& child : node.children)
     builder.send(child.rank, blocks.of(source, child.first, child.last));
-  // The root receives the rest of its output from the others, since the all-gather sends it anyway.
+  // The root copies only its own block. It receives the rest of its output from the others, since the
+  // all-gather sends it anyway.
   if (node.parent < 0) builder.copy(blocks.of(source, problem.rank), blocks.of(all_output, problem.rank));
   circulant_all_gather(builder, problem, blocks, all_output);
 }

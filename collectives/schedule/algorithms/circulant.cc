@@ -3,7 +3,7 @@
 namespace tutti {
 namespace {
 
-// Calls `function` with the blocks first, first + 1, ... (modulo `size`) as contiguous pieces.
+// Calls `function` with each contiguous piece of the `count` blocks first, first + 1, ... (modulo `size`).
 template <class Function>
 void for_runs(const Blocks& blocks, int size, int first, int count, Function function) {
   first %= size;
@@ -44,8 +44,8 @@ void circulant_all_gather(ScheduleBuilder& builder, const Problem& problem, cons
                           const Slice& whole) {
   const int p = problem.size;
   const int r = problem.rank;
-  // Only one round's messages are sent at a time. Pieces of later rounds that are ready early would delay
-  // those that others wait for (in the simulator this takes twice the time).
+  // Only one round's messages are sent at a time. Otherwise, pieces of later rounds that are ready early
+  // would delay the pieces that others wait for. (In the simulator, the all-gather would take twice as long.)
   builder.limit_in_flight(2);
   for (int have = 1; have < p; have *= 2) {
     const int more = std::min(have, p - have);

@@ -4,9 +4,9 @@
 
 // These are the reduce-scatter of Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms"
 // (2024), and its mirror image, the all-gather of Bruck et al. (1997). They use a circulant graph, and take
-// ceil(log2 p) rounds and the least possible volume for every p. Blocks stay where they belong in the vector,
-// so a round's blocks may wrap around the end; then they are sent as two messages. Nothing is ever copied to
-// be rotated.
+// ceil(log2 p) rounds and the least possible volume for every p. Blocks stay in their places in the vector,
+// so they need not be rotated at the end. If a round's blocks wrap around the end of the vector, they are
+// sent as two messages.
 namespace tutti {
 
 // Combines block i of the inputs of all ranks into `result` on rank i. `work` holds all blocks and takes

@@ -13,9 +13,9 @@
 
 namespace tutti {
 
-// A `Position` is this rank's place among several hosts. It serves algorithms that are composed of others:
-// some among the ranks of a host, some between hosts. A host's leader is its first rank; on the root's host
-// it is the root.
+// A `Position` is this rank's place among several hosts. It is for algorithms that are composed of others,
+// some of which run among the ranks of a host, and some between hosts. A host's leader is its first rank. But
+// if `rooted`, the leader of the root's host is the root.
 struct Position {
   explicit Position(const Problem& problem, bool rooted = false);
   int local_size() const { return static_cast<int>(local.size()); }
@@ -30,12 +30,13 @@ struct Position {
 };
 
 // Returns a part of the operation: a collective of `kind` over `count` elements among `size` of the ranks.
+// `rank` and `root` are numbers among these ranks.
 Problem part_of(const Problem& problem, CollectiveKind kind, int rank, int size, int root,
                 std::uint64_t count);
-// Emits the steps of the algorithm named `name` for such a part.
+// Emits the steps of the algorithm `name` for a part.
 void emit_part(ScheduleBuilder& builder, std::string_view name, const Problem& part, const Tuning& tuning);
 
-// Returns the tuning of a part whose data the composition has cut into segments already.
+// Returns the tuning for a part whose data has already been cut into segments.
 inline Tuning uncut(Tuning tuning) {
   tuning.segment_bytes = 0;
   return tuning;

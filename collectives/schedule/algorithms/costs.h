@@ -7,9 +7,9 @@
 #include "collectives/schedule/cost_model.h"
 #include "collectives/schedule/topology.h"
 
-// `Terms` are what closed-form costs are made of. They use only + - * / and comparisons on values that all
-// ranks share, compiled without contraction to fused operations, so that every rank gets the same bits and
-// chooses alike.
+// `Terms` computes the terms of closed-form costs. It uses only + - * / and comparisons, on values that all
+// ranks share, and is compiled without fused operations. So every rank gets the same bits and makes the same
+// choice.
 namespace tutti {
 
 // A `Path` is the cost of a connection for one rank while many ranks use the machine in the same pattern.
@@ -27,7 +27,7 @@ struct Path {
   double arrival(double n) const {
     return alpha + n * beta + (n > static_cast<double>(eager) ? handshake : 0);
   }
-  // Returns the seconds from one message to the next, each combined on arrival or not.
+  // Returns the seconds from one message to the next. If `combining`, each message is combined on arrival.
   double pace(double n, bool combining) const {
     const double cores = core + n * (core_byte + (combining ? combine_byte : 0));
     return std::max({gap + n * beta, cores, combining ? n * gamma : 0});
@@ -48,23 +48,25 @@ class Terms {
   int depth(int radix) const { return tree_depth(problem_.size, radix); }
   double gamma(double n) const { return model_.gamma * n * share(crowd_); }
 
-  // Returns the path if every rank sends to the rank `distance` further, and receives the same amount.
+  // Returns the path if every rank sends to the rank that is `distance` further on, and receives the same
+  // amount.
   Path shift(int distance) const { return shift(distance, distance); }
-  // Returns the path for several messages, to ranks from `distance` on, and `reach` further on average.
+  // Returns the path if every rank sends several messages. The nearest receiver is `distance` ranks further
+  // on, and on average they are `reach` ranks further on.
   Path shift(int distance, int reach) const {
     // If the ranks of a host are not consecutive, all of them send to other hosts.
     const bool in_order = hosts_ > 1 && problem_.topology->regular();
     return path(hosts_ > 1, in_order ? std::min(reach, crowd_) : crowd_, distance, crowd_, 2);
   }
-  // Returns the path if ranks exchange in pairs. The numbers of a pair differ by `distance`, a power of two,
-  // or the pattern is equally local.
+  // Returns the path if ranks exchange in pairs whose numbers differ by `distance`, a power of two.
   Path exchange(int distance) const {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
     return exchange(distance, within);
   }
   // Returns the same for a caller that knows whether all pairs are `within` a host.
   Path exchange(int distance, bool within) const { return path(!within, crowd_, distance, crowd_, 2); }
-  // Returns the path of one round of a tree: in each range of `span` ranks, one rank sends to others.
+  // Returns the path of one round of a tree: in each range of `span` ranks, `fanout` ranks take part, one of
+  // which sends to the others.
   Path tree(int span, int fanout) const {
     return tree(span, fanout, hosts_ == 1 || (problem_.topology->regular() && crowd_ % span == 0));
   }
@@ -74,17 +76,18 @@ class Terms {
     const int active = std::min(problem_.size, ranges * fanout);
     return path(!within, 1, span / 2, std::min(active, crowd_), 1);
   }
-  // Returns the path if all others send to one rank, or one rank sends to all others.
+  // Returns the path if all ranks send to one rank, or one rank sends to all others.
   Path rooted() const { return path(hosts_ > 1, 1, 2, std::min(2, crowd_), 1); }
 
-  // Returns the seconds until the last of `messages` messages of n bytes has arrived, sent one after the
-  // other through one port.
+  // Returns the seconds until the last of `messages` messages has arrived. They have n bytes each, and are
+  // sent one after the other through one port.
   double burst(double messages, double n, const Path& path) const {
     if (messages <= 0) return 0;
     return std::max(path.arrival(n) + (messages - 1) * (path.gap + n * path.beta),
                     messages * (path.core + n * path.core_byte));
   }
-  // Returns the same if each message is combined on arrival. The slower of wire and kernel sets the pace.
+  // Returns the same if each message is combined on arrival. The pace is that of the connection or of the
+  // combining, whichever is slower.
   double reducing_burst(double messages, double n, const Path& path) const {
     if (messages <= 0) return 0;
     const double pace = std::max(path.gap + n * path.beta, path.gamma * n);
@@ -93,17 +96,17 @@ class Terms {
   double burst(double messages, double n, const Path& path, bool combining) const {
     return combining ? reducing_burst(messages, n, path) : burst(messages, n, path);
   }
-  // Returns the seconds until the last segment has passed the last hop of a pipeline. It has `hops` hops
-  // between neighbours. Each hop handles `slices` slices of at most `n` bytes in segments, combining them or
-  // not.
+  // Returns the seconds until the last segment has passed the last hop of a pipeline. The pipeline has `hops`
+  // hops between neighbours. Each hop handles `slices` slices of at most `n` bytes in segments, and combines
+  // them if `combining`.
   double pipeline(double hops, double slices, double n, bool combining) const {
     const double segment = segment_bytes(n, slices);
     const double segments = slices * pieces(n, segment);
     if (hops <= 0 || segments <= 0) return 0;
     return hops * hop(segment, combining) + (segments - 1) * shift(1).pace(segment, combining);
   }
-  // Returns the seconds of a ring of `steps` steps, each a block of n bytes in segments. Either the ports or
-  // the time around the ring limits it.
+  // Returns the seconds of a ring of `steps` steps, each of which moves a block of n bytes in segments.
+  // Either the ports or the time around the ring limits it.
   double ring(double steps, double n, bool combining) const {
     const double segment = segment_bytes(n, 4 * p());
     const double segments = pieces(n, segment);
@@ -117,16 +120,16 @@ class Terms {
     const Path path = shift(1);
     return std::max(hop(0, false) + path.arrival(n) - path.alpha, path.core + n * path.core_byte);
   }
-  // Returns the average seconds from one rank to the next. If the ranks of each host are consecutive, few
-  // hops leave a host.
+  // Returns the average seconds that n bytes take from one rank to the next. If the ranks of each host are
+  // consecutive, few hops leave a host.
   double hop(double n, bool combining) const {
     const double far = shift(1).arrival(n) + (combining ? model_.gamma * n : 0);
     if (hosts_ == 1 || !problem_.topology->regular()) return far;
     const double near = path(false, 1, 1, crowd_, 2).arrival(n) + (combining ? model_.gamma * n : 0);
     return near + (far - near) / crowd_;
   }
-  // Returns the seconds of the rounds of circulant.h over a vector of n bytes, combining or not, with up to
-  // two messages each.
+  // Returns the seconds of the rounds of circulant.h over a vector of n bytes. Each round has up to two
+  // messages, which are combined if `combining`.
   double circulant(double n, bool combining) const {
     double seconds = 0;
     for (int span = problem_.size; span > 1; span = (span + 1) / 2) {
@@ -137,7 +140,7 @@ class Terms {
     }
     return seconds;
   }
-  // Returns the seconds of a whole vector of n bytes down a k-nomial tree, or up the tree, where it may be
+  // Returns the seconds to move a whole vector of n bytes down or up a k-nomial tree. On the way up it may be
   // combined.
   double whole_tree(double n, int k, bool combining) const {
     double seconds = 0;
@@ -146,7 +149,8 @@ class Terms {
     }
     return seconds;
   }
-  // Returns the seconds of a vector of n bytes that is halved at each level, down or up a binomial tree.
+  // Returns the seconds to move a vector of n bytes down or up a binomial tree, in which each level moves
+  // half as much as the level above it.
   double halving_tree(double n) const {
     double seconds = 0;
     for (int ranks = problem_.size; ranks > 1; ranks = (ranks + 1) / 2) {
@@ -162,7 +166,8 @@ class Terms {
     return model_.cores == 0 ? 1 : std::max(1.0, static_cast<double>(active) / model_.cores);
   }
   // `through` is the number of messages that pass a host's port at the same time. `active` is the number of
-  // ranks of a host that work at the same time, each at `ends` ends of messages.
+  // ranks of a host that work at the same time. Each of them handles `ends` messages at once: 2 if it sends
+  // one and receives one.
   Path path(bool far, int through, int distance, int active, int ends) const {
     const LinkCost& link = far ? model_.far : model_.near;
     const double shared = far ? std::max(through, 1) : 1;
@@ -190,7 +195,7 @@ class Terms {
   const Tuning& tuning_;
   const CostModel& model_;
   int hosts_;
-  int crowd_;  // ranks on the host that has most
+  int crowd_;  // ranks on the host that has the most
 };
 
 inline bool always(const Problem&) { return true; }

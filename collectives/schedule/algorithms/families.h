@@ -6,7 +6,7 @@ namespace tutti {
 
 struct Algorithm;
 
-// Each file of this folder has one of these functions, and `algorithms()` joins them.
+// These functions return the algorithms that the files of this folder define. `algorithms()` joins them.
 std::span<const Algorithm> all_reduce_algorithms();
 std::span<const Algorithm> reduce_algorithms();
 std::span<const Algorithm> broadcast_algorithms();

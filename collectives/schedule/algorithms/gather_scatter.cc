@@ -4,7 +4,7 @@
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"
 
-// Gather and scatter are one movement of data in two directions.
+// Gather and scatter move the same data in opposite directions, so they share their code.
 namespace tutti {
 namespace {
 
@@ -30,8 +30,8 @@ void message(ScheduleBuilder& builder, int peer, const Slice& slice, bool toward
 }
 
 // Moves blocks along a binomial tree, or for radix k > 2 a k-nomial one. Its subtrees are contiguous for
-// every root, so nothing is ever rotated (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages, (p-1) n
-// bytes at the root.
+// every root, so no data needs to be rotated (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages, (p-1)
+// n bytes at the root.
 template <Flow flow>
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));

@@ -60,13 +60,14 @@ Slice Slots::next(std::uint64_t count) {
 
 Alternation::Alternation(ScheduleBuilder& builder, const Problem& problem, int stages)
     : builder_(builder), count_(problem.count), left_(stages), current_(input(0, count_)) {
-  // Counting from the last stage back, the targets alternate between output and scratch.
+  // The last stage writes to the output. Counting backwards from it, the stages write to output and scratch
+  // in turn.
   if (stages >= 2) spare_ = builder_.scratch(count_);
   next_ = stages % 2 == 1 ? output(0, count_) : spare_;
   if (stages == 0) {
     builder_.copy(current_, output(0, count_));
   } else if (stages % 2 == 1 && problem.in_place) {
-    // Otherwise the first stage would receive into what it sends.
+    // The first stage must not receive into the memory that it sends.
     const Slice other = builder_.scratch(count_);
     if (stages == 1) {
       builder_.copy(current_, other);

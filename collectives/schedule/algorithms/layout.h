@@ -17,10 +17,11 @@ inline Slice sub_slice(const Slice& whole, std::uint64_t offset, std::uint64_t c
   return {whole.buffer, whole.offset + offset, count, whole.owner};
 }
 
-// Returns the rank that is `shift` further on a circle. `shift` may be negative, by at most `size`.
+// Returns the rank that is `shift` further on, where rank 0 follows the last rank. `shift` may be negative,
+// down to -`size`.
 inline int shifted(int rank, int shift, int size) { return (rank + shift + size) % size; }
 
-// Returns the k of k-nomial patterns, limited so that it is useful and its products with p fit into an int.
+// Returns the k of k-nomial patterns. It is limited to useful values, whose products with p fit into an int.
 inline int radix_of(const Tuning& tuning) {
   return static_cast<int>(std::clamp<std::uint32_t>(tuning.radix, 2, 64));
 }
@@ -38,7 +39,7 @@ class Blocks {
   std::uint64_t total() const { return offsets_.back(); }
   std::uint64_t largest() const;
 
-  // Return block i, or the blocks [first, last), of a slice that holds all of them.
+  // These two functions return block i, or the blocks [first, last), of a slice that holds all of them.
   Slice of(const Slice& whole, int i) const { return sub_slice(whole, offset(i), count(i)); }
   Slice of(const Slice& whole, int first, int last) const {
     return sub_slice(whole, offset(first), offset(last) - offset(first));
@@ -70,8 +71,8 @@ class Segments {
   std::uint64_t unit_;
 };
 
-// `Slots` is scratch that a pipeline uses repeatedly. The derived dependencies make a step wait until its
-// slot is free.
+// `Slots` is scratch that a pipeline uses repeatedly. The dependencies that `ScheduleBuilder` derives make a
+// step wait until its slot is free.
 class Slots {
  public:
   Slots(ScheduleBuilder& builder, std::uint64_t count, std::uint64_t slots);
@@ -83,8 +84,8 @@ class Slots {
 };
 
 // `Alternation` holds the buffers of an algorithm that replaces its whole vector `stages` times. Each stage
-// sends the old value while it receives into the new one, so no receive has to wait for a send. It starts at
-// the input and ends in the output.
+// sends the old value while it receives into the new one, so no receive has to wait for a send. The vector
+// starts in the input and ends in the output.
 class Alternation {
  public:
   Alternation(ScheduleBuilder& builder, const Problem& problem, int stages);

@@ -9,8 +9,8 @@ namespace tutti {
 namespace {
 
 // Sends the vectors up a binomial tree, or for radix k > 2 a k-nomial one. Its subtrees are contiguous for
-// every root, so operands always meet in rank order (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages
-// of n bytes, each combined.
+// every root, so operands are always combined in rank order (see tree.h). Cost: ceil(log_k p) rounds of k-1
+// messages of n bytes, each combined.
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));
   Slice value = input(0, problem.count);
@@ -53,9 +53,9 @@ double reduce_scatter_gather_cost(const Problem& problem, const Tuning& tuning, 
 }
 
 // Sends partial results from rank to rank in segments, and each rank combines its own input with them. If the
-// operation commutes, they go once around to the root. Otherwise they go from both ends towards the root,
-// which keeps rank order. Cost: p-1 hops of one segment, then n bytes at full speed (2n at an inner root that
-// keeps rank order).
+// operation commutes, they pass all ranks on the way to the root. Otherwise they move from both ends towards
+// the root, which keeps rank order. Cost: p-1 hops of one segment, then n bytes at full speed (2n if both
+// ends send to the root).
 void chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

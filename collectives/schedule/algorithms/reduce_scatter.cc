@@ -17,15 +17,16 @@ double total_bytes(const Problem& problem) {
   return static_cast<double>(blocks_of(problem).total()) * problem.element_size;
 }
 
-// The recursive halving of Iannello, "Efficient algorithms for the reduce-scatter operation in LogGP" (1997),
-// as in Thakur, Rabenseifner, Gropp (2005), is for powers of two only. The furthest partners come first, so
-// every round's blocks are contiguous. Cost: log2 p rounds, (p-1) n bytes, (p-1) n combined.
+// This is the recursive halving of Iannello, "Efficient algorithms for the reduce-scatter operation in LogGP"
+// (1997), as in Thakur, Rabenseifner, Gropp (2005). It needs p to be a power of two. The furthest partners
+// come first, so every round's blocks are contiguous. Cost: log2 p rounds, (p-1) n bytes, (p-1) n combined.
 void recursive_halving(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int p = problem.size;
   const Blocks blocks = blocks_of(problem);
   const Slice result = output(0, problem.count);
   if (p == 1) builder.copy(blocks.in_input(0), result);
-  // `work` has the partial sums of the half that is kept, at offsets from where that half starts.
+  // `work` has the partial sums of the half that this rank keeps. Its offsets count from the start of that
+  // half.
   const int kept_first = problem.rank & (p / 2);
   const Slice work = builder.scratch(p > 2 ? blocks.total() / 2 : 0);
   for (int half = p / 2; half >= 1; half /= 2) {
@@ -66,8 +67,8 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
 }
 
 // Sends every block directly to its owner. The owner starts with its own operand and combines outwards: with
-// the next rank on the right, then on the left, and so on. So operands meet in rank order without waiting
-// anywhere. Cost: p-1 messages, overlapping; (p-1) n bytes, (p-1) n combined.
+// the next rank on the right, then on the left, and so on. So operands are combined in rank order, and no
+// sender has to wait for another rank. Cost: p-1 messages, overlapping; (p-1) n bytes, (p-1) n combined.
 void pairwise(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

@@ -8,8 +8,8 @@ namespace tutti {
 namespace {
 
 // This is the recursive doubling of Hillis, Steele, "Data parallel algorithms" (1986). Before the round of
-// distance d, a rank holds the combination of the d ranks that end with itself. It sends this to the rank d
-// further. Cost: ceil(log2 p) rounds of n bytes, each combined.
+// distance d, a rank holds the combination of the d ranks up to and including itself. It sends this to the
+// rank that is d further on. Cost: ceil(log2 p) rounds of n bytes, each combined.
 void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   int stages = 0;
@@ -25,8 +25,8 @@ void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tunin
 
 double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  // Low ranks run ahead, and their messages delay those that are due earlier. In the simulator the delay is
-  // half of their time.
+  // Low ranks run ahead, and their messages delay those that are due earlier. In the simulator, the delay is
+  // half of the time that their bytes take.
   double seconds = 0;
   for (int distance = 1; distance < problem.size; distance *= 2) {
     const Path path = terms.shift(distance);
@@ -35,8 +35,8 @@ double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const Co
   return seconds;
 }
 
-// An exclusive scan keeps two combinations: the one that ends with this rank, which others need, and the one
-// that ends before it, which is its result. Rank 0's output is not touched. Cost: ceil(log2 p) rounds of n
+// An exclusive scan keeps two combinations. One includes this rank's input, and other ranks need it. The
+// other does not, and is this rank's result. Rank 0's output is not touched. Cost: ceil(log2 p) rounds of n
 // bytes, each combined twice.
 void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
@@ -99,8 +99,8 @@ void scan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& 
   if (r == 0) builder.copy(own, result);
 }
 
-// In the exclusive chain, what arrives is a rank's result. The rank combines its own input with it, and
-// passes that on.
+// In the exclusive chain, a rank receives its result. It combines its own input with the result, and passes
+// the combination on.
 void exscan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int r = problem.rank;
   const bool is_last = r + 1 == problem.size;

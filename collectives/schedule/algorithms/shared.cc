@@ -5,13 +5,14 @@
 #include "collectives/schedule/algorithms/families.h"
 #include "collectives/schedule/algorithms/shared_rounds.h"
 
-// These are collectives of ranks that share memory, over windows. A rank copies what others need into its own
-// window, and the others read it from there straight into place. All are pipelines of rounds (see Rounds).
-// The rounds are so small that the windows stay in cache. So main memory sees every input once and every
-// output once, the least possible.
+// These collectives are for ranks that share memory. Data moves through the windows of the ranks: a rank
+// copies what others need into its own window, and the others read it from there straight into place. All are
+// pipelines of rounds (see Rounds). The rounds are so small that the windows stay in cache. So every input is
+// read from main memory once, and every output is written to it once, which is the least possible. In the
+// costs, "two signals deep" means that the last rank waits for a chain of two signals.
 //
-// All combine in rank order, so operations need not commute. A result is combined once and handed out, or
-// combined by all ranks in the same order. So all ranks get the same bits.
+// All reductions combine in rank order, so operations need not commute. Either one rank combines a result and
+// the others copy it, or all ranks combine it in the same order. So all ranks get the same bits.
 namespace tutti {
 namespace {
 
@@ -44,7 +45,7 @@ class Operands {
 // Every rank writes its whole vector and combines all vectors. Cost: one signal deep, p n copied or combined.
 //
 // A rank takes its own operand from its input, since a reader may hold the lane's cache lines. It takes the
-// operand from its lane only if its input is overwritten before the operand's turn comes.
+// operand from its lane only if its input is overwritten before that operand is combined.
 void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
   const Operands operands(rounds, problem);
@@ -194,8 +195,8 @@ void all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&)
   });
 }
 
-// Every rank writes the other ranks' operands and combines its own. Cost: 2 (p-1) n copied or combined, where
-// n is a block.
+// Every rank writes the operands of the other ranks' blocks, and combines its own block. Cost: 2 (p-1) n
+// copied or combined, where n is a block.
 void reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const auto me = static_cast<std::uint64_t>(r);

@@ -6,10 +6,10 @@
 #include "collectives/schedule/algorithms/shared_rounds.h"
 #include "collectives/schedule/registered.h"
 
-// These are collectives on memory that all ranks have registered. Nothing is copied into windows: ranks read
-// and write each other's buffers. The vote before them (see SharedExecutor) has told every rank that all
-// others have arrived, so their inputs are complete. One more signal tells the others that the buffers may be
-// changed again.
+// These collectives use memory that all ranks have registered. Nothing is copied into windows: ranks read and
+// write each other's buffers. The vote before them (see SharedExecutor) has told every rank that all others
+// have arrived, so their inputs are complete. At the end, each rank signals that it no longer uses the
+// others' buffers.
 namespace tutti {
 namespace {
 
@@ -24,7 +24,7 @@ Slice of(int owner, Slice slice) {
   return slice;
 }
 
-// Emits `body(slice)` for pieces of [first, first + count), as one repeated sequence.
+// Emits `body(first, count)` for each piece of `part`. All whole pieces are one repeated sequence of steps.
 template <class Body>
 void in_pieces(ScheduleBuilder& builder, const Problem& problem, const Part& part, Body body) {
   const std::uint64_t piece = piece_count(problem);
@@ -42,8 +42,8 @@ void everybody_done(ScheduleBuilder& builder, const Problem& problem) {
   for (const int peer : everybody(problem)) builder.await(peer, done);
 }
 
-// Combines every rank's input at `first` into `out`, in rank order. Only the last step writes there, so `out`
-// may be one of the inputs.
+// Combines every rank's input at `first` into `out`, in rank order. Only the last step writes to `out`, so
+// `out` may be one of the inputs.
 void combine(ScheduleBuilder& builder, const Problem& problem, std::uint64_t first, const Slice& spare,
              const Slice& out) {
   Slice left = of(0, input(first, out.count));
@@ -59,7 +59,7 @@ Slice spare_for(ScheduleBuilder& builder, const Problem& problem) {
 }
 
 // Every rank combines a slice of all inputs and writes it to all outputs. Cost: each rank reads n/p elements
-// p times and writes them p times, as much as a kernel in one process.
+// p times and writes them p times, as much as a kernel in one process would.
 void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);

@@ -37,8 +37,8 @@ Rounds::Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOpt
   rounds_ = (options.count + round_ - 1) / round_;
   const std::uint64_t whole = options.count / round_ / rounds_per_repeat;
   if (options.repeatable && whole > 1) repeats_ = whole;
-  // Every rank names the same slice, whatever part of the window it uses itself, so all ranks agree on where
-  // an operation's windows are.
+  // All ranks request a slice of the same size, even if they use only a part of it. So they agree on where
+  // the operation moves its data.
   builder_.window(problem.rank, 0, std::min(rounds_, options.depth) * options.lanes * unit_);
 }
 
@@ -52,9 +52,9 @@ Slice Rounds::lane(int owner, std::uint64_t t, std::uint64_t lane, std::uint64_t
   return builder_.window(owner, (t % options_.depth * options_.lanes + lane) * unit_, count);
 }
 
-// The sources must have finished the previous iteration. A reader of the area that is about to be written
-// again read it at most `depth - 1` iterations ago. `before` counts the signals of earlier repetitions; the
-// readers must have given all of these before their areas are used again.
+// Before iteration t, the sources must have finished iteration t - 1. The area that this rank is about to
+// write again was read in iteration t - (depth - 1), so the readers must have finished that iteration.
+// `before` is the number of signals that each rank gave before iteration 0.
 void Rounds::await(std::uint64_t t, std::uint64_t rounds, std::uint32_t before, bool repeated,
                    const Ranks& sources, const Ranks& readers) const {
   const auto iteration = static_cast<std::uint32_t>(t);

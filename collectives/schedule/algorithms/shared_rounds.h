@@ -6,7 +6,7 @@
 
 #include "collectives/schedule/algorithms/layout.h"
 
-// This file has what the algorithms over windows share: a pipeline of rounds through the windows.
+// This file has the pipeline of rounds that all algorithms over windows use.
 namespace tutti {
 
 // A `Part` is the elements [first, first + count) of a vector.
@@ -31,7 +31,7 @@ struct RoundsOptions {
   std::uint64_t lanes = 1;       // areas in each rank's window that a round fills
   std::uint64_t depth = 2;       // rounds whose areas are in the window at the same time
   std::uint64_t lane_share = 1;  // a round covers this many lanes' worth of the vector
-  bool repeatable = true;        // all rounds but the last are alike, at every block
+  bool repeatable = true;        // all rounds but the last have the same steps
 };
 
 // `Rounds` cuts a vector into rounds that fit the windows and runs them as a pipeline. In iteration t a rank
@@ -46,8 +46,8 @@ class Rounds {
   // Returns `count` elements of a lane of `owner`'s window, for round t.
   Slice lane(int owner, std::uint64_t t, std::uint64_t lane, std::uint64_t count) const;
 
-  // Emits all iterations. Round t is no longer needed after iteration t + lag. `sources` are the ranks whose
-  // windows this rank reads; `readers` are the ranks that read this rank's window.
+  // Emits all iterations. The areas of round t are no longer needed after iteration t + lag. `sources` are
+  // the ranks whose windows this rank reads; `readers` are the ranks that read this rank's window.
   template <class Body>
   void run(std::uint64_t lag, const Ranks& sources, const Ranks& readers, Body body) const {
     const std::uint64_t block = repeats_ != 0 ? rounds_per_repeat : 0;
@@ -74,7 +74,8 @@ class Rounds {
     for (std::uint64_t t = 0; t < rounds + (rounds != 0 ? lag : 0); ++t) {
       await(t, rounds, before, repeated, sources, readers);
       body(first + t);
-      // The end of an operation needs no signal of its own.
+      // The last iteration needs no signal, since other ranks also see that this rank has ended the
+      // operation.
       if (repeated || t + 1 < rounds + lag) builder_.signal();
     }
   }

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// Returns part i of [first, last) cut into k parts, as equal as possible.
+// Cuts [first, last) into k parts, as equal as possible, and returns part i.
 TreeNode::Child part(int first, int last, int k, int i) {
   const int size = last - first;
   const int begin = first + i * (size / k) + std::min(i, size % k);

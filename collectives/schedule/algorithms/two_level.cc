@@ -7,10 +7,10 @@
 #include "collectives/schedule/algorithms/families.h"
 
 // These algorithms are for several hosts with several ranks each. The ranks of one host exchange data among
-// themselves before or after the exchange between hosts, or both. Träff, Hunold, "Decomposing MPI collectives
-// for exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in parallel computer
-// networks to optimize collective operation performance" (2000). Hosts may have different numbers of ranks,
-// in any placement.
+// themselves before or after the exchange between hosts, or both. See Träff, Hunold, "Decomposing MPI
+// collectives for exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in
+// parallel computer networks to optimize collective operation performance" (2000). Hosts may have different
+// numbers of ranks, in any placement.
 namespace tutti {
 namespace {
 
@@ -18,8 +18,8 @@ bool several_of_both(const Problem& problem) {
   return problem.topology != nullptr && problem.topology->hosts() > 1 && problem.topology->most() > 1;
 }
 
-// Small pieces use trees. In a pipeline, where the composition has cut the segments, a chain handles each
-// byte once at every rank.
+// Returns the algorithm for a part. Data that is not segmented uses a tree. The segments of a pipeline use a
+// chain, in which every rank handles each byte only once.
 std::string_view tree_or_chain(const Tuning& tuning) {
   return tuning.segment_bytes == 0 ? "binomial" : "chain";
 }
@@ -27,8 +27,8 @@ std::string_view tree_or_chain(const Tuning& tuning) {
 // --- all_reduce ---
 
 // Runs a reduce-scatter inside each host, one all-reduce between the hosts for each local rank, and an
-// all-gather inside each host, in segments, which overlap. Cost: 2 ceil(log2 q) + 2 ceil(log2 H) rounds for H
-// hosts of q ranks; 2 (H-1)/H n bytes out of each host.
+// all-gather inside each host. The vector is cut into segments, which may overlap. Cost: 2 ceil(log2 q) + 2
+// ceil(log2 H) rounds for H hosts of q ranks; 2 (H-1)/H n bytes out of each host.
 void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const int hosts = at.topology.hosts();
@@ -62,8 +62,8 @@ void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tunin
   }
 }
 
-// Combines the vectors of a host at its leader. The leaders exchange, and each hands out the result. Cost: 2
-// ceil(log_k q) + ceil(log_k H) rounds.
+// Combines the vectors of a host at its leader. The leaders combine their sums, and each sends the result to
+// its host. Cost: 2 ceil(log_k q) + ceil(log_k H) rounds.
 void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const std::uint64_t n = problem.count;
@@ -87,8 +87,8 @@ void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const 
 
 // --- broadcast, reduce ---
 
-// Sends the vector from the root to the other hosts' leaders, and from each leader to its host, in segments,
-// which overlap.
+// Sends the vector from the root to the other hosts' leaders, and from each leader to its host. The vector is
+// cut into segments, which overlap.
 void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const Slice all = output(0, problem.count);
@@ -109,8 +109,8 @@ void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const T
   }
 }
 
-// Reduces each host's vectors at its leader, and the leaders' results at the root, in segments, which
-// overlap.
+// Reduces each host's vectors at its leader, and the leaders' results at the root. The vectors are cut into
+// segments, which overlap.
 void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const bool is_root = problem.rank == problem.root;
@@ -140,7 +140,7 @@ void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuni
 
 // --- all_gather, reduce_scatter ---
 
-// Returns the positions of the hosts' blocks in the order of hosts.
+// Returns one block for each host, in the order of hosts. A host's block holds the blocks of all its ranks.
 Blocks host_blocks(const Problem& problem) {
   std::vector<std::uint64_t> counts;
   for (int h = 0; h < problem.topology->hosts(); ++h)
@@ -148,7 +148,7 @@ Blocks host_blocks(const Problem& problem) {
   return Blocks::packed(counts);
 }
 
-// Returns whether the order of hosts is the order of ranks.
+// Returns whether the ranks are in order if they are listed host by host.
 bool in_rank_order(const Topology& topology) {
   int rank = 0;
   for (int h = 0; h < topology.hosts(); ++h) {
@@ -159,7 +159,8 @@ bool in_rank_order(const Topology& topology) {
   return true;
 }
 
-// Calls `function(in order of hosts, in order of ranks)` for every rank's block.
+// For every rank's block, calls `function` with its place in `by_host`, where blocks are listed host by host,
+// and its place in `by_rank`, where they are in rank order.
 template <class Function>
 void for_blocks(const Problem& problem, const Slice& by_host, const Slice& by_rank, Function function) {
   const std::uint64_t n = problem.count;
@@ -172,7 +173,7 @@ void for_blocks(const Problem& problem, const Slice& by_host, const Slice& by_ra
   }
 }
 
-// Sends a host's blocks to its leader. The leaders exchange them and hand out all blocks.
+// Sends a host's blocks to its leader. The leaders exchange them, and send all blocks to their hosts.
 void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
@@ -199,8 +200,8 @@ void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const 
   for_blocks(problem, held, all, [&](const Slice& from, const Slice& to) { builder.copy(from, to); });
 }
 
-// Combines a host's vectors at its leader. The leaders exchange and combine the blocks of each host, and hand
-// them out. This is the reverse of `leaders_all_gather`.
+// Combines a host's vectors at its leader. The leaders exchange and combine the blocks of each host, and send
+// each rank its block. This is the reverse of `leaders_all_gather`.
 void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
@@ -231,7 +232,7 @@ void leaders_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, co
 
 // --- barrier ---
 
-// Sends empty messages up a tree inside the host, between the leaders, and down again.
+// Sends empty messages up a tree inside each host, then between the leaders, then down the trees.
 void leaders_barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const TreeNode node = range_tree(at.place, at.local_size(), 0, radix_of(tuning));
@@ -269,7 +270,7 @@ double lanes_cost(const Problem& problem, const Tuning& tuning, const CostModel&
   const auto [n, segments] =
       cut(problem, tuning, 4 * static_cast<std::uint64_t>(tree_depth(problem.size, 2)));
   const double block = n / parts.local_size();
-  // The first stage of all segments precedes the second stage of any, since all of it is ready at the start.
+  // The first stages of all segments are ready at the start, so all of them run before any second stage.
   // After that, little overlaps (as the simulator shows).
   return segments * (parts.within(CollectiveKind::reduce_scatter, "circulant", block) +
                      parts.between(CollectiveKind::all_reduce, "circulant", n / width, width) +
@@ -284,8 +285,8 @@ double leaders_all_reduce_cost(const Problem& problem, const Tuning& tuning, con
          parts.within(CollectiveKind::broadcast, "binomial", n);
 }
 
-// Returns the seconds of each further segment in a chain of `ranks` ranks, if the first takes `seconds`. A
-// rank passes a segment on while the next one arrives.
+// Returns the seconds that each further segment takes in a chain of `ranks` ranks, if the first one takes
+// `seconds`. A rank passes a segment on while the next one arrives.
 double per_hop(double seconds, int ranks) { return seconds / std::max(1, ranks - 1); }
 
 double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
@@ -298,8 +299,8 @@ double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const C
   return within + between + (segments - 1) * hop;
 }
 
-// Returns the cost of three parts: each rank's block between it and its leader, the leaders' exchange, and
-// all blocks between the leader and its ranks. A reduce-scatter has them in reverse order.
+// Returns the cost of three parts: each rank sends its block to its leader, the leaders exchange, and each
+// leader sends all blocks to its ranks. A reduce-scatter has these parts in reverse.
 double leaders_blocks_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const PartCosts parts(problem, tuning, model);
   const bool gathers = problem.kind == CollectiveKind::all_gather;
