@@ -51,7 +51,7 @@ def parse(arguments):
     parser.add_argument("--budget-ms", type=int, default=25, help="measuring time for each figure (25)")
     parser.add_argument("--quick", action="store_true", help="3 rounds of a few sizes, in a minute or two")
     parser.add_argument("--stall-s", type=float, default=15, help="end a launch that prints no line for this long")
-    parser.add_argument("--quiet-s", type=float, default=3, help="how long to wait for other processes (3)")
+    parser.add_argument("--quiet-s", type=float, default=3, help="how long a launch waits at most until the machine is quiet (3)")
     parser.add_argument("--fresh", action="store_true", help="start over instead of continuing an earlier run")
     parser.add_argument("--evaluate", action="store_true", help="only evaluate the results of earlier runs")
     parser.add_argument("--micro", nargs="?", const=".", metavar="FILTER",
@@ -59,8 +59,8 @@ def parse(arguments):
     parser.add_argument("--instructions", action="store_true",
                         help="only count the instructions of an all_reduce of 8 bytes, by callgrind")
     parser.add_argument("--by", choices=("median", "min"), default="median",
-                        help="evaluate each launch by the median or by the best of its batches, and the machine's "
-                             "limits likewise; the latter is for machines that others use at the same time")
+                        help="evaluate each launch, and the machine's limits, by the median of the measurements or by "
+                             "the best one; choose min on a machine that others use at the same time")
     parser.add_argument("--publish", action="store_true", help="put tables and charts into docs/ and README.md too")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin", help=argparse.SUPPRESS)
     parser.add_argument("--profiled", type=Path, default=ROOT / "build/profile/bin", help=argparse.SUPPRESS)

@@ -21,8 +21,8 @@ class Channel {
  public:
   virtual ~Channel() = default;
 
-  // Starts connecting, unless it has started already. A rank that only receives calls it too, so that it
-  // notices when the peer is gone.
+  // Starts connecting, unless it has started already. A rank that will only receive must call it too, so
+  // that it notices when the peer is gone.
   virtual void connect() = 0;
   // Queues a message, and connects first if necessary. Small messages on an idle channel are written before
   // this returns.
@@ -104,8 +104,8 @@ class ChannelEvents {
   virtual void on_withdrawn(Arrival& arrival) = 0;
   virtual void on_abort(int peer, std::uint32_t context, const Status& why) = 0;
   // The channel has failed: the peer died (peer_lost), broke the protocol (protocol_error), could not be
-  // reached (unreachable) or left cleanly (aborted; nothing pending was lost). Pending operations fail after
-  // this call.
+  // reached (unreachable) or left cleanly (aborted: everything that the peer had sent has arrived).
+  // Operations that are still pending fail after this call.
   virtual void on_channel_down(int peer, const Status& why) = 0;
 };
 

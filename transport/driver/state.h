@@ -39,7 +39,7 @@ struct Driver::State {
   alignas(64) std::atomic<const void*> holder{nullptr};
   std::atomic<std::uint64_t> drives{0};     // how often the baton was dropped; only the holder writes it
   std::atomic<std::uint32_t> sleepers{0};   // callers that sleep or are about to: in `queue` or in epoll
-  std::atomic<std::uint32_t> claimants{0};  // threads in `enter`, which waiters let go first
+  std::atomic<std::uint32_t> claimants{0};  // threads in `enter`; waiters give them priority
   // This is true if a wake-up must ring the poller's bell: a caller sleeps in epoll, or there is no
   // background thread and the host may sleep on the driver's descriptor.
   std::atomic<bool> dozing{false};
@@ -61,8 +61,8 @@ struct Driver::State {
   SpinPolicy yield;
   bool crowded = false;  // whether other threads wanted this processor while we waited
   bool armed = false;
-  bool expects_memory = false;  // whether any pollable did when the driver last had nothing to do
-  unsigned unasked = 0;         // passes that had work; only some of them ask the kernel
+  bool expects_memory = false;  // whether one did when the driver last had nothing to do
+  unsigned unasked = 0;         // passes with work since the driver last asked the kernel
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }

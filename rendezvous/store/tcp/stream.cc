@@ -23,8 +23,8 @@ Status lost(const char* what, int error) {
   return Status(Code::peer_lost, std::string(what) + ": " + error_text(error));
 }
 
-// This is longer than the pieces of a long wait. So if the other side answers, a wait is interrupted between
-// two requests, and the connection remains usable.
+// A long wait is sent as a series of requests that are each shorter than this. So if the other side answers,
+// an interrupt ends the wait between two requests, and the connection remains usable.
 constexpr milliseconds interrupt_interval{500};
 
 int poll_milliseconds(Deadline deadline, bool interruptible) {
@@ -33,9 +33,9 @@ int poll_milliseconds(Deadline deadline, bool interruptible) {
   return static_cast<int>(std::min(left, longest).count());
 }
 
-// Returns whether the address is a loopback address that this host lacks, as containers and network
-// namespaces may. Trying again does not help then. EADDRNOTAVAIL may also mean that no local port is free,
-// but then the system has a route to the address.
+// Returns whether the address is a loopback address that this host does not have. (A container or a network
+// namespace may have none.) Trying again does not help then. EADDRNOTAVAIL may also mean that no local port
+// is free, but then the system has a route to the address.
 bool is_own_lack(const SocketAddress& address, int error) {
   return address.is_loopback() &&
          (error == ENETUNREACH || (error == EADDRNOTAVAIL && !route_source(address)));

@@ -132,7 +132,8 @@ bool remove(Schedule& schedule, StepKind kind, std::size_t n) {
 }
 
 // Removes one await or copy at a time. Each of them is needed, so the checker must find an error. (The
-// schedules have no repetition, because some steps at the start of a repetition are not needed.)
+// sizes are chosen so that no schedule repeats rounds: some steps at the start of a repetition are not
+// needed, and the checker would rightly not miss them.)
 TEST(SharedChecker, FindsEveryMissingStep) {
   struct Victim {
     CollectiveKind kind;
